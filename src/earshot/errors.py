@@ -1,0 +1,123 @@
+"""Every error Earshot raises, and whose fault it is.
+
+::
+
+    EarshotError
+    ├── UsageError                what the caller handed us is wrong; the message says what to do
+    │   ├── FilterSyntaxError     a filter's text, with the column
+    │   ├── EventError            an event that cannot be built
+    │   │   ├── ContentMismatch   content that differs from its event type's structure
+    │   │   └── XmlError          an XML document that was refused, with its position where known
+    │   │       ├── XmlMalformed      not well formed
+    │   │       ├── XmlTooLarge       more bytes than allowed
+    │   │       ├── XmlTooDeep        nested deeper than allowed
+    │   │       ├── XmlTooManyElements
+    │   │       └── XmlEntityRefused  declares or uses entities of its own
+    │   ├── GeometryError         a shape, an area or a coordinate that cannot be
+    │   ├── SettingsError         a protocol's settings
+    │   ├── ScenarioError         a scenario file: names the key and the file
+    │   ├── UnknownName           no protocol, scenario, study or table of that name; offers the nearest
+    │   ├── TraceError            a trace file of the wrong format, empty or missing
+    │   └── LakeError             a lake without the table or run that was asked for
+    ├── PeerError                 what came over the network is wrong: counted, dropped, never raised
+    │   └── MalformedPacket       into the application
+    └── MachineFailure            a protocol raised: node, time, packet and seed to repeat it
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class EarshotError(Exception):
+    """The root of the tree."""
+
+
+class UsageError(EarshotError):
+    """The caller's fault; the message says what to do."""
+
+
+class FilterSyntaxError(UsageError):
+    """A filter's text is not in the language. `column` counts from 1."""
+
+    def __init__(self, reason: str, text: str, column: int) -> None:
+        super().__init__(f"{reason} (column {column})\n  {text}\n  {' ' * (column - 1)}^")
+        self.reason = reason
+        self.text = text
+        self.column = column
+
+
+class EventError(UsageError):
+    """An event that cannot be built."""
+
+
+class ContentMismatch(EventError):
+    """Content that differs from its event type's structure."""
+
+
+class XmlError(EventError):
+    """An XML document that was refused."""
+
+
+class XmlMalformed(XmlError):
+    """Not well formed."""
+
+
+class XmlTooLarge(XmlError):
+    """More bytes than allowed."""
+
+
+class XmlTooDeep(XmlError):
+    """Nested deeper than allowed."""
+
+
+class XmlTooManyElements(XmlError):
+    """More elements than allowed."""
+
+
+class XmlEntityRefused(XmlError):
+    """The document declares or uses entities of its own."""
+
+
+class GeometryError(UsageError):
+    """A shape, an area or a coordinate that cannot be."""
+
+
+class SettingsError(UsageError):
+    """A protocol's settings do not make sense."""
+
+
+class ScenarioError(UsageError):
+    """A scenario file is wrong; the message names the key and the file."""
+
+
+class UnknownName(UsageError):
+    """No such protocol, scenario, study or table."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        nearest = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(names)}"
+        super().__init__(f"no {what} named {name!r}; {hint}")
+        self.name = name
+
+
+class TraceError(UsageError):
+    """A trace file of the wrong format, empty or missing."""
+
+
+class LakeError(UsageError):
+    """A lake without the table or run that was asked for."""
+
+
+class PeerError(EarshotError):
+    """What came over the network is wrong."""
+
+
+class MalformedPacket(PeerError):
+    """Bytes that are no packet of ours."""
+
+
+class MachineFailure(EarshotError):
+    """A protocol raised while handling an entry point."""

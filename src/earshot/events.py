@@ -1,0 +1,348 @@
+"""Events: what happened, of which type, with which content, where and when.
+
+Content is either a flat set of named, typed values or an XML document's tree of elements; both
+answer the same questions: `event.root` gives the tree an XPath filter walks, `event.fields` the
+named values a `where` filter compares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, cast
+
+import msgspec
+
+from earshot.errors import ContentMismatch, EventError
+from earshot.geometry import Area, Position, Velocity
+
+Value = bool | int | float | str | datetime | Position
+
+_TYPE_NAMES: dict[Any, str] = {
+    int: "integer",
+    float: "float",
+    str: "string",
+    bool: "boolean",
+    datetime: "time",
+    Position: "position",
+}
+VALUE_TYPES = tuple(_TYPE_NAMES.values())
+
+
+class Element(msgspec.Struct, frozen=True, array_like=True, dict=True):
+    """One element of a content tree: a local name, attributes, and children in document order."""
+
+    name: str
+    attributes: dict[str, str] = msgspec.field(default_factory=dict)
+    children: tuple[Element | str, ...] = ()
+
+    @cached_property
+    def text(self) -> str:
+        """XPath's string value: the text of the element and of everything below it, in order."""
+        parts: list[str] = []
+        stack: list[Element | str] = list(reversed(self.children))
+        while stack:
+            child = stack.pop()
+            if isinstance(child, str):
+                parts.append(child)
+            else:
+                stack.extend(reversed(child.children))
+        return "".join(parts)
+
+    @cached_property
+    def elements(self) -> tuple[Element, ...]:
+        """The child elements, in document order."""
+        return tuple(child for child in self.children if isinstance(child, Element))
+
+
+class Event(msgspec.Struct, frozen=True, dict=True):
+    """Something that happened.
+
+    Only `type` and `content` are the publisher's to give; `id`, `source`, `position`, `velocity`,
+    `time` and `area` are stamped by the node that publishes it. `area` is where the event is of
+    interest: its publisher's proximity at that moment, None for everywhere. `lifespan_s` counts
+    from `time`; None means the protocol's own default.
+    """
+
+    type: str
+    content: dict[str, Any] | Element = msgspec.field(default_factory=dict)
+    "Flat content maps names to `Value`s (Any here: msgspec cannot tell a time from a text in a union)."
+    id: str = ""
+    source: str = ""
+    position: Position | None = None
+    velocity: Velocity | None = None
+    time: float = 0.0
+    area: Area | None = None
+    lifespan_s: float | None = None
+    priority: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.type:
+            raise EventError("an event needs a type")
+        if isinstance(self.content, Element) and self.content.name != self.type:
+            raise EventError(f"the root element {self.content.name!r} must name the event type {self.type!r}")
+        if isinstance(self.content, dict):
+            for name, value in self.content.items():
+                if type(value) not in _TYPE_NAMES:
+                    self.content[name] = _decoded_value(name, value)
+
+    @cached_property
+    def root(self) -> Element:
+        """The content as a tree; flat content becomes one child element a value."""
+        if isinstance(self.content, Element):
+            return self.content
+        leaves = tuple(Element(name, {}, (value_text(value),)) for name, value in self.content.items())
+        return Element(self.type, {}, leaves)
+
+    @cached_property
+    def fields(self) -> Mapping[str, tuple[Value, ...]]:
+        """The content as named values: flat content as it is; of a tree the root's attributes and
+        its leaf elements (an element may repeat). A schema types them (`EventType.read`)."""
+        if not isinstance(self.content, Element):
+            return {name: (value,) for name, value in self.content.items()}
+        found: dict[str, tuple[Value, ...]] = {name: (text,) for name, text in self.content.attributes.items()}
+        for child in self.content.elements:
+            if not child.elements:
+                found[child.name] = (*found.get(child.name, ()), child.text)
+        return found
+
+    def stamped(
+        self,
+        *,
+        id: str,
+        source: str,
+        time: float,
+        position: Position | None = None,
+        velocity: Velocity | None = None,
+        area: Area | None = None,
+    ) -> Event:
+        """This event as its publishing node sends it."""
+        return msgspec.structs.replace(
+            self, id=id, source=source, time=time, position=position, velocity=velocity, area=area
+        )
+
+    @classmethod
+    def from_xml(cls, document: bytes | str, schema: EventType | None = None, **stamp: Any) -> Event:
+        """Read an XML document; its root element's local name is the type. See `earshot.xml`."""
+        from earshot.xml import read_xml
+
+        root = read_xml(document)
+        event = cls(type=root.name, content=root, **stamp)
+        if schema is not None:
+            schema.read(event)
+        return event
+
+    def to_xml(self) -> bytes:
+        """The content as an XML document, encoded in UTF-8."""
+        from earshot.xml import write_xml
+
+        return write_xml(self.root)
+
+    @classmethod
+    def from_json(cls, document: bytes | str, schema: EventType | None = None) -> Event:
+        """Read `{"type": ..., "content": {...}, ...}`: flat content; times as ISO 8601 text,
+        positions as {"x_m": ..., "y_m": ...}."""
+        try:
+            raw = json.loads(document)
+        except (ValueError, RecursionError) as error:
+            raise EventError(f"not JSON: {error}") from None
+        if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
+            raise EventError('a JSON event is an object with a "type", as in {"type": "CD", "content": {"price": 18}}')
+        content = raw.pop("content", {})
+        if not isinstance(content, dict):
+            raise EventError('"content" must be an object of named values')
+        unknown = set(raw) - set(_JsonStamp.__struct_fields__)
+        if unknown:
+            raise EventError(
+                f"a JSON event has no {sorted(unknown)[0]!r}; it has {', '.join(_JsonStamp.__struct_fields__)}"
+            )
+        values = {name: _value_from_json(name, value) for name, value in content.items()}
+        try:
+            event = msgspec.convert({**raw, "content": values}, type=_JsonStamp).event(values)
+        except msgspec.ValidationError as error:
+            raise EventError(f"not an event: {error}") from None
+        return schema.read(event) if schema is not None else event
+
+    def to_json(self) -> bytes:
+        """The event as JSON, its content as flat values."""
+        stamp = {
+            name: getattr(self, name)
+            for name in ("id", "source", "time", "lifespan_s", "priority")
+            if getattr(self, name) != getattr(_BLANK, name)
+        }
+        for name, pair in (("position", self.position), ("velocity", self.velocity)):
+            if pair is not None:
+                stamp[name] = {key: getattr(pair, key) for key in pair.__struct_fields__}
+        content = {name: _value_to_json(values) for name, values in self.fields.items()}
+        return json.dumps({"type": self.type, "content": content, **stamp}, allow_nan=False).encode()
+
+
+_BLANK = Event(type="blank")
+
+
+def _decoded_value(name: str, value: Any) -> Value:
+    """A position as the wire carries it; anything else that is no value is refused."""
+    match value:
+        case [float() | int() as x, float() | int() as y]:
+            return Position(float(x), float(y))
+        case _:
+            raise EventError(f"{name!r} must be one of {', '.join(VALUE_TYPES)}, got {type(value).__name__}")
+
+
+class _Pair(msgspec.Struct):
+    x_m: float
+    y_m: float
+
+
+class _Motion(msgspec.Struct):
+    x_m_s: float
+    y_m_s: float
+
+
+class _JsonStamp(msgspec.Struct):
+    """What a JSON event may say beside its content, checked for type."""
+
+    type: str
+    content: dict[str, Any]
+    id: str = ""
+    source: str = ""
+    position: _Pair | None = None
+    velocity: _Motion | None = None
+    time: float = 0.0
+    lifespan_s: float | None = None
+    priority: int = 0
+
+    def event(self, content: dict[str, Value]) -> Event:
+        return Event(
+            type=self.type,
+            content=content,
+            id=self.id,
+            source=self.source,
+            position=Position(self.position.x_m, self.position.y_m) if self.position else None,
+            velocity=Velocity(self.velocity.x_m_s, self.velocity.y_m_s) if self.velocity else None,
+            time=self.time,
+            lifespan_s=self.lifespan_s,
+            priority=self.priority,
+        )
+
+
+def _value_from_json(name: str, value: Any) -> Value:
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict) and set(value) == {"x_m", "y_m"}:
+        try:
+            return Position(float(value["x_m"]), float(value["y_m"]))
+        except (TypeError, ValueError):
+            raise EventError(f"{name!r} is no position: x_m and y_m must be numbers") from None
+    raise EventError(f"{name!r} must be a number, a text, true, false or a position, got {json.dumps(value)[:60]}")
+
+
+def _value_to_json(values: tuple[Value, ...]) -> Any:
+    plain = [
+        {"x_m": value.x_m, "y_m": value.y_m}
+        if isinstance(value, Position)
+        else value.isoformat()
+        if isinstance(value, datetime)
+        else value
+        for value in values
+    ]
+    return plain[0] if len(plain) == 1 else plain
+
+
+def value_text(value: Value) -> str:
+    """A value as XML text: what an XPath filter sees of flat content."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float() if value.is_integer() and abs(value) < 1e16:
+            return str(int(value))
+        case datetime():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def value_of(type_name: str, text: str) -> Value:
+    """A typed value from its text; raises ValueError where the text is none of that type."""
+    text = text.strip()
+    match type_name:
+        case "integer":
+            return int(text)
+        case "float":
+            return float(text)
+        case "boolean":
+            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        case "time":
+            moment = datetime.fromisoformat(text)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        case "position":
+            x, y = text.split(",")
+            return Position(float(x), float(y))
+        case _:
+            return text
+
+
+def _type_name(given: Any) -> str:
+    name = given if isinstance(given, str) else _TYPE_NAMES.get(given)
+    if name not in VALUE_TYPES:
+        raise EventError(f"a content type is one of {', '.join(VALUE_TYPES)} (or int, float, str, bool), got {given!r}")
+    return cast(str, name)
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """A subject and the one content structure all its events have.
+
+    `content` maps names to types: Python's `int`, `float`, `str`, `bool`, `datetime`, `Position`, or
+    the words integer, float, string, boolean, time, position. `attributes` are the non-functional
+    ones a publisher attaches to the type as a whole.
+    """
+
+    subject: str
+    content: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.subject:
+            raise EventError("an event type needs a subject")
+        object.__setattr__(self, "content", {name: _type_name(given) for name, given in self.content.items()})
+        object.__setattr__(self, "attributes", dict(self.attributes))
+
+    def __hash__(self) -> int:
+        return hash((self.subject, tuple(self.content.items()), tuple(self.attributes.items())))
+
+    def event(self, content: Mapping[str, Value], **stamp: Any) -> Event:
+        """An event of this type with checked, typed content."""
+        return self.read(Event(type=self.subject, content=dict(content), **stamp))
+
+    def read(self, event: Event) -> Event:
+        """The event with its values typed by this structure; ContentMismatch where they differ from it."""
+        if event.type != self.subject:
+            raise ContentMismatch(f"an event of type {event.type!r} is not of type {self.subject!r}")
+        missing = [name for name in self.content if name not in event.fields]
+        unknown = [name for name in event.fields if name not in self.content]
+        if missing or unknown:
+            wrong = [f"lacks {name!r}" for name in missing] + [f"has no place for {name!r}" for name in unknown]
+            raise ContentMismatch(f"{self.subject}: the event {' and '.join(wrong)}; the type has {list(self.content)}")
+        typed = {name: tuple(self._typed(name, value) for value in values) for name, values in event.fields.items()}
+        if isinstance(event.content, Element):
+            event.__dict__["fields"] = typed
+            return event
+        return msgspec.structs.replace(event, content={name: values[0] for name, values in typed.items()})
+
+    def _typed(self, name: str, value: Value) -> Value:
+        wanted = self.content[name]
+        if isinstance(value, str) and wanted != "string":
+            try:
+                return value_of(wanted, value)
+            except (ValueError, KeyError):
+                raise ContentMismatch(f"{self.subject}: {name!r} must be {wanted}, got {value[:60]!r}") from None
+        if wanted == "float" and isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        found = "time" if isinstance(value, datetime) else _TYPE_NAMES[type(value)]
+        if found != wanted:
+            raise ContentMismatch(f"{self.subject}: {name!r} must be {wanted}, got {found} {value!r}")
+        return value

@@ -1,0 +1,150 @@
+"""The filter language as values: what both texts, XPath and `where`, are parsed into.
+
+::
+
+    Filter.xpath("/CD[category='jazz']")   ->  Path
+    Filter.where("price < 20 and approaching") ->  a condition over `Field`s and location terms
+
+Everything is frozen and hashable; `matching.py` evaluates it, `covering.py` compares it,
+`index.py` indexes it, `text.py` writes it back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from earshot.geometry import Area
+
+
+class Axis(StrEnum):
+    """How a step goes down from its context."""
+
+    CHILD = "/"
+    DESCENDANT = "//"
+    "descendant-or-self::node()/child::, as XPath's // means"
+
+
+class Test(StrEnum):
+    """What kind of node a step selects."""
+
+    ELEMENT = "element"
+    ATTRIBUTE = "attribute"
+    TEXT = "text"
+    SELF = "self"
+    "the step `.`"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a location path. `name` is "*" for any; empty for text() and `.`."""
+
+    axis: Axis
+    test: Test
+    name: str = ""
+    predicates: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A location path. Absolute paths start at the document; relative ones at the context node.
+    As a condition it holds when it selects at least one node."""
+
+    absolute: bool
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named value of an event's flat content (`where` only)."""
+
+    name: str
+
+
+class Comparison(StrEnum):
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+
+Literal = str | float | bool
+"Numbers are floats; booleans occur in `where` only."
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`operand op literal`, the literal always on the right; holds if any selected value does."""
+
+    operand: Path | Field
+    op: Comparison
+    literal: Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    operand: Path | Field
+    literal: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    operand: Path | Field
+    literal: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The content has a value of that name (`where` only)."""
+
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    terms: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    terms: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    term: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The event's position lies within so many metres of the consumer."""
+
+    distance_m: float
+
+
+@dataclass(frozen=True, slots=True)
+class Approaching:
+    """The distance between the consumer and the event's source decreases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receding:
+    """The distance between the consumer and the event's source increases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The event's position lies in a fixed area."""
+
+    area: Area
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """Every event."""
+
+
+LocationTerm = Within | Approaching | Receding | Inside
+Condition = Path | Compare | Contains | StartsWith | Exists | And | Or | Not | LocationTerm | Always

@@ -1,0 +1,65 @@
+"""`Filter`: the predicate people write, match, explain, compare and index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from earshot.events import Event
+from earshot.filters import covering, matching, terms, text, xpath
+from earshot.filters.ast import Always, Condition
+from earshot.filters.matching import Viewer
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A predicate over events: a condition, and the event type it is confined to (None: any).
+
+    An XPath filter names its type in its first step, so `type` stays None there.
+    """
+
+    condition: Condition
+    type: str | None = None
+
+    @classmethod
+    def xpath(cls, expression: str) -> Filter:
+        """An XPath 1.0 subset: matches when XPath would select at least one node of the document."""
+        return cls(xpath.parse(expression))
+
+    @classmethod
+    def where(cls, expression: str, type: str | None = None) -> Filter:
+        """Predicates over flat content and place: `category = "jazz" and price < 20 and within 200 m`."""
+        return cls(terms.parse(expression), type)
+
+    @classmethod
+    def of_type(cls, type: str) -> Filter:
+        """Every event of one type."""
+        return cls(Always(), type)
+
+    @classmethod
+    def parse(cls, expression: str) -> Filter:
+        """Either language, as `str(filter)` writes it: an XPath begins with a slash; a `where` may be
+        confined to a type in front, as in `Siren: speed > 10`."""
+        return text.parse(expression)
+
+    def __str__(self) -> str:
+        return text.write(self)
+
+    def matches(self, event: Event, viewer: Viewer | None = None) -> bool:
+        """Whether the event meets the filter, seen from the consumer `viewer` where terms need one."""
+        return matching.matches(self, event, viewer)
+
+    def explain(self, event: Event, viewer: Viewer | None = None) -> str:
+        """Which term failed, or why it matched, in words."""
+        return matching.explain(self, event, viewer)
+
+    def covers(self, other: Filter) -> bool:
+        """True only if every event that meets `other` meets this one. May say no where it cannot tell."""
+        return covering.covers(self, other)
+
+    def overlap(self, other: Filter) -> float:
+        """A structural estimate, in 0..1, of how much of the two filters' events is common to both."""
+        return covering.overlap(self, other)
+
+    def merge(self, other: Filter) -> Filter:
+        """A filter that covers both."""
+        return covering.merge(self, other)

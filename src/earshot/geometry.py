@@ -1,0 +1,395 @@
+"""Places: positions on one plane in metres, shapes, areas and proximities.
+
+All nodes of a network agree on one plane (`LocalPlane`, an origin in latitude and longitude);
+inside Earshot every position is in metres on it. A shape has dimensions and a reference point
+(its own origin); an area is a shape laid at a position; a proximity is a publisher's shape pinned
+to a naval, which is fixed (stationary) or moves with its publisher (mobile).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from earshot.errors import GeometryError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pyproj import Transformer
+    from shapely import Polygon as ShapelyPolygon
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """A point on the network's plane, in metres east (x) and north (y) of its origin."""
+
+    x_m: float
+    y_m: float
+
+    def distance_to(self, other: Position) -> float:
+        """Metres between the two points."""
+        return math.hypot(other.x_m - self.x_m, other.y_m - self.y_m)
+
+    def moved(self, dx_m: float, dy_m: float) -> Position:
+        """The point so far east and north of here."""
+        return Position(self.x_m + dx_m, self.y_m + dy_m)
+
+    def __str__(self) -> str:
+        return f"{self.x_m:g},{self.y_m:g}"
+
+
+ORIGIN = Position(0.0, 0.0)
+
+
+class Velocity(msgspec.Struct, frozen=True, array_like=True):
+    """Metres a second east and north."""
+
+    x_m_s: float
+    y_m_s: float
+
+    @property
+    def speed_m_s(self) -> float:
+        """Metres a second along the way."""
+        return math.hypot(self.x_m_s, self.y_m_s)
+
+
+STILL = Velocity(0.0, 0.0)
+
+
+def closing_speed_m_s(a: Position, a_velocity: Velocity, b: Position, b_velocity: Velocity) -> float:
+    """How fast the distance between two moving points shrinks; negative while it grows."""
+    dx, dy = b.x_m - a.x_m, b.y_m - a.y_m
+    distance = math.hypot(dx, dy)
+    if distance == 0.0:
+        return 0.0
+    relative_x = b_velocity.x_m_s - a_velocity.x_m_s
+    relative_y = b_velocity.y_m_s - a_velocity.y_m_s
+    return -(dx * relative_x + dy * relative_y) / distance
+
+
+def _positive(what: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise GeometryError(f"{what} must be a positive number of metres, got {value}")
+
+
+class Shape(msgspec.Struct, frozen=True, tag_field="shape", dict=True):
+    """Dimensions around a reference point. `reference` says where in the shape that point lies,
+    as an offset in metres from its centre (of a polygon: from the origin of its corners)."""
+
+    kind: ClassVar[str] = "shape"
+
+    def contains(self, position: Position, at: Position) -> bool:
+        """Whether the shape, its reference point laid at `at`, contains the position (border included)."""
+        raise TypeError(f"{type(self).__name__} is not a shape of its own")  # pragma: no cover
+
+    def polygon(self, at: Position = ORIGIN) -> ShapelyPolygon:
+        """The outline as a shapely polygon, for drawing and for set operations."""
+        from shapely import Polygon as Outline
+        from shapely.affinity import translate
+
+        outline = Outline(self._corners(), [list(hole) for hole in self._holes()])
+        return translate(outline, at.x_m, at.y_m)
+
+    @property
+    def reach_m(self) -> float:
+        """How far from the reference point the farthest of its points lies."""
+        return max(math.hypot(x, y) for x, y in self._corners())
+
+    def _corners(self) -> Sequence[tuple[float, float]]:
+        raise TypeError(f"{type(self).__name__} is not a shape of its own")  # pragma: no cover
+
+    def _holes(self) -> Sequence[Sequence[tuple[float, float]]]:
+        return ()
+
+
+class Circle(Shape, frozen=True, tag="circle"):
+    """All points within `radius_m` of the centre."""
+
+    radius_m: float
+    reference: Position = ORIGIN
+
+    def __post_init__(self) -> None:
+        _positive("a circle's radius", self.radius_m)
+
+    def contains(self, position: Position, at: Position) -> bool:
+        x = position.x_m - at.x_m + self.reference.x_m
+        y = position.y_m - at.y_m + self.reference.y_m
+        return x * x + y * y <= self.radius_m * self.radius_m
+
+    @property
+    def reach_m(self) -> float:
+        return self.radius_m + math.hypot(self.reference.x_m, self.reference.y_m)
+
+    def _corners(self) -> Sequence[tuple[float, float]]:
+        return _ring(self.radius_m, self.radius_m, 0.0, self.reference)
+
+    def __str__(self) -> str:
+        return f"circle:{self.radius_m:g}m{_reference_text(self.reference)}"
+
+
+class Rectangle(Shape, frozen=True, tag="rectangle"):
+    """`width_m` along an axis turned `angle_deg` counter-clockwise from east, `height_m` across it."""
+
+    width_m: float
+    height_m: float
+    angle_deg: float = 0.0
+    reference: Position = ORIGIN
+
+    def __post_init__(self) -> None:
+        _positive("a rectangle's width", self.width_m)
+        _positive("a rectangle's height", self.height_m)
+        if not math.isfinite(self.angle_deg):
+            raise GeometryError(f"an angle must be finite, got {self.angle_deg}")
+
+    def contains(self, position: Position, at: Position) -> bool:
+        x, y = _turned_back(position, at, self.reference, self.angle_deg)
+        slack = 1e-9 * (self.width_m + self.height_m)
+        return abs(x) <= self.width_m / 2 + slack and abs(y) <= self.height_m / 2 + slack
+
+    def _corners(self) -> Sequence[tuple[float, float]]:
+        half_w, half_h = self.width_m / 2, self.height_m / 2
+        square = [(-half_w, -half_h), (half_w, -half_h), (half_w, half_h), (-half_w, half_h)]
+        return [_turned(x, y, self.angle_deg, self.reference) for x, y in square]
+
+    def __str__(self) -> str:
+        sides = f"{self.width_m:g}x{self.height_m:g}m"
+        return f"rectangle:{sides}{_angle_text(self.angle_deg)}{_reference_text(self.reference)}"
+
+
+class Ellipse(Shape, frozen=True, tag="ellipse"):
+    """Half-axes `a_m` along an axis turned `angle_deg` counter-clockwise from east, `b_m` across it."""
+
+    a_m: float
+    b_m: float
+    angle_deg: float = 0.0
+    reference: Position = ORIGIN
+
+    def __post_init__(self) -> None:
+        _positive("an ellipse's half-axis", self.a_m)
+        _positive("an ellipse's half-axis", self.b_m)
+        if not math.isfinite(self.angle_deg):
+            raise GeometryError(f"an angle must be finite, got {self.angle_deg}")
+
+    def contains(self, position: Position, at: Position) -> bool:
+        x, y = _turned_back(position, at, self.reference, self.angle_deg)
+        return (x / self.a_m) ** 2 + (y / self.b_m) ** 2 <= 1.0 + 1e-12
+
+    def _corners(self) -> Sequence[tuple[float, float]]:
+        return _ring(self.a_m, self.b_m, self.angle_deg, self.reference)
+
+    def __str__(self) -> str:
+        return f"ellipse:{self.a_m:g}x{self.b_m:g}m{_angle_text(self.angle_deg)}{_reference_text(self.reference)}"
+
+
+Corner = tuple[float, float]
+
+
+class Polygon(Shape, frozen=True, tag="polygon"):
+    """A ring of corners in metres from the reference point, with holes; the border belongs to it."""
+
+    corners: tuple[Corner, ...]
+    holes: tuple[tuple[Corner, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        from shapely import is_valid_reason
+
+        for ring in (self.corners, *self.holes):
+            if len(ring) < 3:
+                raise GeometryError(f"a polygon's ring needs at least 3 corners, got {len(ring)}")
+            if not all(math.isfinite(x) and math.isfinite(y) for x, y in ring):
+                raise GeometryError("a polygon's corners must be finite numbers of metres")
+        reason = is_valid_reason(self._outline)
+        if reason != "Valid Geometry":
+            raise GeometryError(f"not a polygon: {reason}")
+        if self._outline.area == 0.0:
+            raise GeometryError("a polygon must enclose an area")
+
+    @cached_property
+    def _outline(self) -> ShapelyPolygon:
+        from shapely import Polygon as Outline
+        from shapely import prepare
+
+        outline = Outline(self.corners, [list(hole) for hole in self.holes])
+        prepare(outline)
+        return outline
+
+    def contains(self, position: Position, at: Position) -> bool:
+        from shapely import intersects_xy
+
+        return bool(intersects_xy(self._outline, position.x_m - at.x_m, position.y_m - at.y_m))
+
+    def _corners(self) -> Sequence[tuple[float, float]]:
+        return self.corners
+
+    def _holes(self) -> Sequence[Sequence[tuple[float, float]]]:
+        return self.holes
+
+    def __str__(self) -> str:
+        rings = [" ".join(f"{x:g},{y:g}" for x, y in ring) for ring in (self.corners, *self.holes)]
+        return f"polygon:{' / '.join(rings)}"
+
+
+AnyShape = Circle | Rectangle | Ellipse | Polygon
+
+
+def _turned(x: float, y: float, angle_deg: float, reference: Position) -> tuple[float, float]:
+    angle = math.radians(angle_deg)
+    cos, sin = math.cos(angle), math.sin(angle)
+    return x * cos - y * sin - reference.x_m, x * sin + y * cos - reference.y_m
+
+
+def _turned_back(position: Position, at: Position, reference: Position, angle_deg: float) -> tuple[float, float]:
+    x = position.x_m - at.x_m + reference.x_m
+    y = position.y_m - at.y_m + reference.y_m
+    if angle_deg == 0.0:
+        return x, y
+    angle = math.radians(angle_deg)
+    cos, sin = math.cos(angle), math.sin(angle)
+    return x * cos + y * sin, -x * sin + y * cos
+
+
+def _ring(a_m: float, b_m: float, angle_deg: float, reference: Position) -> list[tuple[float, float]]:
+    turns = [2 * math.pi * k / 64 for k in range(64)]
+    return [_turned(a_m * math.cos(t), b_m * math.sin(t), angle_deg, reference) for t in turns]
+
+
+def _angle_text(angle_deg: float) -> str:
+    return f"@{angle_deg:g}" if angle_deg else ""
+
+
+def _reference_text(reference: Position) -> str:
+    return f"+{reference}" if reference != ORIGIN else ""
+
+
+class Area(msgspec.Struct, frozen=True):
+    """A shape laid at a fixed position: a region of interest, or a place named in a filter."""
+
+    shape: AnyShape
+    at: Position = ORIGIN
+
+    def contains(self, position: Position) -> bool:
+        """Whether the position lies in the area, border included."""
+        return self.shape.contains(position, self.at)
+
+    def polygon(self) -> ShapelyPolygon:
+        """The outline on the network's plane."""
+        return self.shape.polygon(self.at)
+
+    def overlaps(self, other: Area) -> bool:
+        """Whether the two areas share a point."""
+        return bool(self.polygon().intersects(other.polygon()))
+
+    def includes(self, other: Area) -> bool:
+        """Whether every point of the other area lies in this one."""
+        return bool(self.polygon().covers(other.polygon()))
+
+
+class Proximity(msgspec.Struct, frozen=True):
+    """The publisher's area. Its naval is where the shape's reference point is pinned: a fixed
+    position (stationary), or the moving publisher (mobile, identified by its first naval)."""
+
+    shape: AnyShape
+    naval: Position
+    mobile: bool = False
+
+    def contains(self, position: Position, at: Position | None = None) -> bool:
+        """Whether the position lies inside, with a mobile proximity's naval now at `at`.
+
+        A stationary proximity ignores `at`; a mobile one without it stands at its first naval.
+        """
+        naval = at if self.mobile and at is not None else self.naval
+        return self.shape.contains(position, naval)
+
+    def area(self, at: Position | None = None) -> Area:
+        """The area it covers now."""
+        return Area(self.shape, at if self.mobile and at is not None else self.naval)
+
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_SHAPE_TEXT = re.compile(
+    rf"(?P<kind>circle|rectangle|ellipse):(?P<first>{_NUMBER})(?:x(?P<second>{_NUMBER}))?m"
+    rf"(?:@(?P<angle>{_NUMBER}))?(?:\+(?P<rx>{_NUMBER}),(?P<ry>{_NUMBER}))?"
+)
+
+
+def parse_shape(text: str) -> AnyShape:
+    """Read `circle:300m`, `rectangle:100x50m@30`, `ellipse:80x40m`, `polygon:0,0 10,0 0,10 / hole`."""
+    kind, _, rest = text.strip().partition(":")
+    if kind == "polygon":
+        rings = tuple(_parse_ring(ring, text) for ring in rest.split("/"))
+        return Polygon(rings[0], rings[1:])
+    found = _SHAPE_TEXT.fullmatch(text.strip())
+    if found is None or (found["second"] is None) != (found["kind"] == "circle"):
+        raise GeometryError(
+            f"cannot read the shape {text!r}; write circle:300m, rectangle:100x50m@30, "
+            "ellipse:80x40m@30 or polygon:0,0 100,0 0,100"
+        )
+    first = float(found["first"])
+    angle = float(found["angle"] or 0.0)
+    reference = Position(float(found["rx"] or 0.0), float(found["ry"] or 0.0))
+    match found["kind"]:
+        case "circle":
+            return Circle(first, reference)
+        case "rectangle":
+            return Rectangle(first, float(found["second"]), angle, reference)
+        case _:
+            return Ellipse(first, float(found["second"]), angle, reference)
+
+
+def _parse_ring(ring: str, text: str) -> tuple[Corner, ...]:
+    try:
+        corners = [tuple(float(part) for part in corner.split(",")) for corner in ring.split()]
+    except ValueError:
+        raise GeometryError(f"cannot read a corner of {text!r}; write polygon:0,0 100,0 0,100") from None
+    if any(len(corner) != 2 for corner in corners):
+        raise GeometryError(f"each corner of {text!r} must be x,y in metres")
+    return tuple((corner[0], corner[1]) for corner in corners)
+
+
+class LocalPlane(msgspec.Struct, frozen=True, dict=True):
+    """The plane all nodes of a network agree on: azimuthal equidistant around an origin (WGS 84)."""
+
+    origin_lat_deg: float
+    origin_lon_deg: float
+
+    def __post_init__(self) -> None:
+        _check_lat_lon(self.origin_lat_deg, self.origin_lon_deg)
+
+    @cached_property
+    def _forward(self) -> Transformer:
+        return _transformer(self.origin_lat_deg, self.origin_lon_deg)
+
+    def position(self, lat_deg: float, lon_deg: float) -> Position:
+        """Latitude and longitude to the plane."""
+        _check_lat_lon(lat_deg, lon_deg)
+        x, y = self._forward.transform(lon_deg, lat_deg)
+        return Position(float(x), float(y))
+
+    def positions(self, lat_deg: np.ndarray, lon_deg: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Many at once: arrays of x_m and y_m."""
+        x, y = self._forward.transform(lon_deg, lat_deg)
+        return x, y
+
+    def lat_lon(self, position: Position) -> tuple[float, float]:
+        """Back to latitude and longitude, in degrees."""
+        lon, lat = self._forward.transform(position.x_m, position.y_m, direction="INVERSE")
+        return float(lat), float(lon)
+
+
+def _check_lat_lon(lat_deg: float, lon_deg: float) -> None:
+    if not -90.0 <= lat_deg <= 90.0:
+        raise GeometryError(f"a latitude lies between -90 and 90 degrees, got {lat_deg}")
+    if not -180.0 <= lon_deg <= 180.0:
+        raise GeometryError(f"a longitude lies between -180 and 180 degrees, got {lon_deg}")
+
+
+@lru_cache(maxsize=64)
+def _transformer(origin_lat_deg: float, origin_lon_deg: float) -> Transformer:
+    from pyproj import Transformer
+
+    plane = f"+proj=aeqd +lat_0={origin_lat_deg} +lon_0={origin_lon_deg} +datum=WGS84 +units=m"
+    return Transformer.from_crs("EPSG:4326", plane, always_xy=True)

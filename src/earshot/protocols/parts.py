@@ -1,0 +1,73 @@
+"""Small parts that machines hold: what a node has heard before, and what its own people want."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from earshot.events import Event
+from earshot.filters import FilterIndex, Viewer
+from earshot.protocols.machine import Subscription
+
+
+class RecentKeys:
+    """The keys heard lately: bounded, oldest forgotten first. A look-up is `key in recent.keys`."""
+
+    __slots__ = ("capacity", "keys")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.keys: dict[Hashable, None] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self.keys
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def add(self, key: Hashable) -> bool:
+        """Remember the key; False where it was known already."""
+        if key in self.keys:
+            return False
+        if len(self.keys) >= self.capacity:
+            del self.keys[next(iter(self.keys))]
+        self.keys[key] = None
+        return True
+
+
+class LocalSubscriptions:
+    """What the applications on this node want: the exact test at the last hop of every protocol."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Subscription] = {}
+        self._index = FilterIndex()
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def add(self, subscription: Subscription) -> None:
+        """Add, or replace the one of the same id."""
+        self.remove(subscription.id)
+        self._index.add(subscription.id, subscription.filter)
+        self.by_id[subscription.id] = subscription
+
+    def remove(self, subscription_id: str) -> Subscription | None:
+        """Remove and return it; None where there is none."""
+        known = self.by_id.pop(subscription_id, None)
+        if known is not None:
+            self._index.remove(subscription_id)
+        return known
+
+    def accepting(self, event: Event, viewer: Viewer) -> list[str]:
+        """The ids of the subscriptions this event is for, in order: type, content and place all agree."""
+        if not self.by_id:
+            return []
+        if event.area is not None and not event.area.contains(viewer.position):
+            return []
+        found = sorted(self._index.match(event, viewer))
+        return [key for key in found if _in_region(self.by_id[key], event)]
+
+
+def _in_region(subscription: Subscription, event: Event) -> bool:
+    """Whether the event happened in the subscriber's region of interest, where it named one."""
+    region = subscription.region
+    return region is None or (event.position is not None and region.contains(event.position))

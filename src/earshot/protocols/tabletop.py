@@ -1,0 +1,126 @@
+"""A tabletop network: machines wired by hand, for tests and for trying a protocol in a notebook.
+
+No radio, no mobility, no loss: each link takes `delay_s`. The simulator is the real host; this one
+is small enough to read a failing test with.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import count
+from typing import Any
+
+from earshot.protocols.machine import (
+    Broadcast,
+    CancelTimer,
+    Deliver,
+    Drop,
+    Effects,
+    JoinGroup,
+    LeaveGroup,
+    Machine,
+    Note,
+    Send,
+    StartTimer,
+    Timer,
+)
+from earshot.wire import Packet, decode, encode
+
+
+class Tabletop:
+    """Named machines and the links between them. Every packet goes through its bytes."""
+
+    def __init__(self, machines: Iterable[Machine], links: Iterable[tuple[str, str]], delay_s: float = 0.001) -> None:
+        self.machines = {machine.node: machine for machine in machines}
+        self.links: dict[str, set[str]] = defaultdict(set)
+        for a, b in links:
+            self.link(a, b)
+        self.delay_s = delay_s
+        self.now = 0.0
+        self.sent: list[tuple[str, Packet]] = []
+        self.delivered: list[tuple[str, str, str]] = []
+        "(node, event id, subscription id), in order"
+        self.drops: list[tuple[str, str]] = []
+        "(node, reason), in order"
+        self.notes: list[tuple[str, str, str]] = []
+        self._groups: dict[str, set[int]] = defaultdict(set)
+        self._timers: dict[tuple[str, Timer], int] = {}
+        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._sequence = count()
+        for name in sorted(self.machines):
+            self.do(name, "start")
+
+    def link(self, a: str, b: str) -> None:
+        """From now on the two hear each other."""
+        self.links[a].add(b)
+        self.links[b].add(a)
+
+    def cut(self, a: str, b: str) -> None:
+        """From now on they do not."""
+        self.links[a].discard(b)
+        self.links[b].discard(a)
+
+    def do(self, node: str, entry_point: str, *arguments: Any) -> Effects:
+        """Call an entry point now and carry out its effects."""
+        effects: Effects = getattr(self.machines[node], entry_point)(*arguments, self.now)
+        for effect in effects:
+            self._carry_out(node, effect)
+        return effects
+
+    def run(self, until: float) -> None:
+        """Let time pass, to `until`."""
+        while self._queue and self._queue[0][0] <= until:
+            self.now, _, happen = heapq.heappop(self._queue)
+            happen()
+        self.now = until
+
+    def _later(self, at: float, happen: Callable[[], None]) -> None:
+        heapq.heappush(self._queue, (at, next(self._sequence), happen))
+
+    def _carry_out(self, node: str, effect: Any) -> None:
+        match effect:
+            case Broadcast(packet, group):
+                self.sent.append((node, packet))
+                for peer in sorted(self.links[node]):
+                    if group is None or group in self._groups[peer]:
+                        self._transmit(node, peer, packet)
+            case Send(peer, packet):
+                self.sent.append((node, packet))
+                overlay = self.machines[node].medium == "overlay" and peer in self.machines
+                if overlay or peer in self.links[node]:
+                    self._transmit(node, peer, packet)
+                else:
+                    self._later(self.now + self.delay_s, lambda: self._do(node, "unreachable", packet, peer))
+            case StartTimer(name, at):
+                sequence = next(self._sequence)
+                self._timers[node, name] = sequence
+                fire = partial(self._fire, node, name, sequence)
+                heapq.heappush(self._queue, (max(at, self.now), sequence, fire))
+            case CancelTimer(name):
+                self._timers.pop((node, name), None)
+            case Deliver(event, subscription):
+                self.delivered.append((node, event.id, subscription))
+            case Drop(reason):
+                self.drops.append((node, reason))
+            case JoinGroup(group):
+                self._groups[node].add(group)
+            case LeaveGroup(group):
+                self._groups[node].discard(group)
+            case Note(topic, detail):
+                self.notes.append((node, topic, detail))
+
+    def _do(self, node: str, entry_point: str, *arguments: Any) -> None:
+        if node in self.machines:
+            self.do(node, entry_point, *arguments)
+
+    def _transmit(self, node: str, peer: str, packet: Packet) -> None:
+        heard = decode(encode(packet))
+        self._later(self.now + self.delay_s, lambda: self._do(peer, "hear", heard, node))
+
+    def _fire(self, node: str, name: Timer, sequence: int) -> None:
+        if self._timers.get((node, name)) == sequence:
+            del self._timers[node, name]
+            self._do(node, "wake", name)

@@ -1,0 +1,80 @@
+"""Packets to bytes and back.
+
+A packet is a msgspec struct with a tag. Its bytes are one version byte, then msgpack: an array of
+the tag and the fields. The simulator bills `size(packet)`; the live host sends `encode(packet)`.
+Bytes from outside become a packet or `MalformedPacket`, nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from earshot.errors import EarshotError, MalformedPacket
+
+WIRE_VERSION = 1
+MAX_PACKET_BYTES = 1_200_000
+"A packet carries at least 1 MB of event; beyond this it is refused unread."
+
+_decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
+_classes: dict[str, type[Packet]] = {}
+_encoder = msgspec.msgpack.Encoder()
+_tag_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_str_decoder = msgspec.msgpack.Decoder(str)
+_VERSION_BYTE = bytes([WIRE_VERSION])
+
+
+class Packet(msgspec.Struct, frozen=True, array_like=True):
+    """What machines exchange. A protocol declares its own: `class Hello(Packet, tag="hello")`.
+
+    A packet that carries an event calls that field `event`, so that hosts can log what it is about.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        tag = cls.__struct_config__.tag
+        if not isinstance(tag, str):
+            return
+        known = _classes.setdefault(tag, cls)
+        if known.__qualname__ != cls.__qualname__ or known.__module__ != cls.__module__:
+            raise TypeError(f"two packets are tagged {tag!r}: {known.__module__} and {cls.__module__}")
+        _classes[tag] = cls
+
+
+def tag_of(packet: Packet) -> str:
+    """The packet's tag, as logs name it."""
+    return str(type(packet).__struct_config__.tag)
+
+
+def encode(packet: Packet) -> bytes:
+    """The packet's bytes on the wire."""
+    return _VERSION_BYTE + _encoder.encode(packet)
+
+
+def size(packet: Packet) -> int:
+    """How many bytes the packet takes on the wire."""
+    return len(_encoder.encode(packet)) + 1
+
+
+def decode(data: bytes) -> Packet:
+    """The packet in these bytes; MalformedPacket where there is none."""
+    if len(data) > MAX_PACKET_BYTES:
+        raise MalformedPacket(f"{len(data):,} bytes are more than a packet's {MAX_PACKET_BYTES:,}")
+    if not data or data[0] != WIRE_VERSION:
+        raise MalformedPacket(f"wire version {data[0] if data else 'missing'}, this node speaks {WIRE_VERSION}")
+    try:
+        parts = _tag_decoder.decode(memoryview(data)[1:])
+        tag = _str_decoder.decode(parts[0]) if parts else ""
+        decoder = _decoders.get(tag)
+        if decoder is None:
+            if tag not in _classes:
+                raise MalformedPacket(f"no packet is tagged {tag[:40]!r}")
+            decoder = _decoders[tag] = msgspec.msgpack.Decoder(_classes[tag])
+        packet = decoder.decode(memoryview(data)[1:])
+    except (msgspec.DecodeError, EarshotError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        if isinstance(error, MalformedPacket):
+            raise
+        raise MalformedPacket(f"not a packet: {error}") from None
+    assert isinstance(packet, Packet)
+    return packet
