@@ -1,0 +1,91 @@
+"""The command line: the only printer and exiter.
+
+One file a family of commands; each is imported only when it is called, so that `earshot --help`
+and a node on a small device never wait for what they do not use.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from earshot.errors import EarshotError, UsageError
+
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    # name: (module, function, one line for the overview)
+    "match": ("earshot.cli.match", "match", "Match events against one filter or a file of them."),
+    "explain": ("earshot.cli.match", "explain", "Say why a filter matches an event, or which term failed."),
+    "simulate": ("earshot.cli.simulate", "simulate", "Run one protocol on one scenario."),
+    "protocols": ("earshot.cli.simulate", "protocols", "List the protocols, their papers and settings."),
+    "scenarios": ("earshot.cli.simulate", "scenarios", "List the built-in scenarios."),
+    "ingest": ("earshot.cli.pipeline", "ingest", "Read a mobility trace into a lake (Spark)."),
+    "contacts": ("earshot.cli.pipeline", "contacts", "Who meets whom, when and for how long (Spark)."),
+}
+
+
+class LazyCommands(click.Group):
+    """Commands that are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, function, _ = COMMANDS[name]
+        command = getattr(importlib.import_module(module), function)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except ModuleNotFoundError as missing:
+            raise UsageError(
+                f"`earshot {args[0]}` needs the package {missing.name!r}; install it with: pip install 'earshot[pipeline]'"
+            ) from None
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="earshot", prog_name="earshot")
+def earshot() -> None:
+    """Publish/subscribe for things that move.
+
+    Match events against filters, simulate protocols on your own mobility traces, and compare them
+    against the receivers that should have been reached.
+
+    \b
+    First steps:
+      earshot scenarios
+      earshot simulate city --protocol flooding
+      earshot match --filter 'price < 20' event.json
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; what the caller did wrong is said in one line, with exit code 2."""
+    try:
+        status = earshot.main(args=arguments, prog_name="earshot", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except UsageError as error:
+        click.echo(f"earshot: {error}", err=True)
+        sys.exit(2)
+    except EarshotError as error:
+        click.echo(f"earshot: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
+    sys.exit(status if isinstance(status, int) else 0)

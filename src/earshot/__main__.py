@@ -1,0 +1,5 @@
+"""`python -m earshot`."""
+
+from earshot.cli import main
+
+main()

@@ -1,0 +1,103 @@
+"""The rooms and the arrows between them (docs/architecture.md), read off the imports."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "earshot"
+
+GROUND = {"errors", "events", "geometry", "wire", "xml", "records"}
+MAY_IMPORT = {
+    **{room: GROUND for room in GROUND},
+    "filters": GROUND | {"filters"},
+    "protocols": GROUND | {"filters", "protocols"},
+    "simulation": GROUND | {"filters", "protocols", "simulation", "scenarios"},
+    "scenarios": GROUND,
+    "live": GROUND | {"filters", "protocols", "live"},
+    "pipeline": GROUND | {"filters", "protocols", "simulation", "scenarios", "pipeline", "view"},
+    "view": GROUND | {"filters", "protocols", "simulation", "view"},
+    "studies": GROUND | {"filters", "protocols", "simulation", "scenarios", "pipeline", "studies"},
+    "cli": GROUND
+    | {"filters", "protocols", "simulation", "scenarios", "live", "pipeline", "view", "studies", "cli", ""},
+    "": GROUND | {"filters", "live"},
+    "__main__": {"cli"},
+}
+ONLY_IN = {
+    "asyncio": {"live", "cli"},
+    "socket": {"live"},
+    "pyspark": {"pipeline", "studies"},
+    "py4j": {"pipeline", "studies"},
+}
+NO_CLOCK_OR_CHANCE = {"events", "geometry", "filters", "protocols", "simulation", "wire", "records"}
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def imports_of(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module is not None
+            found.add(node.module)
+            if node.module == "earshot":
+                found |= {f"earshot.{alias.name}" for alias in node.names}
+    return found
+
+
+def room_of_file(path: Path) -> str:
+    first = path.relative_to(SOURCE).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_file_imports_only_from_rooms_to_its_left(path: Path) -> None:
+    room = room_of_file(path)
+    ours = {room_of(name) for name in imports_of(path) if name.split(".")[0] == "earshot"}
+    assert ours - {room} <= MAY_IMPORT[room], f"{room} may not import {sorted(ours - MAY_IMPORT[room])}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_sockets_and_spark_stay_in_their_rooms(path: Path) -> None:
+    room = room_of_file(path)
+    for name in imports_of(path):
+        rooms = ONLY_IN.get(name.split(".")[0])
+        assert rooms is None or room in rooms, f"{room} may not import {name}"
+
+
+def called_names(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names.add(f"{node.value.id}.{node.attr}")
+    return names
+
+
+CLOCKS = {"time.time", "time.time_ns", "time.monotonic", "datetime.now", "datetime.utcnow", "date.today"}
+GLOBAL_CHANCE = {
+    f"random.{name}"
+    for name in ("random", "randint", "choice", "choices", "shuffle", "sample", "uniform", "gauss", "seed")
+} | {"os.urandom", "uuid.uuid4", "uuid.uuid1", "secrets.token_bytes"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in FILES if room_of_file(path) in NO_CLOCK_OR_CHANCE],
+    ids=lambda path: str(path.relative_to(SOURCE)),
+)
+def test_no_clock_and_no_global_chance_where_runs_must_repeat(path: Path) -> None:
+    if "random" in imports_of(path):
+        assert not any(
+            isinstance(node, ast.Import) and any(alias.name == "random" for alias in node.names)
+            for node in ast.walk(ast.parse(path.read_text()))
+        ), "import Random from random; the module's own functions are global"
+    assert not called_names(path) & (CLOCKS | GLOBAL_CHANCE)

