@@ -1,0 +1,205 @@
+"""What a study is: one paper's experiments, and its claims as functions of what they measured.
+
+An experiment is a plain function of one case that returns rows; its cases run one Spark task each
+(`studies/running.py`), finished ones are kept in the lake and not run again. A claim reads the
+rows of its experiments and says what the paper says, what we measured and whether it holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+Case = Mapping[str, Any]
+"One point of an experiment: parameters and seed, plain JSON values."
+Row = Mapping[str, Any]
+"One measurement: the names and numbers an experiment's function returns (JSON values)."
+Rows = Mapping[str, Sequence[Row]]
+"All rows by the name of their experiment; each row also holds its case's parameters."
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A function of one case, and the cases: at the paper's sizes, and smaller ones for `--quick`."""
+
+    name: str
+    measure: Callable[[Case], Sequence[Row]]
+    "A module-level function, so that it can travel to another process."
+    cases: Sequence[Case]
+    quick: Sequence[Case]
+
+    def case_id(self, case: Case, code: str) -> str:
+        """A hash of what runs: the function, its case and the code's digest."""
+        what = json.dumps([self.measure.__module__, self.measure.__qualname__, dict(case), code], sort_keys=True)
+        return hashlib.sha256(what.encode()).hexdigest()[:20]
+
+
+def cases(**parameters: Iterable[Any]) -> list[dict[str, Any]]:
+    """The product of the parameters: `cases(nodes=[80, 600], seed=range(3))` gives six."""
+    names = list(parameters)
+    return [dict(zip(names, values, strict=True)) for values in product(*map(list, parameters.values()))]
+
+
+@dataclass(frozen=True)
+class Series:
+    """The numbers behind one line of a figure. `paper` marks numbers that the paper's text gives."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    paper: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a claim came to."""
+
+    measured: str
+    holds: bool | None
+    "None where it cannot be measured."
+    reason: str = ""
+    "Why it does not hold, or cannot be measured, as far as it is known."
+    series: Sequence[Series] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing the paper says, where it says it, and the function that judges it from the rows."""
+
+    claim: str
+    where: str
+    paper: str
+    "The paper's own figure, in words and numbers."
+    judge: Callable[[Rows], Finding]
+    x_label: str = ""
+    y_label: str = ""
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
+class Study:
+    """A paper's experiments and claims."""
+
+    name: str
+    paper: str
+    experiments: Sequence[Experiment]
+    claims: Sequence[Claim]
+    notes: str = ""
+    "Readings and departures in short; the whole is in docs/papers/<name>.md."
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its finding, as the table, the report and `--json` show it."""
+
+    study: str
+    claim: Claim
+    finding: Finding
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that `earshot reproduce --json` prints."""
+        return {
+            "study": self.study,
+            "claim": self.claim.claim,
+            "where": self.claim.where,
+            "paper": self.claim.paper,
+            "measured": self.finding.measured,
+            "holds": self.finding.holds,
+            "reason": self.finding.reason,
+            "series": [{"name": line.name, "x": list(line.x), "y": list(line.y)} for line in self.finding.series],
+        }
+
+
+def judge(study: Study, rows: Rows) -> list[Judged]:
+    """Every claim of the study, judged from its rows."""
+    return [Judged(study.name, claim, claim.judge(rows)) for claim in study.claims]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its 95 % confidence interval over seeds."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+    def __str__(self) -> str:
+        if self.count < 2:
+            return f"{self.mean:.3g}"
+        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+def estimate(values: Iterable[float]) -> Estimate:
+    """Student's t interval of the mean."""
+    from scipy.stats import t
+
+    sample = [float(value) for value in values if not math.isnan(value)]
+    count = len(sample)
+    if count == 0:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    mean = math.fsum(sample) / count
+    if count == 1:
+        return Estimate(mean, mean, mean, 1)
+    variance = math.fsum((value - mean) ** 2 for value in sample) / (count - 1)
+    half = float(t.ppf(0.975, count - 1)) * math.sqrt(variance / count)
+    return Estimate(mean, mean - half, mean + half, count)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A least-squares line through points, with the slope's 95 % confidence interval."""
+
+    slope: float
+    intercept: float
+    low: float
+    high: float
+
+
+def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
+    """The line, for claims that something grows, falls or stays flat."""
+    from scipy.stats import linregress, t
+
+    fit = linregress(x, y)
+    half = float(t.ppf(0.975, len(x) - 2)) * float(fit.stderr) if len(x) > 2 else math.inf
+    slope = float(fit.slope)
+    return Line(slope, float(fit.intercept), slope - half, slope + half)
+
+
+def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows by the values of these columns, in the order of the values."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return dict(sorted(groups.items()))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Means with intervals over one column's values: a figure's line from raw rows."""
+
+    x: list[float] = field(default_factory=list)
+    estimates: list[Estimate] = field(default_factory=list)
+
+    def series(self, name: str) -> Series:
+        """As a figure's line."""
+        return Series(
+            name,
+            self.x,
+            [point.mean for point in self.estimates],
+            [point.low for point in self.estimates],
+            [point.high for point in self.estimates],
+        )
+
+
+def curve(rows: Iterable[Row], x: str, y: str) -> Curve:
+    """The mean of `y` for each value of `x`."""
+    by_x = grouped(rows, x)
+    return Curve([key[0] for key in by_x], [estimate(row[y] for row in group) for group in by_x.values()])
