@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "earshot"
 
 GROUND = {"errors", "events", "geometry", "wire", "xml", "records"}
 MAY_IMPORT = {
-    **{room: GROUND for room in GROUND},
+    **dict.fromkeys(GROUND, GROUND),
     "filters": GROUND | {"filters"},
     "protocols": GROUND | {"filters", "protocols"},
     "simulation": GROUND | {"filters", "protocols", "simulation", "scenarios"},

@@ -34,7 +34,8 @@ def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
     for language, block in BLOCK.findall(page.read_text()):
         if "make " in block:
             continue  # the two commands set up the environment this test runs in
-        run([sys.executable, "-c", block] if language == "python" else ["bash", "-euo", "pipefail", "-c", block], tmp_path)
+        shell = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
+        run([*shell, block], tmp_path)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
