@@ -1,0 +1,184 @@
+"""Trajectories: where every node of a run is, at any time.
+
+A path is piecewise linear: knots of (time, x, y), straight and even motion between two of them.
+Two knots at one time are a jump (a vehicle that leaves one end of the road and enters at the
+other). Before its first knot a node stands there, after its last one too; when it is really on
+the ground is what `presence` says.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Interval = tuple[float, float]
+ALWAYS: tuple[Interval, ...] = ((-math.inf, math.inf),)
+
+_LONG_AGO = -1e300
+"A knot before every first one: the node stands. Finite, so that 0 m/s times the time since stays 0."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """One node's way: knots in order of time, and the intervals [from, until) in which it is there."""
+
+    name: str
+    times: Floats
+    xs: Floats
+    ys: Floats
+    presence: tuple[Interval, ...] = ALWAYS
+
+    @classmethod
+    def through(
+        cls, name: str, knots: Sequence[tuple[float, float, float]], presence: tuple[Interval, ...] = ALWAYS
+    ) -> Path:
+        """A path through these (time, x, y)."""
+        times, xs, ys = (np.array(column, dtype=np.float64) for column in zip(*knots, strict=True))
+        return cls(name, times, xs, ys, presence)
+
+    @classmethod
+    def standing(cls, name: str, x_m: float, y_m: float) -> Path:
+        """A node that never moves."""
+        return cls.through(name, [(0.0, x_m, y_m)])
+
+    def __post_init__(self) -> None:
+        if not len(self.times) == len(self.xs) == len(self.ys) or not len(self.times):
+            raise ValueError(f"{self.name}: a path needs as many x and y as times, and at least one")
+        if not (np.isfinite(self.times).all() and np.isfinite(self.xs).all() and np.isfinite(self.ys).all()):
+            raise ValueError(f"{self.name}: a path's knots must be finite numbers")
+        if np.any(np.diff(self.times) < 0):
+            raise ValueError(f"{self.name}: a path's times must not go back")
+
+
+class Trajectories:
+    """The paths of all nodes; node i is `names[i]`.
+
+    `positions(t)` is made for hundreds of thousands of calls with growing t: each node keeps a
+    cursor on its present leg, and only the nodes whose leg has ended are looked at again. Any t
+    may be asked for, in any order, with the same answer.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.names: tuple[str, ...] = tuple(path.name for path in paths)
+        self.presence: tuple[tuple[Interval, ...], ...] = tuple(path.presence for path in paths)
+        "For each node the intervals [from, until) in which it is there, in order."
+        n = len(paths)
+        lengths = np.array([len(path.times) + 1 for path in paths], dtype=np.int64)
+        ends = np.cumsum(lengths) if n else np.zeros(0, dtype=np.int64)
+        self._first = ends - lengths
+        self._last = ends - 1
+        self._time = _joined([np.concatenate(([_LONG_AGO], path.times)) for path in paths])
+        self._x = _joined([np.concatenate((path.xs[:1], path.xs)) for path in paths])
+        self._y = _joined([np.concatenate((path.ys[:1], path.ys)) for path in paths])
+        self._until = np.append(self._time[1:], math.inf)
+        self._until[self._last] = math.inf
+        lasting = self._until - self._time
+        moving = np.isfinite(lasting) & (lasting > 0)
+        self._vx, self._vy = np.zeros_like(self._x), np.zeros_like(self._y)
+        legs = np.flatnonzero(moving)
+        self._vx[legs] = (self._x[legs + 1] - self._x[legs]) / lasting[legs]
+        self._vy[legs] = (self._y[legs + 1] - self._y[legs]) / lasting[legs]
+        jumps = (lasting == 0) & ((np.append(self._x[1:], 0.0) != self._x) | (np.append(self._y[1:], 0.0) != self._y))
+        self.jump_times: Floats = np.unique(self._time[jumps])
+        "When some node is elsewhere at once: no speed bounds how far it has come since before."
+        self.max_speed_m_s: float = float(np.sqrt(self._vx**2 + self._vy**2).max(initial=0.0))
+        "The speed of the fastest leg; jumps do not count."
+        self.static: bool = self.max_speed_m_s == 0.0 and not len(self.jump_times)
+        "Whether no node ever moves."
+        self._cursor = self._first.copy()
+        self._here = np.zeros((n, 2))
+        self._velocity = np.zeros((n, 2))
+        self._since = np.zeros(n)
+        self._legs: list[tuple[float, float, float, float, float, float]] = [(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)] * n
+        self._settle()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def spans(self) -> Floats:
+        """(n, 2): the first and the last time each node is there."""
+        spans = [
+            (intervals[0][0], intervals[-1][1]) if intervals else (math.inf, math.inf) for intervals in self.presence
+        ]
+        return np.array(spans, dtype=np.float64).reshape(len(self), 2)
+
+    def positions(self, t: float) -> Floats:
+        """(n, 2): where all nodes are, in metres."""
+        if not self._valid_from <= t < self._valid_until:
+            self._seek(t)
+        return self._here + self._velocity * (t - self._since)[:, None]
+
+    def velocities(self, t: float) -> Floats:
+        """(n, 2): how all nodes move, in metres a second."""
+        if not self._valid_from <= t < self._valid_until:
+            self._seek(t)
+        return self._velocity.copy()
+
+    def position(self, i: int, t: float) -> tuple[float, float]:
+        """Where node i is: the same numbers as in `positions(t)`."""
+        leg = self._legs[i]
+        if not leg[0] <= t < leg[1]:
+            leg = self._leg(i, t)
+        elapsed = t - leg[0]
+        return leg[2] + leg[4] * elapsed, leg[3] + leg[5] * elapsed
+
+    def velocity(self, i: int, t: float) -> tuple[float, float]:
+        """How node i moves, in metres a second east and north."""
+        leg = self._legs[i]
+        if not leg[0] <= t < leg[1]:
+            leg = self._leg(i, t)
+        return leg[4], leg[5]
+
+    def present(self, i: int, t: float) -> bool:
+        """Whether node i is there."""
+        return any(start <= t < end for start, end in self.presence[i])
+
+    def _leg(self, i: int, t: float) -> tuple[float, float, float, float, float, float]:
+        first, end = int(self._first[i]), int(self._last[i]) + 1
+        k = max(bisect_right(self._time, t, first, end) - 1, first)
+        row = (self._time[k], self._until[k], self._x[k], self._y[k], self._vx[k], self._vy[k])
+        leg = self._legs[i] = tuple(float(value) for value in row)  # type: ignore[assignment]
+        return leg  # type: ignore[return-value]
+
+    def _seek(self, t: float) -> None:
+        """Put every node's cursor on its leg at t."""
+        if t < self._valid_from:
+            self._cursor = self._first.copy()
+        late = np.flatnonzero(self._until[self._cursor] <= t)
+        steps = 0
+        while late.size and steps < 4:
+            self._cursor[late] += 1
+            late = late[self._until[self._cursor[late]] <= t]
+            steps += 1
+        if late.size:
+            self._halve(late, t)
+        self._settle()
+
+    def _halve(self, nodes: npt.NDArray[np.int64], t: float) -> None:
+        """Binary search for many nodes at once: a long way ahead."""
+        low, high = self._cursor[nodes], self._last[nodes]
+        while np.any(low < high):
+            middle = (low + high + 1) // 2
+            passed = self._time[middle] <= t
+            low, high = np.where(passed, middle, low), np.where(passed, high, middle - 1)
+        self._cursor[nodes] = low
+
+    def _settle(self) -> None:
+        """Copy the present legs together, so that one expression moves all nodes."""
+        at = self._cursor
+        self._here[:, 0], self._here[:, 1] = self._x[at], self._y[at]
+        self._velocity[:, 0], self._velocity[:, 1] = self._vx[at], self._vy[at]
+        self._since = self._time[at]
+        self._valid_from = float(self._since.max(initial=_LONG_AGO))
+        self._valid_until = float(self._until[at].min(initial=math.inf))
+
+
+def _joined(parts: list[Floats]) -> Floats:
+    return np.concatenate(parts) if parts else np.zeros(0)
