@@ -7,17 +7,16 @@ named values a `where` filter compares.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from earshot.errors import ContentMismatch, EventError
-from earshot.geometry import Area, Position, Velocity
+from earshot.geometry import Area, Position, Velocity, parse_shape
 
 Value = bool | int | float | str | datetime | Position
 
@@ -143,44 +142,17 @@ class Event(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def from_json(cls, document: bytes | str, schema: EventType | None = None) -> Event:
-        """Read `{"type": ..., "content": {...}, ...}`: flat content; times as ISO 8601 text,
-        positions as {"x_m": ..., "y_m": ...}."""
-        try:
-            raw = json.loads(document)
-        except (ValueError, RecursionError) as error:
-            raise EventError(f"not JSON: {error}") from None
-        if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
-            raise EventError('a JSON event is an object with a "type", as in {"type": "CD", "content": {"price": 18}}')
-        content = raw.pop("content", {})
-        if not isinstance(content, dict):
-            raise EventError('"content" must be an object of named values')
-        unknown = set(raw) - set(_JsonStamp.__struct_fields__)
-        if unknown:
-            raise EventError(
-                f"a JSON event has no {sorted(unknown)[0]!r}; it has {', '.join(_JsonStamp.__struct_fields__)}"
-            )
-        values = {name: _value_from_json(name, value) for name, value in content.items()}
-        try:
-            event = msgspec.convert({**raw, "content": values}, type=_JsonStamp).event(values)
-        except msgspec.ValidationError as error:
-            raise EventError(f"not an event: {error}") from None
+        """Read `{"type": ..., "content": {...}, ...}`, or an XML document as `"xml"` instead of `"content"`.
+
+        In flat content a time is `{"time": "2026-01-31T12:00:00+00:00"}`, a position
+        `{"x_m": ..., "y_m": ...}`; a schema also reads a time from plain ISO 8601 text.
+        """
+        event = _event_from_json(document)
         return schema.read(event) if schema is not None else event
 
     def to_json(self) -> bytes:
-        """The event as JSON, its content as flat values."""
-        stamp = {
-            name: getattr(self, name)
-            for name in ("id", "source", "time", "lifespan_s", "priority")
-            if getattr(self, name) != getattr(_BLANK, name)
-        }
-        for name, pair in (("position", self.position), ("velocity", self.velocity)):
-            if pair is not None:
-                stamp[name] = {key: getattr(pair, key) for key in pair.__struct_fields__}
-        content = {name: _value_to_json(values) for name, values in self.fields.items()}
-        return json.dumps({"type": self.type, "content": content, **stamp}, allow_nan=False).encode()
-
-
-_BLANK = Event(type="blank")
+        """The event as JSON; `from_json` reads the same event back."""
+        return _event_to_json(self)
 
 
 def _decoded_value(name: str, value: Any) -> Value:
@@ -192,64 +164,112 @@ def _decoded_value(name: str, value: Any) -> Value:
             raise EventError(f"{name!r} must be one of {', '.join(VALUE_TYPES)}, got {type(value).__name__}")
 
 
-class _Pair(msgspec.Struct):
+class _JsonPosition(msgspec.Struct, forbid_unknown_fields=True):
     x_m: float
     y_m: float
 
 
-class _Motion(msgspec.Struct):
+class _JsonVelocity(msgspec.Struct, forbid_unknown_fields=True):
     x_m_s: float
     y_m_s: float
 
 
-class _JsonStamp(msgspec.Struct):
-    """What a JSON event may say beside its content, checked for type."""
+class _JsonArea(msgspec.Struct, forbid_unknown_fields=True):
+    shape: str
+    x_m: float = 0.0
+    y_m: float = 0.0
+
+
+class _JsonEvent(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """An event as JSON has it; its fields are checked for type on the way in."""
 
     type: str
-    content: dict[str, Any]
+    content: dict[str, Any] | None = None
+    xml: str | None = None
     id: str = ""
     source: str = ""
-    position: _Pair | None = None
-    velocity: _Motion | None = None
+    position: _JsonPosition | None = None
+    velocity: _JsonVelocity | None = None
     time: float = 0.0
+    area: _JsonArea | None = None
     lifespan_s: float | None = None
     priority: int = 0
 
-    def event(self, content: dict[str, Value]) -> Event:
-        return Event(
-            type=self.type,
-            content=content,
-            id=self.id,
-            source=self.source,
-            position=Position(self.position.x_m, self.position.y_m) if self.position else None,
-            velocity=Velocity(self.velocity.x_m_s, self.velocity.y_m_s) if self.velocity else None,
-            time=self.time,
-            lifespan_s=self.lifespan_s,
-            priority=self.priority,
+
+_json_event_decoder = msgspec.json.Decoder(_JsonEvent)
+
+
+def _event_from_json(document: bytes | str) -> Event:
+    try:
+        raw = _json_event_decoder.decode(document)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise EventError(f'not an event in JSON, as in {{"type": "CD", "content": {{"price": 18}}}}: {error}') from None
+    if raw.xml is not None and raw.content is not None:
+        raise EventError('an event has either "content" or "xml", not both')
+    content: dict[str, Value] | Element
+    if raw.xml is not None:
+        from earshot.xml import read_xml
+
+        content = read_xml(raw.xml)
+    else:
+        content = {name: _value_from_json(name, value) for name, value in (raw.content or {}).items()}
+    return Event(
+        type=raw.type,
+        content=content,
+        id=raw.id,
+        source=raw.source,
+        position=Position(raw.position.x_m, raw.position.y_m) if raw.position else None,
+        velocity=Velocity(raw.velocity.x_m_s, raw.velocity.y_m_s) if raw.velocity else None,
+        time=raw.time,
+        area=Area(parse_shape(raw.area.shape), Position(raw.area.x_m, raw.area.y_m)) if raw.area else None,
+        lifespan_s=raw.lifespan_s,
+        priority=raw.priority,
+    )
+
+
+def _event_to_json(event: Event) -> bytes:
+    tree = isinstance(event.content, Element)
+    position, velocity, area = event.position, event.velocity, event.area
+    return msgspec.json.encode(
+        _JsonEvent(
+            type=event.type,
+            content=None if tree else {name: _value_to_json(value) for name, (value,) in event.fields.items()},
+            xml=event.to_xml().decode() if tree else None,
+            id=event.id,
+            source=event.source,
+            position=_JsonPosition(position.x_m, position.y_m) if position else None,
+            velocity=_JsonVelocity(velocity.x_m_s, velocity.y_m_s) if velocity else None,
+            time=event.time,
+            area=_JsonArea(str(area.shape), area.at.x_m, area.at.y_m) if area else None,
+            lifespan_s=event.lifespan_s,
+            priority=event.priority,
         )
+    )
 
 
 def _value_from_json(name: str, value: Any) -> Value:
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, dict) and set(value) == {"x_m", "y_m"}:
-        try:
-            return Position(float(value["x_m"]), float(value["y_m"]))
-        except (TypeError, ValueError):
-            raise EventError(f"{name!r} is no position: x_m and y_m must be numbers") from None
-    raise EventError(f"{name!r} must be a number, a text, true, false or a position, got {json.dumps(value)[:60]}")
+    match value:
+        case bool() | int() | float() | str():
+            return value
+        case {"x_m": int() | float() as x, "y_m": int() | float() as y, **rest} if not rest:
+            return Position(float(x), float(y))
+        case {"time": str() as text, **rest} if not rest:
+            try:
+                return value_of("time", text)
+            except ValueError:
+                raise EventError(f"{name!r} is no time: {text[:60]!r}") from None
+        case _:
+            raise EventError(f"{name!r} must be a number, a text, true, false, a time or a position, got {value!r:.60}")
 
 
-def _value_to_json(values: tuple[Value, ...]) -> Any:
-    plain = [
-        {"x_m": value.x_m, "y_m": value.y_m}
-        if isinstance(value, Position)
-        else value.isoformat()
-        if isinstance(value, datetime)
-        else value
-        for value in values
-    ]
-    return plain[0] if len(plain) == 1 else plain
+def _value_to_json(value: Value) -> Any:
+    match value:
+        case Position(x_m=x, y_m=y):
+            return {"x_m": x, "y_m": y}
+        case datetime():
+            return {"time": value.isoformat()}
+        case _:
+            return value
 
 
 def value_text(value: Value) -> str:
@@ -289,7 +309,7 @@ def _type_name(given: Any) -> str:
     name = given if isinstance(given, str) else _TYPE_NAMES.get(given)
     if name not in VALUE_TYPES:
         raise EventError(f"a content type is one of {', '.join(VALUE_TYPES)} (or int, float, str, bool), got {given!r}")
-    return cast(str, name)
+    return str(name)
 
 
 @dataclass(frozen=True, slots=True)
