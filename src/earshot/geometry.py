@@ -39,7 +39,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
         return Position(self.x_m + dx_m, self.y_m + dy_m)
 
     def __str__(self) -> str:
-        return f"{self.x_m:.15g},{self.y_m:.15g}"
+        return f"{_plain(self.x_m)},{_plain(self.y_m)}"
 
 
 ORIGIN = Position(0.0, 0.0)
@@ -69,6 +69,12 @@ def closing_speed_m_s(a: Position, a_velocity: Velocity, b: Position, b_velocity
     relative_x = b_velocity.x_m_s - a_velocity.x_m_s
     relative_y = b_velocity.y_m_s - a_velocity.y_m_s
     return -(dx * relative_x + dy * relative_y) / distance
+
+
+def _plain(number: float) -> str:
+    """The shortest text that reads back as the same number: 300, not 300.0."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)
 
 
 def _positive(what: str, value: float) -> None:
@@ -128,7 +134,7 @@ class Circle(Shape, frozen=True, tag="circle"):
         return _ring(self.radius_m, self.radius_m, 0.0, self.reference)
 
     def __str__(self) -> str:
-        return f"circle:{self.radius_m:.15g}m{_reference_text(self.reference)}"
+        return f"circle:{_plain(self.radius_m)}m{_reference_text(self.reference)}"
 
 
 class Rectangle(Shape, frozen=True, tag="rectangle"):
@@ -156,7 +162,7 @@ class Rectangle(Shape, frozen=True, tag="rectangle"):
         return [_turned(x, y, self.angle_deg, self.reference) for x, y in square]
 
     def __str__(self) -> str:
-        sides = f"{self.width_m:.15g}x{self.height_m:.15g}m"
+        sides = f"{_plain(self.width_m)}x{_plain(self.height_m)}m"
         return f"rectangle:{sides}{_angle_text(self.angle_deg)}{_reference_text(self.reference)}"
 
 
@@ -182,7 +188,7 @@ class Ellipse(Shape, frozen=True, tag="ellipse"):
         return _ring(self.a_m, self.b_m, self.angle_deg, self.reference)
 
     def __str__(self) -> str:
-        return f"ellipse:{self.a_m:.15g}x{self.b_m:.15g}m{_angle_text(self.angle_deg)}{_reference_text(self.reference)}"
+        return f"ellipse:{_plain(self.a_m)}x{_plain(self.b_m)}m{_angle_text(self.angle_deg)}{_reference_text(self.reference)}"
 
 
 Corner = tuple[float, float]
@@ -229,7 +235,7 @@ class Polygon(Shape, frozen=True, tag="polygon"):
         return self.holes
 
     def __str__(self) -> str:
-        rings = [" ".join(f"{x:.15g},{y:.15g}" for x, y in ring) for ring in (self.corners, *self.holes)]
+        rings = [" ".join(f"{_plain(x)},{_plain(y)}" for x, y in ring) for ring in (self.corners, *self.holes)]
         return f"polygon:{' / '.join(rings)}"
 
 
@@ -258,7 +264,7 @@ def _ring(a_m: float, b_m: float, angle_deg: float, reference: Position) -> list
 
 
 def _angle_text(angle_deg: float) -> str:
-    return f"@{angle_deg:.15g}" if angle_deg else ""
+    return f"@{_plain(angle_deg)}" if angle_deg else ""
 
 
 def _reference_text(reference: Position) -> str:
