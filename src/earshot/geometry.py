@@ -188,7 +188,8 @@ class Ellipse(Shape, frozen=True, tag="ellipse"):
         return _ring(self.a_m, self.b_m, self.angle_deg, self.reference)
 
     def __str__(self) -> str:
-        return f"ellipse:{_plain(self.a_m)}x{_plain(self.b_m)}m{_angle_text(self.angle_deg)}{_reference_text(self.reference)}"
+        axes = f"{_plain(self.a_m)}x{_plain(self.b_m)}m"
+        return f"ellipse:{axes}{_angle_text(self.angle_deg)}{_reference_text(self.reference)}"
 
 
 Corner = tuple[float, float]
