@@ -1,0 +1,85 @@
+"""One Spark task an item: how campaigns and studies run, wherever Spark runs.
+
+`spark.range(n)` in n partitions, no shuffle: one retry and one step of progress an item, every core
+busy. A task may run more than once (a lost worker), so the work must be idempotent: it keeps what
+it made under its own id and says so in the row it returns.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Item = TypeVar("Item")
+ROW = "item long, answer string"
+_ROW_ARROW = pa.schema([("item", pa.int64()), ("answer", pa.string())])
+POLL_S = 0.2
+
+
+class _Work(Generic[Item]):
+    """Travels to the executors: items by number, and what to do with one."""
+
+    def __init__(self, items: Sequence[Item], work: Callable[[Item], str]) -> None:
+        self.items = [cloudpickle.dumps(item) for item in items]
+        self.work = work
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                answer = self.work(cloudpickle.loads(self.items[number]))
+                yield pa.RecordBatch.from_pylist([{"item": number, "answer": answer}], schema=_ROW_ARROW)
+
+
+def each_in_a_task(
+    spark: SparkSession,
+    items: Sequence[Item],
+    work: Callable[[Item], str],
+    progress: Callable[[], None] | None = None,
+) -> list[str]:
+    """The answers, in the order of the items. `progress` is called a few times a second meanwhile.
+
+    Ctrl-C ends the tasks under way and goes on to the caller; what finished items kept stays kept.
+    """
+    if not items:
+        return []
+    count = len(items)
+    table = spark.range(0, count, 1, count).mapInArrow(_Work(items, work), ROW)
+    outcome: dict[str, Any] = {}
+
+    def collect() -> None:
+        try:
+            outcome["rows"] = table.collect()
+        except BaseException as error:
+            outcome["error"] = error
+
+    job = threading.Thread(target=collect, daemon=True)
+    job.start()
+    try:
+        while job.is_alive():
+            job.join(POLL_S)
+            if progress is not None:
+                progress()
+    except KeyboardInterrupt:
+        _interrupt(spark)
+        job.join(10.0)
+        raise
+    if "error" in outcome:
+        raise outcome["error"]
+    answers = {row["item"]: row["answer"] for row in outcome["rows"]}
+    return [answers[number] for number in range(count)]
+
+
+def _interrupt(spark: SparkSession) -> None:
+    """End what runs, on a local session, a cluster or over Connect."""
+    context = getattr(spark, "_sc", None)
+    if context is not None:
+        context.cancelAllJobs()
+    else:
+        spark.interruptAll()

@@ -1,0 +1,131 @@
+"""Why an event did, or did not, reach a node: the oracle's answer beside the log's.
+
+Pure functions over the few records of one event in one run; `earshot why` fetches them through Spark.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from earshot.events import Event
+from earshot.filters import Filter, Viewer
+from earshot.pipeline.oracle import Wish, parse_region
+from earshot.records import Kind
+
+Record = Mapping[str, Any]
+"One row of the log, as a mapping from its columns."
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One transmission on the way: who sent it to whom, when it was heard, in which packet."""
+
+    time: float
+    sender: str
+    receiver: str
+    packet: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether the node was expected to get the event, whether it did, and why."""
+
+    event: str
+    node: str
+    expected: bool
+    delivered: bool
+    reasons: Sequence[str]
+    "For each subscription of the node, in words, why it wants the event or does not."
+    path: Sequence[Hop] = ()
+    "The way the event took to the node, from the publisher on; empty where it never arrived."
+    losses: Sequence[str] = field(default=())
+    "Where it was lost, and for which reason, as far as the log tells."
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for `--json`."""
+        return {
+            "event": self.event,
+            "node": self.node,
+            "expected": self.expected,
+            "delivered": self.delivered,
+            "reasons": list(self.reasons),
+            "path": [hop.__dict__ for hop in self.path],
+            "losses": list(self.losses),
+        }
+
+
+def explain_receiver(
+    event: Event, node: str, wishes: Iterable[Wish], viewer: Viewer | None, records: Sequence[Record]
+) -> Answer:
+    """The whole answer for one event and one node; `viewer` is the node at the time of publication."""
+    expected, reasons = expectation(event, node, wishes, viewer)
+    delivered = any(record["kind"] == Kind.DELIVER and record["node"] == node for record in records)
+    path = path_to(node, event.source, records)
+    losses = [] if delivered else losses_before(node, event, bool(path), records)
+    return Answer(event.id, node, expected, delivered, reasons, path, losses)
+
+
+def expectation(event: Event, node: str, wishes: Iterable[Wish], viewer: Viewer | None) -> tuple[bool, list[str]]:
+    """Whether any subscription of the node wants the event, and in words what each says."""
+    if node == event.source:
+        return False, [f"{node} published the event itself"]
+    own = [wish for wish in wishes if wish.node == node]
+    if not own:
+        return False, [f"{node} has no subscription"]
+    verdicts = [_verdict(event, wish, viewer) for wish in own]
+    return any(wanted for wanted, _ in verdicts), [
+        f"{wish.subscription}: {why}" for wish, (_, why) in zip(own, verdicts, strict=True)
+    ]
+
+
+def _verdict(event: Event, wish: Wish, viewer: Viewer | None) -> tuple[bool, str]:
+    if not wish.start <= event.time < wish.end:
+        return False, f"did not stand at {event.time:.3f} s (from {wish.start:g} s until {wish.end:g} s)"
+    if event.area is not None:
+        if viewer is None:
+            return False, "the node's position at that time is not known, and the event has an area"
+        if not event.area.contains(viewer.position):
+            distance_m = viewer.position.distance_to(event.area.at)
+            return False, f"the node was outside the event's area {event.area.shape}, {distance_m:.0f} m from its naval"
+    if wish.region and (event.position is None or not parse_region(wish.region).contains(event.position)):
+        return False, f"the event happened outside the region of interest {wish.region}"
+    filter = Filter.parse(wish.filter)
+    return filter.matches(event, viewer), filter.explain(event, viewer)
+
+
+def path_to(node: str, source: str, records: Sequence[Record]) -> list[Hop]:
+    """The transmissions by which the event first came to the node, from its source on."""
+    first: dict[str, Record] = {}
+    for record in sorted(records, key=lambda record: (record["time"], record["transmission"])):
+        if record["kind"] == Kind.RECEIVE:
+            first.setdefault(record["node"], record)
+    path: list[Hop] = []
+    here = node
+    while here in first and here != source and len(path) <= len(first):
+        heard = first[here]
+        path.append(Hop(heard["time"], heard["peer"], here, heard["packet"]))
+        here = heard["peer"]
+    return path[::-1]
+
+
+def losses_before(node: str, event: Event, heard: bool, records: Sequence[Record]) -> list[str]:
+    """What the log says of an event that was not delivered to the node."""
+    drops: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in records:
+        if record["kind"] == Kind.DROP:
+            drops[record["node"]][record["detail"]] += 1
+    if node in drops:
+        return [f"{node} dropped it: {reason}" for reason in sorted(drops[node])]
+    if heard:
+        return [f"{node} heard the event and did not deliver it"]
+    holders = {record["node"] for record in records if record["kind"] == Kind.RECEIVE} | {event.source}
+    senders = {record["node"] for record in records if record["kind"] == Kind.SEND}
+    told = [f"{len(holders)} nodes had the event, {len(senders)} sent it on; none of them reached {node}"]
+    elsewhere = Counter[str]()
+    for reasons in drops.values():
+        elsewhere.update(reasons)
+    told += [f"dropped on the way: {reason} ({count} times)" for reason, count in elsewhere.most_common(5)]
+    return told
