@@ -93,8 +93,14 @@ class Event(msgspec.Struct, frozen=True, dict=True):
         """The content as a tree; flat content becomes one child element a value."""
         if isinstance(self.content, Element):
             return self.content
-        leaves = tuple(Element(name, {}, (value_text(value),)) for name, value in self.content.items())
+        texts = ((name, value_text(value)) for name, value in self.content.items())
+        leaves = tuple(Element(name, {}, (text,) if text else ()) for name, text in texts)
         return Element(self.type, {}, leaves)
+
+    @cached_property
+    def document(self) -> Element:
+        """What stands above the root: where absolute paths start."""
+        return Element("", {}, (self.root,))
 
     @cached_property
     def fields(self) -> Mapping[str, tuple[Value, ...]]:

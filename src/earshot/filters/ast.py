@@ -37,7 +37,10 @@ class Test(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a location path. `name` is "*" for any; empty for text() and `.`."""
+    """One step of a location path. `name` is "*" for any; empty for text() and `.`.
+
+    Predicates hold in turn, as XPath's do: `At` counts among what the ones before it let through.
+    """
 
     axis: Axis
     test: Test
@@ -85,21 +88,35 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
+    """The text holds the literal. Of a path: the text of its first node, "" where there is none, as
+    XPath 1.0 has it. Of a field: any of its values, so false where there is none."""
+
     operand: Path | Field
     literal: str
 
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
+    """The text begins with the literal; of which node or value, as for `Contains`."""
+
     operand: Path | Field
     literal: str
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The content has a value of that name (`where` only)."""
+    """The content has a value of that name other than the boolean false (`where` only)."""
 
     field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """`[2]` or `[position() < 3]`: where the node stands among its siblings that the step's name and
+    the predicates before this one let through. Only ever a whole predicate of a step."""
+
+    op: Comparison
+    number: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,4 +164,4 @@ class Always:
 
 
 LocationTerm = Within | Approaching | Receding | Inside
-Condition = Path | Compare | Contains | StartsWith | Exists | And | Or | Not | LocationTerm | Always
+Condition = Path | Compare | Contains | StartsWith | Exists | At | And | Or | Not | LocationTerm | Always

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from earshot.events import Event
 from earshot.filters import covering, matching, terms, text, xpath
 from earshot.filters.ast import Always, Condition
 from earshot.filters.matching import Viewer
+from earshot.filters.normal import normal
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,20 @@ class Filter:
 
     condition: Condition
     type: str | None = None
+    _predicate: matching.Predicate | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "condition", normal(self.condition))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Filter, (self.condition, self.type)
+
+    @property
+    def predicate(self) -> matching.Predicate:
+        """The condition, compiled when it is first asked."""
+        if self._predicate is None:
+            object.__setattr__(self, "_predicate", matching.predicate(self.condition))
+        return cast(matching.Predicate, self._predicate)
 
     @classmethod
     def xpath(cls, expression: str) -> Filter:
@@ -39,7 +55,7 @@ class Filter:
     def parse(cls, expression: str) -> Filter:
         """Either language, as `str(filter)` writes it: an XPath begins with a slash; a `where` may be
         confined to a type in front, as in `Siren: speed > 10`."""
-        return text.parse(expression)
+        return cls(*text.parse(expression))
 
     def __str__(self) -> str:
         return text.write(self)

@@ -1,0 +1,158 @@
+"""Filters to text and back: the canonical text of a filter parses to an equal filter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from earshot.errors import FilterSyntaxError
+from earshot.filters import terms
+from earshot.filters.ast import (
+    Always,
+    And,
+    Approaching,
+    At,
+    Axis,
+    Compare,
+    Condition,
+    Contains,
+    Exists,
+    Field,
+    Inside,
+    Literal,
+    Not,
+    Or,
+    Path,
+    Receding,
+    StartsWith,
+    Step,
+    Test,
+    Within,
+)
+from earshot.filters.reader import Reader, name_text, number_text, quoted
+from earshot.geometry import Area, Circle, Ellipse, Polygon, Rectangle
+
+if TYPE_CHECKING:
+    from earshot.filters.filter import Filter
+
+
+def parse(text: str) -> tuple[Condition, str | None]:
+    """The condition and the event type that a filter's text stands for."""
+    reader = Reader(text)
+    type = _type_in_front(reader)
+    return terms.condition(reader), type
+
+
+def _type_in_front(reader: Reader) -> str | None:
+    """Read `Siren:`, if that is how the text begins."""
+    start = reader.at
+    try:
+        name = reader.backquoted() if reader.sees("`") else reader.name()
+    except FilterSyntaxError:
+        name = None
+    if name is not None and reader.take(":"):
+        return name
+    reader.at = start
+    return None
+
+
+def write(filter: Filter) -> str:
+    """The filter's canonical text."""
+    body = condition_text(filter.condition)
+    return body if filter.type is None else f"{name_text(filter.type)}: {body}"
+
+
+def condition_text(condition: Condition) -> str:
+    """A condition as text: `where`, with XPath where the condition is about paths."""
+    match condition:
+        case Path(absolute=True):
+            return path_text(condition)
+        case Path():
+            return path_text(condition)
+        case Compare(operand, op, literal):
+            return f"{_operand(operand)} {op} {_literal(literal)}"
+        case Contains(operand, literal):
+            return f"contains({_operand(operand)}, {quoted(literal)})"
+        case StartsWith(operand, literal):
+            return f"starts-with({_operand(operand)}, {quoted(literal)})"
+        case Exists(field):
+            return _operand(field)
+        case At(op, number):
+            return f"position() {op} {number_text(number)}"
+        case And(parts):
+            return " and ".join(_part(part, Or) for part in parts)
+        case Or(parts):
+            return " or ".join(_part(part, And) for part in parts)
+        case Not(Always()):
+            return "false"
+        case Not(term):
+            return f"not({condition_text(term)})"
+        case Within(distance_m):
+            return f"within {number_text(distance_m)} m"
+        case Approaching():
+            return "approaching"
+        case Receding():
+            return "receding"
+        case Inside(area):
+            return f"inside {_area(area)}"
+        case Always():
+            return "true"
+
+
+def _part(condition: Condition, parenthesised: type[And] | type[Or]) -> str:
+    text = condition_text(condition)
+    return f"({text})" if isinstance(condition, parenthesised) else text
+
+
+def path_text(path: Path) -> str:
+    """A location path as XPath."""
+    if not path.absolute and path.steps and path.steps[0].test is Test.SELF:
+        return "."
+    text = "".join(f"{step.axis}{_step(step)}" for step in path.steps)
+    if path.absolute:
+        return text or "/"
+    return f".{text}" if path.steps[0].axis is Axis.DESCENDANT else text[1:]
+
+
+def _step(step: Step) -> str:
+    match step.test:
+        case Test.ELEMENT:
+            node = step.name
+        case Test.ATTRIBUTE:
+            node = f"@{step.name}"
+        case Test.TEXT:
+            node = "text()"
+        case Test.SELF:
+            node = "."
+    return node + "".join(f"[{condition_text(predicate)}]" for predicate in step.predicates)
+
+
+def _operand(operand: Path | Field) -> str:
+    return path_text(operand) if isinstance(operand, Path) else name_text(operand.name, terms.WORDS)
+
+
+def _literal(literal: Literal) -> str:
+    match literal:
+        case bool():
+            return "true" if literal else "false"
+        case str():
+            return quoted(literal)
+        case _:
+            return number_text(literal)
+
+
+def _area(area: Area) -> str:
+    shape, x, y = area.shape, area.at.x_m, area.at.y_m
+    match shape:
+        case Circle(radius_m=radius, reference=reference):
+            numbers = [x - reference.x_m, y - reference.y_m, radius]
+        case Rectangle(width_m=first, height_m=second, angle_deg=angle, reference=reference):
+            numbers = [x - reference.x_m, y - reference.y_m, first, second, *([angle] if angle else [])]
+        case Ellipse(a_m=first, b_m=second, angle_deg=angle, reference=reference):
+            numbers = [x - reference.x_m, y - reference.y_m, first, second, *([angle] if angle else [])]
+        case Polygon(corners=corners, holes=holes):
+            rings = (
+                ", ".join(f"{number_text(cx + x)} {number_text(cy + y)}" for cx, cy in r) for r in (corners, *holes)
+            )
+            return f"polygon({' / '.join(rings)})"
+    kind = {Circle: "circle", Rectangle: "rectangle", Ellipse: "ellipse"}[type(shape)]
+    return f"{kind}({', '.join(number_text(number) for number in numbers)})"
