@@ -12,6 +12,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,19 @@ class Path:
             raise ValueError(f"{self.name}: a path's knots must be finite numbers")
         if np.any(np.diff(self.times) < 0):
             raise ValueError(f"{self.name}: a path's times must not go back")
+
+
+class Legs(NamedTuple):
+    """Straight pieces of all nodes' ways through one stretch of time, as columns: node by node, in
+    order of time, without gaps. Leg k starts at (x_m, y_m)[k] and moves on evenly."""
+
+    node: npt.NDArray[np.int64]
+    start: Floats
+    end: Floats
+    x_m: Floats
+    y_m: Floats
+    x_m_s: Floats
+    y_m_s: Floats
 
 
 class Trajectories:
@@ -135,6 +149,26 @@ class Trajectories:
         if not leg[0] <= t < leg[1]:
             leg = self._leg(i, t)
         return leg[4], leg[5]
+
+    def legs(self, start: float, end: float) -> Legs:
+        """Every node's legs from `start` until `end`, cut to that stretch."""
+        if not self._valid_from <= start < self._valid_until:
+            self._seek(start)
+        first = self._cursor.copy()
+        last = first.copy()
+        late = np.flatnonzero(self._until[last] < end)
+        while late.size:
+            last[late] += 1
+            late = late[self._until[last[late]] < end]
+        counts = last - first + 1
+        node = np.repeat(np.arange(len(self)), counts)
+        ends = np.cumsum(counts)
+        leg = np.arange(len(node)) + np.repeat(first - (ends - counts), counts)
+        begin, until = np.maximum(self._time[leg], start), np.minimum(self._until[leg], end)
+        real = begin < until  # a jump is two knots at one time: a leg of no length
+        node, leg, begin, until = node[real], leg[real], begin[real], until[real]
+        vx, vy, since = self._vx[leg], self._vy[leg], begin - self._time[leg]
+        return Legs(node, begin, until, self._x[leg] + vx * since, self._y[leg] + vy * since, vx, vy)
 
     def present(self, i: int, t: float) -> bool:
         """Whether node i is there."""

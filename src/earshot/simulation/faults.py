@@ -1,0 +1,175 @@
+"""Faults: what goes wrong in a run, and when, drawn once from the seed.
+
+Crashes and restarts, nodes that never forward, nodes that come and go, an area cut off for a
+while, clocks that are wrong. The engine carries the plan out; machines never learn of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from earshot.errors import SettingsError
+from earshot.geometry import Area, Position
+
+
+def _time(what: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise SettingsError(f"{what} must be a time in seconds from 0 on, got {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A node loses its memory at `time_s`, without a word; it restarts `down_s` later (None: never)."""
+
+    node: str
+    time_s: float
+    down_s: float | None = None
+
+    def __post_init__(self) -> None:
+        _time("a crash's time_s", self.time_s)
+        if self.down_s is not None and not (math.isfinite(self.down_s) and self.down_s > 0):
+            raise SettingsError(f"a crash's down_s must be a positive number of seconds, got {self.down_s}")
+
+
+@dataclass(frozen=True, slots=True)
+class Churn:
+    """Every node stays for an exponential time and is away for another: Poisson leaves and joins."""
+
+    mean_presence_s: float
+    mean_absence_s: float
+    graceful: bool = True
+    "Whether a machine is told to stop before it goes, or just falls silent."
+    start_s: float = 0.0
+    "From when on; until then everybody stays."
+
+    def __post_init__(self) -> None:
+        for name in ("mean_presence_s", "mean_absence_s"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise SettingsError(f"churn's {name} must be a positive number of seconds, got {value}")
+        _time("churn's start_s", self.start_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """From `start_s` until `end_s` no radio link crosses the border of `area`, or the line from
+    `line[0]` to `line[1]`: give one of the two."""
+
+    start_s: float
+    end_s: float
+    area: Area | None = None
+    line: tuple[Position, Position] | None = None
+
+    def __post_init__(self) -> None:
+        _time("a partition's start_s", self.start_s)
+        if not self.end_s > self.start_s:
+            raise SettingsError(f"a partition must end after it starts, got {self.start_s} to {self.end_s}")
+        if (self.area is None) == (self.line is None):
+            raise SettingsError("a partition needs an area or a line, one of the two")
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSettings:
+    """Everything that goes wrong; by default nothing."""
+
+    crashes: tuple[Crash, ...] = ()
+    silent_share: float = 0.0
+    "This share of all nodes, drawn by the seed, receives but never forwards an event of another's."
+    silent_nodes: tuple[str, ...] = ()
+    "These too."
+    churn: Churn | None = None
+    partitions: tuple[Partition, ...] = ()
+    clock_skew_s: float = 0.0
+    "Each node's clock is off by an even draw from -clock_skew_s to clock_skew_s, for good."
+
+    def __post_init__(self) -> None:
+        for name in ("crashes", "silent_nodes", "partitions"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if not 0.0 <= self.silent_share <= 1.0:
+            raise SettingsError(f"silent_share must lie between 0 and 1, got {self.silent_share}")
+        if not (math.isfinite(self.clock_skew_s) and self.clock_skew_s >= 0):
+            raise SettingsError(f"clock_skew_s must be a number of seconds from 0 on, got {self.clock_skew_s}")
+
+
+NO_FAULTS = FaultSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A node goes away or comes back, and for which of its reasons."""
+
+    time_s: float
+    node: int
+    cause: Literal["crash", "churn"]
+    back: bool
+    graceful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPlan:
+    """The faults of one run, by node number."""
+
+    outages: tuple[Outage, ...]
+    "In order of time."
+    silent: frozenset[int]
+    clock_offsets_s: tuple[float, ...]
+    "What each node's clock shows beyond the true time."
+
+
+def plan(settings: FaultSettings, names: Sequence[str], duration_s: float, seed: int) -> FaultPlan:
+    """Draw the faults of a run; each kind from a stream of its own, so that one does not shift another."""
+    index = {name: i for i, name in enumerate(names)}
+    for name in (*settings.silent_nodes, *(crash.node for crash in settings.crashes)):
+        if name not in index:
+            raise SettingsError(f"the faults name a node {name!r}, which the scenario does not have")
+    outages = [*_crashes(settings, index), *_churn(settings, names, duration_s, seed)]
+    outages.sort(key=lambda outage: (outage.time_s, outage.node, outage.back))
+    return FaultPlan(
+        outages=tuple(outages),
+        silent=_silent(settings, names, index, seed),
+        clock_offsets_s=_clock_offsets(settings, names, seed),
+    )
+
+
+def _crashes(settings: FaultSettings, index: dict[str, int]) -> list[Outage]:
+    found = []
+    for crash in settings.crashes:
+        node = index[crash.node]
+        found.append(Outage(crash.time_s, node, "crash", back=False))
+        if crash.down_s is not None:
+            found.append(Outage(crash.time_s + crash.down_s, node, "crash", back=True))
+    return found
+
+
+def _churn(settings: FaultSettings, names: Sequence[str], duration_s: float, seed: int) -> list[Outage]:
+    churn = settings.churn
+    if churn is None:
+        return []
+    found = []
+    for node, name in enumerate(names):
+        random = Random(f"{seed}:churn:{name}")
+        time, back = churn.start_s, False
+        while True:
+            time += random.expovariate(1.0 / (churn.mean_absence_s if back else churn.mean_presence_s))
+            if time > duration_s:
+                break
+            found.append(Outage(time, node, "churn", back, churn.graceful))
+            back = not back
+    return found
+
+
+def _silent(settings: FaultSettings, names: Sequence[str], index: dict[str, int], seed: int) -> frozenset[int]:
+    count = round(settings.silent_share * len(names))
+    drawn = Random(f"{seed}:silent").sample(range(len(names)), count)
+    return frozenset([*drawn, *(index[name] for name in settings.silent_nodes)])
+
+
+def _clock_offsets(settings: FaultSettings, names: Sequence[str], seed: int) -> tuple[float, ...]:
+    if settings.clock_skew_s == 0.0:
+        return (0.0,) * len(names)
+    random = Random(f"{seed}:clocks")
+    return tuple(random.uniform(-settings.clock_skew_s, settings.clock_skew_s) for _ in names)
