@@ -154,7 +154,12 @@ class Trajectories:
         """Every node's legs from `start` until `end`, cut to that stretch."""
         if not self._valid_from <= start < self._valid_until:
             self._seek(start)
-        first = self._cursor.copy()
+        first = self._cursor
+        if end <= self._valid_until:
+            since, n = start - self._since, len(self)
+            vx, vy = self._velocity[:, 0], self._velocity[:, 1]
+            x, y = self._here[:, 0] + vx * since, self._here[:, 1] + vy * since
+            return Legs(np.arange(n), np.full(n, start), np.full(n, end), x, y, vx.copy(), vy.copy())
         last = first.copy()
         late = np.flatnonzero(self._until[last] < end)
         while late.size:

@@ -1,0 +1,67 @@
+"""The ground a scenario stands on, and spans of numbers to draw from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+
+from earshot.errors import ScenarioError
+from earshot.geometry import Area, Position, Rectangle
+
+Box = tuple[float, float, float, float]
+"Least x, least y, most x, most y, in metres."
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The rectangle the nodes live on: x from 0 to `width_m`, y from 0 to `height_m`."""
+
+    width_m: float = 1000.0
+    "From west to east."
+    height_m: float = 1000.0
+    "From south to north."
+
+    def __post_init__(self) -> None:
+        for name, value in (("width_m", self.width_m), ("height_m", self.height_m)):
+            if not (math.isfinite(value) and value > 0):
+                raise ScenarioError(f"{name} must be a positive number of metres, got {value}")
+
+    @property
+    def area(self) -> Area:
+        """The ground as an area."""
+        return Area(Rectangle(self.width_m, self.height_m), Position(self.width_m / 2, self.height_m / 2))
+
+
+def box_of(box: Box | None, ground: Ground) -> Box:
+    """The box, or the whole ground where there is none."""
+    if box is None:
+        return (0.0, 0.0, ground.width_m, ground.height_m)
+    x0, y0, x1, y1 = box
+    if not (0 <= x0 < x1 <= ground.width_m and 0 <= y0 < y1 <= ground.height_m):
+        raise ScenarioError(
+            f"box_m must be [least x, least y, most x, most y] inside the area of "
+            f"{ground.width_m:g} x {ground.height_m:g} m, got {list(box)}"
+        )
+    return box
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A number drawn evenly between `low` and `high`; one number where they are equal."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            raise ScenarioError(f"a span needs finite numbers, got [{self.low}, {self.high}]")
+        if self.low > self.high:
+            raise ScenarioError(f"a span is [low, high], got [{self.low:g}, {self.high:g}]")
+
+    def draw(self, random: Random) -> float:
+        return self.low if self.low == self.high else random.uniform(self.low, self.high)
+
+    @property
+    def mean(self) -> float:
+        return (self.low + self.high) / 2
