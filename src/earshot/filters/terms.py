@@ -60,23 +60,9 @@ from earshot.filters.ast import (
 from earshot.filters.reader import MIRRORED, Reader
 from earshot.geometry import Area, Circle, Corner, Ellipse, Polygon, Position, Rectangle
 
-WORDS = frozenset(
-    [
-        "and",
-        "or",
-        "not",
-        "true",
-        "false",
-        "in",
-        "contains",
-        "starts",
-        "starts-with",
-        "within",
-        "approaching",
-        "receding",
-        "inside",
-    ]
-)
+_LOGIC = ("and", "or", "not", "true", "false", "in", "contains", "starts", "starts-with")
+_PLACES = ("within", "approaching", "receding", "inside")
+WORDS = frozenset((*_LOGIC, *_PLACES))
 "Words of the language: as names they stand in backquotes."
 _TERMS = (
     'a term is like price < 20, category = "jazz", price in 10..20, name contains "x", within 200 m, approaching, '
@@ -190,9 +176,9 @@ def _centred(reader: Reader, kind: str, start: int) -> Area:
         case "circle", [x, y, radius]:
             return Area(Circle(radius), Position(x, y))
         case "rectangle", [x, y, width, height, *angle] if len(angle) <= 1:
-            return Area(Rectangle(width, height, *angle), Position(x, y))
+            return Area(Rectangle(width, height, sum(angle)), Position(x, y))
         case "ellipse", [x, y, a, b, *angle] if len(angle) <= 1:
-            return Area(Ellipse(a, b, *angle), Position(x, y))
+            return Area(Ellipse(a, b, sum(angle)), Position(x, y))
         case _:
             reader.fail(f"{kind} has other numbers: {_AREAS}", start)
 

@@ -29,7 +29,7 @@ from earshot.filters.ast import (
     Within,
 )
 from earshot.filters.reader import Reader, name_text, number_text, quoted
-from earshot.geometry import Area, Circle, Ellipse, Polygon, Rectangle
+from earshot.geometry import Area, Circle, Corner, Ellipse, Polygon, Rectangle
 
 if TYPE_CHECKING:
     from earshot.filters.filter import Filter
@@ -64,8 +64,6 @@ def write(filter: Filter) -> str:
 def condition_text(condition: Condition) -> str:
     """A condition as text: `where`, with XPath where the condition is about paths."""
     match condition:
-        case Path(absolute=True):
-            return path_text(condition)
         case Path():
             return path_text(condition)
         case Compare(operand, op, literal):
@@ -141,18 +139,22 @@ def _literal(literal: Literal) -> str:
 
 
 def _area(area: Area) -> str:
-    shape, x, y = area.shape, area.at.x_m, area.at.y_m
-    match shape:
-        case Circle(radius_m=radius, reference=reference):
-            numbers = [x - reference.x_m, y - reference.y_m, radius]
-        case Rectangle(width_m=first, height_m=second, angle_deg=angle, reference=reference):
-            numbers = [x - reference.x_m, y - reference.y_m, first, second, *([angle] if angle else [])]
-        case Ellipse(a_m=first, b_m=second, angle_deg=angle, reference=reference):
-            numbers = [x - reference.x_m, y - reference.y_m, first, second, *([angle] if angle else [])]
+    """An area in normal form, its reference point at its centre."""
+    x, y = area.at.x_m, area.at.y_m
+    match area.shape:
+        case Circle(radius_m=radius):
+            return _call("circle", x, y, radius)
+        case Rectangle(width_m=width, height_m=height, angle_deg=angle):
+            return _call("rectangle", x, y, width, height, *([angle] if angle else []))
+        case Ellipse(a_m=a, b_m=b, angle_deg=angle):
+            return _call("ellipse", x, y, a, b, *([angle] if angle else []))
         case Polygon(corners=corners, holes=holes):
-            rings = (
-                ", ".join(f"{number_text(cx + x)} {number_text(cy + y)}" for cx, cy in r) for r in (corners, *holes)
-            )
-            return f"polygon({' / '.join(rings)})"
-    kind = {Circle: "circle", Rectangle: "rectangle", Ellipse: "ellipse"}[type(shape)]
+            return f"polygon({' / '.join(_ring(ring) for ring in (corners, *holes))})"
+
+
+def _call(kind: str, *numbers: float) -> str:
     return f"{kind}({', '.join(number_text(number) for number in numbers)})"
+
+
+def _ring(corners: tuple[Corner, ...]) -> str:
+    return ", ".join(f"{number_text(x)} {number_text(y)}" for x, y in corners)
