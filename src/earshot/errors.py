@@ -18,10 +18,12 @@
     │   ├── ScenarioError         a scenario file: names the key and the file
     │   ├── UnknownName           no protocol, scenario, study or table of that name; offers the nearest
     │   ├── TraceError            a trace file of the wrong format, empty or missing
-    │   └── LakeError             a lake without the table or run that was asked for
+    │   ├── LakeError             a lake without the table or run that was asked for
+    │   └── SparkUnavailable      no Spark session to be had: no Java, no such master, workers that lack a package
     ├── PeerError                 what came over the network is wrong: counted, dropped, never raised
     │   └── MalformedPacket       into the application
-    └── MachineFailure            a protocol raised: node, time, packet and seed to repeat it
+    ├── MachineFailure            a protocol raised: node, time, packet and seed to repeat it
+    └── SparkFailure              a Spark job died of something that is not the caller's fault
 """
 
 from __future__ import annotations
@@ -111,6 +113,10 @@ class LakeError(UsageError):
     """A lake without the table or run that was asked for."""
 
 
+class SparkUnavailable(UsageError):
+    """No Spark session to be had; the message says what is missing."""
+
+
 class PeerError(EarshotError):
     """What came over the network is wrong."""
 
@@ -121,3 +127,7 @@ class MalformedPacket(PeerError):
 
 class MachineFailure(EarshotError):
     """A protocol raised while handling an entry point."""
+
+
+class SparkFailure(EarshotError):
+    """A Spark job died; the message is the cause, without Java's stack trace."""
