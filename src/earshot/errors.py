@@ -44,10 +44,22 @@ class FilterSyntaxError(UsageError):
     """A filter's text is not in the language. `column` counts from 1."""
 
     def __init__(self, reason: str, text: str, column: int) -> None:
-        super().__init__(f"{reason} (column {column})\n  {text}\n  {' ' * (column - 1)}^")
+        shown, before = _surroundings(text, column - 1)
+        super().__init__(f"{reason} (column {column})\n  {shown}\n  {' ' * before}^")
         self.reason = reason
         self.text = text
         self.column = column
+
+    def __reduce__(self) -> tuple[type[FilterSyntaxError], tuple[str, str, int]]:
+        return FilterSyntaxError, (self.reason, self.text, self.column)
+
+
+def _surroundings(text: str, at: int) -> tuple[str, int]:
+    """The part of a text around a place, on one line, and how far into that part the place is."""
+    start, end = max(at - 60, 0), at + 40
+    front, back = "..." if start else "", "..." if end < len(text) else ""
+    plain = "".join(sign if sign.isprintable() else " " for sign in text[start:end])
+    return f"{front}{plain}{back}", len(front) + at - start
 
 
 class EventError(UsageError):
@@ -75,7 +87,7 @@ class XmlTooDeep(XmlError):
 
 
 class XmlTooManyElements(XmlError):
-    """More elements than allowed."""
+    """More elements, or more attributes on one element, than allowed."""
 
 
 class XmlEntityRefused(XmlError):

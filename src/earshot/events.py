@@ -38,9 +38,15 @@ class Element(msgspec.Struct, frozen=True, array_like=True, dict=True):
     attributes: dict[str, str] = msgspec.field(default_factory=dict)
     children: tuple[Element | str, ...] = ()
 
-    @cached_property
+    @property
     def text(self) -> str:
-        """XPath's string value: the text of the element and of everything below it, in order."""
+        """XPath's string value: the text of the element and of everything below it, in order.
+
+        It is put together on each call: kept in every element, a deep document's text would be kept
+        once a level.
+        """
+        if len(self.children) == 1 and isinstance(self.children[0], str):
+            return self.children[0]
         parts: list[str] = []
         stack: list[Element | str] = list(reversed(self.children))
         while stack:

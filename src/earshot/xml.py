@@ -1,27 +1,33 @@
 """XML documents to content trees and back, with hostile input in mind.
 
-Names are local names: namespaces are read and ignored, so `/CD` finds a namespaced `CD`. Entities
-other than XML's own five, external loading and anything past the limits are refused by name.
+Names are local names: namespaces are read and ignored, so `/CD` finds a namespaced `CD`; where an
+element has attributes of one local name, the one without a namespace counts, else the first.
+Comments and processing instructions are left out, but the text before and after one stays two
+pieces, as XPath sees it. Entities other than XML's own five, external loading and anything past the
+limits are refused by name.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any, cast
 
 from lxml import etree
 
-from earshot.errors import XmlEntityRefused, XmlMalformed, XmlTooDeep, XmlTooLarge, XmlTooManyElements
+from earshot.errors import XmlEntityRefused, XmlError, XmlMalformed, XmlTooDeep, XmlTooLarge, XmlTooManyElements
 from earshot.events import Element
 
 
 @dataclass(frozen=True, slots=True)
 class XmlLimits:
-    """How much one document may ask of us."""
+    """How much one document may ask of us. (The parser itself stops at 256 levels.)"""
 
     bytes: int = 4 * 1024 * 1024
     depth: int = 250
     elements: int = 100_000
+    attributes: int = 256
+    "On one element: reading them takes time with their square."
 
 
 LIMITS = XmlLimits()
@@ -32,68 +38,101 @@ _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 
 def read_xml(document: bytes | str, limits: XmlLimits = LIMITS) -> Element:
     """The document's tree of local names, attributes and text."""
-    raw = _DECLARATION.sub("", document).encode() if isinstance(document, str) else bytes(document)
+    if len(document) > limits.bytes:
+        raise XmlTooLarge(f"the document has {len(document):,} bytes or more; at most {limits.bytes:,} are read")
+    raw = _encoded(document) if isinstance(document, str) else bytes(document)
     if len(raw) > limits.bytes:
         raise XmlTooLarge(f"the document has {len(raw):,} bytes; at most {limits.bytes:,} are read")
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        load_dtd=False,
-        no_network=True,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
+    parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False)
     try:
         root = etree.fromstring(raw, parser)
     except etree.XMLSyntaxError as error:
-        line, column = error.position
-        message = (error.msg or "not well formed").splitlines()[0]
-        if "xcessive depth" in message:
-            raise XmlTooDeep(f"nested deeper than {limits.depth} elements at line {line}, column {column}") from None
-        raise XmlMalformed(f"not well-formed XML at line {line}, column {column}: {message}") from None
+        raise _refusal(error, limits) from None
     except ValueError as error:
         raise XmlMalformed(f"not well-formed XML: {error}") from None
-    dtd = root.getroottree().docinfo.internalDTD
-    if dtd is not None and next(iter(dtd.iterentities()), None) is not None:
-        raise XmlEntityRefused("the document declares entities of its own; they are never expanded")
+    dtd = cast(Any, root.getroottree().docinfo.internalDTD)
+    if dtd is not None and (entity := next(iter(dtd.iterentities()), None)) is not None:
+        line = raw[: max(raw.find(b"<!ENTITY"), 0)].count(b"\n") + 1
+        raise XmlEntityRefused(
+            f"the document declares the entity {entity.name!r} at line {line}; none is ever expanded"
+        )
     return _tree(root, limits)
+
+
+def _encoded(document: str) -> bytes:
+    try:
+        return _DECLARATION.sub("", document).encode()
+    except UnicodeEncodeError as error:
+        line = document.count("\n", 0, error.start) + 1
+        raise XmlMalformed(f"not well-formed XML at line {line}: half a surrogate pair is no character") from None
+
+
+_ENTITY_ERRORS = (etree.ErrorTypes.ERR_ENTITY_LOOP, etree.ErrorTypes.ERR_UNDECLARED_ENTITY)
+
+
+def _refusal(error: etree.XMLSyntaxError, limits: XmlLimits) -> XmlError:
+    """What the parser stopped at, by its own name."""
+    line, column = error.position
+    where = f"at line {line}, column {column}"
+    message = (error.msg or "not well formed").partition(f", line {line}")[0].strip()
+    if "xcessive depth" in message:
+        return XmlTooDeep(f"nested deeper than {limits.depth} elements {where}")
+    if cast(Any, error).code in _ENTITY_ERRORS or "entity amplification" in message:
+        return XmlEntityRefused(f"the document uses entities of its own {where}: {message}")
+    if "too long" in message:
+        return XmlTooLarge(f"a part of the document is too large {where}: {message}")
+    return XmlMalformed(f"not well-formed XML {where}: {message}")
 
 
 def _tree(root: etree._Element, limits: XmlLimits) -> Element:
     """Children before parents, without recursion: depth is the document's to choose."""
     count = 0
-    open_elements: list[tuple[etree._Element, list[Element | str]]] = []
-    done: list[Element | str] = []
-    for action, node in etree.iterwalk(root, events=("start", "end")):
-        if not isinstance(node.tag, str):
-            raise XmlEntityRefused(f"the document uses the entity {node.text!r} at line {node.sourceline}")
+    outer: list[list[Element | str]] = []
+    children: list[Element | str] = []
+    for action, node in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
         if action == "start":
+            if not isinstance(node.tag, str):
+                raise XmlEntityRefused(f"the document uses the entity {node.text!r} at line {node.sourceline}")
             count += 1
             if count > limits.elements:
                 raise XmlTooManyElements(f"more than {limits.elements:,} elements, at line {node.sourceline}")
-            open_elements.append((node, done))
-            if len(open_elements) > limits.depth:
+            outer.append(children)
+            if len(outer) > limits.depth:
                 raise XmlTooDeep(f"nested deeper than {limits.depth} elements at line {node.sourceline}")
-            done = [node.text] if node.text else []
-        else:
-            _, outer = open_elements.pop()
-            attributes = {_local(name): value for name, value in sorted(node.attrib.items())}
-            outer.append(Element(_local(node.tag), attributes, tuple(done)))
-            if node.tail and open_elements:
-                outer.append(node.tail)
-            done = outer
-    (tree,) = done
+            children = [node.text] if node.text else []
+            continue
+        if action == "end":
+            element = Element(_local(node.tag), _attributes(node, limits), tuple(children))
+            children = outer.pop()
+            children.append(element)
+        if node.tail and outer:
+            children.append(node.tail)
+    (tree,) = children
     assert isinstance(tree, Element)
     return tree
 
 
-def _local(name: str | bytes) -> str:
-    text = name if isinstance(name, str) else name.decode()
-    return text.rpartition("}")[2]
+def _attributes(node: etree._Element, limits: XmlLimits) -> dict[str, str]:
+    """An element's attributes in document order."""
+    if not node.attrib:
+        return {}
+    if len(node.attrib) > limits.attributes:
+        raise XmlTooManyElements(f"more than {limits.attributes} attributes on one element, at line {node.sourceline}")
+    found: dict[str, str] = {}
+    for name, value in cast("list[tuple[str, str]]", node.attrib.items()):
+        local = _local(name)
+        if local == name or local not in found:
+            found[local] = value
+    return found
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
 
 
 def write_xml(root: Element) -> bytes:
-    """The tree as a document, encoded in UTF-8."""
+    """The tree as a document, encoded in UTF-8. Between two texts side by side stands an empty comment,
+    so that they are read back as two."""
     try:
         return etree.tostring(_node(root), encoding="UTF-8", xml_declaration=True)
     except ValueError as error:
@@ -110,8 +149,14 @@ def _node(root: Element) -> etree._Element:
             if isinstance(child, Element):
                 last = etree.SubElement(node, child.name, dict(child.attributes))
                 stack.append((child, last))
-            elif last is None:
-                node.text = (node.text or "") + child
+                continue
+            if not child:
+                continue
+            if (node.text if last is None else last.tail) is not None:
+                last = etree.Comment("")
+                node.append(last)
+            if last is None:
+                node.text = child
             else:
-                last.tail = (last.tail or "") + child
+                last.tail = child
     return top
