@@ -58,6 +58,8 @@ class Span:
             raise ScenarioError(f"a span needs finite numbers, got [{self.low}, {self.high}]")
         if self.low > self.high:
             raise ScenarioError(f"a span is [low, high], got [{self.low:g}, {self.high:g}]")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
 
     def draw(self, random: Random) -> float:
         return self.low if self.low == self.high else random.uniform(self.low, self.high)

@@ -146,7 +146,7 @@ class Conjunctions:
     kind: ClassVar[str] = "conjunctions"
     of: str
     'The publish entry, of kind "attributes", whose attributes are asked for.'
-    terms: Span = Span(1, 2)
+    terms: Span = Span(1.0, 2.0)
     "How many attributes a filter names: a number or [low, high]."
     width: Span = Span(0.2, 0.5)
     "How much of a number's span one condition takes, from 0 to 1: a number or [low, high]."

@@ -22,19 +22,19 @@ def built_in() -> dict[str, Path]:
     return {file.stem: file for file in sorted(folder.glob("*.toml"))}
 
 
-def load(scenario: str | Path) -> Scenario:
-    """A built-in scenario by its name, or one from a TOML file by its path."""
-    file = _file(str(scenario))
+def load_scenario(scenario: str | Path, folder: Path = Path()) -> Scenario:
+    """A built-in scenario by its name, or one from a TOML file by its path from `folder`."""
+    file = _file(str(scenario), folder)
     table, origins = _with_bases(file, [])
     table.setdefault("name", file.stem)
     return read(Scenario, table, Where(str(file), folder=file.parent, origins=origins))
 
 
-def _file(scenario: str) -> Path:
+def _file(scenario: str, folder: Path) -> Path:
     known = built_in()
     if scenario in known:
         return known[scenario]
-    path = Path(scenario).expanduser()
+    path = folder / Path(scenario).expanduser()
     if path.is_file():
         return path
     if path.suffix == ".toml" or "/" in scenario or path.exists():
@@ -71,11 +71,8 @@ def _with_bases(file: Path, above: list[Path]) -> tuple[dict[str, Any], dict[str
 def _base_file(base: Any, file: Path) -> Path:
     if not isinstance(base, str):
         raise LocatedError(str(file), "base", "must be the name of a built-in scenario or a path to one")
-    beside = file.parent / base
-    if base not in built_in() and beside.is_file():
-        return beside
     try:
-        return _file(base)
+        return _file(base, file.parent)
     except (ScenarioError, UnknownName) as error:
         raise LocatedError(str(file), "base", str(error)) from None
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from earshot.errors import ScenarioError
 from earshot.simulation.faults import FaultSettings
 from earshot.simulation.ground import Ground, box_of
 from earshot.simulation.links import LinkScript
-from earshot.simulation.medium import MEDIA, MediumSettings, UnitDisk
+from earshot.simulation.medium import MEDIA, MediumSettings, Overlay, UnitDisk
 from earshot.simulation.merging import merged, nested
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.nodes import ABILITY_KINDS, Equal, NodeGroup, draw_abilities
@@ -46,6 +46,8 @@ class Scenario:
     "The ground the nodes live on."
     medium: MediumSettings = field(default=UnitDisk(), metadata={"kinds": MEDIA})
     "Who hears whom: a table with a kind."
+    overlay: Overlay = Overlay()
+    "The network under protocols that run over an overlay, where the medium is a radio."
     faults: FaultSettings = FaultSettings()
     "What goes wrong."
     nodes: dict[str, NodeGroup] = field(default_factory=dict)
@@ -100,7 +102,8 @@ class Scenario:
                 subscribe.filters.check(sources)
             except ScenarioError as error:
                 raise ScenarioError(f"subscribe.{entry}.filters: {error}") from None
-        for where, name in (*_nodes_of_faults(self.faults), *_nodes_of_links(self.medium.links)):
+        links = (*_nodes_of_links("medium", self.medium.links), *_nodes_of_links("overlay", self.overlay.links))
+        for where, name in (*_nodes_of_faults(self.faults), *links):
             if name not in known:
                 raise _no_node(where, name, names)
 
@@ -156,14 +159,26 @@ class Scenario:
         table: dict[str, Any] = plain(self, by_content=True)
         return {key: value for key, value in table.items() if key not in ("name", "description")}
 
-    def with_(self, **changes: Any) -> Scenario:
-        """The scenario with some keys changed: `with_(**{"medium.range_m": 150})`.
+    def medium_for(self, medium: Literal["radio", "overlay"]) -> MediumSettings:
+        """The medium under a protocol that asks for a radio or for an overlay: one scenario serves both."""
+        if medium == "overlay" and not isinstance(self.medium, Overlay):
+            return self.overlay
+        if medium == "radio" and isinstance(self.medium, Overlay):
+            raise ScenarioError(
+                f"{self.name}: medium.kind is overlay, and this protocol needs a radio: "
+                "choose another medium.kind, and put the overlay's settings under overlay"
+            )
+        return self.medium
+
+    def with_(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> Scenario:
+        """The scenario with some keys changed: `with_({"medium.range_m": 150})`.
 
         None leaves a key out. A new `kind` keeps what the old one's table said where the new kind
         has that key too.
         """
-        table = merged(plain(self, sparse=True), nested(changes))
-        return read(Scenario, table, Where(self.name, origins=dict.fromkeys(changes, f"override of {self.name}")))
+        changed = {**(changes or {}), **more}
+        table = merged(plain(self, sparse=True), nested(changed))
+        return read(Scenario, table, Where(self.name, origins=dict.fromkeys(changed, f"override of {self.name}")))
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
         return {group: nodes.node_names(group) for group, nodes in self.nodes.items()}
@@ -181,7 +196,7 @@ def _nodes_of_faults(faults: FaultSettings) -> Iterator[tuple[str, str]]:
     yield from (("faults.crashes", crash.node) for crash in faults.crashes)
 
 
-def _nodes_of_links(links: LinkScript) -> Iterator[tuple[str, str]]:
+def _nodes_of_links(table: str, links: LinkScript) -> Iterator[tuple[str, str]]:
     pairs = [*(links.graph or ()), *((change.a, change.b) for change in links.changes)]
     pairs.extend(pair for rotation in links.rotations for pair in rotation.links)
-    yield from (("medium.links", name) for pair in pairs for name in pair)
+    yield from ((f"{table}.links", name) for pair in pairs for name in pair)

@@ -229,7 +229,7 @@ class Subscribe:
     "So many of them, drawn by the seed."
     filters: Any = field(metadata={"kinds": FILTER_KINDS})
     "What they ask for: a table with a kind."
-    each: Span = Span(1, 1)
+    each: Span = Span(1.0, 1.0)
     "Subscriptions a subscriber: a number or [low, high]."
     at_s: Span = Span(0.0, 1.0)
     "When they subscribe: a number or [low, high]."
