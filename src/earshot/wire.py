@@ -19,6 +19,7 @@ MAX_PACKET_BYTES = 1_200_000
 
 _decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
 _classes: dict[str, type[Packet]] = {}
+_declared: list[type[Packet]] = []
 _encoder = msgspec.msgpack.Encoder()
 _tag_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _str_decoder = msgspec.msgpack.Decoder(str)
@@ -33,9 +34,17 @@ class Packet(msgspec.Struct, frozen=True, array_like=True):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        _declared.append(cls)
+
+
+def _register() -> None:
+    """Learn the tags of the packets declared since. A class knows its tag only after it is made,
+    that is after `__init_subclass__`, so this waits until somebody decodes."""
+    while _declared:
+        cls = _declared.pop()
         tag = cls.__struct_config__.tag
         if not isinstance(tag, str):
-            return
+            continue
         known = _classes.setdefault(tag, cls)
         if known.__qualname__ != cls.__qualname__ or known.__module__ != cls.__module__:
             raise TypeError(f"two packets are tagged {tag!r}: {known.__module__} and {cls.__module__}")
@@ -63,6 +72,8 @@ def decode(data: bytes) -> Packet:
         raise MalformedPacket(f"{len(data):,} bytes are more than a packet's {MAX_PACKET_BYTES:,}")
     if not data or data[0] != WIRE_VERSION:
         raise MalformedPacket(f"wire version {data[0] if data else 'missing'}, this node speaks {WIRE_VERSION}")
+    if _declared:
+        _register()
     try:
         parts = _tag_decoder.decode(memoryview(data)[1:])
         tag = _str_decoder.decode(parts[0]) if parts else ""
