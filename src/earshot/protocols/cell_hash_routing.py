@@ -1,0 +1,322 @@
+"""Cell Hash Routing (CHR), by F. Araújo, L. Rodrigues, J. Kaiser, C. Liu and C. Mitidieri (DEBS 2005).
+
+The part a machine holds to reach places instead of nodes: beacons tell which cells around are
+populated and by whom; a packet goes from cell to cell, each time to a random member of the next
+one, until it reaches the home cell of its target, or the node it names. The geometry and the
+reasons why this ends are in `cells.py`; readings and departures in docs/papers/georendezvous.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from earshot.errors import SettingsError
+from earshot.geometry import Position
+from earshot.protocols.cells import HOME, Cell, Grid, Perimeter, direction_to, largest_side_m, step, towards
+from earshot.protocols.machine import Machine
+from earshot.wire import Packet
+
+_JITTER: Final = 0.1
+"Beacons come this share of their interval earlier or later, so that they do not keep colliding."
+_LISTEN: Final = 1.2
+"Beacon intervals that a node listens before it routes: then it has heard every neighbour once."
+
+
+def check_positive(what: str, value: float) -> None:
+    """Refuse a setting that must be a positive number."""
+    if not (math.isfinite(value) and value > 0):
+        raise SettingsError(f"{what} must be a positive number, got {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class CellSettings:
+    """What all nodes of a network agree on about their cells."""
+
+    range_m: float = 100.0
+    "How far a node is heard."
+    cell_side_m: float | None = None
+    "A cell's side; None: range / (2 * sqrt 2), the largest at which neighbouring cells always hear each other."
+    origin_x_m: float = 0.0
+    "The arbitrary origin of space (section 2.1)."
+    origin_y_m: float = 0.0
+    beacon_interval_s: float = 1.0
+    neighbour_lifespan_s: float = 3.5
+    "A neighbour not heard for so long is gone."
+    hop_limit: int = 2000
+    "Where the network changes while a packet walks it, this ends the walk."
+
+    def __post_init__(self) -> None:
+        check_positive("range_m", self.range_m)
+        check_positive("beacon_interval_s", self.beacon_interval_s)
+        if self.cell_side_m is not None:
+            check_positive("cell_side_m", self.cell_side_m)
+            if self.cell_side_m > largest_side_m(self.range_m) * (1 + 1e-9):
+                raise SettingsError(
+                    f"cell_side_m = {self.cell_side_m:g} is too large for range_m = {self.range_m:g}: nodes would not "
+                    f"hear all of the eight cells around; at most range / (2 * sqrt 2) = "
+                    f"{largest_side_m(self.range_m):g}"
+                )
+        if not (math.isfinite(self.origin_x_m) and math.isfinite(self.origin_y_m)):
+            raise SettingsError(f"the origin must be finite, got {self.origin_x_m}, {self.origin_y_m}")
+        if not self.neighbour_lifespan_s > (1 + _JITTER) * self.beacon_interval_s:
+            raise SettingsError(
+                f"neighbour_lifespan_s must be longer than {1 + _JITTER:g} beacon intervals "
+                f"({(1 + _JITTER) * self.beacon_interval_s:g} s), got {self.neighbour_lifespan_s}"
+            )
+        if self.hop_limit < 1:
+            raise SettingsError(f"hop_limit must be at least 1, got {self.hop_limit}")
+
+    @property
+    def grid(self) -> Grid:
+        """The cells these settings give."""
+        side_m = largest_side_m(self.range_m) if self.cell_side_m is None else self.cell_side_m
+        return Grid(side_m, Position(self.origin_x_m, self.origin_y_m))
+
+
+class Beacon(Packet, frozen=True, tag="chr-beacon"):
+    """Here I am. `cell` is None in a farewell; `fresh`: new in this cell, and without its keys."""
+
+    cell: Cell | None
+    fresh: bool = False
+
+
+class Heading(msgspec.Struct, frozen=True, array_like=True):
+    """Where a packet goes, and how it goes there."""
+
+    target: Cell
+    node: str = ""
+    "The node it is for, last known in the target cell; empty: whoever is in the target's home cell."
+    hops: int = 0
+    entry: Cell | None = None
+    "In perimeter mode: the local minimum where that began; else None, and the rest means nothing."
+    first: int = 0
+    "The first edge taken there."
+    at: Cell | None = None
+    "The cell it was sent from last,"
+    before: Cell | None = None
+    "and the one before that, for a sender that has to try again."
+
+
+class RoutedPacket(Packet, frozen=True):
+    """A packet that goes from cell to cell."""
+
+    heading: Heading
+
+    @property
+    def hops(self) -> int:
+        """Transmissions so far."""
+        return self.heading.hops
+
+
+class Dweller(Protocol):
+    """What the machine that holds this part does about its cell."""
+
+    def arrived(self, packet: Any, now: float) -> None:
+        """The packet is for this node, or this node's cell is its target's home."""
+
+    def cell_appeared(self, cell: Cell, now: float) -> None:
+        """An empty neighbouring cell has become populated."""
+
+    def newcomer(self, node: str, now: float) -> None:
+        """A node without keys has come into this node's cell."""
+
+    def cell_left(self, cell: Cell, last: bool, now: float) -> None:
+        """This node has gone from that cell to another; `last`: it leaves nobody behind."""
+
+
+@dataclass(slots=True)
+class Neighbour:
+    """A node in range, as its beacons tell."""
+
+    cell: Cell
+    heard_at: float
+
+
+class CellHashRouting:
+    """One node's cell, its neighbours, and the way on."""
+
+    def __init__(self, machine: Machine, dweller: Dweller, settings: CellSettings) -> None:
+        self.machine = machine
+        self.dweller = dweller
+        self.settings = settings
+        self.grid = settings.grid
+        self.cell: Cell = (0, 0)
+        self.neighbours: dict[str, Neighbour] = {}
+        self.members: dict[Cell, dict[str, None]] = {}
+        "Who is in which cell, this node left out."
+        self.neighbourhood = 0
+        self.fresh = True
+        self._listening = True
+        self._waiting: list[RoutedPacket] = []
+
+    # Who is around.
+
+    def start(self, now: float) -> None:
+        """Listen before routing anything; say hello within the first interval."""
+        self.cell = self.grid.cell_of(self.machine.location.position(now))
+        interval_s = self.settings.beacon_interval_s
+        self.machine.start_timer("beacon", at=now + self.machine.random.random() * interval_s)
+        self.machine.start_timer("listened", at=now + _LISTEN * interval_s)
+
+    def stop(self) -> None:
+        """Say farewell."""
+        self.machine.broadcast(Beacon(cell=None))
+
+    def wake(self, timer: str, now: float) -> None:
+        """One of this part's two timers, `beacon` or `listened`, ran out."""
+        if timer == "beacon":
+            self.forget_silent(now)
+            if not self.look_where(now):
+                self.say_hello()
+            jitter = 1 + _JITTER * (2 * self.machine.random.random() - 1)
+            self.machine.start_timer("beacon", at=now + jitter * self.settings.beacon_interval_s)
+        else:
+            self._listening = False
+            waiting, self._waiting = self._waiting, []
+            for packet in waiting:
+                self.route(packet, now)
+
+    def say_hello(self) -> None:
+        self.machine.broadcast(Beacon(self.cell, self.fresh))
+        self.fresh = False
+
+    def on_beacon(self, beacon: Beacon, sender: str, now: float) -> None:
+        """Section 2.1: beacons tell which neighbouring cells are populated, and by whom."""
+        known = self.neighbours.get(sender)
+        if known is not None and known.cell == beacon.cell and not beacon.fresh:
+            known.heard_at = now
+            return
+        if known is not None:
+            self.forget(sender)
+        cell = beacon.cell
+        if cell is None:
+            return
+        self.neighbours[sender] = Neighbour(cell, heard_at=now)
+        members = self.members.setdefault(cell, {})
+        members[sender] = None
+        direction = direction_to(self.cell, cell)
+        if direction is not None and not self.neighbourhood >> direction & 1:
+            self.neighbourhood |= 1 << direction
+            self.dweller.cell_appeared(cell, now)
+        if beacon.fresh and cell == self.cell:
+            self.dweller.newcomer(sender, now)
+
+    def forget_silent(self, now: float) -> None:
+        """Neighbours that have not been heard for too long are gone."""
+        oldest = now - self.settings.neighbour_lifespan_s
+        for node in [node for node, known in self.neighbours.items() if known.heard_at < oldest]:
+            self.forget(node)
+
+    def forget(self, node: str) -> None:
+        """The node is not around any more."""
+        known = self.neighbours.pop(node, None)
+        if known is None:
+            return
+        members = self.members[known.cell]
+        del members[node]
+        if not members:
+            del self.members[known.cell]
+            direction = direction_to(self.cell, known.cell)
+            if direction is not None:
+                self.neighbourhood &= ~(1 << direction)
+
+    def look_where(self, now: float) -> bool:
+        """See which cell this node is in; True where it is another one than before."""
+        cell = self.grid.cell_of(self.machine.location.position(now))
+        if cell == self.cell:
+            return False
+        left, self.cell = self.cell, cell
+        self.neighbourhood = sum(1 << direction for direction in range(8) if towards(cell, direction) in self.members)
+        self.fresh = True
+        self.say_hello()
+        self.dweller.cell_left(left, left not in self.members, now)
+        return True
+
+    def others(self) -> list[str]:
+        """The other members of this node's cell."""
+        return list(self.members.get(self.cell, ()))
+
+    def leads(self) -> bool:
+        """Whether this node does what one member of the cell should do once: the first by name does."""
+        return all(self.machine.node < other for other in self.members.get(self.cell, ()))
+
+    # The way on.
+
+    def route(self, packet: RoutedPacket, now: float) -> None:
+        """Section 2.1, figure 1: on to the next cell, or arrived."""
+        if self._listening:
+            self._waiting.append(packet)
+            return
+        self.look_where(now)
+        heading = packet.heading
+        if heading.node == self.machine.node:
+            self.dweller.arrived(packet, now)
+            return
+        perimeter, came_from = None, None
+        if heading.entry is not None and heading.at is not None:
+            came_from = direction_to(self.cell, heading.at)
+            if came_from is not None:
+                perimeter = Perimeter(heading.entry, heading.first)
+        self._go_on(packet, perimeter, came_from or 0, now)
+
+    def unreachable(self, packet: Packet, peer: str, now: float) -> None:
+        """A member that does not answer is replaced by another, of the same cell if there is one."""
+        self.forget(peer)
+        if not isinstance(packet, RoutedPacket):
+            return
+        heading = packet.heading
+        packet = msgspec.structs.replace(packet, heading=msgspec.structs.replace(heading, hops=heading.hops - 1))
+        perimeter, came_from = None, None
+        if heading.entry is not None and heading.before is not None and heading.at == self.cell:
+            came_from = direction_to(self.cell, heading.before)
+            if came_from is not None:
+                perimeter = Perimeter(heading.entry, heading.first)
+        self._go_on(packet, perimeter, came_from or 0, now)
+
+    def _go_on(self, packet: RoutedPacket, perimeter: Perimeter | None, came_from: int, now: float) -> None:
+        heading = packet.heading
+        if heading.hops >= self.settings.hop_limit:
+            self._lose(packet, "hop limit reached")
+            return
+        if heading.node and self._is_near(heading.node):
+            self._send(heading.node, packet, Heading(heading.target, heading.node, heading.hops + 1))
+            return
+        direction, onward = step(self.cell, self.neighbourhood, heading.target, perimeter, came_from)
+        if direction == HOME:
+            self._arrive(packet, now)
+            return
+        members = list(self.members[towards(self.cell, direction)])
+        heading = Heading(heading.target, heading.node, heading.hops + 1)
+        if onward is not None:
+            before = towards(self.cell, came_from) if perimeter is not None else None
+            heading = msgspec.structs.replace(
+                heading, entry=onward.entry, first=onward.first, at=self.cell, before=before
+            )
+        self._send(self.machine.random.choice(members), packet, heading)
+
+    def _is_near(self, node: str) -> bool:
+        """Whether the node is known to be in this cell or a neighbouring one."""
+        known = self.neighbours.get(node)
+        return known is not None and max(abs(known.cell[0] - self.cell[0]), abs(known.cell[1] - self.cell[1])) <= 1
+
+    def _arrive(self, packet: RoutedPacket, now: float) -> None:
+        node = packet.heading.node
+        if not node:
+            self.dweller.arrived(packet, now)
+        elif node in self.neighbours:
+            # It has moved beyond the neighbouring cells and is still in range.
+            heading = packet.heading
+            self._send(node, packet, Heading(heading.target, node, heading.hops + 1))
+        else:
+            self._lose(packet, "receiver has left its cell")
+
+    def _send(self, peer: str, packet: RoutedPacket, heading: Heading) -> None:
+        self.machine.send(peer, msgspec.structs.replace(packet, heading=heading))
+
+    def _lose(self, packet: RoutedPacket, reason: str) -> None:
+        event = getattr(packet, "event", None)
+        self.machine.drop(reason, event.id if event is not None else "")

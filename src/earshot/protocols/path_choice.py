@@ -1,0 +1,44 @@
+"""Prune to the best path: what a subscriber knows of the ways one publisher's notifications come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from earshot.protocols.cells import Cell
+
+
+class Offer(NamedTuple):
+    """A path through one rendezvous point, as a notification has shown it; the least one is best."""
+
+    hops: int
+    distance_m: float
+    "From the subscriber to the rendezvous point: breaks ties between equal hops."
+    point: int
+    rendezvous: Cell
+
+
+@dataclass(slots=True)
+class PathChoice:
+    """The paths from one publisher, and the one that is kept (section 2.3)."""
+
+    offers: dict[int, Offer] = field(default_factory=dict)
+    "The paths in use, by rendezvous point."
+    best: int | None = None
+    "The point of the chosen one."
+    pruned: set[int] = field(default_factory=set)
+    "The points whose paths have been pruned."
+
+    def offer(self, offer: Offer) -> list[Offer]:
+        """A notification came this way; after the choice, the worse of two ways is to be pruned."""
+        self.offers[offer.point] = offer
+        self.pruned.discard(offer.point)
+        return [] if self.best is None else self.choose()
+
+    def choose(self) -> list[Offer]:
+        """Keep the path with the fewest hops; the others are to be pruned."""
+        best, *others = sorted(self.offers.values())
+        self.best = best.point
+        self.offers = {best.point: best}
+        self.pruned.update(offer.point for offer in others)
+        return others
