@@ -19,7 +19,8 @@ from typing import Any
 
 from earshot.errors import ScenarioError, UnknownName
 from earshot.protocols.catalogue import protocol_settings
-from earshot.simulation.scenario import Scenario, load_scenario
+from earshot.simulation.library import load_scenario
+from earshot.simulation.scenario import Scenario
 
 DECISIVE_ROOMS = ("filters", "protocols", "simulation")
 
@@ -133,7 +134,7 @@ def read_campaign(path: str | Path) -> Campaign:
         if name not in protocols:
             raise ScenarioError(f"{file}: settings.{name}: the campaign runs no protocol of that name")
     bases = [load_scenario(name, folder=file.parent) for name in scenarios]
-    changed = [base.with_(chosen) for base in bases for chosen in _swept(_table(file, table, "set"))]
+    changed = [base.with_(**chosen) for base in bases for chosen in _swept(_table(file, table, "set"))]
     try:
         return campaign(
             str(table.get("name", file.stem)),

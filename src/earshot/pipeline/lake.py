@@ -28,7 +28,8 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -36,7 +37,7 @@ from urllib.parse import unquote
 from earshot.errors import LakeError
 from earshot.pipeline.failures import named_errors
 from earshot.pipeline.leases import Leases
-from earshot.pipeline.storage import LocalStorage, storage_at
+from earshot.pipeline.storage import LocalStorage, Storage, storage_at
 from earshot.pipeline.tables import TABLES, Table, table_named
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Lake:
             self._leases.release(*paths)
         else:
             raise LakeError(f"{kind.name} in {self.name} keeps being replaced; wait for the other command to end")
-        return self._frame(kind, self._prefix(kind, partition), found.values())
+        return self._frame(kind, prefix_of(kind, partition), found.values())
 
     def read_or_empty(self, table: str, **partition: Value) -> DataFrame:
         """As `read`, but where there is no such partition an empty frame of the table's columns."""
@@ -122,38 +123,37 @@ class Lake:
         columns = [*open_columns, *kind.data_columns]
         if lacking := [name for name in columns if name not in frame.columns]:
             raise LakeError(f"rows for {table} lack {', '.join(lacking)}")
-        staging = f"_staging/{self._leases.name if self._leases else 'any'}-{uuid.uuid4().hex[:12]}"
         typed = frame.select(*(frame[name].cast(kind.columns[name]).alias(name) for name in columns))
-        if self._leases:
-            self._leases.take(staging)
-        try:
+        with self.staging() as staging:
             with named_errors():
                 typed.write.partitionBy(*open_columns).parquet(f"{self.storage.address}/{staging}")
             folders = self._leaf_folders(staging, len(open_columns))
             prefix = [_folder(name, value) for name, value in fixed.items()]
             targets = ["/".join([kind.name, *prefix, *([leaf] if leaf else [])]) for leaf in folders]
             for leaf, target in zip(folders, targets, strict=True):
-                self._commit(kind, f"{staging}/{leaf}".rstrip("/"), target)
+                commit(self.storage, kind, f"{staging}/{leaf}".rstrip("/"), target)
+        self._sweep_up(kind, targets)
+        return [dict(_key(target.split("/")[1:])) for target in targets]
+
+    @contextmanager
+    def staging(self) -> Iterator[str]:
+        """A folder of our own to write in, which nobody else's clean-up takes away; gone afterwards."""
+        staging = f"_staging/{self._leases.name if self._leases else 'any'}-{uuid.uuid4().hex[:12]}"
+        if self._leases:
+            self._leases.take(staging)
+        try:
+            yield staging
         finally:
             self.storage.delete(staging)
             if self._leases:
                 self._leases.release(staging)
-        self._sweep_up(kind, targets)
-        return [dict(_key(target.split("/")[1:])) for target in targets]
 
     def drop(self, table: str, **partition: Value) -> None:
         """Remove partitions; those that are not there are no error."""
         kind = table_named(table)
         for version in self._committed(kind, partition).values():
             self.storage.delete(f"{version.path}/{_MARK}{version.digest}")
-        self._sweep_up(kind, ["/".join(self._prefix(kind, partition))])
-
-    def _commit(self, kind: Table, staged: str, target: str) -> None:
-        newest = max((version.stamp for version in self._versions(kind, target)), default="")
-        ticks = max(time.time_ns(), int(newest.partition("-")[0] or 0) + 1)
-        version = f"{target}/{_VERSION}={ticks:020d}-{uuid.uuid4().hex[:8]}"
-        self.storage.rename(staged, version)
-        self.storage.touch(f"{version}/{_MARK}{kind.digest}")
+        self._sweep_up(kind, ["/".join(prefix_of(kind, partition))])
 
     def _sweep_up(self, kind: Table, targets: Iterable[str]) -> None:
         """Remove what the new versions replace and what killed commands left behind."""
@@ -161,7 +161,7 @@ class Lake:
         doomed: list[str] = []
         for target in targets:
             versions: dict[str, list[_Version]] = {}
-            for version in sorted(self._versions(kind, target), reverse=True):
+            for version in sorted(_versions(self.storage, kind, target), reverse=True):
                 versions.setdefault(version.path.rpartition("/")[0], []).append(version)
             for old in itertools.chain.from_iterable(group[kept:] for group in versions.values()):
                 # First the mark, then the look at the leases: a reader does it the other way round.
@@ -204,20 +204,11 @@ class Lake:
 
     # -- finding
 
-    def _prefix(self, kind: Table, partition: Mapping[str, Value]) -> list[str]:
-        """The folders that the leading partition columns name."""
-        folders = [kind.name]
-        for name in kind.partition_by:
-            if name not in partition:
-                break
-            folders.append(_folder(name, _text(kind, name, partition[name])))
-        return folders
-
     def _committed(self, kind: Table, partition: Mapping[str, Value]) -> dict[tuple[tuple[str, str], ...], _Version]:
         """The newest committed version of each partition that is asked for."""
         wanted = {name: _text(kind, name, value) for name, value in partition.items()}
         newest: dict[tuple[tuple[str, str], ...], _Version] = {}
-        for version in self._versions(kind, "/".join(self._prefix(kind, partition))):
+        for version in _versions(self.storage, kind, "/".join(prefix_of(kind, partition))):
             key = _key(version.path.split("/")[1:-1])
             if all(dict(key).get(name) == value for name, value in wanted.items()):
                 newest[key] = max(newest.get(key, version), version)
@@ -273,6 +264,42 @@ class Lake:
         return LakeError(
             f"the lake {self.name} has no {kind.name} of {_said(partition.items())}, only of {shown}; run: {command}"
         )
+
+
+def commit(storage: Storage, kind: Table, staged: str, target: str) -> None:
+    """Move a staged folder in as the newest version of the partition `target`, and mark it whole."""
+    newest = max((version.stamp for version in _versions(storage, kind, target)), default="")
+    stamp = f"v{time.time_ns():020d}"
+    if newest[:21] >= stamp:
+        stamp = f"v{int(newest[1:21]) + 1:020d}"
+    version = f"{target}/{stamp}-{uuid.uuid4().hex[:8]}"
+    storage.rename(staged, version)
+    storage.touch(f"{version}/{_MARK}{kind.digest}")
+
+
+def prefix_of(kind: Table, partition: Mapping[str, Value]) -> list[str]:
+    """The folders that the leading partition columns name."""
+    folders = [kind.name]
+    for name in kind.partition_by:
+        if name not in partition:
+            break
+        folders.append(_folder(name, _text(kind, name, partition[name])))
+    return folders
+
+
+def is_committed(storage: Storage, kind: Table, partition: Mapping[str, Value]) -> bool:
+    """Whether the partition has a whole version."""
+    return bool(_versions(storage, kind, "/".join(prefix_of(kind, partition))))
+
+
+def _versions(storage: Storage, kind: Table, path: str) -> list[_Version]:
+    depth = 1 + len(kind.partition_by)
+    found = []
+    for file in storage.files(path):
+        parts = file.split("/")
+        if len(parts) == depth + 2 and parts[-1].startswith(_MARK):
+            found.append(_Version(parts[depth], "/".join(parts[:-1]), parts[-1].removeprefix(_MARK)))
+    return found
 
 
 _open_leases: dict[str, Leases] = {}

@@ -11,10 +11,11 @@ could want the event by content, beside that node's own positions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,31 +25,20 @@ from earshot.errors import LakeError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Viewer
 from earshot.filters.relaxing import needs_viewer, relaxed
-from earshot.geometry import Area, Position, Velocity, parse_shape
+from earshot.geometry import Area, Position, Velocity
+from earshot.pipeline.tables import EVENTS, EXPECTED
+from earshot.pipeline.workloads import area_of, event_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-EXPECTED_COLUMNS = "workload string, event string, time double, node string, subscription string, why string"
-_CANDIDATE_COLUMNS = f"{EXPECTED_COLUMNS}, document string, filter string, region string"
-_EXPECTED_ARROW = pa.schema(
-    [
-        ("workload", pa.string()),
-        ("event", pa.string()),
-        ("time", pa.float64()),
-        ("node", pa.string()),
-        ("subscription", pa.string()),
-        ("why", pa.string()),
-    ]
+EXPECTED_COLUMNS = EXPECTED.ddl
+_CANDIDATE_COLUMNS = "workload string, node string, subscription string, filter string, region string, " + ", ".join(
+    f"`{name}` {kind}" for name, kind in EVENTS.columns.items() if name != "workload"
 )
-_CANDIDATE_ARROW = pa.schema(
-    [
-        *_EXPECTED_ARROW,
-        pa.field("document", pa.string()),
-        pa.field("filter", pa.string()),
-        pa.field("region", pa.string()),
-    ]
-)
+_TEXT = pa.string()
+_EXPECTED_ARROW = pa.schema([(name, _TEXT) for name in EXPECTED.columns])
+_EVENT_COLUMNS = tuple(name for name in EVENTS.columns if name != "workload")
 
 
 @dataclass(frozen=True)
@@ -59,33 +49,35 @@ class Wish:
     subscription: str
     node: str
     filter: str
-    region: str
+    region: str | None
     start: float
     end: float
+
+
+def wishes_of(subscriptions: DataFrame) -> list[Wish]:
+    """The rows of `subscriptions`; one that is never withdrawn ends in infinity."""
+    end = F.coalesce("end", F.lit(math.inf))
+    rows = subscriptions.select("workload", "subscription", "node", "filter", "region", "start", end.alias("end"))
+    return [Wish(*row) for row in rows.collect()]
 
 
 def expected_receivers(
     subscriptions: DataFrame, positions: DataFrame | None = None
 ) -> Callable[[DataFrame], DataFrame]:
     """`events.transform(expected_receivers(subscriptions, positions))` gives `expected`."""
-    wishes = tuple(
-        Wish(*row)
-        for row in subscriptions.select(
-            "workload", "subscription", "node", "filter", F.coalesce("region", F.lit("")), "start", "end"
-        ).collect()
-    )
+    wishes = wishes_of(subscriptions)
 
     def transform(events: DataFrame) -> DataFrame:
-        by_content = tuple(wish for wish in wishes if not _asks_for_place(wish))
-        by_place = tuple(wish for wish in wishes if _asks_for_place(wish))
-        everywhere = events.where(~F.col("has_area"))
-        settled = everywhere.mapInArrow(_matcher(by_content, candidates=False), EXPECTED_COLUMNS)
+        by_content = [wish for wish in wishes if not _asks_for_place(wish)]
+        by_place = [wish for wish in wishes if _asks_for_place(wish)]
+        everywhere = events.where("area is null")
+        settled = everywhere.mapInArrow(_Matcher(by_content, candidates=False), EXPECTED_COLUMNS)
         placed: list[DataFrame] = []
         if by_place:
-            placed.append(everywhere.mapInArrow(_matcher(by_place, candidates=True), _CANDIDATE_COLUMNS))
-        somewhere = events.where("has_area")
+            placed.append(everywhere.mapInArrow(_Matcher(by_place, candidates=True), _CANDIDATE_COLUMNS))
+        somewhere = events.where("area is not null")
         if not somewhere.isEmpty():
-            placed.append(somewhere.mapInArrow(_matcher(wishes, candidates=True), _CANDIDATE_COLUMNS))
+            placed.append(somewhere.mapInArrow(_Matcher(wishes, candidates=True), _CANDIDATE_COLUMNS))
         for candidates in placed:
             if positions is None:
                 raise LakeError("these events or subscriptions ask for places: the oracle needs the positions table")
@@ -96,7 +88,7 @@ def expected_receivers(
 
 
 def _asks_for_place(wish: Wish) -> bool:
-    return bool(wish.region) or needs_viewer(_parsed(wish.filter))
+    return wish.region is not None or needs_viewer(_parsed(wish.filter))
 
 
 @lru_cache(maxsize=200_000)
@@ -105,20 +97,12 @@ def _parsed(text: str) -> Filter:
 
 
 @lru_cache(maxsize=10_000)
-def parse_region(text: str) -> Area:
-    """A region as tables write it: a shape and where it lies, `circle:300m at 120,80`."""
-    shape, _, at = text.partition(" at ")
-    x, y = at.split(",")
-    return Area(parse_shape(shape), Position(float(x), float(y)))
-
-
-def write_region(region: Area | None) -> str:
-    """What `parse_region` reads; empty for none."""
-    return "" if region is None else f"{region.shape} at {region.at.x_m!r},{region.at.y_m!r}"
+def _region(text: str) -> Area | None:
+    return area_of(text)
 
 
 class _Matcher:
-    """Events in, (event, wish) pairs out. Travels to the executors; builds its indexes there once."""
+    """Events in, (event, wish) pairs out. Travels to the executors and builds its indexes there."""
 
     def __init__(self, wishes: Sequence[Wish], candidates: bool) -> None:
         self.wishes = wishes
@@ -127,41 +111,26 @@ class _Matcher:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lookup = _WishLookup(self.wishes)
         for batch in batches:
-            yield from self._match(batch, lookup)
+            rows: list[int] = []
+            found: list[int] = []
+            for number, row in enumerate(
+                zip(*(batch.column(name).to_pylist() for name in EVENTS.columns), strict=True)
+            ):
+                keys = lookup.wanting(event_of(dict(zip(EVENTS.columns, row, strict=True))), row[0])
+                found += keys
+                rows += [number] * len(keys)
+            yield self._pairs(batch, pa.array(rows, pa.int64()), pa.array(found, pa.int64()), lookup)
 
-    def _match(self, batch: pa.RecordBatch, lookup: _WishLookup) -> Iterator[pa.RecordBatch]:
-        workloads = batch.column("workload").to_pylist()
-        documents = batch.column("document").to_pylist()
-        times = batch.column("time").to_pylist()
-        rows: list[int] = []
-        found: list[int] = []
-        for row, (workload, document, time) in enumerate(zip(workloads, documents, times, strict=True)):
-            keys = lookup.wanting(workload, Event.from_json(document), time)
-            found += keys
-            rows += [row] * len(keys)
-        yield self._pairs(batch, np.array(rows, dtype=np.int64), np.array(found, dtype=np.int64), lookup)
-
-    def _pairs(
-        self, batch: pa.RecordBatch, rows: np.ndarray[Any, Any], found: np.ndarray[Any, Any], lookup: _WishLookup
-    ) -> pa.RecordBatch:
-        events = {name: batch.column(name).take(pa.array(rows)) for name in ("workload", "event", "time")}
-        picked = pa.array(found)
-        columns = {
-            **events,
-            "node": lookup.nodes.take(picked),
-            "subscription": lookup.subscriptions.take(picked),
-            "why": pa.array(["content and place" if self.candidates else "content"] * len(rows), pa.string()),
-        }
-        if self.candidates:
-            columns["document"] = batch.column("document").take(pa.array(rows))
-            columns["filter"] = lookup.filters.take(picked)
-            columns["region"] = lookup.regions.take(picked)
-        schema = _CANDIDATE_ARROW if self.candidates else _EXPECTED_ARROW
-        return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def _matcher(wishes: Sequence[Wish], candidates: bool) -> _Matcher:
-    return _Matcher(wishes, candidates)
+    def _pairs(self, batch: pa.RecordBatch, rows: pa.Array, found: pa.Array, lookup: _WishLookup) -> pa.RecordBatch:
+        of_the_wish = {"node": lookup.nodes.take(found), "subscription": lookup.subscriptions.take(found)}
+        workload = {"workload": batch.column("workload").take(rows)}
+        if not self.candidates:
+            event = {"event": batch.column("event").take(rows)}
+            why = {"why": pa.repeat(pa.scalar("content", _TEXT), len(rows))}
+            return pa.RecordBatch.from_pydict({**workload, **event, **of_the_wish, **why}, schema=_EXPECTED_ARROW)
+        asked = {"filter": lookup.filters.take(found), "region": lookup.regions.take(found)}
+        event = {name: batch.column(name).take(rows) for name in _EVENT_COLUMNS}
+        return pa.RecordBatch.from_pydict({**workload, **of_the_wish, **asked, **event})
 
 
 class _WishLookup:
@@ -174,20 +143,19 @@ class _WishLookup:
         self.regions = pa.array([wish.region for wish in wishes], pa.string())
         self._wishes = wishes
         self._indexes: dict[str, FilterIndex] = {}
-        self._always = all(wish.start == -np.inf and wish.end == np.inf for wish in wishes)
         for number, wish in enumerate(wishes):
             index = self._indexes.setdefault(wish.workload, FilterIndex())
             index.add(number, relaxed(_parsed(wish.filter)))
 
-    def wanting(self, workload: str, event: Event, time: float) -> list[int]:
-        """The numbers of the wishes that stand at that time and agree with the event's content."""
+    def wanting(self, event: Event, workload: str) -> list[int]:
+        """The numbers of the wishes that stand at the event's time and agree with its content."""
         index = self._indexes.get(workload)
         if index is None:
             return []
         return [
             number
-            for number in sorted(index.match(event))
-            if (wish := self._wishes[number]).start <= time < wish.end and wish.node != event.source
+            for number in sorted(cast("set[int]", index.match(event)))
+            if (wish := self._wishes[number]).start <= event.time < wish.end and wish.node != event.source
         ]
 
 
@@ -212,15 +180,16 @@ def _keep_in_place(candidates: pa.Table, positions: pa.Table) -> pa.Table:
     way = Way.of(positions)
     events: dict[str, Event] = {}
     kept = []
-    rows = zip(*(candidates.column(name).to_pylist() for name in ("document", "filter", "region", "time")), strict=True)
-    for row, (document, text, region, time) in enumerate(rows):
-        viewer = way.viewer(time)
+    for number, row in enumerate(candidates.to_pylist()):
+        viewer = way.viewer(row["time"])
         if viewer is None:
             continue
-        event = events.get(document) or events.setdefault(document, Event.from_json(document))
-        if accepts(event, _parsed(text), parse_region(region) if region else None, viewer):
-            kept.append(row)
-    return candidates.select(_EXPECTED_ARROW.names).take(kept)
+        event = events.get(row["event"]) or events.setdefault(row["event"], event_of(row))
+        if accepts(event, _parsed(row["filter"]), row["region"] and _region(row["region"]), viewer):
+            kept.append(number)
+    chosen = candidates.take(pa.array(kept, pa.int64()))
+    why = pa.repeat(pa.scalar("content and place", _TEXT), len(kept))
+    return chosen.append_column("why", why).select(_EXPECTED_ARROW.names).cast(_EXPECTED_ARROW)
 
 
 def accepts(event: Event, filter: Filter, region: Area | None, viewer: Viewer) -> bool:

@@ -202,7 +202,7 @@ def drops_table(table: DataFrame) -> Table:
 
 def runs_table(runs: DataFrame) -> Table:
     """Every run; a failed one with its error."""
-    names = ["run", "scenario", "variant", "seed", "status", "wall_s", "error"]
+    names = ["run", "scenario", "variant", "seed", "status", "took_s", "error"]
     rows = [
         [
             row["run"],
@@ -210,12 +210,12 @@ def runs_table(runs: DataFrame) -> Table:
             row["variant"],
             row["seed"],
             row["status"],
-            f"{row['wall_s']:.2f}",
+            f"{row['took_s']:.2f}",
             row["error"] or "",
         ]
         for row in runs.select(*names).orderBy("scenario", "variant", "seed").collect()
     ]
-    return Table("runs", ["run", "scenario", "protocol", "seed", "status", "wall time (s)", "error"], rows)
+    return Table("runs", ["run", "scenario", "protocol", "seed", "status", "took (s)", "error"], rows)
 
 
 def map_figures(positions: DataFrame, most: int = 3) -> list[go.Figure]:

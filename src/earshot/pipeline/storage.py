@@ -198,6 +198,13 @@ class ArrowStorage:
         elif info.type.name == "Directory":
             self._system.delete_dir(f"{self._root}/{path}")
 
+    def upload(self, folder: Path, target: str) -> None:
+        """Copy a local folder's files to the path."""
+        from pyarrow import fs
+
+        self._system.create_dir(f"{self._root}/{target}", recursive=True)
+        fs.copy_files(str(folder), f"{self._root}/{target}", fs.LocalFileSystem(), self._system)
+
     def age_s(self, path: str) -> float:
         changed = self._info(path).mtime_ns
         return time.time() - changed / 1e9 if changed else 0.0

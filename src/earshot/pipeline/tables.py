@@ -188,8 +188,11 @@ RUNS = Table(
         "scenario": "string",
         "workload": "string",
         "protocol": "string",
+        "variant": "string",  # the protocol and the settings it was given, as reports name it
         "settings": "string",  # as JSON
         "seed": "bigint",
+        "duration_s": "double",
+        "warm_up_s": "double",  # what is published before does not count
         "status": "string",  # "done" or "failed"
         "error": "string",
         "traceback": "string",
@@ -211,9 +214,9 @@ METRICS = Table(
     {
         "run": "string",
         "metric": "string",
-        "by": "string",  # "run", "type", "node" or "time"
-        "key": "string",  # the event type, the node or the time it is of; "" for the whole run
-        "value": "double",  # null: not measurable, as a ratio of nothing
+        "by": "string",  # "all", "type", "node", "minute", "reason" or "packet"
+        "key": "string",  # which type, node, minute, reason or packet; "" for the whole run
+        "value": "double",  # what cannot be measured (a ratio of nothing) has no row
     },
     partition_by=("run",),
     made_by="earshot sweep CAMPAIGN.toml",

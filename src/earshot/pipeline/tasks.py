@@ -27,7 +27,7 @@ class _Work(Generic[Item]):
     """Travels to the executors: items by number, and what to do with one."""
 
     def __init__(self, items: Sequence[Item], work: Callable[[Item], str]) -> None:
-        self.items = [cloudpickle.dumps(item) for item in items]
+        self.items = [cloudpickle.dumps(item) for item in items]  # type: ignore[no-untyped-call]
         self.work = work
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,8 @@ from typing import Any
 
 from earshot.events import Event
 from earshot.filters import Filter, Viewer
-from earshot.pipeline.oracle import Wish, parse_region
+from earshot.pipeline.oracle import Wish
+from earshot.pipeline.workloads import area_of
 from earshot.records import Kind
 
 Record = Mapping[str, Any]
@@ -90,8 +91,9 @@ def _verdict(event: Event, wish: Wish, viewer: Viewer | None) -> tuple[bool, str
         if not event.area.contains(viewer.position):
             distance_m = viewer.position.distance_to(event.area.at)
             return False, f"the node was outside the event's area {event.area.shape}, {distance_m:.0f} m from its naval"
-    if wish.region and (event.position is None or not parse_region(wish.region).contains(event.position)):
-        return False, f"the event happened outside the region of interest {wish.region}"
+    region = area_of(wish.region)
+    if region is not None and (event.position is None or not region.contains(event.position)):
+        return False, f"the event happened outside the region of interest, {region.shape} at {region.at}"
     filter = Filter.parse(wish.filter)
     return filter.matches(event, viewer), filter.explain(event, viewer)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import inspect
 import json
 import os
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,9 +62,11 @@ def run_study(
 
     answers = each_in_a_task(spark, missing, _measure, show)
     show()
-    for job, error in zip(missing, answers, strict=True):
-        if error:
-            raise CaseFailed(f"{study.name}: the case {job.case} failed:\n{error}")
+    for job, answer in zip(missing, answers, strict=True):
+        told = json.loads(answer)
+        if told["error"]:
+            raise CaseFailed(f"{study.name}: the case {job.case} failed:\n{told['error']}")
+        _keep(Path(job.kept_at), told["rows"])
     rows: dict[str, list[Row]] = {experiment.name: [] for experiment in study.experiments}
     for experiment, job in jobs:
         measured: list[Mapping[str, Any]] = json.loads(Path(job.kept_at).read_text("utf-8"))
@@ -74,25 +80,31 @@ def _kept(folder: Path, study: Study, experiment: Experiment, case: Case, code: 
 
 def _own_code(study: Study) -> str:
     """The code of the modules whose functions measure: a changed experiment runs again."""
-    import hashlib
-    import inspect
-    import sys
-
     modules = sorted({experiment.measure.__module__ for experiment in study.experiments})
     text = "".join(inspect.getsource(sys.modules[module]) for module in modules)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _measure(job: _Job) -> str:
-    """In a Spark task: measure one case and keep its rows; an error comes back as text."""
+    """In a Spark task: measure one case; its rows, or its error, come back as text.
+
+    They are also kept from here, so that a study that is stopped has lost nothing that was finished;
+    an executor that does not share the driver's disk keeps them for itself, and the driver does it again.
+    """
     try:
         rows = [dict(row) for row in job.measure(job.case)]
-        text = json.dumps(rows)
+        answer = json.dumps({"error": "", "rows": rows})
     except Exception:
-        return traceback.format_exc()
-    kept_at = Path(job.kept_at)
+        return json.dumps({"error": traceback.format_exc(), "rows": []})
+    with contextlib.suppress(OSError):
+        _keep(Path(job.kept_at), rows)
+    return answer
+
+
+def _keep(kept_at: Path, rows: Sequence[Row]) -> None:
+    if kept_at.exists():
+        return
     kept_at.parent.mkdir(parents=True, exist_ok=True)
     draft = kept_at.with_suffix(f".{os.getpid()}.draft")
-    draft.write_text(text, "utf-8")
+    draft.write_text(json.dumps(rows), "utf-8")
     draft.replace(kept_at)
-    return ""

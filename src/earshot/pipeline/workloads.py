@@ -1,0 +1,250 @@
+"""Workloads: what is published, what is wanted and where everybody is, apart from any protocol.
+
+A scenario under a seed becomes rows of `events`, `subscriptions`, `announcements` and `positions`
+(its trajectories' knots, between which motion is straight and even, so nothing is lost by
+interpolation). The same tables are filled from files of the user's own, and from the spools of
+live nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from earshot.events import Element, Event, Value
+from earshot.geometry import Area, Position, Proximity, Velocity
+from earshot.protocols.machine import Announcement, Subscription
+from earshot.simulation.faults import FaultPlan, plan
+from earshot.simulation.mobility import Trajectories
+from earshot.simulation.scenario import Scenario
+from earshot.simulation.workload import Unannounce, Unsubscribe
+from earshot.xml import read_xml
+
+Row = dict[str, Any]
+Interval = tuple[float, float]
+
+_area_decoder = msgspec.json.Decoder(Area)
+
+
+def area_json(area: Area | None) -> str | None:
+    """An area as tables hold it; None for everywhere."""
+    return None if area is None else msgspec.json.encode(area).decode()
+
+
+def area_of(text: str | None) -> Area | None:
+    """What `area_json` wrote."""
+    return None if text is None else _area_decoder.decode(text)
+
+
+def event_row(workload: str, event: Event) -> Row:
+    """One row of `events`."""
+    tree = isinstance(event.content, Element)
+    position, velocity = event.position, event.velocity
+    return {
+        "workload": workload,
+        "event": event.id,
+        "type": event.type,
+        "source": event.source,
+        "time": event.time,
+        "x_m": position.x_m if position else None,
+        "y_m": position.y_m if position else None,
+        "x_m_s": velocity.x_m_s if velocity else None,
+        "y_m_s": velocity.y_m_s if velocity else None,
+        "area": area_json(event.area),
+        "lifespan_s": event.lifespan_s,
+        "priority": event.priority,
+        "format": "xml" if tree else "json",
+        "content": event.to_xml().decode() if tree else flat_json(event.content),
+    }
+
+
+def flat_json(content: Any) -> str:
+    """Flat content as `Event.to_json` writes it."""
+    whole = msgspec.json.decode(Event(type="_", content=dict(content)).to_json())
+    return msgspec.json.encode(whole.get("content", {})).decode()
+
+
+_plain = (bool, int, float, str)
+_flat_decoder = msgspec.json.Decoder(dict[str, Any])
+
+
+def event_of(row: Mapping[str, Any]) -> Event:
+    """The event of one row of `events`."""
+    content: dict[str, Value] | Element
+    if row["format"] == "xml":
+        content = read_xml(row["content"])
+    else:
+        content = _flat_decoder.decode(row["content"])
+        if not all(isinstance(value, _plain) for value in content.values()):
+            whole = msgspec.json.encode({"type": row["type"], "content": content})
+            content = Event.from_json(whole).content
+    return Event(
+        type=row["type"],
+        content=content,
+        id=row["event"],
+        source=row["source"],
+        position=None if row["x_m"] is None else Position(row["x_m"], row["y_m"]),
+        velocity=None if row["x_m_s"] is None else Velocity(row["x_m_s"], row["y_m_s"]),
+        time=row["time"],
+        area=area_of(row["area"]),
+        lifespan_s=row["lifespan_s"],
+        priority=row["priority"],
+    )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is true of a scenario under a seed, whichever protocol runs: rows for the lake."""
+
+    events: Sequence[Row]
+    subscriptions: Sequence[Row]
+    announcements: Sequence[Row]
+    positions: Sequence[Row]
+
+
+def facts(workload: str, scenario: Scenario, seed: int) -> Facts:
+    """Draw the scenario and tell what will happen in it."""
+    trajectories = scenario.trajectories(seed)
+    names = trajectories.names
+    up = up_intervals(trajectories, plan(scenario.faults, names, scenario.duration_s, seed))
+    events: list[Row] = []
+    wanted: dict[tuple[int, str], tuple[float, Subscription]] = {}
+    subscriptions: list[Row] = []
+    announced: dict[tuple[int, str], tuple[float, Announcement]] = {}
+    announcements: list[Row] = []
+    published: dict[int, int] = defaultdict(int)
+
+    def end_subscription(node: int, id: str, end: float) -> None:
+        start, subscription = wanted.pop((node, id))
+        for since, until in _overlaps(up[node], start, end):
+            subscriptions.append(_subscription_row(workload, names[node], subscription, since, until, scenario))
+
+    def end_announcement(node: int, subject: str, end: float) -> None:
+        start, announcement = announced.pop((node, subject))
+        announcements.append(_announcement_row(workload, names[node], announcement, start, end))
+
+    for action in scenario.workload(seed, trajectories):
+        node, time = action.node, action.time
+        match action.what:
+            case Subscription(id=id) as subscription:
+                if (node, id) in wanted:
+                    end_subscription(node, id, time)
+                wanted[node, id] = (time, subscription)
+            case Unsubscribe(id):
+                if (node, id) in wanted:
+                    end_subscription(node, id, time)
+            case Announcement() as announcement:
+                subject = announcement.event_type.subject
+                if (node, subject) in announced:
+                    end_announcement(node, subject, time)
+                announced[node, subject] = (time, announcement)
+            case Unannounce(subject):
+                if (node, subject) in announced:
+                    end_announcement(node, subject, time)
+            case Event() as event if _within(up[node], time):
+                at = Position(*trajectories.position(node, time))
+                said = announced.get((node, event.type))
+                proximity = said[1].proximity if said else None
+                stamped = event.stamped(
+                    id=f"{names[node]}-{published[node]}",
+                    source=names[node],
+                    time=time,
+                    position=at,
+                    velocity=Velocity(*trajectories.velocity(node, time)),
+                    area=proximity.area(at) if proximity else None,
+                )
+                published[node] += 1
+                events.append(event_row(workload, stamped))
+    for node, id in list(wanted):
+        end_subscription(node, id, math.inf)
+    for node, subject in list(announced):
+        end_announcement(node, subject, math.inf)
+    return Facts(events, subscriptions, announcements, list(knot_rows(workload, trajectories, scenario.duration_s)))
+
+
+def up_intervals(trajectories: Trajectories, faults: FaultPlan) -> list[list[Interval]]:
+    """For each node when it is there and running: its presence less its outages."""
+    down: dict[int, list[Interval]] = defaultdict(list)
+    for node in range(len(trajectories)):
+        for cause in ("crash", "churn"):
+            since: float | None = None
+            for outage in faults.outages:
+                if outage.node != node or outage.cause != cause:
+                    continue
+                if outage.back and since is not None:
+                    down[node].append((since, outage.time_s))
+                    since = None
+                elif not outage.back and since is None:
+                    since = outage.time_s
+            if since is not None:
+                down[node].append((since, math.inf))
+    return [_without(list(intervals), down[node]) for node, intervals in enumerate(trajectories.presence)]
+
+
+def _without(intervals: list[Interval], holes: Iterable[Interval]) -> list[Interval]:
+    for start, end in holes:
+        kept = []
+        for a, b in intervals:
+            if a < min(b, start):
+                kept.append((a, min(b, start)))
+            if max(a, end) < b:
+                kept.append((max(a, end), b))
+        intervals = kept
+    return sorted(intervals)
+
+
+def _overlaps(intervals: Iterable[Interval], start: float, end: float) -> Iterator[Interval]:
+    for a, b in intervals:
+        since, until = max(a, start), min(b, end)
+        if since < until:
+            yield since, until
+
+
+def _within(intervals: Iterable[Interval], time: float) -> bool:
+    return any(a <= time < b for a, b in intervals)
+
+
+def _subscription_row(
+    workload: str, node: str, subscription: Subscription, start: float, end: float, scenario: Scenario
+) -> Row:
+    return {
+        "workload": workload,
+        "subscription": subscription.id,
+        "node": node,
+        "filter": str(subscription.filter),
+        "region": area_json(subscription.region),
+        "start": start,
+        "end": None if end == math.inf or end > scenario.duration_s else end,
+    }
+
+
+def _announcement_row(workload: str, node: str, announcement: Announcement, start: float, end: float) -> Row:
+    proximity: Proximity | None = announcement.proximity
+    return {
+        "workload": workload,
+        "node": node,
+        "type": announcement.event_type.subject,
+        "proximity": None if proximity is None else msgspec.json.encode(proximity).decode(),
+        "start": start,
+        "end": None if end == math.inf else end,
+    }
+
+
+def knot_rows(trace: str, trajectories: Trajectories, until: float) -> Iterator[Row]:
+    """The trajectories as rows of `positions`: where each node is at 0, at every knot, and at the end."""
+    for node, name in enumerate(trajectories.names):
+        for time, x_m, y_m in trajectories.knots(node, 0.0, until):
+            yield {
+                "trace": trace,
+                "node": name,
+                "time": time,
+                "x_m": x_m,
+                "y_m": y_m,
+                "speed_m_s": None,
+                "heading_deg": None,
+            }
