@@ -1,0 +1,65 @@
+"""Group identifiers made on the spot: 24 bits from the text of an event type and its proximity.
+
+STEAM, section 4.4: whoever discovers an announcement computes the same identifier from it, so no
+service hands identifiers out. Two texts may share one; the machine checks types on receipt.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from earshot.geometry import AnyShape, Circle, Ellipse, Polygon, Position, Proximity, Rectangle
+
+GROUP_BITS = 24
+MULTIPLIER = 2_654_435_769
+"Odd, close to 2^32 / 1.618: every character stays in the word, and its effect reaches the upper bits."
+
+_WORD = 0xFFFF_FFFF
+
+
+def hashed(text: str) -> int:
+    """Preiss' polynomial over the characters by Horner's rule, with a multiplier in place of his
+    shift, reduced to 24 bits by the multiplication method: the upper bits of the product."""
+    word = 0
+    for byte in text.encode():
+        word = (word * MULTIPLIER + byte) & _WORD
+    return (word * MULTIPLIER & _WORD) >> (32 - GROUP_BITS)
+
+
+@lru_cache(maxsize=8192)
+def group_id(subject: str, proximity: Proximity | None) -> int:
+    """The group of this event type in this proximity."""
+    return hashed(description(subject, proximity))
+
+
+def description(subject: str, proximity: Proximity | None) -> str:
+    """Figure 5: the event type, then the proximity filter's parts. A mobile proximity is described by
+    its first naval, wherever it is now."""
+    if proximity is None:
+        return f"{subject}|everywhere"
+    kind = "mobile" if proximity.mobile else "stationary"
+    return f"{subject}|{kind}|{_shape_text(proximity.shape)}|{_numbers(*_pair(proximity.naval))}"
+
+
+def _shape_text(shape: AnyShape) -> str:
+    match shape:
+        case Circle():
+            return f"circle|{_numbers(shape.radius_m)}|{_numbers(*_pair(shape.reference))}"
+        case Rectangle():
+            sides = _numbers(shape.width_m, shape.height_m, shape.angle_deg)
+            return f"rectangle|{sides}|{_numbers(*_pair(shape.reference))}"
+        case Ellipse():
+            axes = _numbers(shape.a_m, shape.b_m, shape.angle_deg)
+            return f"ellipse|{axes}|{_numbers(*_pair(shape.reference))}"
+        case Polygon():
+            rings = (shape.corners, *shape.holes)
+            return "polygon|" + "/".join(_numbers(*(value for corner in ring for value in corner)) for ring in rings)
+
+
+def _pair(position: Position) -> tuple[float, float]:
+    return position.x_m, position.y_m
+
+
+def _numbers(*values: float) -> str:
+    """Written exactly: two nodes must never round one proximity to two texts."""
+    return ",".join(repr(float(value)) for value in values)
