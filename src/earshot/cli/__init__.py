@@ -23,6 +23,15 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "scenarios": ("earshot.cli.simulate", "scenarios", "List the built-in scenarios."),
     "ingest": ("earshot.cli.pipeline", "ingest", "Read a mobility trace into a lake (Spark)."),
     "contacts": ("earshot.cli.pipeline", "contacts", "Who meets whom, when and for how long (Spark)."),
+    "compare": (
+        "earshot.cli.campaigns",
+        "compare",
+        "Compare protocols on one scenario: leaderboard and report (Spark).",
+    ),
+    "sweep": ("earshot.cli.campaigns", "sweep", "Run a campaign of simulations (Spark)."),
+    "report": ("earshot.cli.campaigns", "report", "Write one HTML page about everything in a lake (Spark)."),
+    "why": ("earshot.cli.campaigns", "why", "Why an event did, or did not, reach a node (Spark)."),
+    "reproduce": ("earshot.cli.studies", "reproduce", "Run the papers' experiments and judge their claims (Spark)."),
 }
 
 
@@ -49,7 +58,7 @@ class LazyCommands(click.Group):
             return super().resolve_command(ctx, args)
         except ModuleNotFoundError as missing:
             raise UsageError(
-                f"`earshot {args[0]}` needs the package {missing.name!r}; install it with: pip install 'earshot[pipeline]'"
+                f"`earshot {args[0]}` needs the package {missing.name!r}; run: pip install 'earshot[pipeline]'"
             ) from None
 
 

@@ -1,0 +1,209 @@
+"""`earshot sweep`, `compare`, `report` and `why`: campaigns of simulations on Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from earshot.cli.spark import LakeOptions, lake_options, open_lake, progress_bar
+from earshot.errors import UnknownName
+
+
+@click.command()
+@click.argument("campaign", type=click.Path(dir_okay=False))
+@lake_options
+@click.option("--json", "as_json", is_flag=True, help="Print the outcome of each run as JSON.")
+def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
+    """Run a campaign: protocols x settings x scenarios x seeds, one Spark task a run.
+
+    CAMPAIGN is a TOML file:
+
+    \b
+      scenarios = ["city"]
+      protocols = ["flooding", "gossip"]
+      seeds = 5
+      [set]                         # scenario keys; a list is swept over
+      "medium.range_m" = [100, 150]
+      [settings.gossip]             # protocol settings; a list is swept over
+      probability = [0.6, 0.8]
+
+    Runs that are in the lake are not run again; Ctrl-C keeps what is finished. See the result with
+    `earshot report LAKE`.
+    """
+    from earshot.pipeline.campaigns import read_campaign
+    from earshot.pipeline.flow import run_campaign
+
+    wanted = read_campaign(campaign)
+    with open_lake(lake) as opened, progress_bar(f"campaign {wanted.name}", len(wanted.runs)) as bar:
+        outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    if as_json:
+        rows = [
+            {
+                "run": one.run,
+                "scenario": one.scenario,
+                "protocol": one.variant,
+                "seed": one.seed,
+                "status": one.status,
+                "error": one.error,
+                "took_s": one.took_s,
+            }
+            for one in outcomes
+        ]
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        click.echo(f"{len(outcomes) - len(failed)} runs done, {len(failed)} failed, in {lake.lake}")
+        for outcome in failed[:5]:
+            click.echo(f"  {outcome.run} {outcome.variant} seed {outcome.seed}: {outcome.error}")
+        click.echo(f"next: earshot report {lake.lake}")
+    if failed:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("scenario")
+@click.option("--protocols", help="Comma-separated names; all that suit the scenario's medium by default.")
+@click.option("--seeds", type=click.IntRange(1, 10_000), default=3, show_default=True, help="How many seeds.")
+@click.option(
+    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a scenario key: --set medium.range_m=150."
+)
+@lake_options
+@click.option(
+    "--report", "report_to", type=click.Path(dir_okay=False), help="Where the report goes  [default: LAKE/report.html]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
+def compare(
+    scenario: str,
+    protocols: str | None,
+    seeds: int,
+    changes: Sequence[str],
+    lake: LakeOptions,
+    report_to: str | None,
+    as_json: bool,
+) -> None:
+    """Compare protocols on one scenario and print the leaderboard.
+
+    Simulates every protocol with every seed, computes who should have received what, and measures
+    delivery ratio, precision, cost and latency with confidence intervals. Ends with the path of a
+    report that opens in any browser.
+
+    \b
+      earshot compare city
+      earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
+    """
+    from earshot.cli.simulate import parse_changes
+    from earshot.pipeline.campaigns import campaign
+    from earshot.pipeline.flow import run_campaign, standings, write_report
+    from earshot.pipeline.report import as_json as board_json
+    from earshot.simulation.library import load_scenario
+
+    base = load_scenario(scenario).with_(**parse_changes(changes))
+    names = _protocols(protocols, base)
+    wanted = campaign(f"compare-{base.name}", [base], {name: {} for name in names}, range(seeds))
+    title = f"{len(names)} protocols on {base.name}"
+    with open_lake(lake) as opened, progress_bar(title, len(wanted.runs)) as bar:
+        outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
+        bar.say("writing the report")
+        ids = [outcome.run for outcome in outcomes]
+        entries = standings(opened, ids)
+        page = write_report(opened, Path(report_to or Path(lake.lake) / "report.html"), ids)
+    if as_json:
+        click.echo(board_json(entries))
+    else:
+        _print_board(entries)
+        for outcome in outcomes:
+            if outcome.status == "failed":
+                click.echo(f"failed: {outcome.variant} seed {outcome.seed}: {outcome.error}", err=True)
+        click.echo(f"\nreport: {page}")
+    if any(outcome.status == "failed" for outcome in outcomes):
+        sys.exit(1)
+
+
+def _protocols(chosen: str | None, scenario: Any) -> list[str]:
+    from earshot.protocols.catalogue import PROTOCOLS
+
+    if chosen is None:
+        medium = "overlay" if scenario.medium.kind == "overlay" else "radio"
+        return [name for name, cls in PROTOCOLS.items() if cls.medium == medium]
+    names = [name.strip() for name in chosen.split(",") if name.strip()]
+    for name in names:
+        if name not in PROTOCOLS:
+            raise UnknownName("protocol", name, PROTOCOLS)
+    return names
+
+
+def _print_board(entries: Sequence[Any]) -> None:
+    from earshot.cli.tables import print_table
+    from earshot.pipeline.report import leader_table
+
+    shown = (
+        "delivery ratio",
+        "precision",
+        "transmissions an event",
+        "latency p50 (s)",
+        "latency p95 (s)",
+        "bytes a delivery (B)",
+    )
+    for scenario in sorted({entry.scenario for entry in entries}):
+        table = leader_table([entry for entry in entries if entry.scenario == scenario])
+        keep = [0, *(table.header.index(name) for name in shown if name in table.header)]
+        click.echo(f"\n{scenario}")
+        print_table([table.header[i] for i in keep], [[row[i] for i in keep] for row in table.rows])
+
+
+@click.command()
+@click.argument("lake_folder", metavar="LAKE")
+@click.option("--out", type=click.Path(dir_okay=False), help="Where the page goes  [default: LAKE/report.html]")
+@click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON instead of writing a page.")
+@lake_options(lake=False)
+def report(lake_folder: str, out: str | None, as_json: bool, lake: LakeOptions) -> None:
+    """Write one self-contained HTML page about everything in a lake.
+
+    The leaderboard, a figure for each metric, the network's map, what was lost and why; each table can
+    be downloaded. The page opens without a network, on a phone and in print.
+    """
+    from earshot.pipeline.flow import standings, write_report
+    from earshot.pipeline.report import as_json as board_json
+
+    with open_lake(lake.at(lake_folder)) as opened:
+        if as_json:
+            click.echo(board_json(standings(opened)))
+            return
+        page = write_report(opened, Path(out or Path(lake_folder) / "report.html"))
+    click.echo(f"report: {page}")
+
+
+@click.command()
+@click.argument("run")
+@click.argument("event")
+@click.argument("node")
+@lake_options
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def why(run: str, event: str, node: str, lake: LakeOptions, as_json: bool) -> None:
+    """Say whether NODE should have received EVENT in RUN, whether it did, by which path, or where it was lost.
+
+    RUN is a run's id, or enough of its beginning; the report lists them.
+    """
+    from earshot.pipeline.flow import ask_why
+
+    with open_lake(lake) as opened:
+        answer = ask_why(opened, run, event, node)
+    if as_json:
+        click.echo(json.dumps(answer.as_json(), indent=2))
+        return
+    click.echo(
+        f"{event} to {node}: {'expected' if answer.expected else 'not expected'}, "
+        f"{'delivered' if answer.delivered else 'not delivered'}"
+    )
+    for reason in answer.reasons:
+        click.echo(f"  {reason}")
+    if answer.path:
+        hops = " -> ".join([answer.path[0].sender, *(f"{hop.receiver} ({hop.time:.3f} s)" for hop in answer.path)])
+        click.echo(f"  path: {hops}")
+    for loss in answer.losses:
+        click.echo(f"  {loss}")

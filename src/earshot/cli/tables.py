@@ -1,0 +1,27 @@
+"""Tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Columns as wide as they need to be; numbers to the right."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(header)]
+    right = [bool(texts) and all(_is_number(row[i]) for row in texts) for i in range(len(header))]
+    for number, row in enumerate([list(header), *texts]):
+        cells = [
+            cell.rjust(width) if aligned else cell.ljust(width)
+            for cell, width, aligned in zip(row, widths, right, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+        if number == 0:
+            click.echo("  ".join("-" * width for width in widths))
+
+
+def _is_number(text: str) -> bool:
+    return text in ("", "-") or text[0].isdigit() or (text[0] in "-+" and text[1:2].isdigit())
