@@ -1,0 +1,134 @@
+"""Playback of traces from CSV and Parquet, on a plane or in degrees, with gaps."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earshot.errors import ScenarioError, TraceError
+from earshot.geometry import LocalPlane
+from earshot.simulation.ground import Ground
+from earshot.simulation.mobility import Playback, Trajectories
+from earshot.simulation.toml import DataFile
+
+ROWS = """node,time,x_m,y_m,speed
+b,100,0,0,10
+a,101,5,5,0
+b,110,100,0,10
+a,103,7,5,1
+b,200,500,50,0
+b,210,500,60,1
+c,104,9,9,0
+"""
+
+
+def csv(folder: Path, text: str = ROWS, name: str = "trace.csv") -> DataFile:
+    (folder / name).write_text(text)
+    return DataFile(folder / name)
+
+
+def play(playback: Playback, until_s: float = 1000.0, names: tuple[str, ...] | None = None) -> Trajectories:
+    names = playback.names() if names is None else names
+    return Trajectories(playback.paths(names, Ground(), [], until_s))
+
+
+def test_nodes_go_where_their_rows_say_and_come_and_go_with_them(tmp_path: Path) -> None:
+    trace = play(Playback(csv(tmp_path)))
+    assert trace.names == ("a", "b", "c")
+    assert trace.presence == (((1.0, 3.0),), ((0.0, 10.0), (100.0, 110.0)), ())
+    assert trace.position(0, 2.0) == (6.0, 5.0)
+    assert trace.position(1, 5.0) == (50.0, 0.0)
+    # Through the gap it stands where it was last seen, and jumps when it is seen again.
+    assert trace.position(1, 99.9) == (100.0, 0.0)
+    assert trace.position(1, 100.0) == (500.0, 50.0)
+    assert trace.jump_times.tolist() == [100.0]
+    assert trace.max_speed_m_s == 10.0
+
+
+def test_a_longer_gap_may_be_bridged(tmp_path: Path) -> None:
+    trace = play(Playback(csv(tmp_path), max_gap_s=100.0))
+    assert trace.presence[1] == ((0.0, 110.0),)
+    assert trace.position(1, 55.0) == pytest.approx((300.0, 25.0))
+
+
+def test_the_run_may_start_later_in_the_trace_and_end_before_it(tmp_path: Path) -> None:
+    trace = play(Playback(csv(tmp_path), start_s=105.0, shift_m=(1000.0, 0.0)), until_s=50.0)
+    assert trace.presence == ((), ((-5.0, 5.0),), ())
+    assert trace.position(1, 0.0) == (1050.0, 0.0)
+
+
+def test_parquet_plays_like_csv(tmp_path: Path) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    source = csv(tmp_path)
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(source.path), tmp_path / "trace.parquet")
+    (tmp_path / "positions").mkdir()
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(source.path), tmp_path / "positions" / "part-0.parquet")
+    from_csv = play(Playback(source))
+    for other in ("trace.parquet", "positions"):
+        trace = play(Playback(DataFile(tmp_path / other)))
+        assert trace.names == from_csv.names
+        assert trace.presence == from_csv.presence
+        for t in np.linspace(0, 120, 50):
+            assert trace.positions(t).tolist() == from_csv.positions(t).tolist()
+
+
+def test_latitudes_and_longitudes_are_projected(tmp_path: Path) -> None:
+    degrees = "node;time;lat_deg;lon_deg\na;0;53.40;-2.98\na;10;53.41;-2.98\n"
+    given = play(Playback(csv(tmp_path, degrees), origin_lat_deg=53.4, origin_lon_deg=-3.0))
+    plane = LocalPlane(53.4, -3.0)
+    for t, place in ((0.0, plane.position(53.40, -2.98)), (10.0, plane.position(53.41, -2.98))):
+        assert given.position(0, t) == pytest.approx((place.x_m, place.y_m))
+    # Without an origin, the trace's south-west corner is it.
+    assert play(Playback(csv(tmp_path, degrees))).position(0, 0.0) == pytest.approx((0.0, 0.0), abs=1e-6)
+    assert play(Playback(csv(tmp_path, degrees))).position(0, 10.0) == pytest.approx((0.0, 1112.9), abs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("node,time,x,y\na,0,1,1\n", "needs the columns node, time and x_m, y_m .* this one has node, time, x, y"),
+        ("node,time,x_m,y_m\n", "the trace has no rows"),
+        ("", "needs the columns"),
+        ("node,time,x_m,y_m\na,zero,1,1\n", "the column time must hold numbers"),
+        ("node,time,x_m,y_m\na,0,1,1\na,1,nan,1\n", "the column x_m has 1 rows without a number"),
+        ("node,time,x_m,y_m\na,0,1\n", "line 2 has 3 columns, the header 4"),
+        ("node,time,x_m,y_m\na,0,1,1\na,0,2,2\n", "node 'a' is at two places 0 s after the trace's start"),
+        ("node,time,lat_deg,lon_deg\na,0,91,1\n", "a latitude beyond 90"),
+    ],
+)
+def test_a_bad_trace_is_refused_with_the_reason(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(TraceError, match=f"trace.csv: .*{problem}"):
+        play(Playback(csv(tmp_path, text)))
+
+
+def test_other_files_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "trace.xml").write_text("<fcd/>")
+    with pytest.raises(TraceError, match="`earshot ingest` reads other formats"):
+        Playback(DataFile(tmp_path / "trace.xml")).names()
+    with pytest.raises(TraceError, match="no such trace"):
+        Playback(DataFile(tmp_path / "none.csv")).names()
+    (tmp_path / "trace.parquet").write_text("not Parquet")
+    with pytest.raises(TraceError, match="not a Parquet file"):
+        Playback(DataFile(tmp_path / "trace.parquet")).names()
+    (tmp_path / "binary.csv").write_bytes(b"node,time,x_m,y_m\n\xff\xfe\n")
+    with pytest.raises(TraceError, match="not a CSV file"):
+        Playback(DataFile(tmp_path / "binary.csv")).names()
+
+
+def test_impossible_settings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="max_gap_s must be positive, got 0"):
+        Playback(csv(tmp_path), max_gap_s=0)
+    with pytest.raises(ScenarioError, match="write both or neither"):
+        Playback(csv(tmp_path), origin_lat_deg=1.0)
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    playback = Playback(csv(tmp_path))
+    assert playback.names() == ("a", "b", "c")
+    import os
+
+    file = csv(tmp_path, ROWS.replace("c,104", "d,104"))
+    os.utime(file.path, ns=(1, 1))
+    assert playback.names() == ("a", "b", "d")

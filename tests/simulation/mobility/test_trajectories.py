@@ -1,0 +1,116 @@
+"""Trajectories against numpy.interp, whatever is asked in whatever order."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot.simulation.mobility import Path, Trajectories
+from sizes import sized
+
+metres = st.floats(-1e4, 1e4, allow_nan=False)
+steps = st.floats(0.01, 50, allow_nan=False)
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> list[Path]:
+    found = []
+    for i in range(draw(st.integers(1, 6))):
+        count = draw(st.integers(1, 9))
+        times = np.cumsum([draw(steps) for _ in range(count)]) - 5.0
+        knots = [(float(time), draw(metres), draw(metres)) for time in times]
+        found.append(Path.through(f"n{i}", knots))
+    return found
+
+
+@settings(max_examples=sized(150, 20 * 150))
+@given(paths(), st.lists(st.floats(-20, 400, allow_nan=False), min_size=1, max_size=12), st.booleans())
+def test_positions_are_the_straight_lines_between_knots(ways: list[Path], times: list[float], growing: bool) -> None:
+    trajectories = Trajectories(ways)
+    for t in sorted(times) if growing else times:
+        true = np.array([(np.interp(t, way.times, way.xs), np.interp(t, way.times, way.ys)) for way in ways])
+        np.testing.assert_allclose(trajectories.positions(t), true, rtol=1e-9, atol=1e-6)
+        for i in range(len(ways)):
+            assert trajectories.position(i, t) == tuple(trajectories.positions(t)[i])
+            assert trajectories.velocity(i, t) == tuple(trajectories.velocities(t)[i])
+
+
+@settings(max_examples=sized(60, 20 * 60))
+@given(paths(), st.floats(0, 300, allow_nan=False))
+def test_velocity_leads_from_here_to_there(ways: list[Path], t: float) -> None:
+    trajectories = Trajectories(ways)
+    for i, way in enumerate(ways):
+        later = way.times[way.times > t]
+        inside = way.times[0] <= t and len(later)
+        vx, vy = trajectories.velocity(i, t)
+        if not inside:
+            assert (vx, vy) == (0.0, 0.0)
+            continue
+        x, y = trajectories.position(i, t)
+        end = trajectories.position(i, float(later[0]))
+        assert x + vx * (later[0] - t) == pytest.approx(end[0], abs=1e-5)
+        assert y + vy * (later[0] - t) == pytest.approx(end[1], abs=1e-5)
+        assert math.hypot(vx, vy) <= trajectories.max_speed_m_s + 1e-9
+
+
+def test_a_far_step_ahead_and_one_back_give_the_same_as_small_ones() -> None:
+    zigzag = [(float(t), float(t % 7), float(t % 3)) for t in range(500)]
+    far, near = Trajectories([Path.through("a", zigzag)]), Trajectories([Path.through("a", zigzag)])
+    for t in np.arange(0, 480, 0.5):
+        near.positions(float(t))
+    assert far.positions(480.25).tolist() == near.positions(480.25).tolist()
+    assert far.positions(3.5).tolist() == [[3.5, 0.5]]
+    assert far.positions(480.25).tolist() == near.positions(480.25).tolist()
+
+
+def test_two_knots_at_one_time_are_a_jump_that_no_speed_counts() -> None:
+    way = Path.through("a", [(0, 0, 0), (10, 100, 0), (10, 0, 0), (20, 100, 0)])
+    trajectories = Trajectories([way])
+    assert trajectories.max_speed_m_s == 10.0
+    assert trajectories.jump_times.tolist() == [10.0]
+    assert not trajectories.static
+    assert [trajectories.position(0, t) for t in (9.0, 10.0, 11.0)] == [(90.0, 0.0), (0.0, 0.0), (10.0, 0.0)]
+
+
+def test_nodes_that_never_move_are_static() -> None:
+    trajectories = Trajectories([Path.standing("a", 1, 2), Path.through("b", [(0, 3, 4), (9, 3, 4)])])
+    assert trajectories.static
+    assert trajectories.max_speed_m_s == 0.0
+    assert len(trajectories.jump_times) == 0
+    assert trajectories.names == ("a", "b")
+    assert trajectories.positions(5.0).tolist() == [[1, 2], [3, 4]]
+
+
+def test_spans_are_the_first_and_last_time_a_node_is_there() -> None:
+    comes_and_goes = Path.through("b", [(0, 0, 0)], presence=((2.0, 5.0), (8.0, 9.0)))
+    trajectories = Trajectories([Path.standing("a", 0, 0), comes_and_goes])
+    assert trajectories.spans.tolist() == [[-math.inf, math.inf], [2.0, 9.0]]
+    assert [trajectories.present(1, t) for t in (1.9, 2.0, 5.0, 8.5, 9.0)] == [False, True, False, True, False]
+
+
+def test_no_nodes_are_no_trouble() -> None:
+    empty = Trajectories([])
+    assert empty.positions(3.0).shape == (0, 2)
+    assert empty.spans.shape == (0, 2)
+    assert empty.static
+
+
+def test_trajectories_survive_pickling() -> None:
+    trajectories = Trajectories([Path.through("a", [(0, 0, 0), (10, 100, 0)])])
+    trajectories.positions(7.0)
+    assert pickle.loads(pickle.dumps(trajectories)).positions(3.0).tolist() == [[30.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("knots", "problem"),
+    [
+        ([(1, 0, 0), (0, 0, 0)], "a: a path's times must not go back"),
+        ([(0, math.nan, 0)], "a: a path's knots must be finite numbers"),
+    ],
+)
+def test_an_impossible_path_is_refused(knots: list[tuple[float, float, float]], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Path.through("a", knots)
