@@ -112,6 +112,16 @@ def _checked_links(links: Sequence[Link]) -> tuple[Link, ...]:
     return tuple((a, b) for a, b in links)
 
 
+class Everybody:
+    """An overlay's neighbours: all nodes."""
+
+    def __init__(self, nodes: int) -> None:
+        self._all = list(range(nodes))
+
+    def of(self, i: int, t: float) -> list[int]:
+        return self._all
+
+
 class FixedGraph:
     """Neighbours by a given graph."""
 

@@ -4,7 +4,7 @@ Nodes that stand still get their lists once, from a grid. For nodes that move th
 windows of time: a grid gives the pairs that can come within range during the window, and where
 two straight legs of their paths run side by side a quadratic gives the times at which the pair
 comes within range and leaves it. A query then applies what has changed up to its time. Windows
-start where they are asked for and grow or shrink with how long they are used.
+start where they are asked for, grow or shrink with how long they are used, and end at a jump.
 
 Times of queries never go back: a simulation's clock does not.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -39,29 +40,27 @@ def neighbours_within(trajectories: Trajectories, range_m: float) -> Neighbours:
     return MovingNeighbours(trajectories, range_m)
 
 
-def pairs_within(points: Floats, distance_m: float) -> tuple[Ints, Ints]:
-    """All pairs i < j of points at most that far apart, from a grid of cells of that size."""
-    nothing = np.zeros(0, dtype=np.int64)
-    if len(points) < 2:
-        return nothing, nothing
-    cells = np.floor((points - points.min(axis=0)) / distance_m).astype(np.int64)
-    rows = int(cells[:, 1].max()) + 3
-    cell = cells[:, 0] * rows + cells[:, 1]
+def pairs_within(points: Floats, distance_m: float) -> tuple[Ints, Ints, Floats]:
+    """All pairs of points at most that far apart, each once, and their squared distances: from a
+    grid of cells of that size."""
+    x, y = points[:, 0], points[:, 1]
+    if len(x) < 2:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+    column = np.floor((x - x.min()) / distance_m).astype(np.int64)
+    row = np.floor((y - y.min()) / distance_m).astype(np.int64)
+    rows = int(row.max()) + 3
+    cell = column * rows + row
     order = np.argsort(cell, kind="stable")
-    cell = cell[order]
-    firsts, seconds = [], []
-    # The cell itself (those behind in the order), the one above, and the three to the right.
-    for shift_from, shift_to in ((0, 1), (rows - 1, rows + 1)):
-        low = np.arange(1, len(cell) + 1) if shift_from == 0 else np.searchsorted(cell, cell + shift_from, "left")
-        high = np.searchsorted(cell, cell + shift_to, "right")
-        first, second = _ranges(low, high)
-        firsts.append(first)
-        seconds.append(second)
-    a, b = order[np.concatenate(firsts)], order[np.concatenate(seconds)]
-    difference = points[a] - points[b]
-    near = difference[:, 0] ** 2 + difference[:, 1] ** 2 <= distance_m * distance_m
-    a, b = a[near], b[near]
-    return np.minimum(a, b), np.maximum(a, b)
+    cell, x, y = cell[order], x[order], y[order]
+    # Partners behind in the own cell and in the one above; then those in the three cells to the right.
+    own = np.arange(1, len(x) + 1), np.searchsorted(cell, cell + 1, "right")
+    right = np.searchsorted(cell, cell + (rows - 1), "left"), np.searchsorted(cell, cell + (rows + 1), "right")
+    parts = _ranges(*own), _ranges(*right)
+    first, second = np.concatenate((parts[0][0], parts[1][0])), np.concatenate((parts[0][1], parts[1][1]))
+    dx, dy = x[first] - x[second], y[first] - y[second]
+    squared = dx * dx + dy * dy
+    near = np.flatnonzero(squared <= distance_m * distance_m)
+    return order[first[near]], order[second[near]], squared[near]
 
 
 def _ranges(low: Ints, high: Ints) -> tuple[Ints, Ints]:
@@ -75,18 +74,20 @@ def _ranges(low: Ints, high: Ints) -> tuple[Ints, Ints]:
 
 def _lists(n: int, a: Ints, b: Ints) -> list[list[int]]:
     """Sorted lists of neighbours from pairs."""
-    keys = np.concatenate((a * n + b, b * n + a))
+    small = np.int32 if n < 46_340 else np.int64  # n * n must fit; the smaller sorts faster
+    keys = np.concatenate((a * n + b, b * n + a)).astype(small)
     keys.sort()
     flat = (keys % n).tolist() if n else []
-    bounds = np.searchsorted(keys, np.arange(n + 1) * n).tolist()
-    return [flat[bounds[i] : bounds[i + 1]] for i in range(n)]
+    bounds = np.searchsorted(keys, np.arange(n + 1, dtype=small) * n).tolist()
+    return [flat[low:high] for low, high in pairwise(bounds)]
 
 
 class StillNeighbours:
     """Nodes that never move."""
 
     def __init__(self, points: Floats, range_m: float) -> None:
-        self._lists = _lists(len(points), *pairs_within(points, range_m))
+        a, b, _ = pairs_within(points, range_m)
+        self._lists = _lists(len(points), a, b)
 
     def of(self, i: int, t: float) -> list[int]:
         return self._lists[i]
@@ -96,13 +97,14 @@ class MovingNeighbours:
     """Nodes on piecewise linear paths."""
 
     LONGEST_STRETCH = 0.5
-    "A window is short enough that no pair closes in by more than this share of the range, jumps apart."
+    "A window is short enough that no pair closes in by more than this share of the range."
 
     def __init__(self, trajectories: Trajectories, range_m: float) -> None:
         self._trajectories = trajectories
         self._range_m = range_m
-        fastest = 2.0 * trajectories.max_speed_m_s
-        self._longest_s = max(self.LONGEST_STRETCH * range_m / fastest, 0.01) if fastest > 0 else 60.0
+        self._closing_m_s = 2.0 * trajectories.max_speed_m_s
+        self._jumps = [math.inf, *reversed(trajectories.jump_times.tolist())]
+        self._longest_s = self.LONGEST_STRETCH * range_m / max(self._closing_m_s, 1.0)
         self._shortest_s = self._longest_s / 100
         self._length_s = self._shortest_s
         self._opened = self._asked = 0.0
@@ -146,32 +148,37 @@ class MovingNeighbours:
 
     def _open_window(self, start: float) -> None:
         """Find the pairs within range at `start`, and all changes until the window's end."""
-        end = start + self._length_s
-        legs = self._trajectories.legs(start, end)
+        end = min(start + self._length_s, self._next_jump(start))
+        closing_m = self._closing_m_s * (end - start) * (1 + 1e-9) + 1e-6
         points = self._trajectories.positions(start)
-        a, b = pairs_within(points, self._range_m + 2.0 * _farthest_from(points, legs))
-        pair, comes_at, goes_at = contacts(legs, a, b, self._range_m)
-        there, comes, goes = comes_at == start, comes_at > start, goes_at < end
-        self._lists = _lists(len(points), a[pair[there]], b[pair[there]])
+        a, b, squared = pairs_within(points, self._range_m + closing_m)
+        # Only pairs near the border of the range can cross it before the window ends.
+        crossing = squared > max(self._range_m - closing_m, 0.0) ** 2
+        staying = ~crossing
+        at_border_a, at_border_b = a[crossing], b[crossing]
+        legs = self._trajectories.legs(start, end)
+        pair, comes_at, goes_at = contacts(legs, at_border_a, at_border_b, self._range_m)
+        there, comes, goes = pair[comes_at == start], comes_at > start, goes_at < end
+        self._lists = _lists(
+            len(points),
+            np.concatenate((a[staying], at_border_a[there])),
+            np.concatenate((b[staying], at_border_b[there])),
+        )
         times = np.concatenate((comes_at[comes], goes_at[goes]))
-        of_pair = np.concatenate((pair[comes], pair[goes]))
+        pair = np.concatenate((pair[comes], pair[goes]))
         coming = np.arange(len(times)) < np.count_nonzero(comes)
-        order = np.lexsort((of_pair, times))
-        of_pair = of_pair[order]
+        order = np.lexsort((at_border_b[pair], at_border_a[pair], times))
+        pair = pair[order]
         self._times = [*times[order].tolist(), math.inf]
-        self._changes = list(zip(a[of_pair].tolist(), b[of_pair].tolist(), coming[order].tolist(), strict=True))
+        self._changes = list(
+            zip(at_border_a[pair].tolist(), at_border_b[pair].tolist(), coming[order].tolist(), strict=True)
+        )
         self._next, self._opened, self._until = 0, start, end
 
-
-def _farthest_from(points: Floats, legs: Legs) -> float:
-    """How far any node gets from its point on these legs (and a hair more, for rounding)."""
-    lasting = legs.end - legs.start
-    home = points[legs.node]
-    away = max(
-        ((x - home[:, 0]) ** 2 + (y - home[:, 1]) ** 2).max(initial=0.0)
-        for x, y in ((legs.x_m, legs.y_m), (legs.x_m + legs.x_m_s * lasting, legs.y_m + legs.y_m_s * lasting))
-    )
-    return math.sqrt(away) * (1 + 1e-9) + 1e-6
+    def _next_jump(self, t: float) -> float:
+        while self._jumps[-1] <= t:
+            self._jumps.pop()
+        return self._jumps[-1]
 
 
 def contacts(legs: Legs, a: Ints, b: Ints, range_m: float) -> tuple[Ints, Floats, Floats]:

@@ -1,0 +1,47 @@
+"""Every protocol there is, by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import msgspec
+
+from earshot.errors import SettingsError, UnknownName
+from earshot.protocols.flooding import Flooding
+from earshot.protocols.gossip import Gossip
+from earshot.protocols.machine import Machine
+
+PROTOCOLS: dict[str, type[Machine]] = {
+    "flooding": Flooding,
+    "gossip": Gossip,
+}
+
+S = TypeVar("S")
+
+
+def protocol(name: str) -> type[Machine]:
+    """The protocol of that name."""
+    if name not in PROTOCOLS:
+        raise UnknownName("protocol", name, PROTOCOLS)
+    return PROTOCOLS[name]
+
+
+def build_settings(settings: type[S], given: Mapping[str, Any]) -> S:
+    """A protocol's settings with these values, its own defaults elsewhere.
+
+    Values may be texts, as a command line has them; they become what the setting is made of.
+    """
+    known = [field.name for field in fields(settings)]  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
+            raise SettingsError(f"no setting named {name!r}; {hint}")
+    try:
+        return msgspec.convert(dict(given), settings, strict=False)
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at `$.")
+        raise SettingsError(f"{place.rstrip('`') or 'the settings'}: {reason}") from None

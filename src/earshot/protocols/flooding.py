@@ -1,0 +1,116 @@
+"""Flooding: every node passes every new event on once. The baseline that reaches whom the network can reach.
+
+A node tells its own people by exact filtering, so that flooding delivers what the subscriptions
+ask for and nothing else; all other protocols are measured against its reach and its cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from earshot.errors import SettingsError
+from earshot.events import Event
+from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.parts import LocalSubscriptions, RecentKeys
+from earshot.wire import Packet
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How far and how long an event goes."""
+
+    hop_limit: int = 64
+    "An event is transmitted over at most so many hops."
+    lifespan_s: float = 60.0
+    "For events that carry no lifespan of their own; older ones are let go."
+    memory: int = 4096
+    "How many events a node remembers having heard, oldest forgotten first."
+    jitter_s: float = 0.0
+    """A node waits an even draw from 0 to this before it passes an event on. Where neighbours share
+    a channel they would all begin at once: 0.01 s is usual there. Without contention it only
+    disturbs the order of hops, so it is off by default."""
+
+    def __post_init__(self) -> None:
+        if self.hop_limit < 1:
+            raise SettingsError(f"hop_limit must be at least 1, got {self.hop_limit}")
+        if not self.lifespan_s > 0:
+            raise SettingsError(f"lifespan_s must be positive, got {self.lifespan_s}")
+        if self.memory < 1:
+            raise SettingsError(f"memory must be at least 1 event, got {self.memory}")
+        if not self.jitter_s >= 0:
+            raise SettingsError(f"jitter_s must not be negative, got {self.jitter_s}")
+
+
+class Flood(Packet, frozen=True, tag="flood"):
+    """An event on its way; `hops` counts the transmissions, this one included."""
+
+    event: Event
+    hops: int
+
+
+class Flooding(Machine):
+    name = "flooding"
+    paper = "baseline: every node rebroadcasts every event once"
+    medium = "radio"
+    Settings = Settings
+
+    def __init__(self, node: str, settings: Settings, location: Location, random: Random) -> None:
+        super().__init__(node, settings, location, random)
+        self.subscriptions = LocalSubscriptions()
+        self.heard = RecentKeys(settings.memory)
+        self.waiting: dict[str, Flood] = {}
+        "What is to be passed on once its jitter is over, by event."
+
+    def subscribe(self, subscription: Subscription, now: float) -> Effects:
+        self.subscriptions.add(subscription)
+        return NOTHING
+
+    def unsubscribe(self, subscription: str, now: float) -> Effects:
+        self.subscriptions.remove(subscription)
+        return NOTHING
+
+    def publish(self, event: Event, now: float) -> Effects:
+        self.heard.add(event.id)
+        self.tell(event, hops=0, now=now)
+        self.broadcast(Flood(event, hops=1))
+        return self.effects()
+
+    def hear(self, packet: Packet, sender: str, now: float) -> Effects:
+        if type(packet) is not Flood or packet.event.id in self.heard.keys:
+            return NOTHING
+        self.heard.add(packet.event.id)
+        self.on_new(packet, now)
+        return self.effects()
+
+    def wake(self, timer: Timer, now: float) -> Effects:
+        if flood := self.waiting.pop(str(timer), None):
+            self.broadcast(flood)
+        return self.effects()
+
+    def on_new(self, flood: Flood, now: float) -> None:
+        """Tell our own people, then pass it on while it is young and near enough."""
+        event = flood.event
+        lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
+        if now - event.time > lifespan_s:
+            self.drop("expired", event.id)
+            return
+        self.tell(event, flood.hops, now)
+        if flood.hops >= self.settings.hop_limit:
+            self.drop("hop-limit", event.id)
+            return
+        self.pass_on(Flood(event, flood.hops + 1), now)
+
+    def tell(self, event: Event, hops: int, now: float) -> None:
+        """Deliver to the subscriptions whose filter the event meets."""
+        if self.subscriptions.by_id:
+            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
+                self.deliver(event, subscription, hops)
+
+    def pass_on(self, flood: Flood, now: float) -> None:
+        """At once, or after the jitter."""
+        if self.settings.jitter_s == 0.0:
+            self.broadcast(flood)
+        else:
+            self.waiting[flood.event.id] = flood
+            self.start_timer(flood.event.id, at=now + self.random.uniform(0.0, self.settings.jitter_s))

@@ -1,0 +1,129 @@
+"""GOSSIP(d, p), as section 5.4 of the STEAM paper uses it: beyond distance d, forward with probability p.
+
+Nodes within d of the source always pass an event on, so that it does not die out at once; farther
+away the toss of a coin spares transmissions where enough neighbours remain to carry it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from earshot.errors import SettingsError
+from earshot.events import Event
+from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.parts import LocalSubscriptions, RecentKeys
+from earshot.wire import Packet
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The two parameters of G(d, p), and how far and how long an event goes."""
+
+    distance_m: float = 200.0
+    "d: nodes this near to the source always pass an event on."
+    probability: float = 0.8
+    "p: nodes farther away do so with this probability."
+    hop_limit: int = 64
+    "An event is transmitted over at most so many hops."
+    lifespan_s: float = 60.0
+    "For events that carry no lifespan of their own; older ones are let go."
+    memory: int = 4096
+    "How many events a node remembers having heard, oldest forgotten first."
+    jitter_s: float = 0.0
+    "A node waits an even draw from 0 to this before it passes an event on; see flooding."
+
+    def __post_init__(self) -> None:
+        if not self.distance_m >= 0:
+            raise SettingsError(f"distance_m must not be negative, got {self.distance_m}")
+        if not 0.0 <= self.probability <= 1.0:
+            raise SettingsError(f"probability must lie between 0 and 1, got {self.probability}")
+        if self.hop_limit < 1:
+            raise SettingsError(f"hop_limit must be at least 1, got {self.hop_limit}")
+        if not self.lifespan_s > 0:
+            raise SettingsError(f"lifespan_s must be positive, got {self.lifespan_s}")
+        if self.memory < 1:
+            raise SettingsError(f"memory must be at least 1 event, got {self.memory}")
+        if not self.jitter_s >= 0:
+            raise SettingsError(f"jitter_s must not be negative, got {self.jitter_s}")
+
+
+class Rumour(Packet, frozen=True, tag="rumour"):
+    """An event on its way; `hops` counts the transmissions, this one included."""
+
+    event: Event
+    hops: int
+
+
+class Gossip(Machine):
+    name = "gossip"
+    paper = "GOSSIP(d, p): Haas, Halpern and Li (INFOCOM 2002), as Meier and Cahill's STEAM (2010) uses it"
+    medium = "radio"
+    Settings = Settings
+
+    def __init__(self, node: str, settings: Settings, location: Location, random: Random) -> None:
+        super().__init__(node, settings, location, random)
+        self.subscriptions = LocalSubscriptions()
+        self.heard = RecentKeys(settings.memory)
+        self.waiting: dict[str, Rumour] = {}
+        "What is to be passed on once its jitter is over, by event."
+
+    def subscribe(self, subscription: Subscription, now: float) -> Effects:
+        self.subscriptions.add(subscription)
+        return NOTHING
+
+    def unsubscribe(self, subscription: str, now: float) -> Effects:
+        self.subscriptions.remove(subscription)
+        return NOTHING
+
+    def publish(self, event: Event, now: float) -> Effects:
+        self.heard.add(event.id)
+        self.tell(event, hops=0, now=now)
+        self.broadcast(Rumour(event, hops=1))
+        return self.effects()
+
+    def hear(self, packet: Packet, sender: str, now: float) -> Effects:
+        if type(packet) is not Rumour or packet.event.id in self.heard.keys:
+            return NOTHING
+        self.heard.add(packet.event.id)
+        self.on_new(packet, now)
+        return self.effects()
+
+    def wake(self, timer: Timer, now: float) -> Effects:
+        if rumour := self.waiting.pop(str(timer), None):
+            self.broadcast(rumour)
+        return self.effects()
+
+    def on_new(self, rumour: Rumour, now: float) -> None:
+        """Tell our own people; pass it on near the source always, farther away by chance."""
+        event = rumour.event
+        lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
+        if now - event.time > lifespan_s:
+            self.drop("expired", event.id)
+            return
+        self.tell(event, rumour.hops, now)
+        if rumour.hops >= self.settings.hop_limit:
+            self.drop("hop-limit", event.id)
+        elif self.within_distance(event, now) or self.random.random() < self.settings.probability:
+            self.pass_on(Rumour(event, rumour.hops + 1), now)
+        else:
+            self.drop("gossip", event.id)
+
+    def within_distance(self, event: Event, now: float) -> bool:
+        """Whether we are within d of where the event was raised; one without a place is far away."""
+        at = event.position
+        return at is not None and at.distance_to(self.location.position(now)) <= self.settings.distance_m
+
+    def tell(self, event: Event, hops: int, now: float) -> None:
+        """Deliver to the subscriptions whose filter the event meets."""
+        if self.subscriptions.by_id:
+            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
+                self.deliver(event, subscription, hops)
+
+    def pass_on(self, rumour: Rumour, now: float) -> None:
+        """At once, or after the jitter."""
+        if self.settings.jitter_s == 0.0:
+            self.broadcast(rumour)
+        else:
+            self.waiting[rumour.event.id] = rumour
+            self.start_timer(rumour.event.id, at=now + self.random.uniform(0.0, self.settings.jitter_s))

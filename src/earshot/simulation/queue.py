@@ -1,0 +1,49 @@
+"""The event queue: what happens next, in order of (time, priority, sequence)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any, Final
+
+
+class Priority:
+    """What comes first at one and the same time."""
+
+    WORLD: Final = 0
+    "Nodes come and go."
+    MEDIUM: Final = 1
+    "Packets arrive, channels fall silent."
+    TIMER: Final = 2
+    APPLICATION: Final = 3
+    "People publish and subscribe."
+    OBSERVER: Final = 4
+    "Positions are sampled, progress is told: nothing here changes a run."
+
+
+class Queue:
+    """Calls to be made, each at its time. `now` is the time of the call being made."""
+
+    __slots__ = ("_heap", "now", "scheduled")
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._heap: list[tuple[float, int, int, Callable[[Any], None], Any]] = []
+        self.scheduled = 0
+        "How many calls have been added so far: the sequence."
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def at(self, time: float, priority: int, call: Callable[[Any], None], argument: Any = None) -> None:
+        """Make this call at that time."""
+        self.scheduled = sequence = self.scheduled + 1
+        heappush(self._heap, (time, priority, sequence, call, argument))
+
+    def run(self, until: float) -> None:
+        """Make all calls up to that time, in order; those they add too."""
+        heap = self._heap
+        while heap and heap[0][0] <= until:
+            self.now, _, _, call, argument = heappop(heap)
+            call(argument)
+        self.now = max(self.now, until)

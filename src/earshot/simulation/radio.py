@@ -1,0 +1,123 @@
+"""Radios without a shared channel: `unit-disk`, where all in range hear all, and `lossy`."""
+
+from __future__ import annotations
+
+from math import sqrt
+from random import Random
+
+from earshot.simulation.medium import Lossy, UnitDisk
+from earshot.simulation.mobility import Trajectories
+from earshot.simulation.neighbours import Neighbours
+from earshot.simulation.queue import Priority
+from earshot.simulation.transmission import Host, Transmission
+
+
+class UnitDiskRadio:
+    """Who is in range when a packet is sent has it `latency_s` later: one queue entry a transmission."""
+
+    def __init__(self, settings: UnitDisk, neighbours: Neighbours, host: Host) -> None:
+        self._latency_s = settings.latency_s
+        self._neighbours_of = neighbours.of
+        self._host = host
+        self._queue = host.queue
+
+    def broadcast(self, transmission: Transmission) -> None:
+        queue = self._queue
+        now = queue.now
+        self._host.sent(transmission)
+        receivers = self._neighbours_of(transmission.sender, now)
+        queue.at(now + self._latency_s, Priority.MEDIUM, self._arrive, (transmission, receivers))
+
+    def _arrive(self, arrival: tuple[Transmission, list[int]]) -> None:
+        self._host.received(*arrival)
+
+    def unicast(self, transmission: Transmission) -> None:
+        now = self._queue.now
+        self._host.sent(transmission)
+        in_range = transmission.peer in self._neighbours_of(transmission.sender, now)
+        self._queue.at(now + self._latency_s, Priority.MEDIUM, self._arrive_at_peer, (transmission, in_range))
+
+    def _arrive_at_peer(self, arrival: tuple[Transmission, bool]) -> None:
+        transmission, in_range = arrival
+        if in_range and self._host.up[transmission.peer]:
+            self._host.received(transmission, [transmission.peer])
+        else:
+            self._host.unreachable(transmission)
+
+    def node_down(self, node: int, graceful: bool) -> None:
+        """What was sent is in the air already."""
+
+
+class LossyRadio:
+    """As unit-disk, but each receiver has a packet only with a probability that falls with distance.
+    A unicast is acknowledged (the acknowledgement is never lost) and sent again where it was not."""
+
+    def __init__(
+        self, settings: Lossy, trajectories: Trajectories, neighbours: Neighbours, host: Host, random: Random
+    ) -> None:
+        self._settings = settings
+        self._trajectories = trajectories
+        self._neighbours_of = neighbours.of
+        self._host = host
+        self._queue = host.queue
+        self._draw = random.random
+
+    def broadcast(self, transmission: Transmission) -> None:
+        now = self._queue.now
+        self._host.sent(transmission)
+        receivers, faded = [], []
+        for node in self._neighbours_of(transmission.sender, now):
+            (receivers if self._reaches(transmission.sender, node, now) else faded).append(node)
+        self._queue.at(now + self._settings.latency_s, Priority.MEDIUM, self._arrive, (transmission, receivers, faded))
+
+    def _arrive(self, arrival: tuple[Transmission, list[int], list[int]]) -> None:
+        transmission, receivers, faded = arrival
+        if faded:
+            self._host.lost(transmission, faded, "faded")
+        self._host.received(transmission, receivers)
+
+    def unicast(self, transmission: Transmission) -> None:
+        self._try((transmission, 0))
+
+    def _try(self, attempt: tuple[Transmission, int]) -> None:
+        transmission, tries = attempt
+        if self._host.orphaned(transmission):
+            return
+        now = self._queue.now
+        self._host.sent(transmission)
+        in_range = transmission.peer in self._neighbours_of(transmission.sender, now)
+        heard = in_range and self._reaches(transmission.sender, transmission.peer, now)
+        self._queue.at(
+            now + self._settings.latency_s, Priority.MEDIUM, self._outcome, (transmission, tries, in_range, heard)
+        )
+
+    def _outcome(self, outcome: tuple[Transmission, int, bool, bool]) -> None:
+        transmission, tries, in_range, heard = outcome
+        if heard and self._host.up[transmission.peer]:
+            self._host.received(transmission, [transmission.peer])
+            return
+        if in_range:
+            self._host.lost(transmission, [transmission.peer], "faded")
+        if tries < self._settings.retries:
+            self._try((transmission, tries + 1))
+        else:
+            self._host.unreachable(transmission)
+
+    def _reaches(self, sender: int, node: int, now: float) -> bool:
+        x, y = self._trajectories.position(sender, now)
+        other_x, other_y = self._trajectories.position(node, now)
+        distance_m = sqrt((x - other_x) ** 2 + (y - other_y) ** 2)
+        return self._draw() < reception_probability(distance_m, self._settings)
+
+    def node_down(self, node: int, graceful: bool) -> None:
+        """What was sent is in the air already; its retries end by themselves."""
+
+
+def reception_probability(distance_m: float, settings: Lossy) -> float:
+    """How likely a packet is heard that far away."""
+    if distance_m <= settings.certain_m:
+        return 1.0
+    if distance_m >= settings.range_m:
+        return 0.0
+    share = (distance_m - settings.certain_m) / (settings.range_m - settings.certain_m)
+    return float(1.0 - share**settings.exponent)

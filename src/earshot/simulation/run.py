@@ -1,0 +1,67 @@
+"""Running a scenario: one protocol, one seed, one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
+
+from earshot.errors import UsageError
+from earshot.protocols.catalogue import build_settings, protocol
+from earshot.simulation.engine import Engine
+from earshot.simulation.log import Log
+from earshot.simulation.medium import Overlay
+from earshot.simulation.result import RunResult
+from earshot.simulation.scenario import Scenario
+
+
+def run(
+    scenario: Scenario,
+    protocol_name: str,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    log: Log | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RunResult:
+    """Simulate the scenario under this protocol. The same arguments give the same result and the same log.
+
+    `settings` are the protocol's, by name, its own defaults where not given. `progress` is told the
+    simulated time now and then.
+    """
+    machine = protocol(protocol_name)
+    built = build_settings(machine.Settings, settings or {})
+    if (machine.medium == "overlay") != isinstance(scenario.medium, Overlay):
+        raise UsageError(
+            f"{protocol_name} speaks over {machine.medium}; scenario {scenario.name!r} has {scenario.medium.kind}"
+        )
+    started = perf_counter()
+    trajectories = scenario.trajectories(seed)
+    engine = Engine(
+        lambda node, location, random: machine(node, built, location, random),
+        trajectories,
+        scenario.medium,
+        scenario.workload(seed),
+        duration_s=scenario.duration_s,
+        warm_up_s=scenario.warm_up_s,
+        faults=scenario.faults,
+        seed=seed,
+        log=log,
+        progress=progress,
+    )
+    engine.run()
+    return RunResult(
+        scenario=scenario.name,
+        protocol=protocol_name,
+        settings={name: getattr(built, name) for name in machine.Settings.__dataclass_fields__},
+        seed=seed,
+        duration_s=scenario.duration_s,
+        warm_up_s=scenario.warm_up_s,
+        nodes=engine.names,
+        counts=engine.counts,
+        warm_up=engine.warm_up,
+        published=engine.published,
+        wishes=engine.wishes,
+        deliveries=engine.deliveries,
+        queue_calls=engine.queue.scheduled - len(engine.queue),
+        wall_s=perf_counter() - started,
+    )
