@@ -13,6 +13,7 @@ from earshot.filters.ast import (
     At,
     Axis,
     Compare,
+    Comparison,
     Condition,
     Contains,
     Exists,
@@ -74,6 +75,8 @@ def condition_text(condition: Condition) -> str:
             return f"starts-with({_operand(operand)}, {quoted(literal)})"
         case Exists(field):
             return _operand(field)
+        case At(Comparison.EQ, number):
+            return number_text(number)
         case At(op, number):
             return f"position() {op} {number_text(number)}"
         case And(parts):

@@ -1,0 +1,28 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from sizes import LONG
+
+settings.register_profile("short", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("long" if LONG else "short")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not LONG:
+        for item in items:
+            if "long" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="a long test; run it with EARSHOT_TEST_SIZE=long"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real inputs, made by others: EARSHOT_DATA, or shared/data beside the project."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("EARSHOT_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip(f"no shared data at {folder}; name its folder in EARSHOT_DATA")
+    return folder
