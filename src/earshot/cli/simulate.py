@@ -1,0 +1,295 @@
+"""`earshot simulate`, `protocols` and `scenarios`: one run, and what there is to run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import textwrap
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from earshot.cli.tables import print_table
+from earshot.errors import UsageError
+
+if TYPE_CHECKING:
+    from earshot.simulation.result import RunResult
+    from earshot.simulation.scenario import Scenario
+    from earshot.simulation.summary import Summary
+
+WIDTH = 100
+
+
+@click.command()
+@click.argument("scenario")
+@click.option("--protocol", "-p", required=True, metavar="NAME", help="Which one; `earshot protocols` lists them.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0), help="All chance comes from it.")
+@click.option(
+    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key of the scenario; may be given often."
+)
+@click.option(
+    "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol; likewise."
+)
+@click.option(
+    "--log", "log", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep every record in DIR."
+)
+@click.option(
+    "--positions-every",
+    "positions_every_s",
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="How often the log records where every node is; 0 for never.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def simulate(
+    scenario: str,
+    protocol: str,
+    seed: int,
+    changes: tuple[str, ...],
+    settings: tuple[str, ...],
+    log: Path | None,
+    positions_every_s: float,
+    as_json: bool,
+) -> None:
+    """Run one protocol on one scenario and sum the run up.
+
+    SCENARIO is the name of a built-in one (`earshot scenarios` lists them) or the path of a TOML file.
+    The same scenario, settings and seed give the same run, to the byte of its log.
+
+    \b
+    Examples:
+      earshot simulate city --protocol flooding
+      earshot simulate city -p gossip --setting probability=0.6 --seed 7
+      earshot simulate base -p flooding --set nodes.node.count=300 --set medium.range_m=120
+      earshot simulate city -p flooding --set medium.kind=contention --log runs/one
+      earshot simulate my-town.toml -p flooding --json
+
+    A value after --set is written as in TOML, quotes around texts may be left out; an empty one leaves
+    the key out. --log writes DIR/log.parquet, one row a record, and DIR/run.json, what was run. Stopped
+    by Ctrl-C, a run leaves no log behind.
+    """
+    from earshot.simulation.library import load_scenario
+    from earshot.simulation.run import run
+    from earshot.simulation.summary import summarise
+
+    chosen = load_scenario(scenario).with_(_pairs(changes, "--set", _toml_value))
+    given = _pairs(settings, "--setting", str)
+    with _progress(chosen, protocol, seed) as progress, _log(log, positions_every_s) as records:
+        result = run(chosen, protocol, given, seed=seed, log=records, progress=progress)
+    summary = summarise(chosen, result)
+    if log is not None:
+        _write_run(log, chosen, result, summary)
+    if as_json:
+        click.echo(json.dumps({**summary.as_dict(), "settings": _json_ready(result.settings)}, indent=2))
+    else:
+        _print_summary(summary)
+        if log is not None:
+            click.echo(f"\nlog: {log / 'log.parquet'}")
+
+
+def _pairs(texts: Sequence[str], option: str, read: Callable[[str], Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(f"{option} {text!r}: write {option} name=value")
+        found[name.strip()] = read(value.strip())
+    return found
+
+
+def _toml_value(text: str) -> Any:
+    """A value as TOML writes it; what is none is a text of its own; nothing leaves the key out."""
+    if not text:
+        return None
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return table["value"] if set(table) == {"value"} else text
+
+
+@contextmanager
+def _progress(scenario: Scenario, protocol: str, seed: int) -> Iterator[Callable[[float], None] | None]:
+    """A bar of simulated time on a terminal; nothing where the output goes elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    label = f"{scenario.name}, {protocol}, seed {seed}"
+    with click.progressbar(length=1000, label=label, file=sys.stderr) as bar:
+        done = 0
+
+        def advance(now_s: float) -> None:
+            nonlocal done
+            reached = int(1000 * now_s / scenario.duration_s)
+            bar.update(reached - done)
+            done = reached
+
+        yield advance
+
+
+@contextmanager
+def _log(folder: Path | None, positions_every_s: float) -> Iterator[Any]:
+    """The log of a run, under its own name only once it is whole."""
+    from earshot.simulation.log import Log
+
+    if folder is None:
+        yield None
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--log {folder}: {error.strerror}") from None
+    with Log(folder / "log.parquet", positions_every_s=positions_every_s or None) as log:
+        yield log
+
+
+def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: Summary) -> None:
+    """What was run, beside its log: enough to repeat it."""
+    told = {
+        "scenario": scenario.table(),
+        "protocol": result.protocol,
+        "settings": _json_ready(result.settings),
+        "seed": result.seed,
+        "summary": summary.as_dict(),
+    }
+    draft = folder / f".run.{os.getpid()}.json"
+    draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    draft.replace(folder / "run.json")
+
+
+def _json_ready(settings: Mapping[str, Any]) -> dict[str, Any]:
+    from earshot.simulation.toml import plain
+
+    return {name: plain(value) for name, value in settings.items()}
+
+
+def _print_summary(summary: Summary) -> None:
+    click.echo(
+        f"{summary.scenario}, {summary.protocol}, seed {summary.seed}: {summary.nodes} nodes, "
+        f"{summary.measured_s:g} s measured, took {summary.wall_s:.1f} s\n"
+    )
+    unexpected = summary.delivered - round((summary.precision or 0) * summary.delivered)
+    rows: list[tuple[str, str, str]] = [
+        ("events published", f"{summary.events:,}", ""),
+        ("delivery ratio", _share(summary.delivery_ratio), f"of {summary.expected:,} expected deliveries"),
+        ("precision", _share(summary.precision), f"{unexpected:,} of {summary.delivered:,} deliveries unexpected"),
+        ("transmissions", f"{summary.transmissions:,}", ""),
+        ("cost", _number(summary.cost), "transmissions that carry it, for an event"),
+        ("data bytes", f"{summary.data_bytes:,}", ""),
+        ("control bytes", f"{summary.control_bytes:,}", ""),
+        ("bytes per delivery", _number(summary.bytes_per_delivery), ""),
+        ("latency, median", _time(summary.latency_p50_s), ""),
+        ("latency, 95 %", _time(summary.latency_p95_s), ""),
+        ("latency, 99 %", _time(summary.latency_p99_s), ""),
+        ("hops, mean", _number(summary.hops_mean), ""),
+    ]
+    rows.extend((f"drops: {reason}", f"{count:,}", "") for reason, count in summary.drops.items())
+    print_table(("measure", "value", ""), rows)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}"
+
+
+def _time(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.2f} s"
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+def protocols(name: str | None, as_json: bool) -> None:
+    """List the protocols: where each comes from, what it runs over, and its settings.
+
+    With NAME, only that one.
+
+    \b
+    Examples:
+      earshot protocols
+      earshot protocols gossip
+      earshot protocols --json
+    """
+    from earshot.protocols.catalogue import PROTOCOLS, protocol
+    from earshot.simulation.describe import settings_described
+
+    found = PROTOCOLS if name is None else {name: protocol(name)}
+    if as_json:
+        rows = [
+            {
+                "name": one,
+                "paper": machine.paper,
+                "medium": machine.medium,
+                "settings": [setting.as_dict() for setting in settings_described(machine.Settings)],
+            }
+            for one, machine in found.items()
+        ]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for number, (one, machine) in enumerate(found.items()):
+        click.echo(("\n" if number else "") + click.style(one, bold=True) + f"  ({machine.medium})")
+        click.echo(textwrap.fill(machine.paper, WIDTH, initial_indent="  ", subsequent_indent="  "))
+        for setting in settings_described(machine.Settings):
+            unit = f" {setting.unit}" if setting.unit else ""
+            default = " (must be given)" if setting.required else f" = {_shown(setting.default)}{unit}"
+            click.echo(f"    {setting.name}{default}")
+            if setting.doc:
+                click.echo(textwrap.fill(setting.doc, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8))
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else json.dumps(value)
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+def scenarios(name: str | None, as_json: bool) -> None:
+    """List the built-in scenarios. With NAME, print that one whole, as TOML, every default written out.
+
+    NAME may also be the path of a TOML file: what it comes to on top of its base.
+
+    \b
+    Examples:
+      earshot scenarios
+      earshot scenarios city
+      earshot scenarios city > my-town.toml
+    """
+    from earshot.simulation.library import built_in, load_scenario
+    from earshot.simulation.toml_text import toml_text
+
+    if name is not None:
+        table = load_scenario(name).table()
+        click.echo(json.dumps(table, indent=2) if as_json else toml_text(table), nl=as_json)
+        return
+    found = [load_scenario(one) for one in built_in()]
+    if as_json:
+        rows = [
+            {
+                "name": one.name,
+                "description": one.description,
+                "nodes": len(one.names()),
+                "medium": one.medium.kind,
+                "duration_s": one.duration_s,
+            }
+            for one in found
+        ]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    header = ("scenario", "nodes", "medium", "duration", "")
+    print_table(
+        header,
+        [(one.name, len(one.names()), one.medium.kind, f"{one.duration_s:g} s", one.description) for one in found],
+    )
