@@ -32,7 +32,7 @@ class Walk:
 
 
 def stays(x_m: float, y_m: float = 0.0) -> Way:
-    return lambda now: Position(x_m, y_m)
+    return lambda _: Position(x_m, y_m)
 
 
 def goes(x_m: float, speed_m_s: float) -> Way:
