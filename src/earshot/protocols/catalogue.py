@@ -13,10 +13,12 @@ from earshot.errors import SettingsError, UnknownName
 from earshot.protocols.flooding import Flooding
 from earshot.protocols.gossip import Gossip
 from earshot.protocols.machine import Machine
+from earshot.protocols.steam import Steam
 
 PROTOCOLS: dict[str, type[Machine]] = {
     "flooding": Flooding,
     "gossip": Gossip,
+    "steam": Steam,
 }
 
 S = TypeVar("S")
