@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from random import Random
 from time import perf_counter
 from typing import Any
 
-from earshot.errors import UsageError
 from earshot.protocols.catalogue import build_settings, protocol
-from earshot.simulation.engine import Engine
+from earshot.protocols.machine import Location, Machine
+from earshot.simulation.engine import Engine, MakeMachine
 from earshot.simulation.log import Log
-from earshot.simulation.medium import Overlay
 from earshot.simulation.result import RunResult
 from earshot.simulation.scenario import Scenario
 
@@ -30,17 +30,14 @@ def run(
     """
     machine = protocol(protocol_name)
     built = build_settings(machine.Settings, settings or {})
-    if (machine.medium == "overlay") != isinstance(scenario.medium, Overlay):
-        raise UsageError(
-            f"{protocol_name} speaks over {machine.medium}; scenario {scenario.name!r} has {scenario.medium.kind}"
-        )
+    medium = scenario.medium_for(machine.medium)
     started = perf_counter()
     trajectories = scenario.trajectories(seed)
     engine = Engine(
-        lambda node, location, random: machine(node, built, location, random),
+        _maker(machine, built, scenario, seed),
         trajectories,
-        scenario.medium,
-        scenario.workload(seed),
+        medium,
+        scenario.workload(seed, trajectories),
         duration_s=scenario.duration_s,
         warm_up_s=scenario.warm_up_s,
         faults=scenario.faults,
@@ -65,3 +62,17 @@ def run(
         queue_calls=engine.queue.scheduled - len(engine.queue),
         wall_s=perf_counter() - started,
     )
+
+
+def _maker(machine: type[Machine], settings: Any, scenario: Scenario, seed: int) -> MakeMachine:
+    """Builds a node's machine. A class with an attribute `ability` is told its node's."""
+    if not hasattr(machine, "ability"):
+        return lambda node, location, random: machine(node, settings, location, random)
+    abilities = dict(zip(scenario.names(), scenario.abilities(seed).tolist(), strict=True))
+
+    def make(node: str, location: Location, random: Random) -> Machine:
+        made = machine(node, settings, location, random)
+        made.ability = abilities[node]  # type: ignore[attr-defined]
+        return made
+
+    return make
