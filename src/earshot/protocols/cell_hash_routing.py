@@ -90,7 +90,6 @@ class Heading(msgspec.Struct, frozen=True, array_like=True):
     target: Cell
     node: str = ""
     "The node it is for, last known in the target cell; empty: whoever is in the target's home cell."
-    hops: int = 0
     entry: Cell | None = None
     "In perimeter mode: the local minimum where that began; else None, and the rest means nothing."
     first: int = 0
@@ -105,11 +104,8 @@ class RoutedPacket(Packet, frozen=True):
     """A packet that goes from cell to cell."""
 
     heading: Heading
-
-    @property
-    def hops(self) -> int:
-        """Transmissions so far."""
-        return self.heading.hops
+    hops: int
+    "Transmissions so far."
 
 
 class Dweller(Protocol):
@@ -269,7 +265,7 @@ class CellHashRouting:
         if not isinstance(packet, RoutedPacket):
             return
         heading = packet.heading
-        packet = msgspec.structs.replace(packet, heading=msgspec.structs.replace(heading, hops=heading.hops - 1))
+        packet = msgspec.structs.replace(packet, hops=packet.hops - 1)
         perimeter, came_from = None, None
         if heading.entry is not None and heading.before is not None and heading.at == self.cell:
             came_from = direction_to(self.cell, heading.before)
@@ -279,18 +275,18 @@ class CellHashRouting:
 
     def _go_on(self, packet: RoutedPacket, perimeter: Perimeter | None, came_from: int, now: float) -> None:
         heading = packet.heading
-        if heading.hops >= self.settings.hop_limit:
-            self._lose(packet, "hop limit reached")
+        if packet.hops >= self.settings.hop_limit:
+            self._lose(packet, "hop-limit")
             return
         if heading.node and self._is_near(heading.node):
-            self._send(heading.node, packet, Heading(heading.target, heading.node, heading.hops + 1))
+            self._send(heading.node, packet, Heading(heading.target, heading.node))
             return
         direction, onward = step(self.cell, self.neighbourhood, heading.target, perimeter, came_from)
         if direction == HOME:
             self._arrive(packet, now)
             return
         members = list(self.members[towards(self.cell, direction)])
-        heading = Heading(heading.target, heading.node, heading.hops + 1)
+        heading = Heading(heading.target, heading.node)
         if onward is not None:
             before = towards(self.cell, came_from) if perimeter is not None else None
             heading = msgspec.structs.replace(
@@ -309,13 +305,12 @@ class CellHashRouting:
             self.dweller.arrived(packet, now)
         elif node in self.neighbours:
             # It has moved beyond the neighbouring cells and is still in range.
-            heading = packet.heading
-            self._send(node, packet, Heading(heading.target, node, heading.hops + 1))
+            self._send(node, packet, Heading(packet.heading.target, node))
         else:
-            self._lose(packet, "receiver has left its cell")
+            self._lose(packet, "receiver-moved")
 
     def _send(self, peer: str, packet: RoutedPacket, heading: Heading) -> None:
-        self.machine.send(peer, msgspec.structs.replace(packet, heading=heading))
+        self.machine.send(peer, msgspec.structs.replace(packet, heading=heading, hops=packet.hops + 1))
 
     def _lose(self, packet: RoutedPacket, reason: str) -> None:
         event = getattr(packet, "event", None)

@@ -191,4 +191,4 @@ def _sector(east: Counts, north: Counts) -> Counts:
     """`cells.sector` for all."""
     upper = np.where(east > 0, np.where(north < east, 0, 1), np.where(-east < north, 2, 3))
     lower = np.where(east < 0, np.where(north > east, 4, 5), np.where(east < -north, 6, 7))
-    return np.where(north >= 0, upper, lower)
+    return np.where((north > 0) | ((north == 0) & (east > 0)), upper, lower)

@@ -146,7 +146,7 @@ def greedy_direction(cell: Cell, neighbours: int, target: Cell) -> int:
 
 def sector(east: int, north: int) -> int:
     """The direction at, or the last one clockwise of, the line to a point so far east and north."""
-    if north >= 0:
+    if north > 0 or (north == 0 and east > 0):
         if east > 0:
             return 0 if north < east else 1
         return 2 if -east < north else 3

@@ -263,17 +263,17 @@ class GeoRendezvous(Machine):
         self.publications[topic].advertised_from = cell
         for index in range(self.settings.rendezvous):
             heading = Heading(self.target((topic, index)))
-            self.routing.route(Advertise(heading, topic, index, self.node, cell, now, lifespan_s), now)
+            self.routing.route(Advertise(heading, 0, topic, index, self.node, cell, now, lifespan_s), now)
 
     def notify(self, event: Event, index: int, rendezvous: Cell, now: float) -> None:
-        self.routing.route(Notify(Heading(rendezvous), event, self.node, index, rendezvous), now)
+        self.routing.route(Notify(Heading(rendezvous), 0, event, self.node, index, rendezvous), now)
 
     def on_request(self, request: Request, now: float) -> None:
         """Section 2.2: the rendezvous cell has forwarded its first subscription."""
         publication = self.publications.get(request.topic)
         if publication is None:
             gone = Advertise(
-                Heading(request.rendezvous), request.topic, request.index, self.node, self.routing.cell, now, 0.0
+                Heading(request.rendezvous), 0, request.topic, request.index, self.node, self.routing.cell, now, 0.0
             )
             self.routing.route(gone, now)
             return
@@ -368,7 +368,7 @@ class GeoRendezvous(Machine):
     ) -> None:
         heading = Heading(self.target((topic, index)))
         cell = self.routing.cell
-        self.routing.route(Subscribe(heading, topic, index, self.node, cell, now, lifespan_s, filters, pruned), now)
+        self.routing.route(Subscribe(heading, 0, topic, index, self.node, cell, now, lifespan_s, filters, pruned), now)
 
     def take_back(self, topic: str, now: float) -> None:
         """Unsubscribe at every point."""
@@ -414,7 +414,7 @@ class GeoRendezvous(Machine):
 
     def send_prune(self, topic: str, publisher: str, offer: Offer, now: float) -> None:
         heading = Heading(offer.rendezvous)
-        self.routing.route(Prune(heading, topic, offer.point, publisher, self.node, now), now)
+        self.routing.route(Prune(heading, 0, topic, offer.point, publisher, self.node, now), now)
 
     # Both of them, as time passes and as they move.
 

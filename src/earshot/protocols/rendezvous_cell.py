@@ -82,7 +82,7 @@ class RendezvousCell:
     def on_record(self, record: Advertise | Subscribe, now: float) -> None:
         """Section 2.2: keep the advertisement or subscription; the first match asks the publisher."""
         if isinstance(record, Subscribe) and not record.readable:
-            self.machine.drop("a subscription's filter cannot be read")
+            self.machine.drop("unreadable-filter")
             return
         if self.table.put(record, now):
             self.share([record, *self.settle(record.key, now)])
@@ -102,28 +102,28 @@ class RendezvousCell:
             changed.append(held.remaining(now))
             heading = Heading(advert.cell, node=advert.owner)
             if wanted:
-                self.routing.route(Request(heading, *key, self.routing.cell, self.record_lifespan_s), now)
+                self.routing.route(Request(heading, 0, *key, self.routing.cell, self.record_lifespan_s), now)
             else:
-                self.routing.route(Prune(heading, *key, advert.owner, "", now), now)
+                self.routing.route(Prune(heading, 0, *key, advert.owner, "", now), now)
         return changed
 
     def on_event(self, packet: Notify, now: float) -> None:
         """Section 2.2: forward to each subscriber that has not pruned this path."""
         event, key = packet.event, (packet.event.type, packet.index)
         if event.lifespan_s is not None and now > event.time + event.lifespan_s:
-            self.machine.drop("event has expired", event.id)
+            self.machine.drop("expired", event.id)
             return
         if key not in self.table:
             self.look_for_keys(packet, key, now)
             return
         wanting = [record for record in self.table.subscribed(key, now) if record.wants(packet.publisher)]
         if not wanting:
-            self.machine.drop("no subscriber at its rendezvous", event.id)
+            self.machine.drop("no-subscriber", event.id)
             self.say_unwanted(key, packet.publisher, now)
         for record in wanting:
             if record.accepts(event):
-                heading = Heading(record.cell, record.owner, packet.hops)
-                onward = Notify(heading, event, packet.publisher, packet.index, self.routing.cell)
+                heading = Heading(record.cell, record.owner)
+                onward = Notify(heading, packet.hops, event, packet.publisher, packet.index, self.routing.cell)
                 self.routing.route(onward, now)
 
     def look_for_keys(self, packet: Notify, key: Key, now: float) -> None:
@@ -131,14 +131,12 @@ class RendezvousCell:
         others = self.routing.others()
         target = self.target(key)
         if others and not packet.passed:
-            heading = Heading(packet.heading.target, hops=packet.hops + 1)
             peer = self.machine.random.choice(others)
-            self.machine.send(peer, msgspec.structs.replace(packet, heading=heading, passed=True))
+            self.machine.send(peer, msgspec.structs.replace(packet, hops=packet.hops + 1, passed=True))
         elif packet.heading.target != target:
-            heading = Heading(target, hops=packet.hops)
-            self.routing.route(msgspec.structs.replace(packet, heading=heading, passed=False), now)
+            self.routing.route(msgspec.structs.replace(packet, heading=Heading(target), passed=False), now)
         else:
-            self.machine.drop("its rendezvous knows no such topic", packet.event.id)
+            self.machine.drop("unknown-topic", packet.event.id)
 
     def on_prune(self, prune: Prune, now: float) -> None:
         """Section 2.3: this subscriber has a better path; forwarded to the publisher when nobody is left."""
@@ -147,8 +145,7 @@ class RendezvousCell:
         if held is None:
             target = self.target(key)
             if prune.heading.target != target:
-                heading = Heading(target, hops=prune.hops)
-                self.routing.route(msgspec.structs.replace(prune, heading=heading), now)
+                self.routing.route(msgspec.structs.replace(prune, heading=Heading(target)), now)
         elif prune.at >= held.record.at:
             pruned = tuple(sorted({*held.record.pruned, prune.publisher}))
             record = msgspec.structs.replace(held.remaining(now), pruned=pruned, at=prune.at)
@@ -160,7 +157,7 @@ class RendezvousCell:
         for advert in self.table.advertised(key, now):
             if advert.owner == publisher:
                 heading = Heading(advert.cell, node=publisher)
-                self.routing.route(Prune(heading, *key, publisher, "", now), now)
+                self.routing.route(Prune(heading, 0, *key, publisher, "", now), now)
 
     # Keys live on all nodes of a cell.
 
@@ -229,7 +226,7 @@ class RendezvousCell:
         """As its owner would send it. Whoever is home now asks the publishers anew."""
         if isinstance(record, Advertise):
             record = msgspec.structs.replace(record, asked=False)
-        self.routing.route(msgspec.structs.replace(record, heading=Heading(self.target(record.key))), now)
+        self.routing.route(msgspec.structs.replace(record, heading=Heading(self.target(record.key)), hops=0), now)
 
     def hand_to_neighbour(self, record: Advertise | Subscribe) -> None:
         """Out of a cell that is about to be empty, into the neighbouring one closest to the record's point."""
@@ -239,7 +236,7 @@ class RendezvousCell:
         if populated:
             nearest = min(populated, key=lambda cell: rank(cell, target))
             peer = self.machine.random.choice(list(self.routing.members[nearest]))
-            self.machine.send(peer, msgspec.structs.replace(record, heading=Heading(target, hops=1)))
+            self.machine.send(peer, msgspec.structs.replace(record, heading=Heading(target), hops=1))
 
     def sweep(self, now: float) -> None:
         """Let go what nobody renews; how much this cell keeps is worth a note when it changes."""
