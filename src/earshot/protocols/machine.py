@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar, Literal, Protocol
 
+import msgspec
+
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Viewer
 from earshot.geometry import STILL, Area, Position, Proximity, Velocity
@@ -39,39 +41,37 @@ class Announcement:
     proximity: Proximity | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Broadcast:
+# Effects are made for every packet that is passed on: a msgspec struct takes a fifth of a frozen dataclass's time.
+
+
+class Broadcast(msgspec.Struct, frozen=True):
     """Send to every node in range; with a group, to its members only."""
 
     packet: Packet
     group: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True):
     """Send to one peer; comes back through `unreachable` where that cannot be done."""
 
     peer: str
     packet: Packet
 
 
-@dataclass(frozen=True, slots=True)
-class StartTimer:
+class StartTimer(msgspec.Struct, frozen=True):
     """Call `wake(name)` at that time; a running timer of the same name is replaced."""
 
     name: Timer
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTimer:
+class CancelTimer(msgspec.Struct, frozen=True):
     """Forget the timer; nothing happens where none runs."""
 
     name: Timer
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(msgspec.Struct, frozen=True):
     """Hand the event to the application, for this subscription."""
 
     event: Event
@@ -79,30 +79,26 @@ class Deliver:
     hops: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(msgspec.Struct, frozen=True):
     """Something was let go, and why: logged, counted, never silent."""
 
     reason: str
     event: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class JoinGroup:
+class JoinGroup(msgspec.Struct, frozen=True):
     """Hear broadcasts to this group from now on."""
 
     group: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveGroup:
+class LeaveGroup(msgspec.Struct, frozen=True):
     """Stop hearing broadcasts to this group."""
 
     group: int
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """Something the machine wants known about itself (its broker, its parent, its mesh): logged only."""
 
     topic: str
