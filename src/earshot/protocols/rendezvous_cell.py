@@ -163,7 +163,7 @@ class RendezvousCell:
 
     def share(self, records: list[Advertise | Subscribe]) -> None:
         """Tell the other members what has changed."""
-        if self.routing.others():
+        if records and self.routing.others():
             self.machine.broadcast(Keep(self.routing.cell, tuple(records)))
 
     def on_keep(self, keep: Keep, now: float) -> None:
@@ -178,9 +178,8 @@ class RendezvousCell:
             if isinstance(record, Advertise) or record.readable:
                 self.table.put(record, now)
         if self.routing.leads():
-            changed = [advert for key in sorted({r.key for r in keep.records}) for advert in self.settle(key, now)]
-            if changed:
-                self.share(changed)
+            keys = sorted({record.key for record in keep.records})
+            self.share([advert for key in keys for advert in self.settle(key, now)])
 
     def newcomer(self, node: str, now: float) -> None:
         """Somebody has come into this cell: one member tells it the keys."""
@@ -240,7 +239,9 @@ class RendezvousCell:
 
     def sweep(self, now: float) -> None:
         """Let go what nobody renews; how much this cell keeps is worth a note when it changes."""
-        self.table.expire(now)
+        ended = self.table.expire(now)
+        if ended and self.routing.leads():
+            self.share([advert for key in ended for advert in self.settle(key, now)])
         if len(self.table) != self._noted:
             self._noted = len(self.table)
             column, row = self.routing.cell

@@ -146,10 +146,10 @@ class RendezvousTable:
         self.adverts.pop(key, None)
         self.subscriptions.pop(key, None)
 
-    def expire(self, now: float) -> None:
-        """Let go what its owner has stopped renewing."""
+    def expire(self, now: float) -> list[Key]:
+        """Let go what its owner has stopped renewing; the points where that was a subscription."""
         _expire(self.adverts, now)
-        _expire(self.subscriptions, now)
+        return _expire(self.subscriptions, now)
 
 
 def _put(kept: dict[Key, dict[str, Held[R]]], record: R, now: float, expires_at: float) -> bool:
@@ -170,9 +170,10 @@ def _live(kept: dict[Key, dict[str, Held[R]]], key: Key, now: float) -> list[R]:
     return [held.record for _, held in sorted(kept.get(key, {}).items()) if held.expires_at > now]
 
 
-def _expire(kept: dict[Key, dict[str, Held[R]]], now: float) -> None:
-    for key, owners in list(kept.items()):
-        for owner in [owner for owner, held in owners.items() if held.expires_at <= now]:
-            del owners[owner]
-        if not owners:
+def _expire(kept: dict[Key, dict[str, Held[R]]], now: float) -> list[Key]:
+    ended = [(key, owner) for key, owners in kept.items() for owner, held in owners.items() if held.expires_at <= now]
+    for key, owner in ended:
+        del kept[key][owner]
+        if not kept[key]:
             del kept[key]
+    return sorted({key for key, _ in ended})
