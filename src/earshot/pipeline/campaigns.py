@@ -17,8 +17,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from earshot.errors import ScenarioError, UnknownName
-from earshot.protocols.catalogue import protocol_settings
+from earshot.errors import ScenarioError, SettingsError, UnknownName
+from earshot.protocols.catalogue import build_settings, protocol
 from earshot.simulation.library import load_scenario
 from earshot.simulation.scenario import Scenario
 
@@ -77,20 +77,20 @@ class Campaign:
 
 
 def campaign(
-    name: str,
+    title: str,
     scenarios: Iterable[Scenario],
     protocols: Mapping[str, Mapping[str, Any]],
     seeds: Iterable[int],
 ) -> Campaign:
     """The product; a protocol's setting that is a list is swept over."""
-    variants = [(protocol, chosen) for protocol, swept in protocols.items() for chosen in _swept(swept)]
-    for protocol, chosen in variants:
-        protocol_settings(protocol, chosen)
+    variants = [(name, chosen) for name, swept in protocols.items() for chosen in _swept(swept)]
+    for name, chosen in variants:
+        build_settings(protocol(name).Settings, chosen)
     runs = [
-        Run(scenario, protocol, settings, seed)
-        for scenario, (protocol, settings), seed in product(list(scenarios), variants, list(seeds))
+        Run(scenario, name, settings, seed)
+        for scenario, (name, settings), seed in product(list(scenarios), variants, list(seeds))
     ]
-    return Campaign(name, runs)
+    return Campaign(title, runs)
 
 
 def _swept(table: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ def read_campaign(path: str | Path) -> Campaign:
             {name: _table(file, settings, name) for name in protocols},
             _seeds(file, table.get("seeds", 3)),
         )
-    except UnknownName as error:
+    except (UnknownName, SettingsError) as error:
         raise ScenarioError(f"{file}: {error}") from None
 
 

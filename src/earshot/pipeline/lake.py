@@ -214,16 +214,6 @@ class Lake:
                 newest[key] = max(newest.get(key, version), version)
         return newest
 
-    def _versions(self, kind: Table, path: str) -> list[_Version]:
-        depth = 1 + len(kind.partition_by)
-        found = []
-        for file in self.storage.files(path):
-            parts = file.split("/")
-            if len(parts) == depth + 2 and parts[-1].startswith(_MARK):
-                stamp = parts[depth].removeprefix(f"{_VERSION}=")
-                found.append(_Version(stamp, "/".join(parts[:-1]), parts[-1].removeprefix(_MARK)))
-        return found
-
     def _frame(self, kind: Table, folders: list[str], versions: Iterable[_Version]) -> DataFrame:
         """These versions as one frame. The folder is read as one path and the versions picked as
         partitions: Spark takes time by the square of the number of paths it is given."""
@@ -269,10 +259,10 @@ class Lake:
 def commit(storage: Storage, kind: Table, staged: str, target: str) -> None:
     """Move a staged folder in as the newest version of the partition `target`, and mark it whole."""
     newest = max((version.stamp for version in _versions(storage, kind, target)), default="")
-    stamp = f"v{time.time_ns():020d}"
-    if newest[:21] >= stamp:
-        stamp = f"v{int(newest[1:21]) + 1:020d}"
-    version = f"{target}/{stamp}-{uuid.uuid4().hex[:8]}"
+    stamp = f"{time.time_ns():020d}"
+    if newest[:20] >= stamp:
+        stamp = f"{int(newest[:20]) + 1:020d}"
+    version = f"{target}/{_VERSION}={stamp}-{uuid.uuid4().hex[:8]}"
     storage.rename(staged, version)
     storage.touch(f"{version}/{_MARK}{kind.digest}")
 
@@ -298,7 +288,8 @@ def _versions(storage: Storage, kind: Table, path: str) -> list[_Version]:
     for file in storage.files(path):
         parts = file.split("/")
         if len(parts) == depth + 2 and parts[-1].startswith(_MARK):
-            found.append(_Version(parts[depth], "/".join(parts[:-1]), parts[-1].removeprefix(_MARK)))
+            stamp = parts[depth].removeprefix(f"{_VERSION}=")
+            found.append(_Version(stamp, "/".join(parts[:-1]), parts[-1].removeprefix(_MARK)))
     return found
 
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from earshot.pipeline.campaigns import Run
 from earshot.pipeline.outposts import Outpost
 from earshot.pipeline.tasks import each_in_a_task
-from earshot.simulation import Log, run
+from earshot.simulation.log import Log
+from earshot.simulation.run import run
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake import Lake
