@@ -259,8 +259,11 @@ def _turned_back(position: Position, at: Position, reference: Position, angle_de
     return x * cos + y * sin, -x * sin + y * cos
 
 
+_RING_CORNERS = 64
+
+
 def _ring(a_m: float, b_m: float, angle_deg: float, reference: Position) -> list[tuple[float, float]]:
-    turns = [2 * math.pi * k / 64 for k in range(64)]
+    turns = [2 * math.pi * k / _RING_CORNERS for k in range(_RING_CORNERS)]
     return [_turned(a_m * math.cos(t), b_m * math.sin(t), angle_deg, reference) for t in turns]
 
 
@@ -286,13 +289,50 @@ class Area(msgspec.Struct, frozen=True):
         """The outline on the network's plane."""
         return self.shape.polygon(self.at)
 
+    @property
+    def centre(self) -> Position:
+        """Where the middle of a circle, a rectangle or an ellipse lies; of a polygon, the origin of its corners."""
+        if isinstance(self.shape, Polygon):
+            return self.at
+        return self.at.moved(-self.shape.reference.x_m, -self.shape.reference.y_m)
+
     def overlaps(self, other: Area) -> bool:
-        """Whether the two areas share a point."""
-        return bool(self.polygon().intersects(other.polygon()))
+        """Whether the two areas share a point. (Of an ellipse, an outline of 64 corners counts.)"""
+        a, b = (self, other) if isinstance(self.shape, Circle) else (other, self)
+        if not isinstance(a.shape, Circle):
+            return bool(a.polygon().intersects(b.polygon()))
+        if isinstance(b.shape, Circle):
+            return a.centre.distance_to(b.centre) <= a.shape.radius_m + b.shape.radius_m
+        from shapely import Point
+
+        return bool(b.polygon().distance(Point(a.centre.x_m, a.centre.y_m)) <= a.shape.radius_m)
 
     def includes(self, other: Area) -> bool:
-        """Whether every point of the other area lies in this one."""
-        return bool(self.polygon().covers(other.polygon()))
+        """True only if every point of the other area lies in this one. Where their borders touch, or a
+        round one comes within a thousandth of the other's border, it may say no."""
+        if self == other:
+            return True
+        dx, dy = other.centre.x_m - self.centre.x_m, other.centre.y_m - self.centre.y_m
+        match self.shape, other.shape:
+            case Circle(radius_m=radius), Circle(radius_m=smaller):
+                distance = math.hypot(dx, dy)
+                return (distance + smaller) * (1.0 + 1e-12 * (distance > 0)) <= radius
+            case Rectangle(width_m=width, height_m=height, angle_deg=angle), Rectangle() as inner if (
+                angle == inner.angle_deg
+            ):
+                x, y = _turned_back(other.centre, self.centre, ORIGIN, angle)
+                return abs(x) + inner.width_m / 2 <= width / 2 and abs(y) + inner.height_m / 2 <= height / 2
+        margin = 1e-9 * (1.0 + math.hypot(dx, dy) + self.shape.reach_m + other.shape.reach_m)
+        return bool(self.polygon().covers(other._polygon_around().buffer(margin, join_style="mitre")))
+
+    def _polygon_around(self) -> ShapelyPolygon:
+        """An outline that leaves nothing out: around a circle or an ellipse, not within it."""
+        from shapely.affinity import scale
+
+        if not isinstance(self.shape, Circle | Ellipse):
+            return self.polygon()
+        factor = 1.0 / math.cos(math.pi / _RING_CORNERS)
+        return scale(self.polygon(), factor, factor, origin=(self.centre.x_m, self.centre.y_m))
 
 
 class Proximity(msgspec.Struct, frozen=True):

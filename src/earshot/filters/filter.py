@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from earshot.events import Event
-from earshot.filters import covering, matching, terms, text, xpath
+from earshot.filters import covering, matching, overlapping, terms, text, xpath
 from earshot.filters.ast import Always, Condition
 from earshot.filters.matching import Viewer
 from earshot.filters.normal import normal
@@ -74,7 +74,7 @@ class Filter:
 
     def overlap(self, other: Filter) -> float:
         """A structural estimate, in 0..1, of how much of the two filters' events is common to both."""
-        return covering.overlap(self, other)
+        return overlapping.overlap(self, other)
 
     def merge(self, other: Filter) -> Filter:
         """A filter that covers both."""

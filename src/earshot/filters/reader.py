@@ -11,7 +11,7 @@ from earshot.filters.ast import Comparison
 
 MAX_LENGTH = 20_000
 "Characters in one filter."
-MAX_DEPTH = 50
+MAX_DEPTH = 32
 "Steps, predicates and parentheses inside one another: the filter's own nesting, which evaluation follows."
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
@@ -145,9 +145,14 @@ def quoted(text: str) -> str:
     return f"{quote}{text.replace(quote, quote * 2)}{quote}"
 
 
+def is_name(text: str) -> bool:
+    """Whether the text can be written as a name, in both languages."""
+    return _NAME.fullmatch(text) is not None
+
+
 def name_text(name: str, reserved: frozenset[str] = frozenset()) -> str:
     """A name as it is written: in backquotes where it would be read as something else."""
-    if _NAME.fullmatch(name) and name not in reserved:
+    if is_name(name) and name not in reserved:
         return name
     return f"`{name.replace('`', '``')}`"
 

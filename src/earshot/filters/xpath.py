@@ -52,6 +52,7 @@ def parse(text: str) -> Condition:
     reader = Reader(text)
     if not reader.sees("/"):
         reader.fail("an XPath filter starts at the document: begin with / or //")
+    reader.enter()  # as deep as the same path stands in a `where` text, which is how filters are written back
     condition = absolute_path(reader)
     if not reader.ended:
         reader.fail(f"expected /, [ or the end after a step, found {reader.here()}; a filter is one location path")
