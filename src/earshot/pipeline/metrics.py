@@ -21,163 +21,150 @@ drops               records of a drop, by reason
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 LATENCIES = {"latency_p50_s": 0.50, "latency_p95_s": 0.95, "latency_p99_s": 0.99}
-GROUPS = ("all", "type", "node", "minute")
+OUTCOMES = ("expected", "delivered", "delivery_ratio", "precision", "hops", *LATENCIES)
+"What a subscriber notices: also by event type, by node and by minute of publication."
+TRAFFIC = (
+    "events",
+    "data_bytes",
+    "control_bytes",
+    "cost",
+    "control_cost",
+    "bytes_per_delivery",
+    "duplicates",
+    "overhead",
+)
+"What the network carried: of the whole run."
+GROUPS = ("type", "node", "minute")
 
 
 def run_metrics(runs: DataFrame, expected: DataFrame) -> Callable[[DataFrame], DataFrame]:
     """`log.transform(run_metrics(runs, expected))` gives `metrics`."""
 
     def transform(log: DataFrame) -> DataFrame:
-        finished = runs.where("status = 'done'").select("run", "workload", "warm_up_s")
-        measured = log.join(F.broadcast(finished), "run").where("time >= warm_up_s")
+        finished = F.broadcast(runs.where("status = 'done'").select("run", "workload", "warm_up_s"))
+        measured = log.join(finished, "run").where("time >= warm_up_s")
         published = _publications(measured)
-        pairs = _pairs(measured, published, finished, expected)
+        counted = (
+            _pairs(measured, published, finished, expected)
+            .unionByName(_transmissions(measured), allowMissingColumns=True)
+            .unionByName(published.select("run", F.lit(1).alias("events")), allowMissingColumns=True)
+        )
+        by_packet = measured.where("kind = 'send'").groupBy("run", F.col("packet").alias("key"))
+        by_reason = measured.where("kind = 'drop'").groupBy("run", F.col("detail").alias("key"))
         return (
-            _outcomes(pairs)
-            .unionByName(_traffic(measured, published, pairs))
-            .unionByName(_receptions(measured, published))
-            .unionByName(_drops(measured))
+            _figures(counted)
+            .unionByName(_long(by_packet.agg(F.count("*").alias("sends"), F.sum("bytes").alias("bytes")), "packet"))
+            .unionByName(_long(by_reason.agg(F.count("*").alias("drops")), "reason"))
         )
 
     return transform
 
 
 def _publications(log: DataFrame) -> DataFrame:
-    published = log.where("kind = 'publish'")
-    return published.select(
-        "run", "event", F.get_json_object("detail", "$.type").alias("type"), published["time"].alias("published_at")
-    )
+    """What was published, of which type and when."""
+    type_of_event = F.get_json_object("detail", "$.type").alias("type")
+    return log.where("kind = 'publish'").select("run", "event", type_of_event, F.col("time").alias("published_at"))
 
 
 def _pairs(log: DataFrame, published: DataFrame, runs: DataFrame, expected: DataFrame) -> DataFrame:
-    """(event, node) pairs that were expected, delivered or both."""
-    wanted = expected.select("workload", "event", "node").distinct().join(F.broadcast(runs), "workload")
-    wanted = wanted.select("run", "event", "node", F.lit(True).alias("expected"))
-    delivered = (
-        log.where("kind = 'deliver'")
-        .groupBy("run", "event", "node")
-        .agg(F.min("time").alias("delivered_at"), F.min(F.when(F.col("hops") >= 0, F.col("hops"))).alias("hops"))
-    )
-    return (
-        wanted.join(delivered, ["run", "event", "node"], "full_outer")
-        .join(published, ["run", "event"])
-        .select(
-            "run",
-            "event",
-            "node",
-            "type",
-            F.floor(F.col("published_at") / 60).cast("string").alias("minute"),
-            F.coalesce("expected", F.lit(False)).alias("expected"),
-            F.col("delivered_at").isNotNull().alias("delivered"),
-            (F.col("delivered_at") - F.col("published_at")).alias("latency_s"),
-            "hops",
-        )
-    )
-
-
-def _outcomes(pairs: DataFrame) -> DataFrame:
-    """What a subscriber notices, over everything and by type, node and minute of publication."""
-    met = F.col("expected") & F.col("delivered")
-    latency = F.when(met, F.col("latency_s"))
-    measures = {
-        "expected": F.count_if("expected"),
-        "delivered": F.count_if("delivered"),
-        "delivery_ratio": F.count_if(met) / F.nullif(F.count_if("expected"), F.lit(0)),
-        "precision": F.count_if(met) / F.nullif(F.count_if("delivered"), F.lit(0)),
-        "hops": F.avg("hops"),
-    }
-    shares = F.percentile(latency, F.array(*(F.lit(share) for share in LATENCIES.values())))
-    tables = [
-        _long(
-            pairs.groupBy("run", key.alias("key"))
-            .agg(*(column.cast("double").alias(name) for name, column in measures.items()), shares.alias("shares"))
-            .withColumns({name: F.col("shares")[i] for i, name in enumerate(LATENCIES)}),
-            [*measures, *LATENCIES],
-            by,
-        )
-        for by, key in [("all", F.lit("")), *((by, F.col(by)) for by in GROUPS[1:])]
-    ]
-    whole = tables[0]
-    for table in tables[1:]:
-        whole = whole.unionByName(table)
-    return whole
-
-
-def _traffic(log: DataFrame, published: DataFrame, pairs: DataFrame) -> DataFrame:
-    """What the network carried, whole and by packet."""
-    carries = F.col("event") != ""
-    sends = log.where("kind = 'send'")
-    totals = sends.groupBy("run").agg(
-        F.count_if(carries).alias("data_sends"),
-        F.count_if(~carries).alias("control_sends"),
-        F.sum(F.when(carries, F.col("bytes")).otherwise(0)).alias("data_bytes"),
-        F.sum(F.when(~carries, F.col("bytes")).otherwise(0)).alias("control_bytes"),
-    )
-    events = published.groupBy("run").agg(F.count("*").alias("events"))
-    delivered = pairs.groupBy("run").agg(F.count_if("delivered").alias("delivered"))
-    wide = (
-        events.join(totals, "run", "left")
-        .join(delivered, "run", "left")
-        .fillna(0)
-        .select(
-            "run",
-            F.lit("").alias("key"),
-            F.col("events").cast("double"),
-            F.col("data_bytes").cast("double"),
-            F.col("control_bytes").cast("double"),
-            (F.col("data_sends") / F.col("events")).alias("cost"),
-            (F.col("control_sends") / F.col("events")).alias("control_cost"),
-            ((F.col("data_bytes") + F.col("control_bytes")) / F.nullif("delivered", F.lit(0))).alias(
-                "bytes_per_delivery"
-            ),
-        )
-    )
-    by_packet = sends.groupBy("run", F.col("packet").alias("key")).agg(
-        F.count("*").cast("double").alias("sends"), F.sum("bytes").cast("double").alias("bytes")
-    )
-    names = ["events", "data_bytes", "control_bytes", "cost", "control_cost", "bytes_per_delivery"]
-    return _long(wide, names, "all").unionByName(_long(by_packet, ["sends", "bytes"], "packet"))
-
-
-def _receptions(log: DataFrame, published: DataFrame) -> DataFrame:
-    """Receptions of events: how many were repeats, how many were in vain."""
+    """One row for each (event, node) that was expected, delivered or at least heard."""
+    wanted = expected.select("workload", "event", "node").distinct().join(runs, "workload")
+    wanted = wanted.select("run", "event", "node", F.lit(True).alias("wanted"))
+    is_delivery = F.col("kind") == "deliver"
     heard = (
         log.where("kind in ('receive', 'deliver') and event != ''")
         .groupBy("run", "event", "node")
         .agg(
-            F.count_if(F.col("kind") == "receive").alias("times"), F.bool_or(F.col("kind") == "deliver").alias("wanted")
+            F.count_if(~is_delivery).alias("receptions"),
+            F.min(F.when(is_delivery, F.col("time"))).alias("delivered_at"),
+            F.min(F.when(is_delivery & (F.col("hops") >= 0), F.col("hops"))).alias("hops"),
         )
     )
-    events = published.groupBy("run").agg(F.count("*").alias("events"))
-    totals = heard.groupBy("run").agg(
-        F.sum("times").alias("receptions"),
-        F.sum(F.greatest(F.col("times") - 1, F.lit(0))).alias("repeats"),
-        F.sum(F.when(~F.col("wanted"), F.col("times")).otherwise(0)).alias("in_vain"),
+    return (
+        wanted.join(heard, ["run", "event", "node"], "full_outer")
+        .join(published, ["run", "event"])
+        .select(
+            "run",
+            "type",
+            "node",
+            F.floor(F.col("published_at") / 60).cast("string").alias("minute"),
+            F.coalesce("wanted", F.lit(False)).alias("wanted"),
+            F.col("delivered_at").isNotNull().alias("got"),
+            (F.col("delivered_at") - F.col("published_at")).alias("latency_s"),
+            "hops",
+            F.coalesce("receptions", F.lit(0)).alias("receptions"),
+        )
     )
-    wide = totals.join(events, "run").select(
-        "run",
-        F.lit("").alias("key"),
-        (F.col("repeats") / F.col("events")).alias("duplicates"),
-        (F.col("in_vain") / F.nullif("receptions", F.lit(0))).alias("overhead"),
+
+
+def _transmissions(log: DataFrame) -> DataFrame:
+    """How much was sent, with and without an event in it."""
+    return (
+        log.where("kind = 'send'")
+        .groupBy("run", (F.col("event") != "").alias("carries"))
+        .agg(F.count("*").alias("sends"), F.sum("bytes").alias("bytes"))
     )
-    return _long(wide, ["duplicates", "overhead"], "all")
 
 
-def _drops(log: DataFrame) -> DataFrame:
-    by_reason = log.where("kind = 'drop'").groupBy("run", F.col("detail").alias("key"))
-    return _long(by_reason.agg(F.count("*").cast("double").alias("drops")), ["drops"], "reason")
+def _figures(counted: DataFrame) -> DataFrame:
+    """Everything in one pass: by run, and by run with each of the groups."""
+    run, *keys = (F.col(name) for name in ("run", *GROUPS))
+    met = F.col("wanted") & F.col("got")
+    some = {
+        "expected": F.count_if("wanted"),
+        "delivered": F.count_if("got"),
+        "met": F.count_if(met),
+        "hops": F.avg("hops"),
+        "latencies": F.percentile(F.when(met, F.col("latency_s")), [*LATENCIES.values()]),
+        "receptions": F.sum("receptions"),
+        "repeats": F.sum(F.greatest(F.col("receptions") - 1, F.lit(0))),
+        "in_vain": F.sum(F.when(~F.col("got"), F.col("receptions"))),
+        "events": F.sum("events"),
+        "data_sends": F.sum(F.when(F.col("carries"), F.col("sends"))),
+        "control_sends": F.sum(F.when(~F.col("carries"), F.col("sends"))),
+        "data_bytes": F.coalesce(F.sum(F.when(F.col("carries"), F.col("bytes"))), F.lit(0)),
+        "control_bytes": F.coalesce(F.sum(F.when(~F.col("carries"), F.col("bytes"))), F.lit(0)),
+    }
+    sums = counted.groupingSets([[run], *([run, key] for key in keys)], run, *keys).agg(
+        F.grouping_id().alias("level"), *(column.alias(name) for name, column in some.items())
+    )
+
+    def share(part: str, whole: str) -> Column:
+        return F.coalesce(part, F.lit(0)) / F.nullif(F.col(whole), F.lit(0))
+
+    wide = sums.withColumns(
+        {
+            "delivery_ratio": share("met", "expected"),
+            "precision": share("met", "delivered"),
+            **{name: F.col("latencies")[number] for number, name in enumerate(LATENCIES)},
+            "cost": share("data_sends", "events"),
+            "control_cost": share("control_sends", "events"),
+            "duplicates": share("repeats", "events"),
+            "overhead": share("in_vain", "receptions"),
+            "bytes_per_delivery": (F.col("data_bytes") + F.col("control_bytes")) / F.nullif("delivered", F.lit(0)),
+        }
+    )
+    # grouping_id has a bit for each key that was left out: type 4, node 2, minute 1.
+    by = F.when(F.col("level") == 7, "all").when(F.col("level") == 3, "type").when(F.col("level") == 5, "node")
+    named = wide.withColumn("by", by.otherwise("minute")).withColumn("key", F.coalesce(*keys, F.lit("")))
+    whole_run = F.col("by") == "all"
+    figures = _long(named.where(whole_run | F.coalesce(*keys).isNotNull()), None, OUTCOMES + TRAFFIC)
+    return figures.where(whole_run | F.col("metric").isin(*OUTCOMES))
 
 
-def _long(wide: DataFrame, names: list[str], by: str) -> DataFrame:
+def _long(wide: DataFrame, by: str | None, names: Sequence[str] = ()) -> DataFrame:
     """Columns to rows: run, metric, by, key, value; what is not known (no events, no deliveries) is left out."""
-    unpivoted = wide.unpivot(["run", "key"], list(names), "metric", "value")
-    return unpivoted.where("value is not null").select("run", "metric", F.lit(by).alias("by"), "key", "value")
+    if by is not None:
+        wide = wide.withColumn("by", F.lit(by))
+    names = names or [name for name in wide.columns if name not in ("run", "by", "key")]
+    doubles = wide.select("run", "by", "key", *(F.col(name).cast("double").alias(name) for name in names))
+    return doubles.unpivot(["run", "by", "key"], list(names), "metric", "value").where("value is not null")
