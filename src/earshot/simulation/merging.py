@@ -62,16 +62,23 @@ def nested(changes: Table) -> dict[str, Any]:
     """`{"medium.range_m": 150}` as tables within tables."""
     found: dict[str, Any] = {}
     for dotted, value in changes.items():
-        *tables, last = dotted.split(".")
-        inner = found
-        for part in tables:
-            inner = inner.setdefault(part, {})
-            if not isinstance(inner, dict):
-                raise ScenarioError(f"{dotted}: {part} is set as a whole and in parts")
-        if last in inner:
-            raise ScenarioError(f"{dotted}: {last} is set as a whole and in parts")
-        inner[last] = value
+        inner = value
+        for part in reversed(dotted.split(".")):
+            inner = {part: inner}
+        found = _joined(found, inner, dotted)
     return found
+
+
+def _joined(one: Table, other: Table, dotted: str) -> dict[str, Any]:
+    joined = dict(one)
+    for key, value in other.items():
+        if key not in joined:
+            joined[key] = value
+        elif isinstance(joined[key], Mapping) and isinstance(value, Mapping):
+            joined[key] = _joined(joined[key], value, dotted)
+        else:
+            raise ScenarioError(f"{dotted}: {key} is set as a whole and in parts")
+    return joined
 
 
 def without(table: Table, left_out: str) -> dict[str, Any]:

@@ -230,7 +230,11 @@ _known_settings: dict[Any, dict[str, Key]] = {}
 
 
 def _read_key(key: Key, value: Any, where: Where) -> Any:
-    return _read_value(key.type, value, where) if key.kinds is None else _read_kind(key.kinds, value, where)
+    if key.kinds is None:
+        return _read_value(key.type, value, where)
+    if isinstance(value, Mapping) and "kind" not in value and not key.required:
+        value = {"kind": kind_of(type(key.default)), **value}
+    return _read_kind(key.kinds, value, where)
 
 
 def _read_kind(kinds: Mapping[str, Any], value: Any, where: Where) -> Any:
