@@ -76,7 +76,8 @@ def _lasts(predicates: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 def _paths(predicates: st.SearchStrategy[str], leaf_predicates: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     """Steps, and perhaps an attribute or text at their end."""
     steps, last = _steps(predicates), _lasts(leaf_predicates)
-    return st.one_of(steps, st.builds(lambda path, slash, end: path + slash + end, steps, st.sampled_from(["/", "//"]), last))
+    ended = st.builds(lambda path, slash, end: path + slash + end, steps, st.sampled_from(["/", "//"]), last)
+    return st.one_of(steps, ended)
 
 
 def _relatives(predicates: st.SearchStrategy[str], leaf_predicates: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -93,7 +94,10 @@ def _conditions(paths: st.SearchStrategy[str], inner: st.SearchStrategy[str]) ->
         st.builds(lambda literal, op, path: f"{literal}{op}{path}", literals, comparisons, paths),
         st.builds(
             lambda name, path, b, text: f"{name}({b}{path}{b},{b}{text})",
-            st.sampled_from(["contains", "starts-with"]), paths, blanks, strings,
+            st.sampled_from(["contains", "starts-with"]),
+            paths,
+            blanks,
+            strings,
         ),
         st.builds(lambda left, word, right: f"{left} {word} {right}", inner, st.sampled_from(["and", "or"]), inner),
         inner.map("not({})".format),
@@ -101,9 +105,9 @@ def _conditions(paths: st.SearchStrategy[str], inner: st.SearchStrategy[str]) ->
     )
 
 
-_leaf_conditions = st.builds(
-    lambda op, literal: f". {op} {literal}", comparisons, literals
-) | strings.map("contains(., {})".format)
+_leaf_conditions = st.builds(lambda op, literal: f". {op} {literal}", comparisons, literals) | strings.map(
+    "contains(., {})".format
+)
 _leaf_predicates = st.builds(lambda inner: f"[{inner}]", _leaf_conditions)
 _no_predicates = st.just("")
 _simple = _conditions(_relatives(_no_predicates, _leaf_predicates), _leaf_conditions)
@@ -114,5 +118,5 @@ predicates = st.recursive(
     ),
     max_leaves=3,
 )
-queries = st.builds(lambda slash, path: slash + path, st.sampled_from(["/", "//"]), _paths(predicates, _leaf_predicates))
+queries = st.builds("{}{}".format, st.sampled_from(["/", "//"]), _paths(predicates, _leaf_predicates))
 "XPath filters of the supported subset, at every corner of it."

@@ -75,10 +75,16 @@ def merge(a: Filter, b: Filter) -> Filter:
 
 def _branches(filter: Filter, type: str | None) -> Iterable[Branch]:
     """The filter's alternatives; each says its type where the merged filter will not."""
-    condition = filter.condition
     of_type = _of_type(filter.type) if type is None and filter.type is not None and is_name(filter.type) else ()
-    for branch in condition.terms if isinstance(condition, Or) else (condition,):
-        yield frozenset((*(branch.terms if isinstance(branch, And) else (branch,)), *of_type)) - {Always()}
+    shared = {*_terms(filter.condition), *of_type} - {Always()}
+    longest = max((term for term in shared if isinstance(term, Or)), key=lambda term: len(term.terms), default=None)
+    if longest is None:
+        return [frozenset(shared)]
+    return [frozenset({*(shared - {longest}), *_terms(branch)}) for branch in longest.terms]
+
+
+def _terms(condition: Condition) -> tuple[Condition, ...]:
+    return condition.terms if isinstance(condition, And) else (condition,)
 
 
 def _reads_back(filter: Filter) -> bool:

@@ -185,7 +185,7 @@ def _value_share(a: _Asked, b: _Asked) -> float:
 
 
 def _range_share(a: _Asked, b: _Asked) -> float:
-    """What two ranges share of what they span together; an open end reaches as far again as the bounds lie apart."""
+    """What two ranges share of what they span together; an open end reaches on as far as the bounds are large."""
     if not a.is_range and not b.is_range:
         return 1.0
     if not a.is_range or not b.is_range:
@@ -193,7 +193,7 @@ def _range_share(a: _Asked, b: _Asked) -> float:
     if a.low > b.high or b.low > a.high:
         return 0.0
     bounds = [bound for bound in (a.low, a.high, b.low, b.high) if abs(bound) < inf]
-    reach = (max(bounds) - min(bounds)) or abs(bounds[0]) or 1.0
+    reach = max(max(bounds) - min(bounds), *map(abs, bounds)) or 1.0
     first, last = min(bounds) - reach, max(bounds) + reach
     common = min(a.high, b.high, last) - max(a.low, b.low, first)
     together = max(min(a.high, last), min(b.high, last)) - min(max(a.low, first), max(b.low, first))
