@@ -12,12 +12,12 @@ from earshot import Circle, EventType, Polygon, Position, Proximity
 from earshot.protocols.proximity_discovery import Advert, Relevant, RelevantProximities
 
 HERE = Position(0.0, 0.0)
-ADVERT = Advert("Siren", {"speed": "float"}, {}, Proximity(Circle(100), HERE), HERE, 1.0, 1, False, 1, 0, 0.0)
+ADVERT = Advert("p", "Siren", {"speed": "float"}, {}, Proximity(Circle(100), HERE), HERE, 1.0, 1, False, 1, 0, 0.0)
 
 
 def entry(producer: str, subject: str = "Siren", group: int = 1) -> Relevant:
-    advert = msgspec.structs.replace(ADVERT, subject=subject)
-    return Relevant(producer, advert, EventType(subject), group, producer, 0.0)
+    advert = msgspec.structs.replace(ADVERT, producer=producer, subject=subject)
+    return Relevant(advert, EventType(subject), group, producer, 0.0)
 
 
 def test_a_group_is_joined_with_its_first_member_entry_and_left_with_its_last() -> None:

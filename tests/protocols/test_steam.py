@@ -45,7 +45,7 @@ def siren(number: int = 1, **change: object) -> Event:
 
 
 def advert(**change: object) -> Advert:
-    plain = Advert("Siren", {"speed": "float"}, {}, AROUND, HERE, 0.0, 1, False, 1, 0, 0.0)
+    plain = Advert("p", "Siren", {"speed": "float"}, {}, AROUND, HERE, 0.0, 1, False, 1, 0, 0.0)
     return msgspec.structs.replace(plain, **change)
 
 
@@ -60,9 +60,9 @@ def test_announcing_beacons_the_type_and_its_proximity_at_once_and_again_each_pe
     machine = node("p")
     assert machine.announce(Announcement(SIREN, AROUND), 0.0) == [
         StartTimer("round", 1.0),
-        Broadcast(Beacon("p", (advert(),))),
+        Broadcast(Beacon((advert(),))),
     ]
-    assert machine.wake("round", 1.0) == [Broadcast(Beacon("p", (advert(beacon=2),))), StartTimer("round", 2.0)]
+    assert machine.wake("round", 1.0) == [Broadcast(Beacon((advert(beacon=2),))), StartTimer("round", 2.0)]
 
 
 def test_raising_goes_to_the_group_in_one_hop_where_the_radio_covers_the_proximity() -> None:
@@ -193,6 +193,7 @@ def test_withdrawing_what_never_stood_is_an_error() -> None:
         ({"beacon_jitter": 1.0}, "beacon_jitter must be at least 0 and below 1, got 1.0"),
         ({"gossip_distance_m": -1.0}, "gossip_distance_m must be 0 or more, got -1.0"),
         ({"recovery_delay_s": -1.0}, "recovery_delay_s must be 0 or more, got -1.0"),
+        ({"beacon_gather_s": -1.0}, "beacon_gather_s must be 0 or more, got -1.0"),
     ],
 )
 def test_settings_check_themselves(change: dict[str, object], message: str) -> None:
@@ -206,13 +207,13 @@ def test_settings_check_themselves(change: dict[str, object], message: str) -> N
 def test_a_subscriber_inside_a_proximity_joins_its_group_and_leaves_with_its_subscription() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    assert machine.hear(Beacon("p", (advert(),)), "p", 0.1) == [JoinGroup(GROUP)]
+    assert machine.hear(Beacon((advert(),)), "p", 0.1) == [JoinGroup(GROUP)]
     assert machine.unsubscribe("s", 0.2) == [LeaveGroup(GROUP)]
 
 
 def test_the_list_is_kept_whatever_anybody_subscribed_to_and_a_later_subscriber_joins_at_once() -> None:
     machine = node()
-    assert machine.hear(Beacon("p", (advert(),)), "p", 0.1) == [StartTimer("round", 1.1)]
+    assert machine.hear(Beacon((advert(),)), "p", 0.1) == [StartTimer("round", 1.1)]
     assert list(machine.relevant.by_key) == [("p", "Siren")]
     assert machine.subscribe(WANTS_SIREN, 0.2) == [JoinGroup(GROUP)]
 
@@ -220,14 +221,14 @@ def test_the_list_is_kept_whatever_anybody_subscribed_to_and_a_later_subscriber_
 def test_who_stands_outside_takes_no_note() -> None:
     machine = node(at=Position(101.0, 0.0))
     machine.subscribe(WANTS_SIREN, 0.0)
-    assert machine.hear(Beacon("p", (advert(),)), "p", 0.1) == []
+    assert machine.hear(Beacon((advert(),)), "p", 0.1) == []
     assert len(machine.relevant) == 0
 
 
 def test_a_member_delivers_once_and_does_not_pass_on_what_one_hop_covers() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon("p", (advert(),)), "p", 0.1)
+    machine.hear(Beacon((advert(),)), "p", 0.1)
     raised = Raised(siren(), GROUP, 0.0, 1, multi_hop=False)
     assert machine.hear(raised, "p", 0.5) == [Deliver(siren(), "s", 1)]
     assert machine.hear(raised, "q", 0.6) == []
@@ -236,7 +237,7 @@ def test_a_member_delivers_once_and_does_not_pass_on_what_one_hop_covers() -> No
 def test_a_member_passes_on_what_goes_beyond_one_hop() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon("p", (advert(),)), "p", 0.1)
+    machine.hear(Beacon((advert(),)), "p", 0.1)
     raised = Raised(siren(), GROUP, 0.0, 1, multi_hop=True, hops=2)
     assert machine.hear(raised, "q", 0.5) == [
         Deliver(siren(), "s", 3),
@@ -247,17 +248,17 @@ def test_a_member_passes_on_what_goes_beyond_one_hop() -> None:
 def test_nothing_goes_beyond_the_hop_limit() -> None:
     machine = node(settings=replace(STEADY, hop_limit=3))
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon("p", (advert(),)), "p", 0.1)
+    machine.hear(Beacon((advert(),)), "p", 0.1)
     assert machine.hear(Raised(siren(), GROUP, 0.0, 1, True, hops=2), "q", 0.5) == [
         Deliver(siren(), "s", 3),
         Drop("hop limit", "p:1"),
     ]
-    assert machine.hear(Beacon("p", (advert(beacon=2, multi_hop=True),), hops=2), "q", 1.1) == [Drop("hop limit")]
+    assert machine.hear(Beacon((advert(beacon=2, multi_hop=True, hops=2),)), "q", 1.1) == [Drop("hop limit")]
 
 
 def test_who_is_no_member_ignores_an_event() -> None:
     machine = node()
-    machine.hear(Beacon("p", (advert(),)), "p", 0.1)
+    machine.hear(Beacon((advert(),)), "p", 0.1)
     raised = Raised(siren(), GROUP, 0.0, 1, multi_hop=True)
     assert machine.hear(raised, "p", 0.5) == [Drop("not a member of the group", "p:1")]
 
@@ -289,7 +290,7 @@ def test_an_unwanted_type_that_shares_the_identifier_is_discarded_and_counted() 
 def test_content_that_differs_from_the_announced_type_is_discarded_and_counted() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon("p", (advert(),)), "p", 0.1)
+    machine.hear(Beacon((advert(),)), "p", 0.1)
     wrong = siren(content={"colour": "blue"})
     assert machine.hear(Raised(wrong, GROUP, 0.0, 1, multi_hop=True), "p", 0.5) == [
         Drop("content differs from the announced type", "p:1")
@@ -299,7 +300,7 @@ def test_content_that_differs_from_the_announced_type_is_discarded_and_counted()
 def test_another_producer_in_the_same_group_is_heard_before_its_own_beacon() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon("p", (advert(),)), "p", 0.1)
+    machine.hear(Beacon((advert(),)), "p", 0.1)
     event = siren(source="q", id="q:1")
     assert machine.hear(Raised(event, GROUP, 0.3, 1, multi_hop=False), "q", 0.5) == [Deliver(event, "s", 1)]
 
@@ -307,7 +308,7 @@ def test_another_producer_in_the_same_group_is_heard_before_its_own_beacon() -> 
 def test_an_old_event_is_let_go() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon("p", (advert(),)), "p", 0.1)
+    machine.hear(Beacon((advert(),)), "p", 0.1)
     assert machine.hear(Raised(siren(lifespan_s=1.0), GROUP, 0.0, 1, True), "p", 1.6) == [Drop("lifespan over", "p:1")]
 
 
@@ -427,7 +428,7 @@ def test_gossip_passes_on_for_certain_up_to_d_and_with_p_beyond(distance_m: floa
     machine = node(at=Position(distance_m, 0.0), settings=replace(STEADY, forwarding="gossip"))
     machine.subscribe(WANTS_SIREN, 0.0)
     wide = Proximity(Circle(700), HERE)
-    machine.hear(Beacon("p", (advert(proximity=wide, multi_hop=True),)), "q", 0.1)
+    machine.hear(Beacon((advert(proximity=wide, multi_hop=True),)), "q", 0.1)
     sent = 0
     for number in range(400):
         raised = Raised(siren(number, area=wide.area()), group_id("Siren", wide), 0.0, number + 1, True)
@@ -441,10 +442,10 @@ def test_gossip_passes_on_for_certain_up_to_d_and_with_p_beyond(distance_m: floa
 def test_a_thousand_overlapping_proximities_are_listed_and_no_more_than_the_limit() -> None:
     machine = node(settings=replace(STEADY, proximity_limit=1500))
     for k in range(1000):
-        machine.hear(Beacon(f"p{k}", (advert(),)), f"p{k}", 0.1)
+        machine.hear(Beacon((advert(producer=f"p{k}"),)), f"p{k}", 0.1)
     assert (len(machine.relevant), len(machine.relevant.groups)) == (1000, 0)
     for k in range(1000, 3000):
-        machine.hear(Beacon(f"p{k}", (advert(),)), f"p{k}", 0.1)
+        machine.hear(Beacon((advert(producer=f"p{k}"),)), f"p{k}", 0.1)
     assert len(machine.relevant) == 1500
 
 
@@ -452,24 +453,46 @@ def test_a_flood_of_strange_announcements_does_not_keep_out_what_somebody_wants(
     machine = node(settings=replace(STEADY, proximity_limit=50))
     machine.subscribe(WANTS_SIREN, 0.0)
     for k in range(10_000):
-        machine.hear(Beacon(f"x{k}", (advert(subject=f"Junk {k}"),)), f"x{k}", 0.1)
-    assert machine.hear(Beacon("p", (advert(),)), "p", 0.2) == [Drop("list of proximities full"), JoinGroup(GROUP)]
+        machine.hear(Beacon((advert(producer=f"x{k}", subject=f"Junk {k}"),)), f"x{k}", 0.1)
+    assert machine.hear(Beacon((advert(),)), "p", 0.2) == [Drop("list of proximities full"), JoinGroup(GROUP)]
     assert machine.hear(Raised(siren(), GROUP, 0.0, 1, False), "p", 0.5) == [Deliver(siren(), "s", 1)]
     assert len(machine.relevant) == 50
 
 
 def test_one_producer_cannot_fill_the_list() -> None:
     machine = node(settings=replace(STEADY, announcement_limit=10))
-    adverts = tuple(advert(subject=f"Junk {k}") for k in range(100))
-    reasons = [effect.reason for effect in machine.hear(Beacon("x", adverts), "x", 0.1) if isinstance(effect, Drop)]
+    adverts = tuple(advert(producer="x", subject=f"Junk {k}") for k in range(100))
+    reasons = [effect.reason for effect in machine.hear(Beacon(adverts), "x", 0.1) if isinstance(effect, Drop)]
     assert (len(machine.relevant), reasons) == (10, ["too many announcements of one producer"] * 90)
 
 
-def test_beacons_are_passed_on_at_most_twice_a_period_however_fast_they_come() -> None:
+def test_what_many_producers_announce_is_gathered_and_passed_on_in_few_beacons() -> None:
+    machine = node(settings=replace(STEADY, proximity_limit=2000))
+    effects = []
+    for k in range(1000):
+        effects += machine.hear(Beacon((advert(producer=f"p{k}", multi_hop=True),)), f"p{k}", 0.01)
+    timers = [effect for effect in effects if isinstance(effect, StartTimer) and effect.name == "onward"]
+    sent = [effect.packet for effect in machine.wake("onward", timers[0].at) if isinstance(effect, Broadcast)]
+    assert (len(timers), len(sent), 0.035 <= timers[0].at <= 0.06) == (1, math.ceil(1000 / 16), True)
+    assert {(one.producer, one.hops) for beacon in sent for one in beacon.adverts} == {
+        (f"p{k}", 1) for k in range(1000)
+    }
+    assert machine.wake("onward", 0.2) == []
+
+
+def test_what_enough_neighbours_have_passed_on_is_not_passed_on_again() -> None:
     machine = node()
+    for producer, heard_again in (("p", 3), ("q", 2)):
+        for _ in range(1 + heard_again):
+            machine.hear(Beacon((advert(producer=producer, multi_hop=True),)), "r", 0.01)
+    assert machine.wake("onward", 0.06) == [Broadcast(Beacon((advert(producer="q", multi_hop=True, hops=1),)))]
+
+
+def test_beacons_are_passed_on_at_most_twice_a_period_however_fast_they_come() -> None:
+    machine = node(settings=replace(STEADY, beacon_gather_s=0.0))
     sent = 0
     for k in range(1000):
-        effects = machine.hear(Beacon("p", (advert(beacon=k + 1, multi_hop=True),)), "p", k * 0.01)
+        effects = machine.hear(Beacon((advert(beacon=k + 1, multi_hop=True),)), "p", k * 0.01)
         sent += sum(isinstance(effect, Broadcast) for effect in effects)
     assert sent == 20
 
@@ -484,27 +507,25 @@ def test_beacons_are_passed_on_at_most_twice_a_period_however_fast_they_come() -
     ],
 )
 def test_an_announcement_that_cannot_be_is_dropped_with_its_reason(change: dict[str, object], reason: str) -> None:
-    assert node().hear(Beacon("p", (advert(**change),)), "p", 0.1) == [Drop(reason)]
+    assert node().hear(Beacon((advert(**change),)), "p", 0.1) == [Drop(reason)]
 
 
 def test_an_announcement_of_our_own_type_with_another_structure_is_refused() -> None:
     machine = node()
     machine.announce(Announcement(EventType("Siren", {"volume": int}), AROUND), 0.0)
-    assert machine.hear(Beacon("p", (advert(),)), "p", 0.1) == [Drop("announcement of an impossible type")]
+    assert machine.hear(Beacon((advert(),)), "p", 0.1) == [Drop("announcement of an impossible type")]
 
 
 def test_an_announcement_cannot_change_under_its_epoch() -> None:
     machine = node()
-    machine.hear(Beacon("p", (advert(),)), "p", 0.1)
+    machine.hear(Beacon((advert(),)), "p", 0.1)
     changed = advert(beacon=2, proximity=Proximity(Circle(1e6), HERE))
-    assert machine.hear(Beacon("p", (changed,)), "p", 1.1) == [
-        Drop("announcement changed without being announced anew")
-    ]
+    assert machine.hear(Beacon((changed,)), "p", 1.1) == [Drop("announcement changed without being announced anew")]
 
 
 def test_packets_survive_their_bytes() -> None:
     packets = [
-        Beacon("p", (advert(proximity=None), advert(proximity=Proximity(Polygon(((0, 0), (9, 0), (0, 9))), HERE)))),
+        Beacon((advert(proximity=None), advert(proximity=Proximity(Polygon(((0, 0), (9, 0), (0, 9))), HERE)))),
         Raised(siren(), GROUP, 0.0, 1, multi_hop=True),
     ]
     assert [decode(encode(packet)) for packet in packets] == packets
@@ -516,7 +537,7 @@ def test_packets_survive_their_bytes() -> None:
 def test_a_node_that_stops_leaves_its_groups_and_starts_again_where_it_was() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon("p", (advert(),)), "p", 0.1)
+    machine.hear(Beacon((advert(),)), "p", 0.1)
     stopped = machine.stop(0.5)
     assert [type(effect).__name__ for effect in stopped] == ["LeaveGroup", "CancelTimer"]
     assert machine.start(9.0) == [StartTimer("round", 10.0)]

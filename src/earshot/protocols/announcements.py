@@ -49,9 +49,10 @@ class Announced:
         """Whether the radio reaches no point of the proximity from there."""
         return self.naval(position).distance_to(position) > self.reach_m + range_m
 
-    def advert(self, position: Position, range_m: float) -> Advert:
+    def advert(self, producer: str, position: Position, range_m: float) -> Advert:
         """What its next beacon says."""
         return Advert(
+            producer,
             self.event_type.subject,
             dict(self.event_type.content),
             dict(self.event_type.attributes),
@@ -69,7 +70,8 @@ class Announced:
 class Announcements:
     """One for each subject."""
 
-    def __init__(self, limit: int, cache_size: int) -> None:
+    def __init__(self, producer: str, limit: int, cache_size: int) -> None:
+        self.producer = producer
         self.limit = limit
         self.cache_size = cache_size
         self.by_subject: dict[str, Announced] = {}
@@ -96,7 +98,7 @@ class Announcements:
             EventCache(self.cache_size),
             math.inf if proximity is None else proximity.shape.reach_m,
         )
-        if fault := announced.advert(position, math.inf).fault():
+        if fault := announced.advert(self.producer, position, math.inf).fault():
             raise UsageError(f"{subject!r}: {fault}; use a simpler shape or fewer parameters")
         self.by_subject[subject] = announced
         return announced

@@ -8,7 +8,7 @@ number within their announcement; beacons tell the latest one, so a gap shows wi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from earshot.events import Event
@@ -33,6 +33,11 @@ class EventCache:
                 self._events.popitem(last=False)
             self._events[self.latest] = event
         return self.latest
+
+    def let_go(self, outlived: Callable[[Event], bool]) -> None:
+        """Forget from the oldest on what nobody would want any more."""
+        while self._events and outlived(next(iter(self._events.values()))):
+            self._events.popitem(last=False)
 
     @property
     def oldest(self) -> int:
@@ -64,13 +69,17 @@ class Reception:
     def told(self, latest: int, oldest: int, limit: int) -> None:
         """The producer has raised up to `latest` and holds from `oldest` on. No more than `limit` are
         missed at a time: the newest."""
-        if latest <= self.highest:
-            return
-        newly = range(max(self.highest + 1, oldest, latest - limit + 1), latest + 1)
-        self.missing.update(dict.fromkeys(newly, 0))
-        self.highest = latest
-        for sequence in sorted(self.missing)[: max(0, len(self.missing) - limit)]:
-            del self.missing[sequence]
+        if latest > self.highest:
+            newly = range(max(self.highest + 1, oldest, latest - limit + 1), latest + 1)
+            self.missing.update(dict.fromkeys(newly, 0))
+            self.highest = latest
+        if self.missing:
+            kept = sorted(number for number in self.missing if number >= oldest)[-limit:]
+            self.missing = {number: self.missing[number] for number in kept}
+
+    def nothing_before(self, oldest: int) -> None:
+        """What came before that one is no longer to be had, or not ours."""
+        self.missing = {number: asked for number, asked in self.missing.items() if number >= oldest}
 
     def ask(self, attempts: int) -> tuple[list[int], list[int]]:
         """What to ask for now, and what has been asked for often enough to give up."""
@@ -130,8 +139,7 @@ class MissedEvents:
         """What came before that one is no longer to be had, or not ours."""
         reception = self._receptions.get(key)
         if reception is not None and reception.epoch == epoch:
-            for sequence in [number for number in reception.missing if number < oldest]:
-                del reception.missing[sequence]
+            reception.nothing_before(oldest)
 
     def ask(self, key: Key, attempts: int) -> tuple[list[int], list[int]]:
         """What to ask for now, and what to give up."""

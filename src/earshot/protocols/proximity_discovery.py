@@ -27,6 +27,7 @@ Key = tuple[str, str]
 class Advert(msgspec.Struct, frozen=True, array_like=True):
     """One event type and its proximity, as a beacon carries it."""
 
+    producer: str
     subject: str
     content: dict[str, str]
     attributes: dict[str, str]
@@ -44,6 +45,12 @@ class Advert(msgspec.Struct, frozen=True, array_like=True):
     "The sequence number of the latest event raised; 0 before the first."
     raised_at: float
     "When that was."
+    hops: int = 0
+    "How often it has been passed on."
+
+    @property
+    def key(self) -> Key:
+        return self.producer, self.subject
 
     def area(self) -> Area | None:
         """Where the proximity lies now; None for everywhere."""
@@ -55,7 +62,7 @@ class Advert(msgspec.Struct, frozen=True, array_like=True):
 
     def newer_than(self, other: Advert) -> bool:
         """Whether this says something that the other does not say yet."""
-        return (self.epoch, self.beacon) > (other.epoch, other.beacon)
+        return self.beacon > other.beacon if self.epoch == other.epoch else self.epoch > other.epoch
 
     def same_announcement(self, other: Advert) -> bool:
         """Whether both advertise one announcement."""
@@ -82,7 +89,6 @@ class Advert(msgspec.Struct, frozen=True, array_like=True):
 class Relevant:
     """A proximity this node is inside of, as its producer last advertised it."""
 
-    producer: str
     advert: Advert
     event_type: EventType
     group: int
@@ -95,7 +101,7 @@ class Relevant:
 
     @property
     def key(self) -> Key:
-        return self.producer, self.advert.subject
+        return self.advert.key
 
     @property
     def mobile(self) -> bool:
@@ -143,7 +149,7 @@ class RelevantProximities:
         self.by_key[entry.key] = entry
         self.by_subject.setdefault(entry.advert.subject, {})[entry.key] = entry
         self._unwanted[entry.key] = None
-        self._of_producer[entry.producer] += 1
+        self._of_producer[entry.advert.producer] += 1
         return evicted
 
     def remove(self, entry: Relevant) -> bool:
@@ -155,9 +161,10 @@ class RelevantProximities:
         del of_subject[entry.key]
         if not of_subject:
             del self.by_subject[entry.advert.subject]
-        self._of_producer[entry.producer] -= 1
-        if not self._of_producer[entry.producer]:
-            del self._of_producer[entry.producer]
+        producer = entry.advert.producer
+        self._of_producer[producer] -= 1
+        if not self._of_producer[producer]:
+            del self._of_producer[producer]
         return left
 
     def want(self, entry: Relevant) -> bool:

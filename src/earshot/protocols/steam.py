@@ -35,6 +35,11 @@ class SteamSettings:
     "T_R, section 5: this node's own radio range; decides between one hop and many."
     beacon_interval_s: float = 1.0
     "Section 4.5: the period of the beacons, application-specific."
+    beacon_gather_s: float = 0.05
+    """How long a node gathers what it passes on, so that many producers' announcements share a beacon;
+    0: each beacon is passed on by itself, at once."""
+    beacon_copies: int = 3
+    "Heard so often again while it was gathered, an announcement is not passed on: the neighbours have done it."
     beacon_jitter: float = 0.1
     "The share by which one period may be longer or shorter, so that producers do not beacon in step."
     expiry_s: float = 3.5
@@ -68,8 +73,6 @@ class SteamSettings:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise SettingsError(f"{name} must be positive, got {value}")
-        if not (math.isfinite(self.gossip_distance_m) and self.gossip_distance_m >= 0):
-            raise SettingsError(f"gossip_distance_m must be 0 or more, got {self.gossip_distance_m}")
         if not 0.0 <= self.gossip_probability <= 1.0:
             raise SettingsError(f"gossip_probability must lie between 0 and 1, got {self.gossip_probability}")
         if not 0.0 <= self.beacon_jitter < 1.0:
@@ -81,9 +84,17 @@ class SteamSettings:
             )
         if self.forwarding not in ("flood", "gossip"):
             raise SettingsError(f"forwarding must be flood or gossip, got {self.forwarding!r}")
-        if not (math.isfinite(self.recovery_delay_s) and self.recovery_delay_s >= 0):
-            raise SettingsError(f"recovery_delay_s must be 0 or more, got {self.recovery_delay_s}")
-        for name in ("hop_limit", "proximity_limit", "announcement_limit", "adverts_per_beacon", "seen_limit"):
+        for name in ("recovery_delay_s", "beacon_gather_s", "gossip_distance_m"):
+            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                raise SettingsError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        for name in (
+            "hop_limit",
+            "proximity_limit",
+            "announcement_limit",
+            "adverts_per_beacon",
+            "seen_limit",
+            "beacon_copies",
+        ):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("cache_size", "recovery_attempts"):
@@ -92,11 +103,9 @@ class SteamSettings:
 
 
 class Beacon(Packet, frozen=True, array_like=True, tag="steam-beacon"):
-    """What a producer announces, to everybody in its proximities: the well-known discovery group."""
+    """What producers announce, to everybody in their proximities: the well-known discovery group."""
 
-    producer: str
     adverts: tuple[Advert, ...]
-    hops: int = 0
 
 
 class Raised(Packet, frozen=True, array_like=True, tag="steam-event"):
@@ -132,6 +141,14 @@ class Recovered(Packet, frozen=True, array_like=True, tag="steam-recovered"):
     hops: int = 0
 
 
+@dataclass(slots=True)
+class Onward:
+    """An announcement waiting to be passed on, and how often it has been heard since."""
+
+    advert: Advert
+    heard_again: int = 0
+
+
 class Steam(Machine):
     name = "steam"
     paper = "Meier and Cahill, On Event-Based Middleware for Location-Aware Mobile Applications, IEEE TSE 2010"
@@ -140,7 +157,7 @@ class Steam(Machine):
     def __init__(self, node: str, settings: SteamSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
         self.settings: SteamSettings = settings
-        self.announcements = Announcements(settings.announcement_limit, settings.cache_size)
+        self.announcements = Announcements(node, settings.announcement_limit, settings.cache_size)
         self.subscriptions = LocalSubscriptions()
         self.subscribed_at: dict[str, float] = {}
         self.wanted_types = WantedTypes()
@@ -150,6 +167,7 @@ class Steam(Machine):
         self.recovering: set[Key] = set()
         self.seen = RecentKeys(settings.seen_limit)
         self.answered = RecentKeys(settings.seen_limit)
+        self.onward: dict[Key, Onward] = {}
         self.rounds_run = False
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
@@ -166,12 +184,14 @@ class Steam(Machine):
                 self.on_recovered(packet, now)
             case _:
                 return NOTHING
-        return self.effects()
+        return self.effects() if self._effects else NOTHING
 
     def wake(self, timer: Timer, now: float) -> Effects:
         match timer:
             case "round":
                 self.on_round(now)
+            case "onward":
+                self.send_onward()
             case ("recover", str(producer), str(subject)):
                 self.recover((producer, subject), now)
         return self.effects()
@@ -267,7 +287,7 @@ class Steam(Machine):
             return
         for subscription in self.subscriptions.accepting(typed, viewer):
             self.deliver(typed, subscription, raised.hops + 1)
-        if raised.multi_hop and self.passes_on(event, viewer.position):
+        if raised.multi_hop and self.chooses_to_forward(event, viewer.position):
             if raised.hops + 1 < self.settings.hop_limit:
                 self.broadcast(msgspec.structs.replace(raised, hops=raised.hops + 1), raised.group)
             else:
@@ -297,7 +317,7 @@ class Steam(Machine):
             self.drop("content differs from the announced type", event.id)
             return None
 
-    def passes_on(self, event: Event, position: Position) -> bool:
+    def chooses_to_forward(self, event: Event, position: Position) -> bool:
         """Section 5.4.1, G(d, p): beyond the distance d from the producer only with probability p."""
         if self.settings.forwarding == "flood" or event.position is None:
             return True
@@ -313,6 +333,8 @@ class Steam(Machine):
 
     def start(self, now: float) -> Effects:
         self.rounds_run = False
+        self.onward.clear()
+        self.recovering.clear()
         if self.has_rounds():
             self.run_rounds(now)
         return self.effects()
@@ -320,6 +342,9 @@ class Steam(Machine):
     def stop(self, now: float) -> Effects:
         for entry in list(self.relevant.by_key.values()):
             self.forget(entry)
+        if self.onward:
+            self.onward.clear()
+            self.cancel_timer("onward")
         if self.rounds_run:
             self.rounds_run = False
             self.cancel_timer("round")
@@ -343,7 +368,7 @@ class Steam(Machine):
         if self.subscriptions.by_id:
             self.trail.add(now, position)
         for entry in list(self.relevant.by_key.values()):
-            if entry.producer == self.node:
+            if entry.advert.producer == self.node:
                 continue
             if now - entry.heard_at > self.settings.expiry_s:
                 self.forget(entry, gone_silent=True)
@@ -361,43 +386,64 @@ class Steam(Machine):
         adverts = []
         for announced in announcements:
             announced.beacon += 1
-            advert = announced.advert(position, self.settings.range_m)
-            self.locate(self.node, advert, self.node, position, now)
+            announced.cache.let_go(lambda event: self.outlived(event, now))
+            advert = announced.advert(self.node, position, self.settings.range_m)
+            self.locate(advert, self.node, position, now)
             if not announced.out_of_reach(position, self.settings.range_m):
                 adverts.append(advert)
-        self.beacon(self.node, adverts, hops=0)
+        self.beacon(adverts)
 
-    def beacon(self, producer: str, adverts: list[Advert], hops: int) -> None:
+    def beacon(self, adverts: list[Advert]) -> None:
         size = self.settings.adverts_per_beacon
         for first in range(0, len(adverts), size):
-            self.broadcast(Beacon(producer, tuple(adverts[first : first + size]), hops))
+            self.broadcast(Beacon(tuple(adverts[first : first + size])))
 
     def on_beacon(self, beacon: Beacon, sender: str, now: float) -> None:
         """Section 4.5.3: note what is relevant here, and pass it on where it reaches farther than its producer."""
-        if beacon.producer == self.node:
-            return
-        onward: list[Advert] = []
-        position = self.location.position(now)
+        by_key, onward = self.relevant.by_key, self.onward
+        position: Position | None = None
         for advert in beacon.adverts:
-            known = self.relevant.by_key.get((beacon.producer, advert.subject))
+            known = by_key.get((advert.producer, advert.subject))
             if known is not None and not advert.newer_than(known.advert):
-                continue
-            entry = self.locate(beacon.producer, advert, sender, position, now)
-            if entry is not None and advert.multi_hop and self.may_pass_on(entry, now):
-                entry.forwarded_at = now
-                onward.append(advert)
-        if beacon.hops + 1 < self.settings.hop_limit:
-            self.beacon(beacon.producer, onward, hops=beacon.hops + 1)
-        elif onward:
-            self.drop("hop limit")
+                if onward:
+                    self.heard_again(advert)
+            elif advert.producer != self.node:
+                position = position or self.location.position(now)
+                entry = self.locate(advert, sender, position, now)
+                if entry is not None and advert.multi_hop and self.may_pass_on(entry, now):
+                    self.pass_on(entry, now)
+        if self.onward and self.settings.beacon_gather_s == 0.0:
+            self.send_onward()
+
+    def heard_again(self, advert: Advert) -> None:
+        """Once enough neighbours have passed it on, we need not."""
+        waiting = self.onward.get(advert.key)
+        if waiting is not None and waiting.advert.beacon == advert.beacon:
+            waiting.heard_again += 1
+            if waiting.heard_again >= self.settings.beacon_copies:
+                del self.onward[advert.key]
 
     def may_pass_on(self, entry: Relevant, now: float) -> bool:
         """However fast a producer beacons, nobody multiplies more than two of them a period."""
+        if entry.advert.hops + 1 >= self.settings.hop_limit:
+            self.drop("hop limit")
+            return False
         return now - entry.forwarded_at >= self.settings.beacon_interval_s / 2
 
-    def locate(self, producer: str, advert: Advert, via: str, position: Position, now: float) -> Relevant | None:
+    def pass_on(self, entry: Relevant, now: float) -> None:
+        """Towards the proximity's boundary, together with what else is on its way."""
+        entry.forwarded_at = now
+        if not self.onward and self.settings.beacon_gather_s > 0.0:
+            self.start_timer("onward", now + self.settings.beacon_gather_s * (0.5 + self.random.random() / 2))
+        self.onward[entry.key] = Onward(msgspec.structs.replace(entry.advert, hops=entry.advert.hops + 1))
+
+    def send_onward(self) -> None:
+        self.beacon([waiting.advert for waiting in self.onward.values()])
+        self.onward.clear()
+
+    def locate(self, advert: Advert, via: str, position: Position, now: float) -> Relevant | None:
         """Step 4 of section 4.5.1: list it if we are inside, forget it if we are not."""
-        known = self.relevant.by_key.get((producer, advert.subject))
+        known = self.relevant.by_key.get(advert.key)
         again = known is not None and known.advert.epoch == advert.epoch
         if known is not None and again and not advert.same_announcement(known.advert):
             self.drop("announcement changed without being announced anew")
@@ -408,26 +454,26 @@ class Steam(Machine):
         if not inside:
             return None
         if known is None or not again:
-            return self.discover(producer, advert, via, position, now)
+            return self.discover(advert, via, position, now)
         known.advert, known.via, known.heard_at = advert, via, now
         if known.wanted and self.missed.told(known, now, position):
             self.recover_later(known, now)
         return known
 
-    def discover(self, producer: str, advert: Advert, via: str, position: Position, now: float) -> Relevant | None:
+    def discover(self, advert: Advert, via: str, position: Position, now: float) -> Relevant | None:
         """A proximity that is new here."""
         wanted = advert.subject in self.wanted_types
         event_type = self.described_type(advert)
-        reason = advert.fault() or self.relevant.no_room_for(producer, wanted)
+        reason = advert.fault() or self.relevant.no_room_for(advert.producer, wanted)
         if event_type is None or reason:
             self.drop(reason or "announcement of an impossible type")
             return None
-        entry = Relevant(producer, advert, event_type, group_id(advert.subject, advert.proximity), via, now)
+        entry = Relevant(advert, event_type, group_id(advert.subject, advert.proximity), via, now)
         if self.relevant.add(entry) is not None:
             self.drop("list of proximities full")
         if wanted:
             self.become_member(entry)
-            if producer != self.node and self.missed.catch_up(entry, now, position):
+            if via != self.node and self.missed.catch_up(entry, now, position):
                 self.recover_later(entry, now)
         self.run_rounds(now)
         return entry
@@ -449,6 +495,7 @@ class Steam(Machine):
     def forget(self, entry: Relevant, gone_silent: bool = False) -> None:
         """Off the list. Who leaves a proximity misses nothing that is raised there after; who merely
         stopped hearing its beacons may."""
+        self.onward.pop(entry.key, None)
         if not gone_silent:
             self.missed.forget(entry.key)
         if self.relevant.remove(entry):
@@ -554,5 +601,5 @@ class Steam(Machine):
         return self.effects()
 
 
-PAPER = SteamSettings(cache_size=0)
-"The prototype of section 5: best effort, nothing recovered."
+PAPER = SteamSettings(cache_size=0, beacon_gather_s=0.0)
+"The prototype of section 5: best effort, nothing recovered, beacons passed on one by one."
