@@ -109,7 +109,10 @@ def number(figure: Figure | None) -> str:
     if figure is None:
         return "-"
     value = _short(figure.mean)
-    return value if math.isnan(figure.half) else f"{value} ± {_short(figure.half)}"
+    if math.isnan(figure.half):
+        return value
+    half = 0.0 if figure.half < 1e-9 * abs(figure.mean) else figure.half
+    return f"{value} ± {_short(half)}"
 
 
 def _short(value: float) -> str:

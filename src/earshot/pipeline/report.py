@@ -138,6 +138,7 @@ def metric_figures(entries: Sequence[Entry]) -> list[go.Figure]:
     import plotly.graph_objects as go
 
     protocols = sorted({entry.protocol for entry in entries})
+    one_scenario = len({entry.scenario for entry in entries}) == 1
     figures = []
     for column in columns_with_figures(entries):
         figure = _blank(column.title, f"{column.title} ({column.unit})" if column.unit else column.title)
@@ -147,10 +148,11 @@ def metric_figures(entries: Sequence[Entry]) -> list[go.Figure]:
             figure.add_trace(
                 go.Bar(
                     name=protocol,
-                    x=[entry.scenario for entry in own],
+                    x=[entry.protocol if one_scenario else entry.scenario for entry in own],
                     y=[each.mean for each in found],
                     error_y={"type": "data", "array": [0 if math.isnan(each.half) else each.half for each in found]},
                     marker_color=COLOURS[i % len(COLOURS)],
+                    showlegend=not one_scenario,
                 )
             )
         figures.append(figure)
@@ -279,7 +281,7 @@ def _blank(title: str, y_title: str, x_title: str = "") -> go.Figure:
 def figure_html(figure: go.Figure) -> str:
     """The figure as a piece of the page; the library itself stands in the page once."""
     return str(
-        figure.to_html(full_html=False, include_plotlyjs=False, config={"responsive": True, "displaylogo": False})
+        figure.to_html(full_html=False, include_plotlyjs=False, config={"responsive": True, "displayModeBar": False})
     )
 
 
