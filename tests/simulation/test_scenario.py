@@ -172,7 +172,7 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
         ({"duration_s": 0}, "duration_s: must be a positive number of seconds, got 0.0"),
         ({"duration_s": float("inf")}, "duration_s: must be a positive number of seconds, got inf"),
         ({"warm_up_s": -1}, "warm_up_s: must not be negative, got -1.0"),
-        ({"warm_up_s": 20, "cool_down_s": 10}, "warm_up_s: and cool_down_s leave nothing of duration_s: 20 + 10"),
+        ({"warm_up_s": 20, "cool_down_s": 10}, "duration_s: must exceed warm_up_s and cool_down_s together"),
         ({"nodes": None}, "nodes: is missing: write a table such as [nodes.car] with a count"),
         ({"nodes.node.count": -1}, "nodes.node.count: must not be negative, got -1"),
         ({"nodes.node.count": None}, "nodes.node.count: is missing"),

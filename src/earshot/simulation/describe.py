@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import textwrap
 import types
 import typing
@@ -14,7 +15,7 @@ from typing import Any
 
 from earshot.events import Element
 from earshot.simulation.ground import Span
-from earshot.simulation.toml import DataFile, plain, settings_of, unit_of
+from earshot.simulation.toml import DataFile, kind_of, plain, settings_of, unit_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +145,50 @@ def _tables_in_type(hint: Any, key: str) -> Iterator[tuple[str, Any]]:
             yield from _tables_in_type(one, f"{key}[]")
     elif origin in (dict, Mapping):
         yield from _tables_in_type(arguments[1], f"{key}.*")
+
+
+def reference(cls: Any) -> str:
+    """A settings class and all tables inside it as Markdown: a section a key, a table a class."""
+    sections: dict[str, list[Any]] = {}
+    seen: set[Any] = set()
+    for key, found in tables_within(cls):
+        if found not in seen:
+            sections.setdefault(key, []).append(found)
+            seen.add(found)
+    lines: list[str] = []
+    for key, classes in sections.items():
+        lines.extend((f"### {_heading(key)}", ""))
+        for one in classes:
+            if len(classes) > 1:
+                lines.extend((f'#### kind = "{kind_of(one)}"', ""))
+            lines.extend((" ".join((inspect.getdoc(one) or "").split()), ""))
+            lines.extend(_rows(one))
+    return "\n".join(lines)
+
+
+def _heading(key: str) -> str:
+    if not key:
+        return "The top of the file"
+    return f"`[[{key[:-2]}]]`" if key.endswith("[]") else f"`[{key}]`"
+
+
+def _rows(cls: Any) -> list[str]:
+    described = settings_described(cls)
+    if not described:
+        return ["No keys.", ""]
+    lines = ["| key | value | default | |", "| --- | --- | --- | --- |"]
+    for one in described:
+        value = f"{one.type}, {one.unit}" if one.unit else one.type
+        default = "must be given" if one.required else "" if one.default in (None, [], {}) else _default(one.default)
+        lines.append(f"| `{one.name}` | {_cell(value)} | {_cell(default)} | {_cell(one.doc)} |")
+    return [*lines, ""]
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f'kind = "{value["kind"]}"' if "kind" in value else "see below"
+    return json.dumps(value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -147,9 +147,9 @@ class Conjunctions:
     of: str
     'The publish entry, of kind "attributes", whose attributes are asked for.'
     terms: Span = Span(1.0, 2.0)
-    "How many attributes a filter names: a number or [low, high]."
+    "How many attributes a filter names."
     width: Span = Span(0.2, 0.5)
-    "How much of a number's span one condition takes, from 0 to 1: a number or [low, high]."
+    "How much of a number's span one condition takes, from 0 to 1."
     also: str = ""
     'A condition every filter has besides, as in "within 300 m".'
 

@@ -21,7 +21,7 @@ class NodeGroup:
     names: tuple[str, ...] = ()
     "Names of their own, one a node."
     mobility: Any = field(default=Uniform(), metadata={"kinds": MOBILITY_KINDS})
-    "How they move: a table with a kind."
+    "How they move."
 
     def __post_init__(self) -> None:
         if self.count is not None and self.count < 0:

@@ -45,7 +45,7 @@ class Scenario:
     area: Ground = Ground()
     "The ground the nodes live on."
     medium: MediumSettings = field(default=UnitDisk(), metadata={"kinds": MEDIA})
-    "Who hears whom: a table with a kind."
+    "Who hears whom."
     overlay: Overlay = Overlay()
     "The network under protocols that run over an overlay, where the medium is a radio."
     faults: FaultSettings = FaultSettings()
@@ -53,7 +53,7 @@ class Scenario:
     nodes: dict[str, NodeGroup] = field(default_factory=dict)
     "The nodes: a table for each group."
     ability: Any = field(default=Equal(), metadata={"kinds": ABILITY_KINDS})
-    "How able each node is: a table with a kind."
+    "How able each node is."
     publish: dict[str, Publish] = field(default_factory=dict)
     "What is published: a table for each entry."
     subscribe: dict[str, Subscribe] = field(default_factory=dict)
@@ -69,8 +69,8 @@ class Scenario:
                 raise ScenarioError(f"{name} must not be negative, got {value}")
         if self.warm_up_s + self.cool_down_s >= self.duration_s:
             raise ScenarioError(
-                f"warm_up_s and cool_down_s leave nothing of duration_s: {self.warm_up_s:g} + "
-                f"{self.cool_down_s:g} of {self.duration_s:g} s"
+                f"duration_s must exceed warm_up_s and cool_down_s together, got {self.duration_s:g} s for "
+                f"{self.warm_up_s:g} and {self.cool_down_s:g}"
             )
         if not self.nodes:
             raise ScenarioError("nodes is missing: write a table such as [nodes.car] with a count")

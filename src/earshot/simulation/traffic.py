@@ -137,9 +137,9 @@ class Publish:
     count: int | None = None
     "So many of them, drawn by the seed."
     events: Any = field(metadata={"kinds": EVENT_KINDS})
-    "What they publish: a table with a kind."
+    "What they publish."
     when: Any = field(metadata={"kinds": WHEN_KINDS})
-    "When: a table with a kind."
+    "When."
     from_s: float | None = None
     "The first event comes from here on; the warm-up's end where not given."
     until_s: float | None = None
@@ -149,7 +149,7 @@ class Publish:
     announce: bool = True
     "Whether publishers announce their event types before."
     announce_s: Span = Span(0.0, 1.0)
-    "When they announce: a number or [low, high]."
+    "When they announce."
     proximity: ProximitySettings | None = None
     "Where the events are of interest; everywhere where not given."
     lifespan_s: float | None = None
@@ -228,15 +228,15 @@ class Subscribe:
     count: int | None = None
     "So many of them, drawn by the seed."
     filters: Any = field(metadata={"kinds": FILTER_KINDS})
-    "What they ask for: a table with a kind."
+    "What they ask for."
     each: Span = Span(1.0, 1.0)
-    "Subscriptions a subscriber: a number or [low, high]."
+    "Subscriptions a subscriber."
     at_s: Span = Span(0.0, 1.0)
-    "When they subscribe: a number or [low, high]."
+    "When they subscribe."
     until_s: float | None = None
     "When they unsubscribe; never where not given."
     lasting_s: Span | None = None
-    "How long a subscription lasts before its owner changes to another: a number or [low, high]."
+    "How long a subscription lasts before its owner changes to another."
     region: RegionSettings | None = None
     "Where an event must happen to be of interest; anywhere where not given."
 

@@ -22,7 +22,7 @@ class Lane:
     end_m: tuple[float, float]
     "[x, y] where they leave."
     speed_m_s: Span
-    "A vehicle's speed, drawn evenly and kept: a number or [low, high]."
+    "A vehicle's speed, drawn evenly and kept."
 
     def __post_init__(self) -> None:
         if self.length_m == 0:
@@ -55,7 +55,7 @@ class Lanes:
     'At the end of its lane a vehicle is at once at its start again ("wrap": the number on the road stays), '
     'or leaves the network and enters anew ("re-enter").'
     away_s: Span = Span(10.0, 60.0)
-    "How long a vehicle stays away before it enters anew: a number or [low, high]."
+    "How long a vehicle stays away before it enters anew."
 
     def __post_init__(self) -> None:
         if not self.lanes:

@@ -28,9 +28,9 @@ class RandomWaypoint:
 
     kind: ClassVar[str] = "random-waypoint"
     speed_m_s: Span
-    "The speed of a leg, drawn evenly: a number or [low, high]."
+    "The speed of a leg, drawn evenly."
     pause_s: Span = Span(0.0, 0.0)
-    "The pause after a leg, drawn evenly: a number or [low, high]."
+    "The pause after a leg, drawn evenly."
     box_m: Box | None = None
     "Where: [least x, least y, most x, most y]; the whole area where not given."
 

@@ -1,0 +1,202 @@
+"""`earshot simulate`, `protocols` and `scenarios` as people call them."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from earshot.cli import earshot, main
+from earshot.protocols.catalogue import PROTOCOLS
+from earshot.simulation.library import built_in, load_scenario
+
+SHORT = ("--set", "duration_s=30", "--set", "nodes.node.count=20")
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(earshot, arguments, catch_exceptions=False, standalone_mode=False)
+
+
+def told(*arguments: str) -> Any:
+    return json.loads(call(*arguments, "--json").output)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_a_run_ends_with_its_summary() -> None:
+    text = call("simulate", "base", "-p", "flooding", *SHORT).output
+    assert text.startswith("base, flooding, seed 1: 20 nodes, 10 s measured, took ")
+    for measure in ("delivery ratio", "precision", "cost", "data bytes", "control bytes", "latency, median"):
+        assert measure in text
+
+
+def test_the_same_seed_gives_the_same_summary_and_another_seed_another() -> None:
+    one, again = (told("simulate", "base", "-p", "flooding", *SHORT) for _ in range(2))
+    other = told("simulate", "base", "-p", "flooding", "--seed", "2", *SHORT)
+    for summary in (one, again, other):
+        summary.pop("wall_s")
+    assert one == again
+    assert one["events"] > 0
+    assert {name for name in one if one[name] != other[name]} > {"seed", "transmissions"}
+
+
+def test_settings_and_scenario_keys_are_changed_from_the_command_line() -> None:
+    summary = told(
+        "simulate", "base", "-p", "gossip", "--setting", "probability=0", "--setting", "distance_m=0", *SHORT
+    )
+    assert summary["settings"]["probability"] == 0.0
+    assert summary["nodes"] == 20
+    assert summary["cost"] == 1.0
+    apart = told(
+        "simulate", "base", "-p", "flooding", "--set", "medium.kind=lossy", "--set", "medium.certain_m=1", *SHORT
+    )
+    assert apart["drops"] != {}
+
+
+def test_values_are_written_as_in_toml_or_plain_and_nothing_leaves_a_key_out() -> None:
+    changes = ("--set", "publish.news.count=", "--set", "nodes.node.mobility={kind = 'uniform'}", "--set", "name=x y")
+    assert told("simulate", "base", "-p", "flooding", *changes, *SHORT)["scenario"] == "x y"
+
+
+def test_a_scenario_file_of_ones_own_runs(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('base = "base"\nduration_s = 30\n[nodes.node]\ncount = 10')
+    assert told("simulate", str(tmp_path / "mine.toml"), "-p", "flooding")["scenario"] == "mine"
+
+
+def test_a_log_is_written_beside_what_was_run(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    folder = tmp_path / "deep" / "one"
+    text = call("simulate", "base", "-p", "flooding", "--log", str(folder), "--positions-every", "5", *SHORT).output
+    assert text.rstrip().endswith(f"log: {folder / 'log.parquet'}")
+    assert sorted(path.name for path in folder.iterdir()) == ["log.parquet", "run.json"]
+    log = pyarrow.parquet.read_table(folder / "log.parquet").to_pylist()
+    kinds = {row["kind"] for row in log}
+    assert {"publish", "send", "receive", "deliver", "subscribe", "announce", "join", "position"} <= kinds
+    assert sorted({row["time"] for row in log if row["kind"] == "position"}) == [0, 5, 10, 15, 20, 25, 30]
+    run = json.loads((folder / "run.json").read_text())
+    assert (run["protocol"], run["seed"], run["scenario"]["duration_s"]) == ("flooding", 1, 30.0)
+    assert run["summary"]["delivered"] == len({(row["event"], row["node"]) for row in log if row["kind"] == "deliver"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("citty", "-p", "flooding"), "earshot: no scenario named 'citty'; did you mean 'city'?"),
+        (("base", "-p", "flodding"), "earshot: no protocol named 'flodding'; did you mean 'flooding'?"),
+        (("base",), "Missing option '--protocol'"),
+        (("base", "-p", "flooding", "--set", "x"), "earshot: --set 'x': write --set name=value"),
+        (("base", "-p", "flooding", "--set", "medium.range=9"), "medium.range: lacks its unit; write range_m (metres)"),
+        (("base", "-p", "gossip", "--setting", "probability=2"), "probability must lie between 0 and 1, got 2.0"),
+        (("base", "-p", "gossip", "--setting", "probabilty=1"), "did you mean 'probability'?"),
+        (("base", "-p", "flooding", "--seed", "-1"), "Invalid value for '--seed'"),
+        (("none.toml", "-p", "flooding"), "earshot: none.toml: no such scenario file"),
+    ],
+)
+def test_mistakes_are_said_in_a_line_with_exit_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
+) -> None:
+    assert problem in refused(capsys, "simulate", *arguments)
+
+
+def test_a_log_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    problem = refused(capsys, "simulate", "base", "-p", "flooding", "--log", str(tmp_path / "file" / "x"))
+    assert f"--log {tmp_path / 'file' / 'x'}: Not a directory" in problem
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "earshot", *arguments]
+
+
+def on_a_terminal(arguments: list[str], until: bytes) -> tuple[subprocess.Popen[str], int, bytes]:
+    """Start a command with its errors on a terminal, and read there until these words come."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=follower, text=True)
+    os.close(follower)
+    seen = b""
+    while until not in seen:
+        seen += os.read(leader, 4096)
+    return process, leader, seen
+
+
+def test_there_is_a_progress_bar_on_a_terminal_and_none_in_a_pipe() -> None:
+    arguments = command("simulate", "base", "-p", "flooding", "--json", *SHORT)
+    piped = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert piped.stderr == ""
+    process, leader, seen = on_a_terminal(arguments, until=b"100%")
+    out, _ = process.communicate()
+    os.close(leader)
+    assert b"base, flooding, seed 1" in seen
+    assert json.loads(out).keys() == json.loads(piped.stdout).keys()
+
+
+def test_ctrl_c_leaves_no_log_and_an_earlier_one_untouched(tmp_path: Path) -> None:
+    """The run is stopped when it has come some way: it would last for very long."""
+    (tmp_path / "log.parquet").write_text("an earlier one")
+    arguments = command("simulate", "base", "-p", "flooding", "--log", str(tmp_path), "--set", "duration_s=20000")
+    process, leader, _ = on_a_terminal(arguments, until=b"1%")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate()
+    os.close(leader)
+    assert (process.returncode, out) == (128 + signal.SIGINT, "")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"log.parquet": "an earlier one"}
+
+
+# What there is.
+
+
+def test_every_protocol_is_listed_with_paper_medium_and_settings() -> None:
+    rows = {row["name"]: row for row in told("protocols")}
+    assert set(rows) == set(PROTOCOLS)
+    for name, row in rows.items():
+        assert row["paper"]
+        assert row["medium"] in ("radio", "overlay")
+        fields = list(PROTOCOLS[name].Settings.__dataclass_fields__)
+        assert [setting["name"] for setting in row["settings"]] == fields
+    distance = next(setting for setting in rows["gossip"]["settings"] if setting["name"] == "distance_m")
+    assert (distance["default"], distance["unit"], distance["type"]) == (200.0, "metres", "number")
+    assert distance["doc"].startswith("d: ")
+
+
+def test_one_protocol_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    text = call("protocols", "gossip").output
+    assert text.startswith("gossip  (radio)\n")
+    assert "    distance_m = 200.0 metres\n        d: " in text
+    assert "flooding" not in text.splitlines()[0]
+    assert "no protocol named 'gosip'; did you mean 'gossip'?" in refused(capsys, "protocols", "gosip")
+
+
+def test_every_scenario_is_listed_with_its_line() -> None:
+    rows = {row["name"]: row for row in told("scenarios")}
+    assert set(rows) == set(built_in())
+    assert rows["drip"]["nodes"] == 200
+    assert rows["drip"]["medium"] == "contention"
+    text = call("scenarios").output
+    assert all(row["description"] in text for row in rows.values())
+
+
+def test_a_scenario_is_printed_whole_and_can_be_run_from_that(tmp_path: Path) -> None:
+    text = call("scenarios", "city").output
+    (tmp_path / "city.toml").write_text(text)
+    assert load_scenario(tmp_path / "city.toml") == load_scenario("city")
+    assert told("scenarios", "city") == tomllib.loads(text)
+
+
+@pytest.mark.parametrize("name", ["simulate", "protocols", "scenarios"])
+def test_help_teaches_with_examples_that_exist(name: str) -> None:
+    text = call(name, "--help").output
+    assert f"  earshot {name}" in text
+    assert "Examples:" in text
