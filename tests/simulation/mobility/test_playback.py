@@ -132,3 +132,33 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     file = csv(tmp_path, ROWS.replace("c,104", "d,104"))
     os.utime(file.path, ns=(1, 1))
     assert playback.names() == ("a", "b", "d")
+
+
+def test_a_city_of_real_traffic_plays_back(shared_data: Path, tmp_path: Path) -> None:
+    """300 s of Bologna as SUMO drove it: 1,305 vehicles that come and go."""
+    import gzip
+
+    source = shared_data / "sumo-bologna" / "acosta_1800_2100.fcd.csv.gz"
+    if not source.exists():
+        pytest.skip(f"no trace at {source}")
+    with gzip.open(source, "rt") as lines, (tmp_path / "bologna.csv").open("w") as rows:
+        next(lines)
+        rows.write("time;node;x_m;y_m;angle;speed;lane\n")
+        rows.writelines(line for line in lines if line.split(";")[1])
+    trace = play(Playback(DataFile(tmp_path / "bologna.csv")), until_s=300.0)
+    assert len(trace) == 1305
+    at: dict[float, dict[str, tuple[float, float]]] = {}
+    for line in (tmp_path / "bologna.csv").read_text().splitlines()[1:]:
+        time, node, x, y, *_ = line.split(";")
+        at.setdefault(float(time) - 1800.0, {})[node] = (float(x), float(y))
+    for t in range(0, 290, 29):
+        seen_twice = at[t].keys() & at[t + 1].keys()
+        half_way = {name for i, name in enumerate(trace.names) if trace.present(i, t + 0.5)}
+        assert half_way == seen_twice
+        for name in list(seen_twice)[:50]:
+            middle = np.mean([at[t][name], at[t + 1][name]], axis=0)
+            assert trace.position(trace.names.index(name), t + 0.5) == pytest.approx(tuple(middle))
+    assert 10 < trace.max_speed_m_s < 40
+    places = trace.positions(150.0)
+    assert (places.min(axis=0) > -50).all()
+    assert (places.max(axis=0) < (1900, 1450)).all()
