@@ -258,6 +258,17 @@ def test_two_bounds_on_one_name_may_be_met_by_two_values() -> None:
     assert not Summary.of([wanted]).may_match(Event.from_xml("<T><p>12</p><p>13</p></T>"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['/T[.//text() = "x"]', '//text()[. = "y"]', '/T[a = "xz"]', '/T[a/text() = "x"]', "/T[c/@d > 1]", "/T[. = 'xzy']"],
+)
+def test_an_element_is_known_by_its_whole_text_and_by_each_piece(text: str) -> None:
+    event = Event.from_xml('<T><a>x<c d="2"/>z</a><b>y</b></T>')
+    assert Filter.xpath(text).matches(event)
+    assert Summary.of([Filter.xpath(text)]).may_match(event)
+    assert Summary.of([Filter.xpath(text)]).may_match_digest(Digest.of(event))
+
+
 def test_a_time_is_compared_as_a_time_so_its_text_does_not_count() -> None:
     wanted = Filter.where('at = "2004-03-01T01:00:00+01:00"', "T")
     event = Event.from_xml("<T><at>2004-03-01T00:00:00Z</at></T>")
