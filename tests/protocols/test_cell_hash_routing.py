@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.errors import SettingsError
-from earshot.protocols.cell_hash_routing import Beacon, CellHashRouting, CellSettings, Heading, RoutedPacket
+from earshot.protocols.cell_hash_routing import Beacon, CellHashRouting, CellSettings, Heading, RoutedPacket, Walk
 from earshot.protocols.cell_routes import CellGraph
 from earshot.protocols.cells import home_cell, largest_side_m, route
 from earshot.protocols.machine import Broadcast, Drop, Machine, Send
@@ -55,6 +55,7 @@ class Walker(Machine):
         if isinstance(packet, Beacon):
             self.routing.on_beacon(packet, sender, now)
         else:
+            self.routing.look_where(now)
             self.routing.route(packet, now)
         return self.effects()
 
@@ -67,6 +68,7 @@ class Walker(Machine):
         return self.effects()
 
     def post(self, letter, now):
+        self.routing.look_where(now)
         self.routing.route(letter, now)
         return self.effects()
 
@@ -99,6 +101,7 @@ def walk(field, start, target, node=""):
         ({"origin_x_m": float("nan")}, "the origin must be finite"),
         ({"beacon_interval_s": 0.0}, "beacon_interval_s must be a positive number"),
         ({"neighbour_lifespan_s": 1.0}, "neighbour_lifespan_s must be longer than 1.1 beacon intervals"),
+        ({"home_memory_s": -1.0}, "home_memory_s must be 0 \\(walk each time\\) or more"),
         ({"hop_limit": 0}, "hop_limit must be at least 1"),
     ],
 )
@@ -215,6 +218,36 @@ def test_in_perimeter_mode_too_a_member_that_does_not_answer_is_replaced():
     assert field.machines["4-2"].got[0].hops == len(route((0, 2), (4, 2), set(wall.values()))) - 1
 
 
+def ring_around(hole):
+    cells = [(hole[0] + dx, hole[1] + dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if (dx, dy) != (0, 0)]
+    return {f"{column}-{row}": (column, row) for column, row in cells}
+
+
+def test_a_cell_that_has_walked_its_home_perimeter_remembers_that_it_is_home():
+    corner = {"1-2": (1, 2), "2-2": (2, 2), "2-1": (2, 1), "2-0": (2, 0)}
+    field = walkers(in_cells(corner, GRID), home_memory_s=3.0)
+    home = field.machines["1-2"]
+    first, second = walk(field, "2-2", (1, 1)), walk(field, "2-2", (1, 1))
+    assert (first, second) == (["2-2", "1-2", "2-2", "2-1", "2-0", "2-1", "2-2"], ["2-2"])
+    assert (list(home.routing.homes), len(home.got)) == ([(1, 1)], 2)
+    field.run(field.now + 4.5)
+    assert home.routing.homes == {}
+    assert walk(field, "2-2", (1, 1)) == first
+
+
+def test_a_packet_for_a_node_that_left_an_empty_cell_behind_is_not_walked_around_it():
+    field = walkers(in_cells(ring_around((1, 1)), GRID))
+    assert walk(field, "2-2", (1, 1), node="roamer") == ["2-2", "1-2"]
+    assert field.drops == [("0-1", "receiver-moved")]
+
+
+def test_a_walk_whose_beginning_has_gone_begins_anew():
+    field = walkers(in_cells({"a": (0, 0), "b": (1, 0), "c": (2, 0)}, GRID))
+    lost = Letter(Heading((5, 5), "", Walk((1, 1), 6, (0, 0), None, 1, ((1, 1), 6))), 9, 1)
+    (sent,) = field.do("b", "hear", lost, "a")
+    assert (sent.peer, sent.packet.heading) == ("c", Heading((5, 5)))
+
+
 def test_the_hop_limit_ends_a_walk():
     field = walkers(in_cells({f"n{column}": (column, 0) for column in range(6)}, GRID), hop_limit=3)
     walk(field, "n0", (5, 0))
@@ -245,7 +278,7 @@ def test_the_last_of_a_cell_knows_that_it_is_and_neighbours_see_cells_appear():
 
 def test_a_sender_from_a_cell_that_does_not_touch_sends_the_packet_back_to_greedy_mode():
     field = walkers(in_cells({"a": (0, 0), "b": (1, 0)}, GRID))
-    lost = Letter(Heading((4, 0), "", (0, 0), 2, at=(7, 7)), 5, 1)
+    lost = Letter(Heading((4, 0), "", Walk((0, 0), 2, (7, 7), None, 1, ((0, 0), 2))), 5, 1)
     assert field.do("a", "hear", lost, "stranger") == [Send("b", Letter(Heading((4, 0)), 6, 1))]
 
 
@@ -256,7 +289,7 @@ def test_machines_take_the_cells_that_the_pure_router_takes_and_all_find_one_hom
     cells = {node: GRID.cell_of(at) for node, at in places.items()}
     populated = set(map(tuple, CellGraph.of(cells.values()).largest_part().populated.tolist()))
     places = {node: at for node, at in places.items() if cells[node] in populated}
-    field = walkers(places)
+    field = walkers(places, home_memory_s=0.0)
     edge = int(side_m / GRID.side_m) + 1
     for _ in range(4):
         target = (random.randint(-1, edge), random.randint(-1, edge))

@@ -11,12 +11,14 @@ import msgspec
 
 from earshot.errors import SettingsError, UnknownName
 from earshot.protocols.flooding import Flooding
+from earshot.protocols.georendezvous import GeoRendezvous
 from earshot.protocols.gossip import Gossip
 from earshot.protocols.machine import Machine
 from earshot.protocols.steam import Steam
 
 PROTOCOLS: dict[str, type[Machine]] = {
     "flooding": Flooding,
+    "georendezvous": GeoRendezvous,
     "gossip": Gossip,
     "steam": Steam,
 }

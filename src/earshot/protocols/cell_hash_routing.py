@@ -9,7 +9,7 @@ reasons why this ends are in `cells.py`; readings and departures in docs/papers/
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -36,8 +36,8 @@ def check_positive(what: str, value: float) -> None:
 class CellSettings:
     """What all nodes of a network agree on about their cells."""
 
-    range_m: float = 100.0
-    "How far a node is heard."
+    range_m: float = field(default=100.0, metadata={"scenario": "medium.range_m"})
+    "How far a node is heard; a simulated one as far as its scenario's medium says."
     cell_side_m: float | None = None
     "A cell's side; None: range / (2 * sqrt 2), the largest at which neighbouring cells always hear each other."
     origin_x_m: float = 0.0
@@ -46,6 +46,8 @@ class CellSettings:
     beacon_interval_s: float = 1.0
     neighbour_lifespan_s: float = 3.5
     "A neighbour not heard for so long is gone."
+    home_memory_s: float = 10.0
+    "How long a cell that is home takes itself to be without a new walk around the perimeter (footnote 1)."
     hop_limit: int = 2000
     "Where the network changes while a packet walks it, this ends the walk."
 
@@ -67,6 +69,8 @@ class CellSettings:
                 f"neighbour_lifespan_s must be longer than {1 + _JITTER:g} beacon intervals "
                 f"({(1 + _JITTER) * self.beacon_interval_s:g} s), got {self.neighbour_lifespan_s}"
             )
+        if not self.home_memory_s >= 0:
+            raise SettingsError(f"home_memory_s must be 0 (walk each time) or more, got {self.home_memory_s}")
         if self.hop_limit < 1:
             raise SettingsError(f"hop_limit must be at least 1, got {self.hop_limit}")
 
@@ -84,20 +88,29 @@ class Beacon(Packet, frozen=True, tag="chr-beacon"):
     fresh: bool = False
 
 
+class Walk(msgspec.Struct, frozen=True, array_like=True):
+    """A packet in perimeter mode, on its way around a face."""
+
+    entry: Cell
+    "The local minimum where the walk began,"
+    first: int
+    "and the first edge taken there."
+    at: Cell
+    "The cell it was sent from last,"
+    before: Cell | None
+    "and the one before that, for a sender that has to try again; None at the walk's beginning."
+    steps: int
+    mark: tuple[Cell, int]
+    "The edge taken at the last step whose number is a power of two: whoever takes it again goes in circles."
+
+
 class Heading(msgspec.Struct, frozen=True, array_like=True):
-    """Where a packet goes, and how it goes there."""
+    """Where a packet goes; with a walk: in perimeter mode."""
 
     target: Cell
     node: str = ""
     "The node it is for, last known in the target cell; empty: whoever is in the target's home cell."
-    entry: Cell | None = None
-    "In perimeter mode: the local minimum where that began; else None, and the rest means nothing."
-    first: int = 0
-    "The first edge taken there."
-    at: Cell | None = None
-    "The cell it was sent from last,"
-    before: Cell | None = None
-    "and the one before that, for a sender that has to try again."
+    walk: Walk | None = None
 
 
 class RoutedPacket(Packet, frozen=True):
@@ -145,6 +158,8 @@ class CellHashRouting:
         self.members: dict[Cell, dict[str, None]] = {}
         "Who is in which cell, this node left out."
         self.neighbourhood = 0
+        self.homes: dict[Cell, float] = {}
+        "Targets whose home perimeter has been walked and found to be this cell's, and when."
         self.fresh = True
         self._listening = True
         self._waiting: list[RoutedPacket] = []
@@ -166,6 +181,7 @@ class CellHashRouting:
         """One of this part's two timers, `beacon` or `listened`, ran out."""
         if timer == "beacon":
             self.forget_silent(now)
+            self.homes = {target: at for target, at in self.homes.items() if now - at < self.settings.home_memory_s}
             if not self.look_where(now):
                 self.say_hello()
             jitter = 1 + _JITTER * (2 * self.machine.random.random() - 1)
@@ -228,6 +244,7 @@ class CellHashRouting:
         left, self.cell = self.cell, cell
         self.neighbourhood = sum(1 << direction for direction in range(8) if towards(cell, direction) in self.members)
         self.fresh = True
+        self.homes.clear()
         self.say_hello()
         self.dweller.cell_left(left, left not in self.members, now)
         return True
@@ -243,37 +260,32 @@ class CellHashRouting:
     # The way on.
 
     def route(self, packet: RoutedPacket, now: float) -> None:
-        """Section 2.1, figure 1: on to the next cell, or arrived."""
+        """Section 2.1, figure 1: on to the next cell, or arrived.
+
+        Whoever calls this has looked where it is (`look_where`) since the clock last moved.
+        """
         if self._listening:
             self._waiting.append(packet)
             return
-        self.look_where(now)
-        heading = packet.heading
+        heading, walk = packet.heading, packet.heading.walk
         if heading.node == self.machine.node:
             self.dweller.arrived(packet, now)
-            return
-        perimeter, came_from = None, None
-        if heading.entry is not None and heading.at is not None:
-            came_from = direction_to(self.cell, heading.at)
-            if came_from is not None:
-                perimeter = Perimeter(heading.entry, heading.first)
-        self._go_on(packet, perimeter, came_from or 0, now)
+        else:
+            self._go_on(packet, walk, None if walk is None else direction_to(self.cell, walk.at), now)
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> None:
         """A member that does not answer is replaced by another, of the same cell if there is one."""
         self.forget(peer)
-        if not isinstance(packet, RoutedPacket):
-            return
-        heading = packet.heading
-        packet = msgspec.structs.replace(packet, hops=packet.hops - 1)
-        perimeter, came_from = None, None
-        if heading.entry is not None and heading.before is not None and heading.at == self.cell:
-            came_from = direction_to(self.cell, heading.before)
-            if came_from is not None:
-                perimeter = Perimeter(heading.entry, heading.first)
-        self._go_on(packet, perimeter, came_from or 0, now)
+        if isinstance(packet, RoutedPacket):
+            packet = msgspec.structs.replace(packet, hops=packet.hops - 1)
+            walk = packet.heading.walk
+            came_from = None
+            if walk is not None and walk.before is not None and walk.at == self.cell:
+                came_from = direction_to(self.cell, walk.before)
+            self._go_on(packet, walk, came_from, now)
 
-    def _go_on(self, packet: RoutedPacket, perimeter: Perimeter | None, came_from: int, now: float) -> None:
+    def _go_on(self, packet: RoutedPacket, walk: Walk | None, came_from: int | None, now: float) -> None:
+        """To the next cell. A walk whose last cell is not next to this one cannot be gone on with."""
         heading = packet.heading
         if packet.hops >= self.settings.hop_limit:
             self._lose(packet, "hop-limit")
@@ -281,18 +293,43 @@ class CellHashRouting:
         if heading.node and self._is_near(heading.node):
             self._send(heading.node, packet, Heading(heading.target, heading.node))
             return
-        direction, onward = step(self.cell, self.neighbourhood, heading.target, perimeter, came_from)
+        perimeter = None
+        if walk is not None and came_from is not None and not self._is_empty(walk.entry):
+            perimeter = Perimeter(walk.entry, walk.first)
+        direction, onward = step(self.cell, self.neighbourhood, heading.target, perimeter, came_from or 0)
+        if walk is not None and onward is perimeter and (self.cell, direction) == walk.mark:
+            # Cells have come and gone, and the walk has lost its beginning: it begins anew.
+            direction, onward = step(self.cell, self.neighbourhood, heading.target, None, 0)
         if direction == HOME:
+            if perimeter is not None:
+                self.homes[heading.target] = now
             self._arrive(packet, now)
             return
-        members = list(self.members[towards(self.cell, direction)])
-        heading = Heading(heading.target, heading.node)
-        if onward is not None:
-            before = towards(self.cell, came_from) if perimeter is not None else None
-            heading = msgspec.structs.replace(
-                heading, entry=onward.entry, first=onward.first, at=self.cell, before=before
-            )
-        self._send(self.machine.random.choice(members), packet, heading)
+        begins = onward is not None and onward is not perimeter
+        if begins and self._need_not_walk(heading, now):
+            self._arrive(packet, now)
+            return
+        if onward is None:
+            walk = None
+        elif begins or walk is None:
+            walk = Walk(*onward, at=self.cell, before=None, steps=1, mark=(self.cell, direction))
+        else:
+            steps = walk.steps + 1
+            mark = walk.mark if steps & (steps - 1) else (self.cell, direction)
+            walk = Walk(*onward, at=self.cell, before=walk.at, steps=steps, mark=mark)
+        peer = self.machine.random.choice(list(self.members[towards(self.cell, direction)]))
+        self._send(peer, packet, Heading(heading.target, heading.node, walk))
+
+    def _need_not_walk(self, heading: Heading, now: float) -> bool:
+        """At a local minimum: whether a walk around the face would only tell what is known already."""
+        if heading.node and self._is_empty(heading.target):
+            return True
+        return now - self.homes.get(heading.target, -math.inf) < self.settings.home_memory_s
+
+    def _is_empty(self, cell: Cell) -> bool:
+        """Whether this is a neighbouring cell without members."""
+        direction = direction_to(self.cell, cell)
+        return direction is not None and not self.neighbourhood >> direction & 1
 
     def _is_near(self, node: str) -> bool:
         """Whether the node is known to be in this cell or a neighbouring one."""

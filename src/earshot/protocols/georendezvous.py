@@ -42,10 +42,10 @@ class GeoRendezvousSettings(CellSettings):
     "Symbol n: how many positions a topic hashes to (section 2.3)."
     nearest: int = 2
     "Symbol m: at how many of them, nearest first, a subscriber subscribes (section 2.4)."
-    width_m: float = 1000.0
+    width_m: float = field(default=1000.0, metadata={"scenario": "area.width_m"})
     "The rectangle that topics hash into, from the origin east,"
-    height_m: float = 1000.0
-    "and north."
+    height_m: float = field(default=1000.0, metadata={"scenario": "area.height_m"})
+    "and north; a simulated one is its scenario's area."
     content_at_rendezvous: bool = False
     "Whether rendezvous cells apply subscribers' filters; the paper's are topic-only."
     renew_interval_s: float = 10.0
@@ -158,6 +158,7 @@ class GeoRendezvous(Machine):
             case Beacon():
                 self.routing.on_beacon(packet, sender, now)
             case RoutedPacket():
+                self.routing.look_where(now)
                 self.routing.route(packet, now)
             case Keep():
                 self.rendezvous.on_keep(packet, now)
@@ -180,6 +181,7 @@ class GeoRendezvous(Machine):
                 self.on_path_unwanted(packet)
 
     def wake(self, timer: Timer, now: float) -> Effects:
+        self.routing.look_where(now)
         match timer:
             case "beacon":
                 self.rendezvous.sweep(now)
@@ -198,6 +200,7 @@ class GeoRendezvous(Machine):
         return self.effects()
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
+        self.routing.look_where(now)
         self.routing.unreachable(packet, peer, now)
         return self.effects()
 
@@ -207,6 +210,7 @@ class GeoRendezvous(Machine):
 
     def stop(self, now: float) -> Effects:
         """Take back what is this node's; the last of a cell hands its keys over."""
+        self.routing.look_where(now)
         for topic in sorted(self.publications):
             self.advertise(topic, now, lifespan_s=0.0)
         for topic in sorted(self.interests):
@@ -220,17 +224,20 @@ class GeoRendezvous(Machine):
     def announce(self, announcement: Announcement, now: float) -> Effects:
         """Section 2.3: an advertisement to each of the n rendezvous points."""
         topic = announcement.event_type.subject
+        self.routing.look_where(now)
         self.publication(topic, now).announced = True
         return self.effects()
 
     def unannounce(self, subject: str, now: float) -> Effects:
         if subject in self.publications:
+            self.routing.look_where(now)
             self.advertise(subject, now, lifespan_s=0.0)
             del self.publications[subject]
         return self.effects()
 
     def publish(self, event: Event, now: float) -> Effects:
         """To every rendezvous cell that has asked, and to this node's own subscribers."""
+        self.routing.look_where(now)
         publication = self.publication(event.type, now)
         publication.last_at = now
         self.take(event, 0, now)
@@ -299,6 +306,7 @@ class GeoRendezvous(Machine):
                 f"GeoRendezvous hashes a topic to its places, so a subscription must name its event type; "
                 f"{str(subscription.filter)!r} could match any: write it as 'Type: condition' or '/Type[condition]'"
             )
+        self.routing.look_where(now)
         self.local.add(subscription)
         for topic in sorted(topics):
             self.want(topic, now)
@@ -308,6 +316,7 @@ class GeoRendezvous(Machine):
     def unsubscribe(self, subscription: str, now: float) -> Effects:
         known = self.local.remove(subscription)
         if known is not None:
+            self.routing.look_where(now)
             for topic in sorted(topics_of(known.filter) or ()):
                 self.want(topic, now)
         return self.effects()
@@ -426,7 +435,6 @@ class GeoRendezvous(Machine):
     def renew(self, now: float) -> None:
         """Section 2.2: clients that fail to renew are removed; moving subscribers choose again."""
         self._renewing = False
-        self.routing.look_where(now)
         for topic, publication in sorted(self.publications.items()):
             if publication.announced or now - publication.last_at < self.settings.record_lifespan_s:
                 self.advertise(topic, now)

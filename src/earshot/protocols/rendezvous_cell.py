@@ -56,6 +56,8 @@ class Keep(Packet, frozen=True, tag="gr-keep"):
     cell: Cell
     records: tuple[Advertise | Subscribe, ...]
     newcomer: str = ""
+    home_for_s: float | None = None
+    "How long ago a walk around its perimeter has shown this cell to be the records' home; None: unknown."
 
 
 class RendezvousCell:
@@ -85,7 +87,10 @@ class RendezvousCell:
             self.machine.drop("unreadable-filter")
             return
         if self.table.put(record, now):
-            self.share([record, *self.settle(record.key, now)])
+            walked_at = self.routing.homes.get(self.target(record.key))
+            self.share(
+                [record, *self.settle(record.key, now)], home_for_s=None if walked_at is None else now - walked_at
+            )
 
     def settle(self, key: Key, now: float) -> list[Advertise | Subscribe]:
         """Ask publishers whom somebody wants and nobody has asked; tell those whom nobody wants any more.
@@ -161,10 +166,10 @@ class RendezvousCell:
 
     # Keys live on all nodes of a cell.
 
-    def share(self, records: list[Advertise | Subscribe]) -> None:
+    def share(self, records: list[Advertise | Subscribe], home_for_s: float | None = None) -> None:
         """Tell the other members what has changed."""
         if records and self.routing.others():
-            self.machine.broadcast(Keep(self.routing.cell, tuple(records)))
+            self.machine.broadcast(Keep(self.routing.cell, tuple(records), home_for_s=home_for_s))
 
     def on_keep(self, keep: Keep, now: float) -> None:
         """Another member's news. Where two members acted at the same moment on different news, the
@@ -177,6 +182,8 @@ class RendezvousCell:
         for record in keep.records:
             if isinstance(record, Advertise) or record.readable:
                 self.table.put(record, now)
+                if keep.home_for_s is not None:
+                    self.routing.homes[self.target(record.key)] = now - keep.home_for_s
         if self.routing.leads():
             keys = sorted({record.key for record in keep.records})
             self.share([advert for key in keys for advert in self.settle(key, now)])
