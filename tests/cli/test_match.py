@@ -13,41 +13,40 @@ JAZZ = '{"type": "CD", "content": {"category": "jazz", "price": 18}}'
 SIREN = '{"type": "Siren", "id": "s1", "content": {"speed": 20}, "position": {"x_m": 100, "y_m": 0}}'
 
 
-@pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("cd.json").write_text(JAZZ)
     Path("cd.xml").write_text("<CD xmlns='urn:x'><category>pop</category><price>25</price></CD>")
     Path("all.jsonl").write_text(f"{JAZZ}\n\n{SIREN}\n")
     Path("wanted.txt").write_text("# cheap ones\nprice < 20\n\n/CD[price > 20]\n  # sirens\nSiren: speed > 10\n")
-    return tmp_path
 
 
 def run(*arguments: str, input: str | bytes | None = None) -> Result:
     return CliRunner().invoke(earshot, arguments, input=input, standalone_mode=False)
 
 
-def test_the_events_a_filter_matches_are_printed(files: Path) -> None:
+def test_the_events_a_filter_matches_are_printed() -> None:
     result = run("match", "--filter", "price < 20", "cd.json", "cd.xml", "all.jsonl")
     assert (result.stdout, result.return_value) == ("cd.json\nall.jsonl:1\n", 0)
 
 
-def test_an_xpath_filter_begins_with_a_slash(files: Path) -> None:
+def test_an_xpath_filter_begins_with_a_slash() -> None:
     result = run("match", "--filter", '/CD[category="pop"]', "cd.json", "cd.xml")
     assert (result.stdout, result.return_value) == ("cd.xml\n", 0)
 
 
-def test_nothing_matched_is_exit_code_1(files: Path) -> None:
+def test_nothing_matched_is_exit_code_1() -> None:
     result = run("match", "--filter", "price < 2", "cd.json", "cd.xml")
     assert (result.stdout, result.return_value) == ("", 1)
 
 
-def test_each_event_is_printed_with_the_line_numbers_of_the_filters(files: Path) -> None:
+def test_each_event_is_printed_with_the_line_numbers_of_the_filters() -> None:
     result = run("match", "--filters", "wanted.txt", "cd.json", "cd.xml", "all.jsonl")
     assert (result.stdout, result.return_value) == ("cd.json: 2\ncd.xml: 4\nall.jsonl:1: 2\nall.jsonl:3: 6\n", 0)
 
 
-def test_as_json_every_event_is_one_object(files: Path) -> None:
+def test_as_json_every_event_is_one_object() -> None:
     result = run("match", "--filters", "wanted.txt", "--json", "cd.xml", "all.jsonl")
     assert [json.loads(line) for line in result.stdout.splitlines()] == [
         {"event": "cd.xml", "type": "CD", "matches": [4]},
@@ -67,18 +66,18 @@ def test_as_json_every_event_is_one_object(files: Path) -> None:
         ("<CD>\n<price>3</price>\n</CD>", "-\n"),
     ],
 )
-def test_standard_input_is_read_in_any_form(files: Path, standard_input: str, printed: str) -> None:
+def test_standard_input_is_read_in_any_form(standard_input: str, printed: str) -> None:
     assert run("match", "--filter", "price < 20", "-", input=standard_input).stdout == printed
 
 
-def test_place_terms_take_the_consumers_position(files: Path) -> None:
+def test_place_terms_take_the_consumers_position() -> None:
     arguments = ("match", "--filter", "within 50 m and approaching", "all.jsonl")
     assert run(*arguments).return_value == 1
     assert run(*arguments, "--at", "60,0").return_value == 1
     assert run(*arguments, "--at", "60,0", "--moving", "3,0").stdout == "all.jsonl:3\n"
 
 
-def test_a_bad_event_is_told_and_the_others_are_matched(files: Path) -> None:
+def test_a_bad_event_is_told_and_the_others_are_matched() -> None:
     Path("bad.jsonl").write_text(f"{{\n{JAZZ}\n")
     Path("bad.xml").write_text("<CD>\n<a></CD>")
     result = run("match", "--filter", "price < 20", "bad.xml", "bad.jsonl")
@@ -88,7 +87,7 @@ def test_a_bad_event_is_told_and_the_others_are_matched(files: Path) -> None:
     assert "line 2" in told[0]
 
 
-def test_all_bad_filters_of_a_file_are_told_at_once(files: Path) -> None:
+def test_all_bad_filters_of_a_file_are_told_at_once() -> None:
     Path("wanted.txt").write_text("price <\nprice < 20\n/a[\n")
     result = run("match", "--filters", "wanted.txt", "cd.json")
     assert isinstance(result.exception, UsageError)
@@ -98,7 +97,7 @@ def test_all_bad_filters_of_a_file_are_told_at_once(files: Path) -> None:
     ]
 
 
-def test_a_bad_filter_names_its_column(files: Path) -> None:
+def test_a_bad_filter_names_its_column() -> None:
     result = run("match", "--filter", "price < ", "cd.json")
     assert isinstance(result.exception, FilterSyntaxError)
     assert result.exception.column == 9
@@ -117,11 +116,11 @@ def test_a_bad_filter_names_its_column(files: Path) -> None:
         ("explain", "cd.json"),
     ],
 )
-def test_wrong_arguments_are_exit_code_2(files: Path, arguments: tuple[str, ...]) -> None:
+def test_wrong_arguments_are_exit_code_2(arguments: tuple[str, ...]) -> None:
     assert CliRunner().invoke(earshot, arguments).exit_code == 2
 
 
-def test_an_event_that_is_too_large_is_refused_unread(files: Path) -> None:
+def test_an_event_that_is_too_large_is_refused_unread() -> None:
     Path("large.xml").write_text("<CD>" + "x" * LIMITS.bytes + "</CD>")
     Path("large.jsonl").write_text('{"type": "CD", "content": {"price": ' + "1" * 2 * LIMITS.bytes + f"}}}}\n{JAZZ}\n")
     result = run("match", "--filter", "price < 20", "large.xml", "large.jsonl")
@@ -129,14 +128,14 @@ def test_an_event_that_is_too_large_is_refused_unread(files: Path) -> None:
     assert result.stderr.count("larger than an event may be") == 2
 
 
-def test_filters_that_are_no_text_are_refused(files: Path) -> None:
+def test_filters_that_are_no_text_are_refused() -> None:
     Path("wanted.txt").write_bytes(b"price < 20\n\xff\xfe")
     result = run("match", "--filters", "wanted.txt", "cd.json")
     assert isinstance(result.exception, UsageError)
     assert "UTF-8" in str(result.exception)
 
 
-def test_explain_tells_which_term_failed_or_held(files: Path) -> None:
+def test_explain_tells_which_term_failed_or_held() -> None:
     result = run("explain", "--filter", 'price < 20 and category = "jazz"', "cd.json", "cd.xml")
     assert result.stdout == (
         'cd.json: it matches: category = "jazz" held (category is "jazz"); price < 20 held (price is 18)\n'
@@ -146,7 +145,7 @@ def test_explain_tells_which_term_failed_or_held(files: Path) -> None:
     assert run("explain", "--filter", "price > 30", "cd.json").return_value == 1
 
 
-def test_explain_as_json(files: Path) -> None:
+def test_explain_as_json() -> None:
     result = run("explain", "--filter", "price", "--json", "cd.json")
     assert json.loads(result.stdout) == {
         "event": "cd.json",

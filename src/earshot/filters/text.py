@@ -80,9 +80,9 @@ def condition_text(condition: Condition) -> str:
         case At(op, number):
             return f"position() {op} {number_text(number)}"
         case And(parts):
-            return " and ".join(_part(part, Or) for part in parts)
+            return " and ".join(_conjunct(part) for part in parts)
         case Or(parts):
-            return " or ".join(_part(part, And) for part in parts)
+            return " or ".join(map(condition_text, parts))
         case Not(Always()):
             return "false"
         case Not(term):
@@ -99,9 +99,9 @@ def condition_text(condition: Condition) -> str:
             return "true"
 
 
-def _part(condition: Condition, parenthesised: type[And] | type[Or]) -> str:
+def _conjunct(condition: Condition) -> str:
     text = condition_text(condition)
-    return f"({text})" if isinstance(condition, parenthesised) else text
+    return f"({text})" if isinstance(condition, Or) else text
 
 
 def path_text(path: Path) -> str:
