@@ -23,6 +23,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "scenarios": ("earshot.cli.simulate", "scenarios", "List the built-in scenarios."),
     "ingest": ("earshot.cli.pipeline", "ingest", "Read a mobility trace into a lake (Spark)."),
     "contacts": ("earshot.cli.pipeline", "contacts", "Who meets whom, when and for how long (Spark)."),
+    "workload": (
+        "earshot.cli.workloads",
+        "workload",
+        "What is published and wanted: a scenario's, or your own (Spark).",
+    ),
+    "oracle": ("earshot.cli.workloads", "oracle", "Who should receive what, apart from any protocol (Spark)."),
     "compare": (
         "earshot.cli.campaigns",
         "compare",

@@ -14,11 +14,13 @@ from earshot.pipeline.leaderboard import Entry, leaderboard
 from earshot.pipeline.metrics import run_metrics
 from earshot.pipeline.oracle import Way, expected_receivers, wishes_of
 from earshot.pipeline.outposts import Outpost
+from earshot.pipeline.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.report import lake_report
 from earshot.pipeline.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.tasks import each_in_a_task
 from earshot.pipeline.why import Answer, explain_receiver
 from earshot.pipeline.workloads import event_of, facts
+from earshot.simulation.scenario import Scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,6 +75,42 @@ class _Drawing:
         # Last, for it is what says that the workload is there.
         self.outpost.commit_rows("events", drawn.events, workload=run.workload)
         return run.workload
+
+
+def draw_scenario(lake: Lake, scenario: Scenario, seed: int) -> tuple[str, dict[str, int]]:
+    """A scenario's workload into the lake: its id and how much there is of what."""
+    run = Run(scenario, "", {}, seed)
+    draw_workloads(lake, [run])
+    return run.workload, _workload_counts(lake, run.workload)
+
+
+def keep_own_workload(lake: Lake, name: str, events: Sequence[str], subscriptions: str) -> dict[str, int]:
+    """A workload from the user's own files into the lake: how much there is of what."""
+    wanted = own_subscriptions(lake.session, name, subscriptions)
+    published = own_events(lake.session, name, events)
+    lake.write(wanted, "subscriptions", workload=name)
+    lake.write(published, "events", workload=name)
+    lake.drop("expected", workload=name)
+    return _workload_counts(lake, name)
+
+
+def _workload_counts(lake: Lake, workload: str) -> dict[str, int]:
+    return {table: lake.read(table, workload=workload).count() for table in ("events", "subscriptions")}
+
+
+def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict[str, int]:
+    """Compute `expected` of one workload anew; with a trace, everybody was where it says."""
+    events = lake.read("events", workload=workload)
+    positions = lake.read("positions", trace=trace) if trace else lake.read_or_empty("positions", trace=workload)
+    positions = positions.withColumn("trace", F.lit(workload))
+    transform = expected_receivers(lake.read("subscriptions", workload=workload), positions)
+    lake.write(events.transform(transform), "expected", workload=workload)
+    counts = lake.read("expected", workload=workload).agg(
+        F.count_distinct("event", "node").alias("pairs"),
+        F.count_distinct("event").alias("events"),
+        F.count_distinct("node").alias("nodes"),
+    )
+    return {name: int(value) for name, value in counts.collect()[0].asDict().items()}
 
 
 def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> None:

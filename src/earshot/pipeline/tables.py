@@ -177,7 +177,7 @@ EXPECTED = Table(
     "expected",
     {"workload": "string", "event": "string", "node": "string", "subscription": "string", "why": "string"},
     partition_by=("workload",),
-    made_by="earshot match {workload}",
+    made_by="earshot oracle {workload}",
 )
 
 RUNS = Table(

@@ -97,7 +97,7 @@ class Tabletop:
             case StartTimer(name, at):
                 sequence = next(self._sequence)
                 self._timers[node, name] = sequence
-                fire = partial(self._fire, node, name, sequence)
+                fire: Callable[[], None] = partial(self._fire, node, name, sequence)
                 heapq.heappush(self._queue, (max(at, self.now), sequence, fire))
             case CancelTimer(name):
                 self._timers.pop((node, name), None)

@@ -1,0 +1,86 @@
+"""`earshot workload` and `earshot oracle`: what is published and wanted, and who should get it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import click
+
+from earshot.cli.spark import LakeOptions, lake_options, open_lake
+from earshot.errors import UsageError
+
+
+@click.command()
+@click.argument("name")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For a scenario: its seed.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="For a scenario: change a key.")
+@click.option(
+    "--events", multiple=True, metavar="FILE", help="Events of your own: .jsonl, .xml or .parquet; may be repeated."
+)
+@click.option(
+    "--subscriptions", metavar="FILE", help="Subscriptions of your own: .jsonl, .txt (a filter a line) or .parquet."
+)
+@lake_options
+@click.option("--json", "as_json", is_flag=True, help="Print the workload's id and counts as JSON.")
+def workload(
+    name: str,
+    seed: int,
+    changes: Sequence[str],
+    events: Sequence[str],
+    subscriptions: str | None,
+    lake: LakeOptions,
+    as_json: bool,
+) -> None:
+    """Put a workload into a lake: what is published, what is wanted, and where everybody is.
+
+    NAME is a scenario (the workload's id is then a hash of it and the seed), or, with --events and
+    --subscriptions, the name your own workload gets.
+
+    \b
+      earshot workload city --seed 3
+      earshot workload fleet --events sirens.jsonl --subscriptions wishes.txt
+    """
+    from earshot.pipeline.flow import draw_scenario, keep_own_workload
+
+    if bool(events) != bool(subscriptions):
+        raise UsageError("a workload of your own needs both --events and --subscriptions")
+    with open_lake(lake) as opened:
+        if subscriptions:
+            counts = keep_own_workload(opened, name, list(events), subscriptions)
+            id = name
+        else:
+            from earshot.cli.simulate import _pairs, _toml_value
+            from earshot.simulation.library import load_scenario
+
+            scenario = load_scenario(name).with_(**_pairs(changes, "--set", _toml_value))
+            id, counts = draw_scenario(opened, scenario, seed)
+    if as_json:
+        click.echo(json.dumps({"workload": id, **counts}))
+        return
+    click.echo(f"workload {id}: " + ", ".join(f"{count} {what}" for what, count in counts.items()))
+    click.echo(f"next: earshot oracle {id} --lake {lake.lake}")
+
+
+@click.command()
+@click.argument("workload")
+@click.option("--trace", help="Where everybody was: an ingested trace  [default: the workload's own positions]")
+@lake_options
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+def oracle(workload: str, trace: str | None, lake: LakeOptions, as_json: bool) -> None:
+    """Compute who should receive what: the table `expected` of a workload.
+
+    A node is expected to receive an event when one of its subscriptions stands at that time and agrees
+    with it in type, content and place. Nothing here looks at what a protocol did.
+    """
+    from earshot.pipeline.flow import expected_counts
+
+    with open_lake(lake) as opened:
+        counts = expected_counts(opened, workload, trace)
+    if as_json:
+        click.echo(json.dumps({"workload": workload, **counts}))
+        return
+    click.echo(
+        f"{counts['pairs']} expected deliveries of {counts['events']} events to {counts['nodes']} nodes, "
+        f"in the table `expected` of {lake.lake}"
+    )
