@@ -260,7 +260,14 @@ def test_two_bounds_on_one_name_may_be_met_by_two_values() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['/T[.//text() = "x"]', '//text()[. = "y"]', '/T[a = "xz"]', '/T[a/text() = "x"]', "/T[c/@d > 1]", "/T[. = 'xzy']"],
+    [
+        '/T[.//text() = "x"]',
+        '//text()[. = "y"]',
+        '/T[a = "xz"]',
+        '/T[a/text() = "x"]',
+        "/T[a/c/@d > 1]",
+        "/T[. = 'xzy']",
+    ],
 )
 def test_an_element_is_known_by_its_whole_text_and_by_each_piece(text: str) -> None:
     event = Event.from_xml('<T><a>x<c d="2"/>z</a><b>y</b></T>')
