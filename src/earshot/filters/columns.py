@@ -1,0 +1,211 @@
+"""The rows of a table: which row an event's value stands for, under one kind of test."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from math import inf, isnan, nextafter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot.events import Value
+from earshot.filters.bits import Bits
+from earshot.filters.plans import SAME_AS, Between, Same, SameText, SimpleTest, Source
+from earshot.filters.values import number_of
+
+MOST_BOUNDS = 256
+"Bounds with rows of their own, for one source; others are rounded outwards and checked."
+MOST_REMEMBERED = 4096
+"Values whose row a column remembers."
+
+
+class Column(ABC, dict[Any, int]):
+    """The rows of one kind of test on one source: value -> row, filled as values come by."""
+
+    def __init__(self, kind: type[SimpleTest], source: Source, bits: Bits) -> None:
+        super().__init__()
+        self.kind = kind
+        self.source = source
+        self.users = 0
+        self._bits = bits
+        self._nothing = bits.new_row()
+        "For values that meet no test."
+
+    def __missing__(self, value: Value) -> int:
+        row = self.row_of(value)
+        if len(self) >= MOST_REMEMBERED:
+            self.clear()
+        self[value] = row
+        return row
+
+    @abstractmethod
+    def row_of(self, value: Value) -> int:
+        """The row for this value."""
+
+    @abstractmethod
+    def rows(self) -> NDArray[np.intp]:
+        """All rows."""
+
+    @abstractmethod
+    def add(self, slot: int, test: Any) -> None:
+        """Let the slot stand under the test."""
+
+    def remove(self, slot: int, test: Any) -> None:
+        """Let the slot stand under no test, as before."""
+        self._bits.set(self.rows(), slot)
+
+    def has_place(self, test: Any) -> bool:
+        """Whether the test finds its rows, or room for them."""
+        return True
+
+    def rows_around(self, values: tuple[Value, ...]) -> Iterable[int]:
+        """For several values of one source: rows of which any may hold."""
+        return {self.row_of(value): None for value in values}
+
+
+class SameColumn(Column):
+    """Tests for one value. A value that no test names meets none."""
+
+    def __init__(self, kind: type[Same], source: Source, bits: Bits) -> None:
+        super().__init__(kind, source, bits)
+        self._same_as = SAME_AS[kind]
+        self._opened: dict[Any, int] = {}
+        self._uses: Counter[Any] = Counter()
+        self._rows: NDArray[np.intp] | None = None
+
+    def __missing__(self, value: Value) -> int:
+        # true, 1 and 1.0 are one key to a dictionary but three texts: of those only texts are remembered.
+        if self.kind is SameText and not isinstance(value, str):
+            return self.row_of(value)
+        return super().__missing__(value)
+
+    def row_of(self, value: Value) -> int:
+        return self._opened.get(self._same_as(value), self._nothing)
+
+    def rows(self) -> NDArray[np.intp]:
+        if self._rows is None:
+            self._rows = np.array([self._nothing, *self._opened.values()], np.intp)
+        return self._rows
+
+    def has_row(self, test: Same) -> bool:
+        return test.wanted in self._opened
+
+    def has_place(self, test: Same) -> bool:
+        return test.wanted in self._opened or not self._bits.is_full
+
+    def add(self, slot: int, test: Same) -> None:
+        wanted = test.wanted
+        if wanted not in self._opened:
+            self._opened[wanted] = self._bits.new_row(like=self._nothing)
+            self._change()
+        self._uses[wanted] += 1
+        self._bits.clear(self.rows(), slot)
+        self._bits.set(self._opened[wanted], slot)
+
+    def remove(self, slot: int, test: Same) -> None:
+        super().remove(slot, test)
+        wanted = test.wanted
+        self._uses[wanted] -= 1
+        if not self._uses[wanted]:
+            del self._uses[wanted]
+            self._bits.free_row(self._opened.pop(wanted))
+            self._change()
+
+    def _change(self) -> None:
+        self._rows = None
+        self.clear()
+
+
+class RangeColumn(Column):
+    """Ranges of numbers. Bounds cut the numbers into cells, each with a row: cell i holds the numbers
+    from bound i - 1 on, up to but without bound i. What is no number meets no test."""
+
+    def __init__(self, kind: type[SimpleTest], source: Source, bits: Bits) -> None:
+        super().__init__(kind, source, bits)
+        self._bounds: list[float] = []
+        self._uses: Counter[float] = Counter()
+        self._blunt: set[tuple[int, float]] = set()
+        "Slots with a bound that got no rows of its own."
+        self._cells = [bits.new_row()]
+        self._rows: NDArray[np.intp] | None = None
+
+    def row_of(self, value: Value) -> int:
+        number = number_of(value)
+        return self._nothing if isnan(number) else self._cells[bisect_right(self._bounds, number)]
+
+    def rows_around(self, values: tuple[Value, ...]) -> Iterable[int]:
+        """Two bounds of one range may be met by two values, so all cells between the values count."""
+        numbers = [number for number in map(number_of, values) if not isnan(number)]
+        if not numbers:
+            return [self._nothing]
+        first, last = bisect_right(self._bounds, min(numbers)), bisect_right(self._bounds, max(numbers))
+        return self._cells[first : last + 1]
+
+    def rows(self) -> NDArray[np.intp]:
+        if self._rows is None:
+            self._rows = np.array([*self._cells, self._nothing], np.intp)
+        return self._rows
+
+    def add(self, slot: int, test: Between) -> None:
+        blunt = [bound for bound in _bounds(test) if not self._use_bound(bound)]
+        self._blunt.update((slot, bound) for bound in blunt)
+        first, last = bisect_right(self._bounds, test.low), bisect_right(self._bounds, test.high)
+        self._bits.clear(self.rows(), slot)
+        self._bits.set(self.rows()[first : last + 1], slot)
+        for bound in blunt:
+            self._bits.clear_certain(self._cells[first if bound == test.low else last], slot)
+
+    def remove(self, slot: int, test: Between) -> None:
+        super().remove(slot, test)
+        for bound in _bounds(test):
+            if (slot, bound) in self._blunt:
+                self._blunt.remove((slot, bound))
+            else:
+                self._uses[bound] -= 1
+                if not self._uses[bound]:
+                    self._drop_bound(bound)
+
+    def _use_bound(self, bound: float) -> bool:
+        """Cut the cell the bound lies in, where there is room for more."""
+        if bound not in self._uses:
+            if len(self._bounds) >= MOST_BOUNDS or self._bits.is_full:
+                return False
+            place = bisect_left(self._bounds, bound)
+            self._bounds.insert(place, bound)
+            self._cells.insert(place + 1, self._bits.new_row(like=self._cells[place]))
+            self._change()
+        self._uses[bound] += 1
+        return True
+
+    def _drop_bound(self, bound: float) -> None:
+        """Make one cell of the two it parted."""
+        del self._uses[bound]
+        place = bisect_left(self._bounds, bound)
+        del self._bounds[place]
+        row = self._cells.pop(place + 1)
+        self._bits.merge_row(self._cells[place], row)
+        self._bits.free_row(row)
+        self._change()
+
+    def _change(self) -> None:
+        self._rows = None
+        self.clear()
+
+
+def _bounds(test: Between) -> list[float]:
+    """Where the range starts, and where it has just ended."""
+    bounds = [test.low] if test.low > -inf else []
+    if test.high < inf:
+        bounds.append(nextafter(test.high, inf))
+    return bounds
+
+
+def new_column(test: SimpleTest, bits: Bits) -> Column:
+    """An empty column for tests like this one."""
+    if isinstance(test, Between):
+        return RangeColumn(Between, test.source, bits)
+    return SameColumn(type(test), test.source, bits)

@@ -1,0 +1,67 @@
+"""An event's values, as plans ask for them."""
+
+from __future__ import annotations
+
+from earshot.events import Element, Event, Value
+from earshot.filters.automaton import ANY
+from earshot.filters.plans import SAME_AS, Between, InDocument, Plan, SimpleTest, Source
+from earshot.filters.values import number_of
+
+
+class Reading:
+    """An event's values by source, each gathered once, when it is first asked for."""
+
+    __slots__ = ("_elements", "_values", "event", "flat")
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.flat = event.content if isinstance(event.content, dict) else None
+        "The content, where it is one value a name."
+        self._values: dict[Source, tuple[Value, ...]] = {}
+        self._elements: dict[str, list[Element]] | None = None
+
+    def has(self, source: Source) -> bool:
+        """Whether there is a value."""
+        if isinstance(source, InDocument) and not source.attribute:
+            return source.element in self._by_name()
+        return bool(self.values(source))
+
+    def values(self, source: Source) -> tuple[Value, ...]:
+        """All values; those of a document each once."""
+        known = self._values.get(source)
+        if known is None:
+            known = self._values[source] = self._gathered(source)
+        return known
+
+    def allows(self, plan: Plan) -> bool:
+        """Whether the event may meet a plan, its path left aside."""
+        return all(map(self.has, plan.needs)) and all(map(self._meets, plan.tests))
+
+    def _meets(self, test: SimpleTest) -> bool:
+        values = self.values(test.source)
+        if isinstance(test, Between):
+            numbers = [number_of(value) for value in values]
+            return any(number >= test.low for number in numbers) and any(number <= test.high for number in numbers)
+        same_as = SAME_AS[type(test)]
+        return any(same_as(value) == test.wanted for value in values)
+
+    def _gathered(self, source: Source) -> tuple[Value, ...]:
+        if not isinstance(source, InDocument):
+            return self.event.fields.get(source, ())
+        elements = self._by_name()
+        name = source.attribute
+        if not name:
+            return tuple({element.text: None for element in elements.get(source.element, ())})
+        among = elements.values() if source.element == ANY else (elements.get(source.element, []),)
+        texts = (element.attributes.get(name) for several in among for element in several)
+        return tuple({text: None for text in texts if text is not None})
+
+    def _by_name(self) -> dict[str, list[Element]]:
+        if self._elements is None:
+            self._elements = {}
+            stack = [self.event.root]
+            while stack:
+                element = stack.pop()
+                self._elements.setdefault(element.name, []).append(element)
+                stack.extend(element.elements)
+        return self._elements
