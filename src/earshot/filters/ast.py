@@ -77,13 +77,25 @@ Literal = str | float | bool
 "Numbers are floats; booleans occur in `where` only."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Compare:
     """`operand op literal`, the literal always on the right; holds if any selected value does."""
 
     operand: Path | Field
     op: Comparison
     literal: Literal
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Compare)
+            and self.literal == other.literal
+            and self.op is other.op
+            and self.operand == other.operand
+            and isinstance(self.literal, bool) is isinstance(other.literal, bool)  # to Python, True == 1.0
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.operand, self.op, self.literal))
 
 
 @dataclass(frozen=True, slots=True)

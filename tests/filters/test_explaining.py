@@ -1,0 +1,123 @@
+import pytest
+from hypothesis import given, settings
+from where_cases import events, viewers, wheres
+from xpath_cases import documents, queries
+
+from earshot import Event, Filter, Position, Velocity, Viewer
+from sizes import sized
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
+CD = Event(
+    type="CD",
+    content={"category": "pop", "price": 25.5, "live": False, "note": "x" * 100},
+    position=Position(0, 0),
+    velocity=Velocity(-3, 0),
+)
+VIEWER = Viewer(Position(350, 0))
+
+
+@pytest.mark.parametrize(
+    ("filter", "told"),
+    [
+        ("price > 20", "it matches: price > 20 held (price is 25.5)"),
+        ("price < 20", "it does not match: price < 20 failed (price is 25.5)"),
+        ("cost < 20", "it does not match: cost < 20 failed (there is no cost)"),
+        (
+            'price > 20 and category = "jazz"',
+            'it does not match: category = "jazz" failed (category is "pop"); price > 20 held (price is 25.5)',
+        ),
+        ('price < 20 or category = "pop"', 'it matches: category = "pop" held (category is "pop")'),
+        (
+            "price < 20 or cost",
+            "it does not match: none of 2 alternatives held: cost failed (there is no cost), "
+            "price < 20 failed (price is 25.5)",
+        ),
+        ("not price > 20", "it does not match: not(price > 20) failed (price > 20 held (price is 25.5))"),
+        ("not cost", "it matches: not(cost) held (cost failed (there is no cost))"),
+        ("live", 'it does not match: live failed (live is "false")'),
+        ('note = "y"', f'it does not match: note = "y" failed (note is "{"x" * 57}...")'),
+        ("true", "it matches: every event meets true"),
+        ("false", "it does not match: no event meets false"),
+        ("Siren: true", "it does not match: its type is CD, not Siren"),
+        ("CD: price", "it matches: its type is CD; price held (price is 25.5)"),
+        ("within 200 m", "it does not match: within 200 m failed (the distance is 350 m)"),
+        ("approaching", "it does not match: approaching failed (the distance increases by 3 m/s)"),
+        ("receding", "it matches: receding held (the distance increases by 3 m/s)"),
+        ("inside circle(9, 0, 3)", "it does not match: inside circle(9, 0, 3) failed (the event is at 0,0)"),
+    ],
+)
+def test_an_explanation_names_the_terms_and_what_was_found(filter: str, told: str) -> None:
+    assert Filter.parse(filter).explain(CD, VIEWER) == told
+
+
+def test_a_term_about_the_consumer_says_that_it_needs_one() -> None:
+    assert Filter.where("within 200 m").explain(CD) == (
+        "it does not match: within 200 m failed (that needs the consumer's position, and none was given)"
+    )
+
+
+def test_an_event_without_a_position_is_told_so() -> None:
+    assert Filter.where("approaching").explain(Event(type="CD"), VIEWER) == (
+        "it does not match: approaching failed (the event has no position)"
+    )
+
+
+def test_two_that_keep_their_distance_are_told_so() -> None:
+    assert Filter.where("approaching").explain(CD, Viewer(Position(9, 0), Velocity(-3, 0))) == (
+        "it does not match: approaching failed (the distance stays the same)"
+    )
+
+
+DOCUMENT = Event.from_xml(
+    "<CD id='7'><category>jazz</category><price>25</price><price>31</price>"
+    "<tracks><t n='1'>So What</t><t n='2'>Blue in Green</t></tracks></CD>"
+)
+
+
+@pytest.mark.parametrize(
+    ("filter", "found"),
+    [
+        ("/DVD", "there is no DVD"),
+        ("/CD/artist", "CD has no artist"),
+        ("/CD/artist/name", "CD has no artist"),
+        ("//nothing//here", "there is no .//nothing"),
+        ('/CD[category="jazz"][price<20]', "price < 20 failed (price is 25 and 31)"),
+        ("/CD[artist = 'x']", 'artist = "x" failed (there is no artist)'),
+        ("/CD[tracks/t/@n = 9]", "tracks/t/@n = 9 failed (tracks/t/@n is 1 and 2)"),
+        ("/CD/tracks/t[@n=3]", "of 2 CD/tracks/t, none passed; in the first, @n = 3 failed (@n is 1)"),
+        ("/CD/tracks/t[3]", "there are 2 CD/tracks/t"),
+        (
+            "/CD/tracks[t[. = 'x']]",
+            't[. = "x"] failed (of 2 t, none passed; in the first, . = "x" failed (it is "So What"))',
+        ),
+        ("/CD[not(price)]", "not(price) failed (price held)"),
+        ("/CD[starts-with(category, 'p')]", 'starts-with(category, "p") failed (category is "jazz")'),
+    ],
+)
+def test_a_path_tells_how_far_it_came(filter: str, found: str) -> None:
+    explained = Filter.xpath(filter)
+    assert explained.explain(DOCUMENT) == f"it does not match: {explained} failed ({found})"
+
+
+def test_a_path_that_matched_tells_what_its_last_predicates_found() -> None:
+    assert Filter.xpath("/CD[@id = 7][price > 30]").explain(DOCUMENT) == (
+        "it matches: /CD[@id = 7][price > 30] held (@id = 7 held (@id is 7); price > 30 held (price is 25 and 31))"
+    )
+    assert Filter.xpath("/CD/tracks").explain(DOCUMENT) == "it matches: /CD/tracks held"
+
+
+@settings(max_examples=sized(150, 2_000))
+@given(wheres, events, viewers)
+def test_every_explanation_begins_with_the_verdict(text: str, event: Event, viewer: Viewer | None) -> None:
+    filter = Filter.where(text)
+    verdict = "it matches: " if filter.matches(event, viewer) else "it does not match: "
+    assert filter.explain(event, viewer).startswith(verdict)
+
+
+@settings(max_examples=sized(150, 2_000))
+@given(queries, documents)
+def test_every_path_can_be_explained(text: str, document: str) -> None:
+    filter, event = Filter.xpath(text), Event.from_xml(document)
+    verdict = "it matches: " if filter.matches(event) else "it does not match: "
+    assert filter.explain(event).startswith(verdict)
