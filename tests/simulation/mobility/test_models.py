@@ -87,6 +87,11 @@ def test_random_waypoint_starts_in_its_steady_state() -> None:
     for axis in (0, 1):
         assert stats.ks_2samp(now[:, axis], later[:, axis]).pvalue > 0.005
     assert stats.ks_2samp(speeds_now[speeds_now > 0], speeds_later[speeds_later > 0]).pvalue > 0.005
+    # Long legs are met more often, and from amid them there is some way to go.
+    keeping = [
+        (np.abs(walk.velocities(t + 15.0) - walk.velocities(t)).max(axis=1) < 1e-9).mean() for t in (0.0, 1900.0)
+    ]
+    assert keeping[0] == pytest.approx(keeping[1], abs=4 * math.sqrt(0.5 / WALKERS))
     pausing = [(speeds == 0).mean() for speeds in (speeds_now, speeds_later)]
     expected = WALK.share_pausing((0, 0, 1000, 600))
     spread = 4 * math.sqrt(expected * (1 - expected) / WALKERS)

@@ -63,6 +63,8 @@ def test_a_far_step_ahead_and_one_back_give_the_same_as_small_ones() -> None:
         near.positions(float(t))
     assert far.positions(480.25).tolist() == near.positions(480.25).tolist()
     assert far.positions(3.5).tolist() == [[3.5, 0.5]]
+    assert far.velocities(300.0).tolist() == [[-6.0, 1.0]], "at a knot the next leg has begun"
+    assert far.positions(3.5).tolist() == [[3.5, 0.5]]
     assert far.positions(480.25).tolist() == near.positions(480.25).tolist()
 
 
