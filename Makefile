@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: demo test test-long lint types bench clean
 
 demo: $(INSTALLED)
-	$(BIN)/earshot --help
+	$(BIN)/earshot compare city --seeds 2 --lake demo-lake
 
 test: $(INSTALLED) lint types
 	$(BIN)/pytest -m "not long" -n 2 --dist worksteal
