@@ -13,7 +13,7 @@ index.add("jazz", Filter.xpath('/CD[category="jazz"]'))
 index.add("anything", Filter.where("true"))
 
 matched = 0
-for number in range(1_000):
+for _ in range(1_000):
     event = Event(type="CD", content={"category": random.choice(["jazz", "pop"]), "price": random.randrange(100)})
     keys = index.match(event)
     assert "anything" in keys
