@@ -52,7 +52,7 @@ def test_the_base_install_has_none_of_the_heavy_packages(base_python: Path) -> N
 
 
 def test_the_base_install_simulates_a_built_in_scenario(base_python: Path) -> None:
-    done = run(base_python, "-m", "earshot", "simulate", "city", "--protocol", "flooding", "--set", "duration_s=5")
+    done = run(base_python, "-m", "earshot", "simulate", "city", "--protocol", "flooding", "--set", "duration_s=30")
     assert done.returncode == 0, done.stderr
 
 
