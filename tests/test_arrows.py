@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "simulation": GROUND | {"filters", "protocols", "simulation", "scenarios"},
     "scenarios": GROUND,
     "live": GROUND | {"filters", "protocols", "live"},
-    "pipeline": GROUND | {"filters", "protocols", "simulation", "scenarios", "pipeline", "view"},
+    "pipeline": GROUND | {"filters", "protocols", "simulation", "scenarios", "pipeline", "view", ""},
     "view": GROUND | {"filters", "protocols", "simulation", "view"},
     "studies": GROUND | {"filters", "protocols", "simulation", "scenarios", "pipeline", "studies"},
     "cli": GROUND
@@ -45,9 +45,10 @@ def imports_of(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             assert node.module is not None
-            found.add(node.module)
             if node.module == "earshot":
                 found |= {f"earshot.{alias.name}" for alias in node.names}
+            else:
+                found.add(node.module)
     return found
 
 
