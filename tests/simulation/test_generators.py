@@ -26,8 +26,8 @@ from earshot.simulation.generators import (
 )
 from earshot.simulation.ground import Span
 from earshot.simulation.interests import CdFilters, Conjunctions, NumberIntervals, Types, Written
+from earshot.simulation.plain import DataFile
 from earshot.simulation.timing import At, Periodic, Poisson, Publisher
-from earshot.simulation.toml import DataFile
 
 REPORT = Attributes(
     "Report",

@@ -17,10 +17,11 @@ from earshot.simulation.library import built_in, load_scenario
 from earshot.simulation.medium import Contention, Lossy, Overlay, UnitDisk
 from earshot.simulation.mobility import Lanes, Uniform
 from earshot.simulation.nodes import NodeGroup
+from earshot.simulation.plain import to_json
 from earshot.simulation.run import run
 from earshot.simulation.scenario import Scenario
 from earshot.simulation.summary import summarise
-from earshot.simulation.toml import Where, read, to_json
+from earshot.simulation.toml import Where, read
 from earshot.simulation.toml_text import toml_text
 
 SMALL = """
@@ -305,7 +306,7 @@ def test_the_way_a_value_is_written_does_not_matter(tmp_path: Path) -> None:
 DIGESTS = """
 import hashlib
 from earshot.simulation.library import built_in, load_scenario
-from earshot.simulation.toml import to_json
+from earshot.simulation.plain import to_json
 for name in built_in():
     scenario = load_scenario(name)
     told = to_json(scenario.canonical()) + repr(list(scenario.workload(5))).encode()

@@ -13,7 +13,8 @@ from earshot.errors import ScenarioError, SettingsError
 from earshot.filters import Filter
 from earshot.geometry import AnyShape, Area, Circle, Position
 from earshot.simulation.ground import Span
-from earshot.simulation.toml import DataFile, Where, plain, read, to_json, unit_of
+from earshot.simulation.plain import DataFile, plain, to_json, unit_of
+from earshot.simulation.toml import Where, read
 
 
 class Colour(StrEnum):
@@ -236,3 +237,9 @@ def test_units_are_read_off_names() -> None:
 
 def test_json_is_the_same_for_the_same_values() -> None:
     assert to_json({"b": 1.0, "a": [1, "x"]}) == to_json({"a": [1, "x"], "b": 1.0}) == b'{"a":[1,"x"],"b":1.0}'
+
+
+def test_sets_are_written_in_order_and_what_has_no_plain_form_is_refused() -> None:
+    assert plain(frozenset({"b", "a"})) == ["a", "b"]
+    with pytest.raises(TypeError, match="object has no plain form"):
+        plain(object())

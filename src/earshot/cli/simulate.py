@@ -165,7 +165,7 @@ def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: Sum
 
 
 def _json_ready(settings: Mapping[str, Any]) -> dict[str, Any]:
-    from earshot.simulation.toml import plain
+    from earshot.simulation.plain import plain
 
     return {name: plain(value) for name, value in settings.items()}
 

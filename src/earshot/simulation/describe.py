@@ -15,7 +15,7 @@ from typing import Any
 
 from earshot.events import Element
 from earshot.simulation.ground import Span
-from earshot.simulation.toml import DataFile, kind_of, plain, settings_of, unit_of
+from earshot.simulation.plain import DataFile, kind_of, plain, settings_of, unit_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from earshot.errors import EventError, ScenarioError
 from earshot.events import Element, Event, EventType, Value
 from earshot.simulation.draws import zipf_rank
 from earshot.simulation.own_files import read_events
-from earshot.simulation.toml import DataFile
+from earshot.simulation.plain import DataFile
 
 
 class Generator(Protocol):

@@ -15,8 +15,8 @@ from earshot.simulation.interests import FILTER_KINDS
 from earshot.simulation.medium import MEDIA
 from earshot.simulation.mobility import MOBILITY_KINDS
 from earshot.simulation.nodes import ABILITY_KINDS
+from earshot.simulation.plain import settings_of
 from earshot.simulation.timing import WHEN_KINDS
-from earshot.simulation.toml import settings_of
 
 Table = Mapping[str, Any]
 

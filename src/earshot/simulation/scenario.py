@@ -23,7 +23,8 @@ from earshot.simulation.medium import MEDIA, MediumSettings, Overlay, UnitDisk
 from earshot.simulation.merging import merged, nested
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.nodes import ABILITY_KINDS, Equal, NodeGroup, draw_abilities
-from earshot.simulation.toml import Where, plain, read
+from earshot.simulation.plain import plain
+from earshot.simulation.toml import Where, read
 from earshot.simulation.traffic import OwnWorkload, Publish, Stage, Subscribe, check_announcements, generators_of
 from earshot.simulation.workload import Action, Workload
 

@@ -19,8 +19,8 @@ from earshot.simulation.ground import Ground, Span
 from earshot.simulation.interests import FILTER_KINDS
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.own_files import read_timed_events, read_timed_subscriptions
+from earshot.simulation.plain import DataFile
 from earshot.simulation.timing import WHEN_KINDS, Publisher
-from earshot.simulation.toml import DataFile
 from earshot.simulation.workload import Action, Unannounce, Unsubscribe
 
 Nodes = str | tuple[str, ...]

@@ -17,7 +17,7 @@ from earshot.errors import ScenarioError, TraceError
 from earshot.geometry import LocalPlane
 from earshot.simulation.ground import Ground
 from earshot.simulation.mobility.trajectories import Floats, Interval, Path
-from earshot.simulation.toml import DataFile
+from earshot.simulation.plain import DataFile
 
 PLANE = ("x_m", "y_m")
 GLOBE = ("lat_deg", "lon_deg")
