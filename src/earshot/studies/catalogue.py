@@ -7,7 +7,9 @@ import importlib
 from earshot.errors import UnknownName
 from earshot.studies.study import Study
 
-STUDIES: dict[str, str] = {}
+STUDIES: dict[str, str] = {
+    "steam": "earshot.studies.steam",
+}
 "Each module holds its study as `STUDY`."
 
 

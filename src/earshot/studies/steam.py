@@ -42,7 +42,7 @@ EXPERIMENTS = (
         "cost",
         cost,
         cases=cases(scenario="AB", saturation=SATURATIONS, speed_mph=[30], seed=range(10)),
-        quick=cases(scenario="AB", saturation=[60, 120], speed_mph=[30], seed=range(2)),
+        quick=cases(scenario="AB", saturation=[60], speed_mph=[30], seed=range(2)),
     ),
     Experiment(
         "speed",
@@ -72,7 +72,7 @@ EXPERIMENTS = (
         "accuracy",
         accuracy,
         cases=cases(scenario="ABCDE", saturation=SATURATIONS, seed=range(30)),
-        quick=cases(scenario="ABCDE", saturation=[60, 120], seed=range(2)),
+        quick=cases(scenario="ABCDE", saturation=[60, 120], seed=range(1)),
     ),
     Experiment(
         "collisions",
