@@ -10,16 +10,20 @@ from typing import Any, TypeVar
 import msgspec
 
 from earshot.errors import SettingsError, UnknownName
+from earshot.protocols.content_odmrp import ContentOdmrp
 from earshot.protocols.flooding import Flooding
 from earshot.protocols.georendezvous import GeoRendezvous
 from earshot.protocols.gossip import Gossip
 from earshot.protocols.machine import Machine
+from earshot.protocols.odmrp import Odmrp
 from earshot.protocols.steam import Steam
 
 PROTOCOLS: dict[str, type[Machine]] = {
+    "content-odmrp": ContentOdmrp,
     "flooding": Flooding,
     "georendezvous": GeoRendezvous,
     "gossip": Gossip,
+    "odmrp": Odmrp,
     "steam": Steam,
 }
 

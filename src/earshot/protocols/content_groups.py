@@ -1,0 +1,148 @@
+"""A source's multicast groups, set from what subscribers report (section III.D).
+
+A group is an event that stands for others like it: whoever wants that event joins. Another event
+goes to a group that has all of its subscribers as members, where not too many members would hear
+it in vain; else a group is made for it. When there are too many groups, the new one is combined with
+the nearest; groups whose members have become the same are combined, one whose events have parted
+ways is split. What nobody uses is forgotten.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from earshot.filters.digest import Digest
+from earshot.protocols.reports import ReportTable
+
+DIGESTS_A_GROUP = 2
+"Beyond this a group stands for every event of its type: the least constrained."
+
+
+@dataclass(slots=True)
+class Group:
+    id: int
+    type: str
+    digests: list[Digest]
+    "Of the events it stands for."
+    used_at: float
+    offered_at: float = -math.inf
+    answered_at: float = -math.inf
+
+    def stands(self, now: float, answer_wait_s: float) -> bool:
+        """Whether there is a route: the last Join Request was answered, or may still be."""
+        return self.answered_at > -math.inf and (
+            self.answered_at >= self.offered_at or now < self.offered_at + answer_wait_s
+        )
+
+
+@dataclass(slots=True)
+class Groups:
+    """One source's groups. `noise_limit` is the share of a group's members that may hear an event in vain."""
+
+    limit: int
+    noise_limit: float
+    reports: ReportTable
+    by_id: dict[int, Group] = field(default_factory=dict)
+    made: int = 0
+    _members: dict[int, tuple[int, int, frozenset[str]]] = field(default_factory=dict)
+    "By group: the reports' version, the number of digests, and who wants one of them."
+
+    def members(self, group: Group, now: float) -> frozenset[str]:
+        """Who has joined the group, as far as reports tell."""
+        known = self._members.get(group.id)
+        if known is None or known[:2] != (self.reports.version, len(group.digests)):
+            found = self.reports.wanting_digest(group.digests, now)
+            known = self._members[group.id] = (self.reports.version, len(group.digests), found)
+        return known[2]
+
+    def choose(self, digest: Digest, type: str, wanting: frozenset[str], now: float) -> Group:
+        """The group an event goes to: the smallest that suits, else one made for it."""
+        suiting = [group for group in self.by_id.values() if self._suits(group, digest, wanting, now)]
+        if suiting:
+            group = min(suiting, key=lambda one: (len(self.members(one, now)), one.id))
+        else:
+            group = self.open(digest, type, wanting, now)
+        group.used_at = now
+        return group
+
+    def _suits(self, group: Group, digest: Digest, wanting: frozenset[str], now: float) -> bool:
+        """Whether all who want the event are members, and not too many members hear it in vain."""
+        if digest in group.digests:
+            return True
+        members = self.members(group, now)
+        noise = len(members) - len(wanting)
+        return bool(wanting) and wanting <= members and noise <= self.noise_limit * len(members)
+
+    def open(self, digest: Digest, type: str, wanting: frozenset[str], now: float) -> Group:
+        """A group for this event: a new one, or where there are too many, the nearest of its type with
+        this event added."""
+        if len(self.by_id) >= self.limit:
+            same_type = [group for group in self.by_id.values() if group.type == type]
+            if same_type:
+                return self._combined(same_type, digest, wanting, now)
+            oldest = min(self.by_id.values(), key=lambda group: (group.used_at, group.id))
+            self._close(oldest)
+        self.made += 1
+        group = self.by_id[self.made] = Group(self.made, type, [digest], used_at=now)
+        return group
+
+    def _combined(self, groups: list[Group], digest: Digest, wanting: frozenset[str], now: float) -> Group:
+        """The group to which the event's subscribers are the least addition, now standing for it too."""
+        nearest = min(groups, key=lambda group: (len(wanting ^ self.members(group, now)), group.id))
+        if len(nearest.digests) < DIGESTS_A_GROUP:
+            nearest.digests.append(digest)
+        else:
+            nearest.digests = [Digest.of_type(nearest.type)]
+        self._members.pop(nearest.id, None)
+        # Its new members have not joined yet: no route stands.
+        nearest.answered_at = -math.inf
+        return nearest
+
+    def regroup(self, now: float, timeout_s: float) -> None:
+        """As subscriptions change: forget what is unused or unwanted, combine equals, split what parted."""
+        for group in list(self.by_id.values()):
+            unused = now >= group.used_at + timeout_s
+            unanswered = group.offered_at > group.answered_at and not self.members(group, now)
+            if unused or (unanswered and now > group.offered_at):
+                self._close(group)
+        self._split(now)
+        seen: dict[tuple[str, frozenset[str]], Group] = {}
+        for group in list(self.by_id.values()):
+            members = self.members(group, now)
+            if members and (first := seen.setdefault((group.type, members), group)) is not group:
+                first.used_at = max(first.used_at, group.used_at)
+                self._close(group)
+
+    def _split(self, now: float) -> None:
+        for group in list(self.by_id.values()):
+            if len(group.digests) < 2 or len(self.by_id) >= self.limit:
+                continue
+            members = self.members(group, now)
+            for digest in group.digests[1:]:
+                wanting = self.reports.wanting_digest([digest], now)
+                if wanting and len(members) - len(wanting) > self.noise_limit * len(members):
+                    group.digests.remove(digest)
+                    self.made += 1
+                    self.by_id[self.made] = Group(self.made, group.type, [digest], used_at=group.used_at)
+            self._members.pop(group.id, None)
+
+    def _close(self, group: Group) -> None:
+        del self.by_id[group.id]
+        self._members.pop(group.id, None)
+
+    def first_end(self, timeout_s: float) -> float:
+        """When the first group will have been unused for too long."""
+        return min((group.used_at + timeout_s for group in self.by_id.values()), default=math.inf)
+
+    def offered(self, now: float) -> tuple[tuple[int, bytes], ...]:
+        """All groups as a Join Request offers them: number and digest, a group of several events several times."""
+        for group in self.by_id.values():
+            group.offered_at = now
+        return tuple((group.id, digest.data) for group in self.by_id.values() for digest in group.digests)
+
+    def answered(self, ids: tuple[int, ...], now: float) -> None:
+        """Join Tables have come for these groups."""
+        for id in ids:
+            if id in self.by_id:
+                self.by_id[id].answered_at = now
