@@ -182,7 +182,8 @@ class Ellipse(Shape, frozen=True, tag="ellipse"):
 
     def contains(self, position: Position, at: Position) -> bool:
         x, y = _turned_back(position, at, self.reference, self.angle_deg)
-        return (x / self.a_m) ** 2 + (y / self.b_m) ** 2 <= 1.0 + 1e-12
+        along, across = x / self.a_m, y / self.b_m
+        return along * along + across * across <= 1.0 + 1e-12  # a product may be infinite where a power raises
 
     def _corners(self) -> Sequence[tuple[float, float]]:
         return _ring(self.a_m, self.b_m, self.angle_deg, self.reference)

@@ -62,7 +62,7 @@ def test_one_producer_gets_its_share_of_the_list_and_no_more() -> None:
     [
         ({}, ""),
         ({"proximity": None}, ""),
-        ({"subject": ""}, "announcement without a subject"),
+        ({"subject": ""}, "announcement without a subject or a proper producer"),
         ({"subject": "x" * 5000}, "announcement too long"),
         ({"content": {f"parameter {k}": "integer" for k in range(300)}}, "announcement too long"),
         ({"epoch": math.nan}, "announcement with impossible numbers"),

@@ -500,7 +500,7 @@ def test_beacons_are_passed_on_at_most_twice_a_period_however_fast_they_come() -
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"subject": ""}, "announcement without a subject"),
+        ({"subject": ""}, "announcement without a subject or a proper producer"),
         ({"content": {"speed": "furlongs"}}, "announcement of an impossible type"),
         ({"epoch": math.inf}, "announcement with impossible numbers"),
         ({"subject": "x" * 9000}, "announcement too long"),

@@ -20,6 +20,9 @@ from earshot.protocols.group_ids import description
 MAX_DESCRIPTION = 4096
 "Characters: a polygon of about a hundred corners. A longer description is refused, not listed."
 
+MAX_NAME = 256
+"Characters: of a producer's name, and of an event's id. Both are remembered."
+
 Key = tuple[str, str]
 "(producer, subject): a producer has one proximity for each of its event types."
 
@@ -75,8 +78,8 @@ class Advert(msgspec.Struct, frozen=True, array_like=True):
 
     def fault(self) -> str:
         """Why a node cannot list it; empty where it can."""
-        if not self.subject:
-            return "announcement without a subject"
+        if not self.subject or len(self.producer) > MAX_NAME:
+            return "announcement without a subject or a proper producer"
         if not all(map(math.isfinite, (self.epoch, self.raised_at, self.at.x_m, self.at.y_m))):
             return "announcement with impossible numbers"
         words = sum(len(name) + len(value) for name, value in (*self.content.items(), *self.attributes.items()))

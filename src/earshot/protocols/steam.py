@@ -23,10 +23,13 @@ from earshot.protocols.group_ids import group_id
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
 from earshot.protocols.missed_events import MissedEvents
 from earshot.protocols.parts import LocalSubscriptions, RecentKeys
-from earshot.protocols.proximity_discovery import Advert, Key, Relevant, RelevantProximities
+from earshot.protocols.proximity_discovery import MAX_NAME, Advert, Key, Relevant, RelevantProximities
 from earshot.protocols.trail import Trail
 from earshot.protocols.wanted_types import WantedTypes, could_match
 from earshot.wire import Packet
+
+MOST_ASKED = 4096
+"Events in one request; a consumer asks for no more than its `cache_size`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,8 @@ class SteamSettings:
         ):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.cache_size > MOST_ASKED:
+            raise SettingsError(f"cache_size must be at most {MOST_ASKED}, got {self.cache_size}")
         for name in ("cache_size", "recovery_attempts"):
             if getattr(self, name) < 0:
                 raise SettingsError(f"{name} must be 0 or more, got {getattr(self, name)}")
@@ -272,8 +277,8 @@ class Steam(Machine):
         entry = self.entry_of(raised)
         if entry is None:
             return
-        if self.outlived(event, now):
-            self.drop("lifespan over", event.id)
+        if reason := self.unfit(event, now):
+            self.drop(reason, event.id[:MAX_NAME])
             return
         if self.missed.heard((event.source, event.type), raised.epoch, raised.sequence):
             self.recover_later(entry, now)
@@ -324,6 +329,12 @@ class Steam(Machine):
         if event.position.distance_to(position) <= self.settings.gossip_distance_m:
             return True
         return self.random.random() < self.settings.gossip_probability
+
+    def unfit(self, event: Event, now: float) -> str:
+        """Why an event is not worth a look; empty where it is."""
+        if len(event.id) > MAX_NAME:
+            return "event id too long"
+        return "lifespan over" if self.outlived(event, now) else ""
 
     def outlived(self, event: Event, now: float) -> bool:
         lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
@@ -530,6 +541,8 @@ class Steam(Machine):
         """Pass a consumer's request on towards the producer, or answer it."""
         if not 1 <= len(request.route) <= self.settings.hop_limit or self.node in request.route:
             self.drop("request went astray")
+        elif len(request.sequences) > MOST_ASKED or len(request.route[0]) > MAX_NAME:
+            self.drop("request for too much")
         elif request.producer == self.node:
             self.answer(request, now)
         elif (entry := self.relevant.by_key.get((request.producer, request.subject))) is None:
@@ -579,8 +592,8 @@ class Steam(Machine):
         viewer = self.viewer(now)
         self.trail.add(now, viewer.position)
         then = self.trail.at(event.time)
-        if self.outlived(event, now):
-            self.drop("lifespan over", event.id)
+        if reason := self.unfit(event, now):
+            self.drop(reason, event.id[:MAX_NAME])
         elif not (entry.was_raised_around(event, viewer.position) and entry.advert.contains(viewer.position)):
             self.drop("outside the proximity", event.id)
         elif then is None or not entry.was_raised_around(event, then):
