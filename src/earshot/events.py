@@ -7,11 +7,13 @@ named values a `where` filter compares.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from math import isfinite
+from typing import Any, cast
 
 import msgspec
 
@@ -29,6 +31,10 @@ _TYPE_NAMES: dict[Any, str] = {
     Position: "position",
 }
 VALUE_TYPES = tuple(_TYPE_NAMES.values())
+_PLAIN_TYPES = frozenset(_TYPE_NAMES) - {datetime, int}
+"Values of these need no second look."
+_LEAST, _MOST = -(2**63), 2**64 - 1
+"The whole numbers that the wire carries."
 
 
 class Element(msgspec.Struct, frozen=True, array_like=True, dict=True):
@@ -85,14 +91,22 @@ class Event(msgspec.Struct, frozen=True, dict=True):
     priority: int = 0
 
     def __post_init__(self) -> None:
-        if not self.type:
-            raise EventError("an event needs a type")
-        if isinstance(self.content, Element) and self.content.name != self.type:
-            raise EventError(f"the root element {self.content.name!r} must name the event type {self.type!r}")
-        if isinstance(self.content, dict):
-            for name, value in self.content.items():
-                if type(value) not in _TYPE_NAMES:
-                    self.content[name] = _decoded_value(name, value)
+        if not self.type or not isinstance(self.type, str):
+            raise EventError(f"an event needs a type, a text that is not empty, got {self.type!r}")
+        if isinstance(self.content, Element):
+            if self.content.name != self.type:
+                raise EventError(f"the root element {self.content.name!r} must name the event type {self.type!r}")
+        elif isinstance(self.content, dict):
+            changed = {
+                name: _plain_value(name, value)
+                for name, value in self.content.items()
+                if type(name) is not str
+                or (type(value) not in _PLAIN_TYPES and not (type(value) is int and _LEAST <= value <= _MOST))
+            }
+            if changed:
+                msgspec.structs.force_setattr(self, "content", {**self.content, **changed})
+        else:
+            raise EventError(f"content is a dict of named values or an Element, got {type(self.content).__name__}")
 
     @cached_property
     def root(self) -> Element:
@@ -115,9 +129,12 @@ class Event(msgspec.Struct, frozen=True, dict=True):
         if not isinstance(self.content, Element):
             return {name: (value,) for name, value in self.content.items()}
         found: dict[str, tuple[Value, ...]] = {name: (text,) for name, text in self.content.attributes.items()}
+        repeated: dict[str, list[Value]] = {}
         for child in self.content.elements:
             if not child.elements:
-                found[child.name] = (*found.get(child.name, ()), child.text)
+                repeated.setdefault(child.name, []).append(child.text)
+        for name, texts in repeated.items():
+            found[name] = (*found.get(name, ()), *texts)
         return found
 
     def stamped(
@@ -157,7 +174,8 @@ class Event(msgspec.Struct, frozen=True, dict=True):
         """Read `{"type": ..., "content": {...}, ...}`, or an XML document as `"xml"` instead of `"content"`.
 
         In flat content a time is `{"time": "2026-01-31T12:00:00+00:00"}`, a position
-        `{"x_m": ..., "y_m": ...}`; a schema also reads a time from plain ISO 8601 text.
+        `{"x_m": ..., "y_m": ...}`, what JSON has no number for `{"number": "nan"}`; a schema also reads
+        a time from plain ISO 8601 text.
         """
         event = _event_from_json(document)
         return schema.read(event) if schema is not None else event
@@ -167,9 +185,20 @@ class Event(msgspec.Struct, frozen=True, dict=True):
         return _event_to_json(self)
 
 
-def _decoded_value(name: str, value: Any) -> Value:
-    """A position as the wire carries it; anything else that is no value is refused."""
+def _plain_value(name: Any, value: Any) -> Value:
+    """A value of one of the six types; a position may come as the wire carries it, a time without its
+    zone (then it is UTC). Anything else is refused."""
+    if not isinstance(name, str):
+        raise EventError(f"content is named by texts, got {name!r}")
     match value:
+        case bool() | Position():
+            return value
+        case int() if not _LEAST <= value <= _MOST:
+            raise EventError(f"{name!r} must be an integer of at most 64 bits, got one of {value.bit_length()}")
+        case int() | float() | str():
+            return next(plain(value) for plain in (int, float, str) if isinstance(value, plain))
+        case datetime():
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
         case [float() | int() as x, float() | int() as y]:
             return Position(float(x), float(y))
         case _:
@@ -270,6 +299,8 @@ def _value_from_json(name: str, value: Any) -> Value:
                 return value_of("time", text)
             except ValueError:
                 raise EventError(f"{name!r} is no time: {text[:60]!r}") from None
+        case {"number": ("nan" | "inf" | "-inf") as text, **rest} if not rest:
+            return float(text)
         case _:
             raise EventError(f"{name!r} must be a number, a text, true, false, a time or a position, got {value!r:.60}")
 
@@ -280,6 +311,8 @@ def _value_to_json(value: Value) -> Any:
             return {"x_m": x, "y_m": y}
         case datetime():
             return {"time": value.isoformat()}
+        case float() if not isfinite(value):
+            return {"number": str(value)}
         case _:
             return value
 
@@ -297,24 +330,30 @@ def value_text(value: Value) -> str:
             return str(value)
 
 
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+
+
 def value_of(type_name: str, text: str) -> Value:
     """A typed value from its text; raises ValueError where the text is none of that type."""
+    if type_name == "string":
+        return text
     text = text.strip()
     match type_name:
-        case "integer":
+        case "integer" if _INTEGER.fullmatch(text):
             return int(text)
-        case "float":
+        case "float" if _FLOAT.fullmatch(text):
             return float(text)
-        case "boolean":
-            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        case "boolean" if text.lower() in _BOOLEANS:
+            return _BOOLEANS[text.lower()]
         case "time":
             moment = datetime.fromisoformat(text)
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         case "position":
-            x, y = text.split(",")
-            return Position(float(x), float(y))
-        case _:
-            return text
+            x, y = (value_of("float", part) for part in text.split(","))
+            return Position(cast(float, x), cast(float, y))
+    raise ValueError(f"{text[:60]!r} is no {type_name}")
 
 
 def _type_name(given: Any) -> str:
@@ -370,7 +409,7 @@ class EventType:
         if isinstance(value, str) and wanted != "string":
             try:
                 return value_of(wanted, value)
-            except (ValueError, KeyError):
+            except ValueError:
                 raise ContentMismatch(f"{self.subject}: {name!r} must be {wanted}, got {value[:60]!r}") from None
         if wanted == "float" and isinstance(value, int) and not isinstance(value, bool):
             return float(value)

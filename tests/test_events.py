@@ -1,0 +1,286 @@
+from datetime import UTC, datetime, timedelta, timezone
+from enum import IntEnum
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot import Area, Circle, Element, Event, EventType, Position, Velocity
+from earshot.errors import ContentMismatch, EventError
+from earshot.events import Value, value_of, value_text
+from sizes import sized
+
+CD = EventType("CD", {"title": str, "price": float, "tracks": int, "live": bool, "at": datetime, "shop": Position})
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+CONTENT: dict[str, Value] = {
+    "title": "Kind of Blue",
+    "price": 18.0,
+    "tracks": 5,
+    "live": False,
+    "at": NOON,
+    "shop": Position(1.0, 2.5),
+}
+
+
+def test_flat_content_is_seen_as_fields_and_as_a_tree() -> None:
+    event = Event(type="CD", content=CONTENT)
+    assert event.fields == {name: (value,) for name, value in CONTENT.items()}
+    assert event.root == Element(
+        "CD",
+        {},
+        (
+            Element("title", {}, ("Kind of Blue",)),
+            Element("price", {}, ("18",)),
+            Element("tracks", {}, ("5",)),
+            Element("live", {}, ("false",)),
+            Element("at", {}, ("2026-01-31T12:00:00+00:00",)),
+            Element("shop", {}, ("1,2.5",)),
+        ),
+    )
+
+
+def test_an_empty_text_is_an_empty_element() -> None:
+    assert Event(type="CD", content={"title": ""}).root == Element("CD", {}, (Element("title"),))
+
+
+def test_a_documents_fields_are_its_attributes_and_leaves() -> None:
+    event = Event.from_xml("<CD id='7' n='1'><n>2</n><track><n>9</n></track><n>3</n><empty/>text</CD>")
+    assert event.fields == {"id": ("7",), "n": ("1", "2", "3"), "empty": ("",)}
+
+
+def test_a_documents_many_leaves_of_one_name_are_read_in_one_go() -> None:
+    event = Event.from_xml("<CD>" + "<n/>" * 90_000 + "</CD>")
+    assert len(event.fields["n"]) == 90_000
+
+
+def test_an_elements_text_is_all_the_text_below_it_in_order() -> None:
+    tree = Element("a", {}, ("1", Element("b", {}, ("2", Element("c", {}, ("3",)), "4")), "5"))
+    assert tree.text == "12345"
+    assert tree.elements == (tree.children[1],)
+    assert Element("a").text == ""
+
+
+@pytest.mark.parametrize("content", [{}, {"x": 1}, Element("CD", {"id": "7"}, ("text", Element("x")))])
+def test_an_event_comes_back_from_the_wire(content: dict[str, Value] | Element) -> None:
+    event = Event(type="CD", content=content, id="e1", position=Position(1, 2), area=Area(Circle(5), Position(3, 4)))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(event), type=Event) == event
+
+
+def test_typed_content_comes_back_from_the_wire() -> None:
+    event = Event(type="CD", content=CONTENT)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(event), type=Event).content == CONTENT
+
+
+def test_a_time_without_a_zone_is_in_utc() -> None:
+    given_content = {"at": datetime(2026, 1, 31, 12)}
+    assert Event(type="CD", content=given_content).content == {"at": NOON}
+    assert given_content == {"at": datetime(2026, 1, 31, 12)}
+
+
+def test_a_value_of_a_derived_type_is_a_plain_one() -> None:
+    class Level(IntEnum):
+        HIGH = 3
+
+    (value,) = Event(type="Alarm", content={"level": Level.HIGH}).fields["level"]
+    assert (value, type(value)) == (3, int)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"x": None}, "'x' must be one of integer, float, string"),
+        ({"x": b"bytes"}, "'x' must be one of"),
+        ({"x": [1, 2, 3]}, "'x' must be one of"),
+        ({"x": {"y": 1}}, "'x' must be one of"),
+        ({"x": 2**64}, "'x' must be an integer of at most 64 bits"),
+        ({"x": -(10**400)}, "'x' must be an integer of at most 64 bits"),
+        ({5: 1}, "named by texts"),
+        (["x"], "a dict of named values or an Element"),
+        (Element("DVD"), "the root element 'DVD' must name the event type 'CD'"),
+    ],
+)
+def test_content_that_cannot_be_is_refused(content: object, reason: str) -> None:
+    with pytest.raises(EventError, match=reason):
+        Event(type="CD", content=content)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("type", ["", None, 5])
+def test_an_event_needs_a_type(type: object) -> None:
+    with pytest.raises(EventError, match="needs a type"):
+        Event(type=type)  # type: ignore[arg-type]
+
+
+def test_stamping_fills_in_what_the_node_knows() -> None:
+    event = Event(type="CD", content={"x": 1}, lifespan_s=3.0)
+    stamped = event.stamped(id="n1-1", source="n1", time=7.5, position=Position(1, 2), velocity=Velocity(3, 4))
+    assert stamped == Event(
+        type="CD",
+        content={"x": 1},
+        id="n1-1",
+        source="n1",
+        time=7.5,
+        position=Position(1, 2),
+        velocity=Velocity(3, 4),
+        lifespan_s=3.0,
+    )
+
+
+# JSON.
+
+values = st.one_of(
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(),
+    st.text(),
+    st.booleans(),
+    st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-5, minutes=30))])),
+    st.builds(Position, st.floats(allow_nan=False, allow_infinity=False), st.floats(-1e9, 1e9)),
+)
+
+
+@settings(max_examples=sized(200, 5_000))
+@given(
+    st.text(min_size=1),
+    st.dictionaries(st.text(), values, max_size=4),
+    st.one_of(st.none(), st.builds(Position, st.floats(-1e9, 1e9), st.floats(-1e9, 1e9))),
+    st.floats(0, 1e12),
+)
+def test_json_gives_the_same_event_back(
+    type: str, content: dict[str, Value], position: Position | None, time: float
+) -> None:
+    event = Event(type=type, content=content, position=position, time=time, area=position and Area(Circle(9), position))
+    again = Event.from_json(event.to_json())
+    assert repr(again.content) == repr(event.content)  # NaN is not equal to itself
+    assert msgspec.structs.replace(again, content={}) == msgspec.structs.replace(event, content={})
+
+
+def test_a_document_travels_in_json_as_xml() -> None:
+    event = Event.from_xml("<CD id='7'>a<b>c</b>d<!-- x -->e</CD>", id="e1", lifespan_s=3.0)
+    assert Event.from_json(event.to_json()) == event
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ("", "not an event in JSON"),
+        ("[]", "Expected `object`, got `array`"),
+        ("[" * 100_000, "not an event in JSON"),
+        ("{}", "missing required field `type`"),
+        ('{"type": ""}', "needs a type"),
+        ('{"type": 5}', "Expected `str`"),
+        ('{"type": "CD", "colour": 1}', "unknown field `colour`"),
+        ('{"type": "CD", "content": {"x": null}}', "'x' must be a number, a text, true, false"),
+        ('{"type": "CD", "content": {"x": [1]}}', "'x' must be a number"),
+        ('{"type": "CD", "content": {"x": {"time": "noon"}}}', "'x' is no time: 'noon'"),
+        ('{"type": "CD", "content": {"x": {"number": "many"}}}', "'x' must be a number"),
+        ('{"type": "CD", "content": {"x": 1e999}}', "out of range"),
+        ('{"type": "CD", "content": {}, "xml": "<CD/>"}', "not both"),
+        ('{"type": "CD", "xml": "<DVD/>"}', "must name the event type"),
+        ('{"type": "CD", "position": {"x_m": "east", "y_m": 0}}', "Expected `float`"),
+        ('{"type": "CD", "area": {"shape": "blob:3m"}}', "cannot read the shape"),
+        (b"\xff\xfe", "not an event in JSON"),
+    ],
+)
+def test_json_that_is_no_event_is_refused(document: str | bytes, reason: str) -> None:
+    with pytest.raises(Exception, match=reason) as refused:
+        Event.from_json(document)
+    assert isinstance(refused.value, EventError) or "shape" in reason
+
+
+# Event types.
+
+
+def test_a_type_reads_texts_as_its_content_types() -> None:
+    texts = {"title": "1", "price": " 18 ", "tracks": "5", "live": "TRUE", "at": "2026-01-31T12:00", "shop": "1, 2.5"}
+    assert CD.event(texts).content == {
+        "title": "1",
+        "price": 18.0,
+        "tracks": 5,
+        "live": True,
+        "at": NOON,
+        "shop": Position(1.0, 2.5),
+    }
+
+
+def test_a_type_takes_a_whole_number_for_a_float() -> None:
+    (price,) = CD.event(CONTENT | {"price": 18}).fields["price"]
+    assert (price, type(price)) == (18.0, float)
+
+
+def test_a_type_gives_a_documents_values_their_types() -> None:
+    event = Event.from_xml("<P x='1'><y>2.5</y><y>3</y></P>", EventType("P", {"x": "integer", "y": "float"}))
+    assert event.fields == {"x": (1,), "y": (2.5, 3.0)}
+    assert event.root == Event.from_xml("<P x='1'><y>2.5</y><y>3</y></P>").root
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"price": "cheap"}, "'price' must be float, got 'cheap'"),
+        ({"price": "nan"}, "'price' must be float"),
+        ({"price": "1_0"}, "'price' must be float"),
+        ({"tracks": "5.0"}, "'tracks' must be integer"),
+        ({"tracks": "٣"}, "'tracks' must be integer"),
+        ({"tracks": 5.0}, "'tracks' must be integer, got float 5.0"),
+        ({"tracks": True}, "'tracks' must be integer, got boolean True"),
+        ({"live": "yes"}, "'live' must be boolean"),
+        ({"at": "noon"}, "'at' must be time"),
+        ({"shop": "1"}, "'shop' must be position"),
+        ({"shop": "1,2,3"}, "'shop' must be position"),
+        ({"shop": "1,inf"}, "'shop' must be position"),
+        ({"title": 5}, "'title' must be string, got integer 5"),
+        ({"colour": "red"}, "has no place for 'colour'"),
+    ],
+)
+def test_content_that_differs_from_its_type_is_refused(change: dict[str, Value], reason: str) -> None:
+    with pytest.raises(ContentMismatch, match=reason):
+        CD.event(CONTENT | change)
+
+
+def test_content_that_lacks_a_value_is_refused() -> None:
+    with pytest.raises(ContentMismatch, match="the event lacks 'title' and lacks 'live'"):
+        CD.event({name: value for name, value in CONTENT.items() if name not in ("title", "live")})
+
+
+def test_an_event_of_another_type_is_refused() -> None:
+    with pytest.raises(ContentMismatch, match="an event of type 'DVD' is not of type 'CD'"):
+        CD.read(Event(type="DVD", content=CONTENT))
+
+
+def test_types_are_equal_by_what_they_say() -> None:
+    same = EventType("CD", {**CD.content})
+    assert (same, hash(same)) == (CD, hash(CD))
+    assert EventType("CD", {"title": "string"}) == EventType("CD", {"title": str})
+    assert EventType("CD") != CD
+
+
+@pytest.mark.parametrize("content", [{"x": "number"}, {"x": list}, {"x": None}])
+def test_a_type_knows_six_content_types(content: dict[str, object]) -> None:
+    with pytest.raises(EventError, match="a content type is one of integer, float, string, boolean, time, position"):
+        EventType("CD", content)
+
+
+def test_a_type_needs_a_subject() -> None:
+    with pytest.raises(EventError, match="needs a subject"):
+        EventType("")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(True, "true"), (3, "3"), (3.0, "3"), (0.1, "0.1"), (1e300, "1e+300"), (NOON, NOON.isoformat()), ("x", "x")],
+)
+def test_a_value_is_written_as_text(value: Value, text: str) -> None:
+    assert value_text(value) == text
+
+
+@given(
+    st.one_of(
+        st.tuples(st.just("float"), st.floats(allow_nan=False, allow_infinity=False)),
+        st.tuples(st.just("integer"), st.integers()),
+        st.tuples(st.just("boolean"), st.booleans()),
+        st.tuples(st.just("time"), st.datetimes(timezones=st.just(UTC))),
+    )
+)
+def test_a_values_text_reads_back_as_the_value(typed: tuple[str, Value]) -> None:
+    type_name, value = typed
+    assert value_of(type_name, value_text(value)) == value
