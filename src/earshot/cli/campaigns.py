@@ -67,7 +67,7 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 
 @click.command()
 @click.argument("scenario")
-@click.option("--protocols", help="Comma-separated names; all that suit the scenario's medium by default.")
+@click.option("--protocols", help="Comma-separated names; all of them by default.")
 @click.option("--seeds", type=click.IntRange(1, 10_000), default=3, show_default=True, help="How many seeds.")
 @click.option(
     "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a scenario key: --set medium.range_m=150."
@@ -103,7 +103,7 @@ def compare(
     from earshot.simulation.library import load_scenario
 
     base = load_scenario(scenario).with_(**_pairs(changes, "--set", _toml_value))
-    names = _protocols(protocols, base)
+    names = _protocols(protocols)
     wanted = campaign(f"compare-{base.name}", [base], {name: {} for name in names}, range(seeds))
     title = f"{len(names)} protocols on {base.name}"
     with open_lake(lake) as opened, progress_bar(title, len(wanted.runs)) as bar:
@@ -124,12 +124,11 @@ def compare(
         sys.exit(1)
 
 
-def _protocols(chosen: str | None, scenario: Any) -> list[str]:
+def _protocols(chosen: str | None) -> list[str]:
     from earshot.protocols.catalogue import PROTOCOLS
 
     if chosen is None:
-        medium = "overlay" if scenario.medium.kind == "overlay" else "radio"
-        return [name for name, cls in PROTOCOLS.items() if cls.medium == medium]
+        return list(PROTOCOLS)
     names = [name.strip() for name in chosen.split(",") if name.strip()]
     for name in names:
         if name not in PROTOCOLS:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +19,14 @@ import msgspec
 from earshot.events import Element, Event, Value
 from earshot.geometry import Area, Position, Proximity, Velocity
 from earshot.protocols.machine import Announcement, Subscription
-from earshot.simulation.faults import FaultPlan, plan
+from earshot.simulation.expected import Lives
+from earshot.simulation.faults import plan
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.scenario import Scenario
 from earshot.simulation.workload import Unannounce, Unsubscribe
 from earshot.xml import read_xml
 
 Row = dict[str, Any]
-Interval = tuple[float, float]
 
 _area_decoder = msgspec.json.Decoder(Area)
 
@@ -111,7 +111,7 @@ def facts(workload: str, scenario: Scenario, seed: int) -> Facts:
     """Draw the scenario and tell what will happen in it."""
     trajectories = scenario.trajectories(seed)
     names = trajectories.names
-    up = up_intervals(trajectories, plan(scenario.faults, names, scenario.duration_s, seed))
+    lives = Lives(trajectories, plan(scenario.faults, names, scenario.duration_s, seed))
     events: list[Row] = []
     wanted: dict[tuple[int, str], tuple[float, Subscription]] = {}
     subscriptions: list[Row] = []
@@ -121,7 +121,7 @@ def facts(workload: str, scenario: Scenario, seed: int) -> Facts:
 
     def end_subscription(node: int, id: str, end: float) -> None:
         start, subscription = wanted.pop((node, id))
-        for since, until in _overlaps(up[node], start, end):
+        for since, until in lives.during(node, start, end):
             subscriptions.append(_subscription_row(workload, names[node], subscription, since, until, scenario))
 
     def end_announcement(node: int, subject: str, end: float) -> None:
@@ -146,7 +146,7 @@ def facts(workload: str, scenario: Scenario, seed: int) -> Facts:
             case Unannounce(subject):
                 if (node, subject) in announced:
                     end_announcement(node, subject, time)
-            case Event() as event if _within(up[node], time):
+            case Event() as event if lives.alive(node, time):
                 at = Position(*trajectories.position(node, time))
                 said = announced.get((node, event.type))
                 proximity = said[1].proximity if said else None
@@ -165,48 +165,6 @@ def facts(workload: str, scenario: Scenario, seed: int) -> Facts:
     for node, subject in list(announced):
         end_announcement(node, subject, math.inf)
     return Facts(events, subscriptions, announcements, list(knot_rows(workload, trajectories, scenario.duration_s)))
-
-
-def up_intervals(trajectories: Trajectories, faults: FaultPlan) -> list[list[Interval]]:
-    """For each node when it is there and running: its presence less its outages."""
-    down: dict[int, list[Interval]] = defaultdict(list)
-    for node in range(len(trajectories)):
-        for cause in ("crash", "churn"):
-            since: float | None = None
-            for outage in faults.outages:
-                if outage.node != node or outage.cause != cause:
-                    continue
-                if outage.back and since is not None:
-                    down[node].append((since, outage.time_s))
-                    since = None
-                elif not outage.back and since is None:
-                    since = outage.time_s
-            if since is not None:
-                down[node].append((since, math.inf))
-    return [_without(list(intervals), down[node]) for node, intervals in enumerate(trajectories.presence)]
-
-
-def _without(intervals: list[Interval], holes: Iterable[Interval]) -> list[Interval]:
-    for start, end in holes:
-        kept = []
-        for a, b in intervals:
-            if a < min(b, start):
-                kept.append((a, min(b, start)))
-            if max(a, end) < b:
-                kept.append((max(a, end), b))
-        intervals = kept
-    return sorted(intervals)
-
-
-def _overlaps(intervals: Iterable[Interval], start: float, end: float) -> Iterator[Interval]:
-    for a, b in intervals:
-        since, until = max(a, start), min(b, end)
-        if since < until:
-            yield since, until
-
-
-def _within(intervals: Iterable[Interval], time: float) -> bool:
-    return any(a <= time < b for a, b in intervals)
 
 
 def _subscription_row(

@@ -7,8 +7,9 @@ The publisher itself is never a receiver. Nothing here looks at what a protocol 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Viewer
@@ -23,23 +24,38 @@ class Lives:
     """When each node is there and running."""
 
     def __init__(self, trajectories: Trajectories, faults: FaultPlan) -> None:
-        self._present = trajectories.presence
-        self._down: dict[int, list[Interval]] = defaultdict(list)
+        down: dict[int, list[Interval]] = defaultdict(list)
         fell: dict[tuple[int, str], float] = {}
         for outage in faults.outages:
             key = (outage.node, outage.cause)
             if not outage.back:
                 fell.setdefault(key, outage.time_s)
             elif key in fell:
-                self._down[outage.node].append((fell.pop(key), outage.time_s))
+                down[outage.node].append((fell.pop(key), outage.time_s))
         for (node, _), since in fell.items():
-            self._down[node].append((since, float("inf")))
+            down[node].append((since, math.inf))
+        self.up: list[list[Interval]] = [
+            _without(there, down.get(node, ())) for node, there in enumerate(trajectories.presence)
+        ]
+        "For each node the intervals [from, until) in which it is there, and not down for any reason."
 
     def alive(self, node: int, time: float) -> bool:
-        """Whether the node is there, and not down for any reason."""
-        return any(start <= time < end for start, end in self._present[node]) and not any(
-            start <= time < end for start, end in self._down.get(node, ())
-        )
+        """Whether the node is there and running."""
+        return any(start <= time < end for start, end in self.up[node])
+
+    def during(self, node: int, start: float, end: float) -> Iterator[Interval]:
+        """The parts of an interval in which the node is there and running."""
+        for since, until in self.up[node]:
+            if max(since, start) < min(until, end):
+                yield max(since, start), min(until, end)
+
+
+def _without(intervals: Sequence[Interval], holes: Iterable[Interval]) -> list[Interval]:
+    left = list(intervals)
+    for start, end in holes:
+        parts = [((a, min(b, start)), (max(a, end), b)) for a, b in left]
+        left = [part for pair in parts for part in pair if part[0] < part[1]]
+    return sorted(left)
 
 
 class Oracle:
@@ -66,7 +82,7 @@ class Oracle:
         source = self._number.get(event.source, -1)
         found: set[int] = set()
         for loose in self._index.match(event):
-            for wish in self._wishes[loose]:  # type: ignore[index]
+            for wish in self._wishes[loose]:
                 if wish.node != source and wish.node not in found and self._wanted(wish, event, time):
                     found.add(wish.node)
         return found
