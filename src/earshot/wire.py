@@ -26,7 +26,7 @@ _str_decoder = msgspec.msgpack.Decoder(str)
 _VERSION_BYTE = bytes([WIRE_VERSION])
 
 
-class Packet(msgspec.Struct, frozen=True, array_like=True):
+class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What machines exchange. A protocol declares its own: `class Hello(Packet, tag="hello")`.
 
     A packet that carries an event calls that field `event`, so that hosts can log what it is about.

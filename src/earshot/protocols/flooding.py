@@ -17,7 +17,7 @@ from earshot.wire import Packet
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FloodingSettings:
     """How far and how long an event goes."""
 
     hop_limit: int = 64
@@ -53,10 +53,11 @@ class Flooding(Machine):
     name = "flooding"
     paper = "baseline: every node rebroadcasts every event once"
     medium = "radio"
-    Settings = Settings
+    Settings = FloodingSettings
 
-    def __init__(self, node: str, settings: Settings, location: Location, random: Random) -> None:
+    def __init__(self, node: str, settings: FloodingSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
+        self.settings: FloodingSettings = settings
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory)
         self.waiting: dict[str, Flood] = {}
@@ -72,45 +73,35 @@ class Flooding(Machine):
 
     def publish(self, event: Event, now: float) -> Effects:
         self.heard.add(event.id)
-        self.tell(event, hops=0, now=now)
         self.broadcast(Flood(event, hops=1))
         return self.effects()
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         if type(packet) is not Flood or packet.event.id in self.heard.keys:
             return NOTHING
-        self.heard.add(packet.event.id)
-        self.on_new(packet, now)
-        return self.effects()
+        return self.on_new(packet, now)
 
     def wake(self, timer: Timer, now: float) -> Effects:
         if flood := self.waiting.pop(str(timer), None):
             self.broadcast(flood)
         return self.effects()
 
-    def on_new(self, flood: Flood, now: float) -> None:
+    def on_new(self, flood: Flood, now: float) -> Effects:
         """Tell our own people, then pass it on while it is young and near enough."""
         event = flood.event
+        self.heard.add(event.id)
         lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
         if now - event.time > lifespan_s:
             self.drop("expired", event.id)
-            return
-        self.tell(event, flood.hops, now)
-        if flood.hops >= self.settings.hop_limit:
-            self.drop("hop-limit", event.id)
-            return
-        self.pass_on(Flood(event, flood.hops + 1), now)
-
-    def tell(self, event: Event, hops: int, now: float) -> None:
-        """Deliver to the subscriptions whose filter the event meets."""
+            return self.effects()
         if self.subscriptions.by_id:
             for subscription in self.subscriptions.accepting(event, self.viewer(now)):
-                self.deliver(event, subscription, hops)
-
-    def pass_on(self, flood: Flood, now: float) -> None:
-        """At once, or after the jitter."""
-        if self.settings.jitter_s == 0.0:
-            self.broadcast(flood)
+                self.deliver(event, subscription, flood.hops)
+        if flood.hops >= self.settings.hop_limit:
+            self.drop("hop-limit", event.id)
+        elif self.settings.jitter_s == 0.0:
+            self.broadcast(Flood(event, flood.hops + 1))
         else:
-            self.waiting[flood.event.id] = flood
-            self.start_timer(flood.event.id, at=now + self.random.uniform(0.0, self.settings.jitter_s))
+            self.waiting[event.id] = Flood(event, flood.hops + 1)
+            self.start_timer(event.id, at=now + self.random.uniform(0.0, self.settings.jitter_s))
+        return self.effects()

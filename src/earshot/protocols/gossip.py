@@ -17,7 +17,7 @@ from earshot.wire import Packet
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GossipSettings:
     """The two parameters of G(d, p), and how far and how long an event goes."""
 
     distance_m: float = 200.0
@@ -59,10 +59,11 @@ class Gossip(Machine):
     name = "gossip"
     paper = "GOSSIP(d, p): Haas, Halpern and Li (INFOCOM 2002), as Meier and Cahill's STEAM (2010) uses it"
     medium = "radio"
-    Settings = Settings
+    Settings = GossipSettings
 
-    def __init__(self, node: str, settings: Settings, location: Location, random: Random) -> None:
+    def __init__(self, node: str, settings: GossipSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
+        self.settings: GossipSettings = settings
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory)
         self.waiting: dict[str, Rumour] = {}
@@ -78,47 +79,42 @@ class Gossip(Machine):
 
     def publish(self, event: Event, now: float) -> Effects:
         self.heard.add(event.id)
-        self.tell(event, hops=0, now=now)
         self.broadcast(Rumour(event, hops=1))
         return self.effects()
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         if type(packet) is not Rumour or packet.event.id in self.heard.keys:
             return NOTHING
-        self.heard.add(packet.event.id)
-        self.on_new(packet, now)
-        return self.effects()
+        return self.on_new(packet, now)
 
     def wake(self, timer: Timer, now: float) -> Effects:
         if rumour := self.waiting.pop(str(timer), None):
             self.broadcast(rumour)
         return self.effects()
 
-    def on_new(self, rumour: Rumour, now: float) -> None:
+    def on_new(self, rumour: Rumour, now: float) -> Effects:
         """Tell our own people; pass it on near the source always, farther away by chance."""
         event = rumour.event
+        self.heard.add(event.id)
         lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
         if now - event.time > lifespan_s:
             self.drop("expired", event.id)
-            return
-        self.tell(event, rumour.hops, now)
+            return self.effects()
+        if self.subscriptions.by_id:
+            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
+                self.deliver(event, subscription, rumour.hops)
         if rumour.hops >= self.settings.hop_limit:
             self.drop("hop-limit", event.id)
         elif self.within_distance(event, now) or self.random.random() < self.settings.probability:
             self.pass_on(Rumour(event, rumour.hops + 1), now)
         else:
             self.drop("gossip", event.id)
+        return self.effects()
 
     def within_distance(self, event: Event, now: float) -> bool:
         """Whether we are within d of where the event was raised; one without a place is far away."""
         at = event.position
         return at is not None and at.distance_to(self.location.position(now)) <= self.settings.distance_m
-
-    def tell(self, event: Event, hops: int, now: float) -> None:
-        """Deliver to the subscriptions whose filter the event meets."""
-        if self.subscriptions.by_id:
-            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
-                self.deliver(event, subscription, hops)
 
     def pass_on(self, rumour: Rumour, now: float) -> None:
         """At once, or after the jitter."""

@@ -44,34 +44,34 @@ class Announcement:
 # Effects are made for every packet that is passed on: a msgspec struct takes a fifth of a frozen dataclass's time.
 
 
-class Broadcast(msgspec.Struct, frozen=True):
+class Broadcast(msgspec.Struct, frozen=True, gc=False):
     """Send to every node in range; with a group, to its members only."""
 
     packet: Packet
     group: int | None = None
 
 
-class Send(msgspec.Struct, frozen=True):
+class Send(msgspec.Struct, frozen=True, gc=False):
     """Send to one peer; comes back through `unreachable` where that cannot be done."""
 
     peer: str
     packet: Packet
 
 
-class StartTimer(msgspec.Struct, frozen=True):
+class StartTimer(msgspec.Struct, frozen=True, gc=False):
     """Call `wake(name)` at that time; a running timer of the same name is replaced."""
 
     name: Timer
     at: float
 
 
-class CancelTimer(msgspec.Struct, frozen=True):
+class CancelTimer(msgspec.Struct, frozen=True, gc=False):
     """Forget the timer; nothing happens where none runs."""
 
     name: Timer
 
 
-class Deliver(msgspec.Struct, frozen=True):
+class Deliver(msgspec.Struct, frozen=True, gc=False):
     """Hand the event to the application, for this subscription."""
 
     event: Event
@@ -79,26 +79,26 @@ class Deliver(msgspec.Struct, frozen=True):
     hops: int = -1
 
 
-class Drop(msgspec.Struct, frozen=True):
+class Drop(msgspec.Struct, frozen=True, gc=False):
     """Something was let go, and why: logged, counted, never silent."""
 
     reason: str
     event: str = ""
 
 
-class JoinGroup(msgspec.Struct, frozen=True):
+class JoinGroup(msgspec.Struct, frozen=True, gc=False):
     """Hear broadcasts to this group from now on."""
 
     group: int
 
 
-class LeaveGroup(msgspec.Struct, frozen=True):
+class LeaveGroup(msgspec.Struct, frozen=True, gc=False):
     """Stop hearing broadcasts to this group."""
 
     group: int
 
 
-class Note(msgspec.Struct, frozen=True):
+class Note(msgspec.Struct, frozen=True, gc=False):
     """Something the machine wants known about itself (its broker, its parent, its mesh): logged only."""
 
     topic: str

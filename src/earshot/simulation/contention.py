@@ -217,7 +217,8 @@ class ContentionRadio:
         if collided:
             self._host.lost(transmission, collided, "collision")
         if heard:
-            self._host.received(transmission, heard)
+            transmission.receivers = heard
+            self._host.received(transmission)
 
     def _end_of_unicast(self, ending: tuple[OnAir, list[int]]) -> None:
         air, in_range = ending
@@ -233,7 +234,8 @@ class ContentionRadio:
             self._queue.at(now + self._settings.sifs_s, Priority.MEDIUM, self._acknowledge, (air, peer))
             if not station.was_heard:
                 station.was_heard = True
-                self._host.received(transmission, [peer])
+                transmission.receivers = [peer]
+                self._host.received(transmission)
         else:
             if reached:
                 self._host.lost(transmission, [peer], "collision")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import struct
-from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from earshot.errors import UsageError
 from earshot.records import COLUMNS, Kind
+from earshot.simulation.transmission import Transmission
 
 NOWHERE = float("nan")
 KINDS = tuple(kind.value for kind in Kind)
@@ -28,6 +28,7 @@ _CODE = {kind: code for code, kind in enumerate(Kind)}
 _SEND, _RECEIVE, _DROP = _CODE[Kind.SEND], _CODE[Kind.RECEIVE], _CODE[Kind.DROP]
 
 _ENTRY = struct.Struct("<dqdd8iI")
+_pack = _ENTRY.pack
 _ENTRY_TYPE = np.dtype(
     [
         ("time", "<f8"),
@@ -45,8 +46,6 @@ _ENTRY_TYPE = np.dtype(
         ("rows", "<u4"),
     ]
 )
-_NUMBERS = ("time", "transmission", "bytes", "hops", "x_m", "y_m")
-_TEXTS = ("packet", "event", "subscription", "detail")
 
 
 class Texts:
@@ -145,7 +144,7 @@ class Log:
 
     def _start_chunk(self) -> None:
         self._entries = bytearray()
-        self._nodes = array("i")
+        self._nodes: list[int] = []
         self._packets, self._events, self._subscriptions, self._details = Texts(), Texts(), Texts(), Texts()
         self._strangers = Texts()
         "Peers that are no node of the run: a machine may address anyone."
@@ -158,20 +157,23 @@ class Log:
 
     # What the engine tells.
 
-    def send(self, time: float, node: int, number: int, packet: str, size: int, peer: int | str, event: str) -> None:
-        """A transmission; `peer` is -1 to all, a node's number, or a stranger's name."""
-        self._nodes.append(node)
+    def send(self, time: float, transmission: Transmission) -> None:
+        """A transmission goes on air."""
+        self._nodes.append(transmission.sender)
         packets, events = self._packets.codes, self._events.codes
-        self._entries += _ENTRY.pack(
+        peer = transmission.peer
+        if peer < 0 and transmission.peer_name:
+            peer = self._stranger(transmission.peer_name)
+        self._entries += _pack(
             time,
-            number,
+            transmission.number,
             NOWHERE,
             NOWHERE,
             _SEND,
-            packets.setdefault(packet, len(packets)),
-            size,
-            peer if type(peer) is int else self._stranger(peer),  # type: ignore[arg-type]
-            events.setdefault(event, len(events)),
+            packets.setdefault(transmission.kind.tag, len(packets)),
+            transmission.bytes,
+            peer,
+            events.setdefault(transmission.event, len(events)),
             0,
             -1,
             0,
@@ -180,33 +182,22 @@ class Log:
         if len(self._nodes) >= self._chunk_rows:
             self._flush()
 
-    def receive(
-        self,
-        time: float,
-        nodes: list[int],
-        number: int,
-        packet: str,
-        size: int,
-        sender: int,
-        event: str,
-        hops: int,
-        lost: str = "",
-    ) -> None:
-        """One transmission at all of its receivers; with `lost`, why it reached none of these."""
-        self._nodes.extend(nodes)
+    def receive(self, time: float, transmission: Transmission, nodes: list[int], lost: str = "") -> None:
+        """A transmission at all nodes that have it; with `lost`, at those that do not, and why."""
+        self._nodes += nodes
         packets, events = self._packets.codes, self._events.codes
-        self._entries += _ENTRY.pack(
+        self._entries += _pack(
             time,
-            number,
+            transmission.number,
             NOWHERE,
             NOWHERE,
             _DROP if lost else _RECEIVE,
-            packets.setdefault(packet, len(packets)),
-            size,
-            sender,
-            events.setdefault(event, len(events)),
+            packets.setdefault(transmission.kind.tag, len(packets)),
+            transmission.bytes,
+            transmission.sender,
+            events.setdefault(transmission.event, len(events)),
             0,
-            hops,
+            transmission.hops,
             self._details.code(lost) if lost else 0,
             len(nodes),
         )
@@ -231,7 +222,7 @@ class Log:
     ) -> None:
         """Any record."""
         self._nodes.append(node)
-        self._entries += _ENTRY.pack(
+        self._entries += _pack(
             time,
             number,
             at[0],
@@ -317,16 +308,14 @@ class Log:
     def _spread(self, names: tuple[str, ...]) -> Chunk:
         """The chunk's entries as columns, one value a row."""
         entries = np.frombuffer(self._entries, dtype=_ENTRY_TYPE)
-        of_row = np.repeat(np.arange(len(entries), dtype=np.int32), entries["rows"])
-        strangers = list(self._strangers.codes)[1:]
+        rows = entries["rows"].copy()
+        columns = {name: entries[name].copy().repeat(rows) for name in _ENTRY_TYPE.names or () if name != "rows"}
         nobody = len(names)
-        peers = np.where(entries["peer"] >= 0, entries["peer"], nobody - 1 - entries["peer"]).astype(np.int32)
-        columns = {name: entries[name][of_row] for name in (*_NUMBERS, *_TEXTS, "kind")}
+        columns["peer"] = np.where(columns["peer"] >= 0, columns["peer"], nobody - 1 - columns["peer"])
         columns["node"] = np.array(self._nodes, dtype=np.int32)
-        columns["peer"] = peers[of_row]
         words = {
             "node": list(names),
-            "peer": [*names, "", *strangers],
+            "peer": [*names, "", *list(self._strangers.codes)[1:]],
             "kind": list(KINDS),
             "packet": list(self._packets.codes),
             "event": list(self._events.codes),
@@ -376,7 +365,10 @@ class _ParquetFile(_File):
         import pyarrow.parquet as pq
 
         texts = [name for name, kind in COLUMNS.items() if kind == "string"]
-        return pq.ParquetWriter(draft, arrow_schema(), compression="zstd", use_dictionary=texts)
+        # Readers skip row groups by time; statistics of the other columns would only cost.
+        return pq.ParquetWriter(
+            draft, arrow_schema(), compression="zstd", use_dictionary=texts, write_statistics=["time"]
+        )
 
     def write(self, chunk: Chunk) -> None:
         self._writer.write_batch(chunk.to_arrow())

@@ -11,9 +11,9 @@ from earshot.simulation.links import Everybody, LinkScript, scripted
 from earshot.simulation.medium import Contention, Lossy, MediumSettings, Overlay, UnitDisk
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.neighbours import Neighbours, neighbours_within
+from earshot.simulation.overlay import OverlayNetwork
 from earshot.simulation.partitions import Partitioned
 from earshot.simulation.radio import LossyRadio, UnitDiskRadio
-from earshot.simulation.overlay import OverlayNetwork
 from earshot.simulation.transmission import Host, Medium
 
 

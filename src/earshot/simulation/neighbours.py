@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,45 +40,52 @@ def neighbours_within(trajectories: Trajectories, range_m: float) -> Neighbours:
     return MovingNeighbours(trajectories, range_m)
 
 
-def pairs_within(points: Floats, distance_m: float) -> tuple[Ints, Ints, Floats]:
+def pairs_within(x: Floats, y: Floats, distance_m: float) -> tuple[Ints, Ints, Floats]:
     """All pairs of points at most that far apart, each once, and their squared distances: from a
     grid of cells of that size."""
-    x, y = points[:, 0], points[:, 1]
-    if len(x) < 2:
+    n = len(x)
+    if n < 2:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-    column = np.floor((x - x.min()) / distance_m).astype(np.int64)
-    row = np.floor((y - y.min()) / distance_m).astype(np.int64)
+    column = ((x - x.min()) / distance_m).astype(np.int64)
+    row = ((y - y.min()) / distance_m).astype(np.int64)
     rows = int(row.max()) + 3
     cell = column * rows + row
-    order = np.argsort(cell, kind="stable")
+    order = cell.argsort(kind="stable")
     cell, x, y = cell[order], x[order], y[order]
-    # Partners behind in the own cell and in the one above; then those in the three cells to the right.
-    own = np.arange(1, len(x) + 1), np.searchsorted(cell, cell + 1, "right")
-    right = np.searchsorted(cell, cell + (rows - 1), "left"), np.searchsorted(cell, cell + (rows + 1), "right")
-    parts = _ranges(*own), _ranges(*right)
-    first, second = np.concatenate((parts[0][0], parts[1][0])), np.concatenate((parts[0][1], parts[1][1]))
+    # Partners come behind in the own cell and in the one above, and in the three cells to the right.
+    low, high = np.empty(2 * n, dtype=np.int64), np.empty(2 * n, dtype=np.int64)
+    low[:n] = np.arange(1, n + 1)
+    high[:n] = cell.searchsorted(cell + 1, "right")
+    low[n:] = cell.searchsorted(cell + (rows - 1), "left")
+    high[n:] = cell.searchsorted(cell + (rows + 1), "right")
+    owner, second = _ranges(low, high)
+    first = np.where(owner < n, owner, owner - n)
     dx, dy = x[first] - x[second], y[first] - y[second]
     squared = dx * dx + dy * dy
-    near = np.flatnonzero(squared <= distance_m * distance_m)
+    near = (squared <= distance_m * distance_m).nonzero()[0]
     return order[first[near]], order[second[near]], squared[near]
 
 
 def _ranges(low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """For each k every number of range(low[k], high[k]): as two columns, k and the number."""
+    """For each k every number of range(low[k], high[k]), none where low >= high: as two columns, k and the number."""
     counts = np.maximum(high - low, 0)
-    owner = np.repeat(np.arange(len(low)), counts)
-    ends = np.cumsum(counts)
-    number = np.arange(len(owner)) + np.repeat(low - (ends - counts), counts)
+    ends = counts.cumsum()
+    owner = np.arange(len(low)).repeat(counts)
+    number = np.arange(len(owner))
+    number += (low - ends + counts).repeat(counts)
     return owner, number
 
 
 def _lists(n: int, a: Ints, b: Ints) -> list[list[int]]:
     """Sorted lists of neighbours from pairs."""
-    small = np.int32 if n < 46_340 else np.int64  # n * n must fit; the smaller sorts faster
-    keys = np.concatenate((a * n + b, b * n + a)).astype(small)
-    keys.sort()
-    flat = (keys % n).tolist() if n else []
-    bounds = np.searchsorted(keys, np.arange(n + 1, dtype=small) * n).tolist()
+    bits = n.bit_length()
+    # One number a direction, node above neighbour; smaller types sort faster, 16 bits without comparing.
+    keys: npt.NDArray[Any] = np.empty(2 * len(a), dtype=np.uint16 if bits <= 8 else np.int32 if bits < 16 else np.int64)
+    keys[: len(a)] = (a << bits) | b
+    keys[len(a) :] = (b << bits) | a
+    keys.sort(kind="stable" if bits <= 8 else None)
+    bounds = [0, *np.bincount(keys >> bits, minlength=n).cumsum().tolist()]
+    flat = (keys & ((1 << bits) - 1)).tolist()
     return [flat[low:high] for low, high in pairwise(bounds)]
 
 
@@ -86,7 +93,7 @@ class StillNeighbours:
     """Nodes that never move."""
 
     def __init__(self, points: Floats, range_m: float) -> None:
-        a, b, _ = pairs_within(points, range_m)
+        a, b, _ = pairs_within(points[:, 0], points[:, 1], range_m)
         self._lists = _lists(len(points), a, b)
 
     def of(self, i: int, t: float) -> list[int]:
@@ -101,6 +108,7 @@ class MovingNeighbours:
 
     def __init__(self, trajectories: Trajectories, range_m: float) -> None:
         self._trajectories = trajectories
+        self._nodes = len(trajectories)
         self._range_m = range_m
         self._closing_m_s = 2.0 * trajectories.max_speed_m_s
         self._jumps = [math.inf, *reversed(trajectories.jump_times.tolist())]
@@ -150,77 +158,82 @@ class MovingNeighbours:
         """Find the pairs within range at `start`, and all changes until the window's end."""
         end = min(start + self._length_s, self._next_jump(start))
         closing_m = self._closing_m_s * (end - start) * (1 + 1e-9) + 1e-6
-        points = self._trajectories.positions(start)
-        a, b, squared = pairs_within(points, self._range_m + closing_m)
+        legs = self._trajectories.legs(start, end)
+        x, y = legs.x_m, legs.y_m
+        if len(x) > self._nodes:
+            first = np.diff(legs.node, prepend=-1).nonzero()[0]
+            x, y = x[first], y[first]
+        a, b, squared = pairs_within(x, y, self._range_m + closing_m)
         # Only pairs near the border of the range can cross it before the window ends.
         crossing = squared > max(self._range_m - closing_m, 0.0) ** 2
         staying = ~crossing
-        at_border_a, at_border_b = a[crossing], b[crossing]
-        legs = self._trajectories.legs(start, end)
-        pair, comes_at, goes_at = contacts(legs, at_border_a, at_border_b, self._range_m)
+        border_a, border_b = a[crossing], b[crossing]
+        pair, comes_at, goes_at = contacts(legs, self._nodes, border_a, border_b, self._range_m)
         there, comes, goes = pair[comes_at == start], comes_at > start, goes_at < end
         self._lists = _lists(
-            len(points),
-            np.concatenate((a[staying], at_border_a[there])),
-            np.concatenate((b[staying], at_border_b[there])),
+            self._nodes,
+            np.concatenate((a[staying], border_a[there])),
+            np.concatenate((b[staying], border_b[there])),
         )
         times = np.concatenate((comes_at[comes], goes_at[goes]))
         pair = np.concatenate((pair[comes], pair[goes]))
         coming = np.arange(len(times)) < np.count_nonzero(comes)
-        order = np.lexsort((at_border_b[pair], at_border_a[pair], times))
-        pair = pair[order]
+        border_a, border_b = border_a[pair], border_b[pair]
+        order = np.lexsort((border_b, border_a, times))
         self._times = [*times[order].tolist(), math.inf]
         self._changes = list(
-            zip(at_border_a[pair].tolist(), at_border_b[pair].tolist(), coming[order].tolist(), strict=True)
+            zip(border_a[order].tolist(), border_b[order].tolist(), coming[order].tolist(), strict=True)
         )
         self._next, self._opened, self._until = 0, start, end
 
     def _next_jump(self, t: float) -> float:
         while self._jumps[-1] <= t:
             self._jumps.pop()
-        return self._jumps[-1]
+        return float(self._jumps[-1])
 
 
-def contacts(legs: Legs, a: Ints, b: Ints, range_m: float) -> tuple[Ints, Floats, Floats]:
+def contacts(legs: Legs, nodes: int, a: Ints, b: Ints, range_m: float) -> tuple[Ints, Floats, Floats]:
     """When the nodes a[p] and b[p] of each pair p are within range: columns pair, from, until, in order."""
-    pair, leg_a, leg_b = _legs_side_by_side(legs, a, b)
-    start = np.maximum(legs.start[leg_a], legs.start[leg_b])
-    end = np.minimum(legs.end[leg_a], legs.end[leg_b])
-    dx, vx = _difference(legs.x_m, legs.x_m_s, legs.start, leg_a, leg_b, start)
-    dy, vy = _difference(legs.y_m, legs.y_m_s, legs.start, leg_a, leg_b, start)
+    if len(legs.node) == nodes:
+        pair, start, end = np.arange(len(a)), legs.start[a], legs.end[a]
+        dx, dy = legs.x_m[a] - legs.x_m[b], legs.y_m[a] - legs.y_m[b]
+        vx, vy = legs.x_m_s[a] - legs.x_m_s[b], legs.y_m_s[a] - legs.y_m_s[b]
+    else:
+        pair, start, end, leg_a, leg_b = _legs_side_by_side(legs, nodes, a, b)
+        dx, vx = _difference(legs.x_m, legs.x_m_s, legs.start, leg_a, leg_b, start)
+        dy, vy = _difference(legs.y_m, legs.y_m_s, legs.start, leg_a, leg_b, start)
     # |d + v s| = range, solved for s.
     speed2 = vx * vx + vy * vy
     approach = dx * vx + dy * vy
     beyond = dx * dx + dy * dy - range_m * range_m
     reached = approach * approach - speed2 * beyond
-    with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.sqrt(reached)
-        comes_at = np.where(beyond <= 0, start, start + (-approach - root) / speed2)
-        goes_at = start + (-approach + root) / speed2
-    goes_at = np.where((speed2 == 0) & (beyond <= 0), end, np.minimum(goes_at, end))
-    comes_at = np.maximum(comes_at, start)
-    within = (comes_at < goes_at) & (reached >= 0)
+    still = speed2 == 0
+    speed2[still] = 1.0
+    root = np.sqrt(np.maximum(reached, 0.0))
+    comes_at = np.where(beyond <= 0, start, np.maximum(start + (-approach - root) / speed2, start))
+    goes_at = np.where(still, end, np.minimum(start + (-approach + root) / speed2, end))
+    within = (comes_at < goes_at) & (reached >= 0) & ~(still & (beyond > 0))
     pair, comes_at, goes_at = pair[within], comes_at[within], goes_at[within]
-    # Where one leg ends in range and the next begins there, it is one contact.
-    goes_on = (pair[1:] == pair[:-1]) & (comes_at[1:] == goes_at[:-1])
-    first, last = np.append(True, ~goes_on), np.append(~goes_on, True)
-    if not len(pair):
+    if len(legs.node) == nodes:
         return pair, comes_at, goes_at
+    # Where one leg ends in range and the next begins there, it is one contact.
+    breaks = (pair[1:] != pair[:-1]) | (comes_at[1:] != goes_at[:-1])
+    edge = np.ones(min(len(pair), 1), dtype=bool)
+    first, last = np.concatenate((edge, breaks)), np.concatenate((breaks, edge))
     return pair[first], comes_at[first], goes_at[last]
 
 
-def _legs_side_by_side(legs: Legs, a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
-    """Columns pair, leg of a[pair], leg of b[pair]: all that share some time, in order of time."""
-    nodes = int(legs.node[-1]) + 1 if len(legs.node) else 0
-    if len(legs.node) == nodes:
-        return np.arange(len(a)), a, b
+def _legs_side_by_side(legs: Legs, nodes: int, a: Ints, b: Ints) -> tuple[Ints, Floats, Floats, Ints, Ints]:
+    """Columns pair, from, until, leg of a[pair], leg of b[pair]: all legs that share some time, in order of time."""
     counts = np.bincount(legs.node, minlength=nodes)
     first = np.cumsum(counts) - counts
     pair, k = _ranges(np.zeros(len(a), dtype=np.int64), counts[a] * counts[b])
     of_b = counts[b][pair]
     leg_a, leg_b = first[a][pair] + k // of_b, first[b][pair] + k % of_b
-    shared = np.maximum(legs.start[leg_a], legs.start[leg_b]) < np.minimum(legs.end[leg_a], legs.end[leg_b])
-    return pair[shared], leg_a[shared], leg_b[shared]
+    start = np.maximum(legs.start[leg_a], legs.start[leg_b])
+    end = np.minimum(legs.end[leg_a], legs.end[leg_b])
+    shared = start < end
+    return pair[shared], start[shared], end[shared], leg_a[shared], leg_b[shared]
 
 
 def _difference(at: Floats, speed: Floats, since: Floats, a: Ints, b: Ints, t: Floats) -> tuple[Floats, Floats]:

@@ -73,7 +73,8 @@ class OverlayNetwork:
     def _arrive(self, arrival: tuple[Transmission, bool]) -> None:
         transmission, reaches = arrival
         if reaches and self._host.up[transmission.peer]:
-            self._host.received(transmission, [transmission.peer])
+            transmission.receivers = [transmission.peer]
+            self._host.received(transmission)
         else:
             self._host.unreachable(transmission)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+import math
 from random import Random
 
 from earshot.simulation.medium import Lossy, UnitDisk
@@ -17,19 +17,19 @@ class UnitDiskRadio:
 
     def __init__(self, settings: UnitDisk, neighbours: Neighbours, host: Host) -> None:
         self._latency_s = settings.latency_s
+        self._now = self._arrival = math.nan
         self._neighbours_of = neighbours.of
         self._host = host
+        self._sent, self._received = host.sent, host.received
         self._queue = host.queue
 
     def broadcast(self, transmission: Transmission) -> None:
-        queue = self._queue
-        now = queue.now
-        self._host.sent(transmission)
-        receivers = self._neighbours_of(transmission.sender, now)
-        queue.at(now + self._latency_s, Priority.MEDIUM, self._arrive, (transmission, receivers))
-
-    def _arrive(self, arrival: tuple[Transmission, list[int]]) -> None:
-        self._host.received(*arrival)
+        now = self._queue.now
+        if now is not self._now:  # packets sent at one time arrive at one time: the queue compares them faster
+            self._now, self._arrival = now, now + self._latency_s
+        self._sent(transmission)
+        transmission.receivers = self._neighbours_of(transmission.sender, now)
+        self._queue.at(self._arrival, Priority.MEDIUM, self._received, transmission)
 
     def unicast(self, transmission: Transmission) -> None:
         now = self._queue.now
@@ -40,7 +40,8 @@ class UnitDiskRadio:
     def _arrive_at_peer(self, arrival: tuple[Transmission, bool]) -> None:
         transmission, in_range = arrival
         if in_range and self._host.up[transmission.peer]:
-            self._host.received(transmission, [transmission.peer])
+            transmission.receivers = [transmission.peer]
+            self._received(transmission)
         else:
             self._host.unreachable(transmission)
 
@@ -65,16 +66,18 @@ class LossyRadio:
     def broadcast(self, transmission: Transmission) -> None:
         now = self._queue.now
         self._host.sent(transmission)
-        receivers, faded = [], []
+        receivers: list[int] = []
+        faded: list[int] = []
+        transmission.receivers = receivers
         for node in self._neighbours_of(transmission.sender, now):
             (receivers if self._reaches(transmission.sender, node, now) else faded).append(node)
-        self._queue.at(now + self._settings.latency_s, Priority.MEDIUM, self._arrive, (transmission, receivers, faded))
+        self._queue.at(now + self._settings.latency_s, Priority.MEDIUM, self._arrive, (transmission, faded))
 
-    def _arrive(self, arrival: tuple[Transmission, list[int], list[int]]) -> None:
-        transmission, receivers, faded = arrival
+    def _arrive(self, arrival: tuple[Transmission, list[int]]) -> None:
+        transmission, faded = arrival
         if faded:
             self._host.lost(transmission, faded, "faded")
-        self._host.received(transmission, receivers)
+        self._host.received(transmission)
 
     def unicast(self, transmission: Transmission) -> None:
         self._try((transmission, 0))
@@ -94,7 +97,8 @@ class LossyRadio:
     def _outcome(self, outcome: tuple[Transmission, int, bool, bool]) -> None:
         transmission, tries, in_range, heard = outcome
         if heard and self._host.up[transmission.peer]:
-            self._host.received(transmission, [transmission.peer])
+            transmission.receivers = [transmission.peer]
+            self._host.received(transmission)
             return
         if in_range:
             self._host.lost(transmission, [transmission.peer], "faded")
@@ -106,7 +110,7 @@ class LossyRadio:
     def _reaches(self, sender: int, node: int, now: float) -> bool:
         x, y = self._trajectories.position(sender, now)
         other_x, other_y = self._trajectories.position(node, now)
-        distance_m = sqrt((x - other_x) ** 2 + (y - other_y) ** 2)
+        distance_m = math.sqrt((x - other_x) ** 2 + (y - other_y) ** 2)
         return self._draw() < reception_probability(distance_m, self._settings)
 
     def node_down(self, node: int, graceful: bool) -> None:

@@ -40,6 +40,13 @@ class Deliveries:
     def __len__(self) -> int:
         return len(self.time)
 
+    def add(self, time: float, node: int, event: int, subscription: str, hops: int) -> None:
+        self.time.append(time)
+        self.node.append(node)
+        self.event.append(event)
+        self.subscription.append(subscription)
+        self.hops.append(hops)
+
 
 @dataclass(slots=True)
 class Counts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from random import Random
 from time import perf_counter
 from typing import Any
@@ -29,7 +30,7 @@ def run(
     simulated time now and then.
     """
     machine = protocol(protocol_name)
-    built = build_settings(machine.Settings, settings or {})
+    built = build_settings(machine.Settings, {**_facts(scenario, machine.Settings), **(settings or {})})
     medium = scenario.medium_for(machine.medium)
     started = perf_counter()
     trajectories = scenario.trajectories(seed)
@@ -57,11 +58,25 @@ def run(
         counts=engine.counts,
         warm_up=engine.warm_up,
         published=engine.published,
-        wishes=engine.wishes,
+        wishes=engine.agenda.wishes,
         deliveries=engine.deliveries,
         queue_calls=engine.queue.scheduled - len(engine.queue),
         wall_s=perf_counter() - started,
     )
+
+
+def _facts(scenario: Scenario, settings: type[Any]) -> dict[str, Any]:
+    """What a protocol's settings say of the network, as this scenario has it. A setting marks itself
+    with `metadata={"scenario": "medium.range_m"}`; where it is given, that counts."""
+    found = {}
+    for setting in fields(settings):
+        if path := setting.metadata.get("scenario"):
+            value: Any = scenario
+            for name in path.split("."):
+                value = getattr(value, name, None)
+            if value is not None:
+                found[setting.name] = value
+    return found
 
 
 def _maker(machine: type[Machine], settings: Any, scenario: Scenario, seed: int) -> MakeMachine:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from earshot.simulation.queue import Queue
 from earshot.wire import Packet
 
@@ -21,50 +23,31 @@ class PacketCount:
     receives: int = 0
 
 
-class Transmission:
-    """What a machine asked to be sent. The same one may go on air again: each time gets a new number."""
+class Transmission(msgspec.Struct, eq=False, gc=False):
+    """What a machine asked to be sent. The same one may go on air again: each time gets a new number.
 
-    __slots__ = (
-        "bytes",
-        "event",
-        "group",
-        "hops",
-        "kind",
-        "life",
-        "number",
-        "packet",
-        "peer",
-        "peer_name",
-        "sender",
-    )
+    A struct without garbage collection, because there is one for every packet: it never points back
+    to anything that points to it.
+    """
 
-    def __init__(
-        self,
-        sender: int,
-        packet: Packet,
-        kind: PacketCount,
-        size: int,
-        event: str,
-        hops: int,
-        group: int | None = None,
-        peer: int = -1,
-        peer_name: str = "",
-        life: int = 0,
-    ) -> None:
-        self.sender = sender
-        self.packet = packet
-        self.kind = kind
-        self.bytes = size
-        self.event = event
-        self.hops = hops
-        self.group = group
-        "Who is to hear a broadcast; None: everybody."
-        self.peer = peer
-        "Who is to hear a unicast; -1: a broadcast, or a name no node has."
-        self.peer_name = peer_name
-        self.life = life
-        "Which of its sender's lives asked for it: a restarted machine knows nothing of it."
-        self.number = -1
+    sender: int
+    packet: Packet
+    kind: PacketCount
+    bytes: int
+    event: str
+    "The id of the event it carries, if any."
+    hops: int
+    group: int | None = None
+    "Who is to hear a broadcast; None: everybody."
+    peer: int = -1
+    "Who is to hear a unicast; -1: a broadcast, or a name no node has."
+    peer_name: str = ""
+    life: int = 0
+    "Of a unicast: which of its sender's lives asked for it. A restarted machine knows nothing of it."
+    number: int = -1
+    "The number of the last time it went on air."
+    receivers: list[int] = []
+    "Who has it, once the medium knows."
 
 
 class Host(Protocol):
@@ -80,8 +63,8 @@ class Host(Protocol):
     def sent(self, transmission: Transmission) -> None:
         """It goes on air now."""
 
-    def received(self, transmission: Transmission, receivers: list[int]) -> None:
-        """These nodes have it whole now."""
+    def received(self, transmission: Transmission) -> None:
+        """Its `receivers` have it whole now."""
 
     def lost(self, transmission: Transmission, nodes: list[int], reason: str) -> None:
         """These nodes might have had it, but for this reason did not."""

@@ -105,6 +105,7 @@ class Trajectories:
         "The speed of the fastest leg; jumps do not count."
         self.static: bool = self.max_speed_m_s == 0.0 and not len(self.jump_times)
         "Whether no node ever moves."
+        self._all = np.arange(n)
         self._cursor = self._first.copy()
         self._here = np.zeros((n, 2))
         self._velocity = np.zeros((n, 2))
@@ -156,10 +157,9 @@ class Trajectories:
             self._seek(start)
         first = self._cursor
         if end <= self._valid_until:
-            since, n = start - self._since, len(self)
-            vx, vy = self._velocity[:, 0], self._velocity[:, 1]
-            x, y = self._here[:, 0] + vx * since, self._here[:, 1] + vy * since
-            return Legs(np.arange(n), np.full(n, start), np.full(n, end), x, y, vx.copy(), vy.copy())
+            here = self._here + self._velocity * (start - self._since)[:, None]
+            x, y, (vx, vy) = here[:, 0], here[:, 1], self._velocity.T.copy()
+            return Legs(self._all, np.full(len(self), start), np.full(len(self), end), x, y, vx, vy)
         last = first.copy()
         late = np.flatnonzero(self._until[last] < end)
         while late.size:
