@@ -10,7 +10,8 @@ from typing import Any
 
 from earshot import Event, EventType, Filter, Position, Proximity, Velocity
 from earshot.protocols.machine import Announcement, Subscription
-from earshot.protocols.steam import Steam, SteamSettings
+from earshot.protocols.steam import Steam
+from earshot.protocols.steam_settings import SteamSettings
 from earshot.protocols.tabletop import Tabletop
 from earshot.wire import tag_of
 

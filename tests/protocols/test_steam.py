@@ -24,8 +24,10 @@ from earshot.protocols.machine import (
     StartTimer,
     Subscription,
 )
-from earshot.protocols.proximity_discovery import Advert
-from earshot.protocols.steam import Beacon, Raised, Steam, SteamSettings
+from earshot.protocols.proximity_discovery import Beacon
+from earshot.protocols.relevant_proximities import Advert
+from earshot.protocols.steam import Raised, Steam
+from earshot.protocols.steam_settings import SteamSettings
 from earshot.wire import decode, encode
 
 STEADY = SteamSettings(beacon_jitter=0.0)

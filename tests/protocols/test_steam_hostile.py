@@ -13,8 +13,10 @@ from earshot import Circle, Ellipse, Event, EventType, Filter, Position, Proximi
 from earshot.errors import MalformedPacket
 from earshot.geometry import Area
 from earshot.protocols.machine import Announcement, Deliver, FixedLocation, Subscription
-from earshot.protocols.proximity_discovery import Advert
-from earshot.protocols.steam import Beacon, Raised, Recovered, Request, Steam, SteamSettings
+from earshot.protocols.proximity_discovery import Beacon
+from earshot.protocols.relevant_proximities import Advert
+from earshot.protocols.steam import Raised, Recovered, Request, Steam
+from earshot.protocols.steam_settings import SteamSettings
 from earshot.wire import decode, encode
 
 MANY = 3000 if os.environ.get("EARSHOT_TEST_SIZE") == "long" else 150
@@ -86,7 +88,7 @@ def test_no_packet_makes_a_node_raise_or_grow(heard: list[Beacon | Raised | Requ
     assert len(machine.relevant) <= 8
     assert len(machine.seen) <= 16
     assert len(machine.answered) <= 16
-    assert len(machine.onward) <= 8
+    assert len(machine.discovery.onward) <= 8
     assert all(len(key[0]) <= 256 and len(key[1]) <= 4096 for key in machine.relevant.by_key)
 
 

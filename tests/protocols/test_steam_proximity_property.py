@@ -11,7 +11,7 @@ from steam_table import SteamTable, Way
 
 from earshot import Circle, Ellipse, Filter, Position, Proximity, Rectangle
 from earshot.protocols.machine import Deliver
-from earshot.protocols.steam import SteamSettings
+from earshot.protocols.steam_settings import SteamSettings
 
 MANY = 2000 if os.environ.get("EARSHOT_TEST_SIZE") == "long" else 60
 UNTIL_S = 12.0

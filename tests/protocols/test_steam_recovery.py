@@ -9,7 +9,8 @@ from steam_table import SteamTable, goes, stays
 
 from earshot import Circle, EventType, Position, Proximity
 from earshot.protocols.machine import Drop, Send
-from earshot.protocols.steam import PAPER, Recovered, Request, SteamSettings
+from earshot.protocols.steam import Recovered, Request
+from earshot.protocols.steam_settings import PAPER, SteamSettings
 
 STEADY = SteamSettings(beacon_jitter=0.0)
 HERE = Position(0.0, 0.0)

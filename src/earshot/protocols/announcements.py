@@ -16,7 +16,7 @@ from earshot.geometry import Area, Position, Proximity
 from earshot.protocols.group_ids import group_id
 from earshot.protocols.machine import Announcement
 from earshot.protocols.missed_events import EventCache
-from earshot.protocols.proximity_discovery import Advert
+from earshot.protocols.relevant_proximities import Advert
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from earshot.events import Event
 from earshot.geometry import Position
-from earshot.protocols.proximity_discovery import Key, Relevant
+from earshot.protocols.relevant_proximities import Key, Relevant
 from earshot.protocols.trail import Trail
 
 

@@ -1,192 +1,245 @@
-"""Proximity discovery: the list of proximities that are relevant where this node stands.
+"""The proximity discovery service: beacons, and the list of proximities relevant where this node stands.
 
-STEAM, section 4.5: the list is kept by geography, whatever anybody subscribed to; only which of its
-groups are joined depends on subscriptions. It is bounded: one producer gets a share of it, and an
-announcement nobody here asked for makes room for one that somebody did.
+STEAM, section 4.5, on every node whether it produces, consumes or neither. Beacons go to everybody
+inside a proximity and are passed on to its boundary; groups are joined only for what is wanted here.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 
-from earshot.events import Event, EventType
-from earshot.geometry import Area, Position, Proximity
-from earshot.protocols.group_ids import description
-
-MAX_DESCRIPTION = 4096
-"Characters: a polygon of about a hundred corners. A longer description is refused, not listed."
-
-MAX_NAME = 256
-"Characters: of a producer's name, and of an event's id. Both are remembered."
-
-Key = tuple[str, str]
-"(producer, subject): a producer has one proximity for each of its event types."
+from earshot.errors import EventError
+from earshot.events import EventType
+from earshot.geometry import Position
+from earshot.protocols.announcements import Announced, Announcements
+from earshot.protocols.group_ids import group_id
+from earshot.protocols.machine import Machine
+from earshot.protocols.relevant_proximities import Advert, Key, Relevant, RelevantProximities
+from earshot.protocols.steam_settings import SteamSettings
+from earshot.wire import Packet
 
 
-class Advert(msgspec.Struct, frozen=True, array_like=True):
-    """One event type and its proximity, as a beacon carries it."""
+class Beacon(Packet, frozen=True, array_like=True, tag="steam-beacon"):
+    """What producers announce, to everybody in their proximities: the well-known discovery group."""
 
-    producer: str
-    subject: str
-    content: dict[str, str]
-    attributes: dict[str, str]
-    proximity: Proximity | None
-    "A mobile one with its first naval, which identifies it; None for everywhere."
-    at: Position
-    "Where the naval is now."
-    epoch: float
-    "When it was announced: a later announcement of the same type replaces this one."
-    beacon: int
-    multi_hop: bool
-    oldest: int
-    "The sequence number of the oldest event the producer still holds."
-    latest: int
-    "The sequence number of the latest event raised; 0 before the first."
-    raised_at: float
-    "When that was."
-    hops: int = 0
-    "How often it has been passed on."
-
-    @property
-    def key(self) -> Key:
-        return self.producer, self.subject
-
-    def area(self) -> Area | None:
-        """Where the proximity lies now; None for everywhere."""
-        return None if self.proximity is None else self.proximity.area(self.at)
-
-    def contains(self, position: Position) -> bool:
-        """Whether that position is inside the proximity where it lies now."""
-        return self.proximity is None or self.proximity.contains(position, self.at)
-
-    def newer_than(self, other: Advert) -> bool:
-        """Whether this says something that the other does not say yet."""
-        return self.beacon > other.beacon if self.epoch == other.epoch else self.epoch > other.epoch
-
-    def same_announcement(self, other: Advert) -> bool:
-        """Whether both advertise one announcement."""
-        return (
-            self.epoch == other.epoch
-            and self.proximity == other.proximity
-            and self.content == other.content
-            and self.attributes == other.attributes
-        )
-
-    def fault(self) -> str:
-        """Why a node cannot list it; empty where it can."""
-        if not self.subject or len(self.producer) > MAX_NAME:
-            return "announcement without a subject or a proper producer"
-        if not all(map(math.isfinite, (self.epoch, self.raised_at, self.at.x_m, self.at.y_m))):
-            return "announcement with impossible numbers"
-        words = sum(len(name) + len(value) for name, value in (*self.content.items(), *self.attributes.items()))
-        if words + len(description(self.subject, self.proximity)) > MAX_DESCRIPTION:
-            return "announcement too long"
-        return ""
+    adverts: tuple[Advert, ...]
 
 
 @dataclass(slots=True)
-class Relevant:
-    """A proximity this node is inside of, as its producer last advertised it."""
+class Onward:
+    """An announcement waiting to be passed on, and how often it has been heard since."""
 
     advert: Advert
-    event_type: EventType
-    group: int
-    via: str
-    "The neighbour the latest beacon came from first: the way back to the producer."
-    heard_at: float
-    forwarded_at: float = -math.inf
-    wanted: bool = False
-    "A subscription here matches its type: this node is a member of its group."
-
-    @property
-    def key(self) -> Key:
-        return self.advert.key
-
-    @property
-    def mobile(self) -> bool:
-        """Then only its own updates tell where it is, section 4.5.2."""
-        return self.advert.proximity is not None and self.advert.proximity.mobile
-
-    def was_raised_around(self, event: Event, position: Position) -> bool:
-        """Whether the position lies in the proximity the event was raised in. An event tells where a mobile
-        proximity was more freshly than the last beacon."""
-        proximity = self.advert.proximity
-        if proximity is None:
-            return True
-        return proximity.contains(position, self.advert.at if event.area is None else event.area.at)
+    heard_again: int = 0
 
 
-class RelevantProximities:
-    """The list, and the groups of those entries that are wanted here."""
+class Client(Protocol):
+    """Who is told of the proximities that are wanted here, as they come, speak and go."""
 
-    def __init__(self, capacity: int, producer_capacity: int) -> None:
-        self.capacity = capacity
-        self.producer_capacity = producer_capacity
-        self.by_key: dict[Key, Relevant] = {}
-        self.by_subject: dict[str, dict[Key, Relevant]] = {}
-        self.groups: dict[int, dict[Key, Relevant]] = {}
-        self._unwanted: dict[Key, None] = {}
-        self._of_producer: Counter[str] = Counter()
+    def wants(self, subject: str) -> bool:
+        """Whether a subscription here matches that type."""
+        ...
 
-    def __len__(self) -> int:
-        return len(self.by_key)
+    def discovered(self, entry: Relevant, position: Position, now: float) -> None:
+        """A wanted proximity is new here, or back; its group is joined."""
+        ...
 
-    def no_room_for(self, producer: str, wanted: bool) -> str:
-        """Why another entry of this producer cannot be listed; empty where it can."""
-        if self._of_producer[producer] >= self.producer_capacity:
-            return "too many announcements of one producer"
-        if len(self.by_key) >= self.capacity and not (wanted and self._unwanted):
-            return "list of proximities full"
-        return ""
+    def heard_from(self, entry: Relevant, position: Position, now: float) -> None:
+        """A wanted proximity has sent another beacon."""
+        ...
 
-    def add(self, entry: Relevant) -> Relevant | None:
-        """List it. Where the list is full, the unwanted entry listed longest is returned: it had to go."""
-        evicted = None
-        if len(self.by_key) >= self.capacity:
-            evicted = self.by_key[next(iter(self._unwanted))]
-            self.remove(evicted)
-        self.by_key[entry.key] = entry
-        self.by_subject.setdefault(entry.advert.subject, {})[entry.key] = entry
-        self._unwanted[entry.key] = None
-        self._of_producer[entry.advert.producer] += 1
-        return evicted
+    def lost(self, entry: Relevant, gone_silent: bool) -> None:
+        """It is no longer here: we left it, or its beacons stopped."""
+        ...
 
-    def remove(self, entry: Relevant) -> bool:
-        """Take it off the list; True where its group is to be left."""
-        left = self.unwant(entry)
-        del self.by_key[entry.key]
-        del self._unwanted[entry.key]
-        of_subject = self.by_subject[entry.advert.subject]
-        del of_subject[entry.key]
-        if not of_subject:
-            del self.by_subject[entry.advert.subject]
-        producer = entry.advert.producer
-        self._of_producer[producer] -= 1
-        if not self._of_producer[producer]:
-            del self._of_producer[producer]
-        return left
 
-    def want(self, entry: Relevant) -> bool:
-        """A subscription matches it now; True where its group is to be joined."""
-        entry.wanted = True
-        self._unwanted.pop(entry.key, None)
-        members = self.groups.setdefault(entry.group, {})
-        members[entry.key] = entry
-        return len(members) == 1
+class ProximityDiscovery:
+    """The service of one node. `machine` carries out what it asks; `client` is told."""
 
-    def unwant(self, entry: Relevant) -> bool:
-        """No subscription matches it any more; True where its group is to be left."""
-        self._unwanted[entry.key] = None
-        if not entry.wanted:
+    def __init__(self, machine: Machine, client: Client, announcements: Announcements, settings: SteamSettings) -> None:
+        self.machine = machine
+        self.client = client
+        self.announcements = announcements
+        self.settings = settings
+        self.relevant = RelevantProximities(settings.proximity_limit, settings.announcement_limit)
+        self.onward: dict[Key, Onward] = {}
+        self.rounds_run = False
+
+    # Advertising event types: section 4.5.2.
+
+    def run_rounds(self, now: float) -> None:
+        """See to it that rounds go on, from now if they do not."""
+        if not self.rounds_run:
+            self.rounds_run = True
+            self._start_next_round(now)
+
+    def _start_next_round(self, now: float) -> None:
+        jitter = self.settings.beacon_jitter * (2 * self.machine.random.random() - 1)
+        self.machine.start_timer("round", now + self.settings.beacon_interval_s * (1 + jitter))
+
+    def on_round(self, position: Position, now: float, needed: bool) -> None:
+        """Verify the list against where we are now, and advertise our own announcements. Rounds go on while
+        they are `needed` for other reasons, or there is something to verify or to advertise."""
+        for entry in list(self.relevant.by_key.values()):
+            if entry.advert.producer == self.machine.node:
+                continue
+            if now - entry.heard_at > self.settings.expiry_s:
+                self.forget(entry, gone_silent=True)
+            elif not entry.mobile and not entry.advert.contains(position):
+                self.forget(entry)
+        self.advertise(self.announcements.by_subject.values(), position, now)
+        if needed or self.announcements.by_subject or self.relevant.by_key:
+            self._start_next_round(now)
+        else:
+            self.rounds_run = False
+
+    def advertise(self, announcements: Iterable[Announced], position: Position, now: float) -> None:
+        """Steps 1 and 3 of section 4.5.1: each with its latest naval, to whom the radio reaches."""
+        adverts = []
+        for announced in announcements:
+            announced.beacon += 1
+            advert = announced.advert(self.machine.node, position, self.settings.range_m)
+            self.locate(advert, self.machine.node, position, now)
+            if not announced.out_of_reach(position, self.settings.range_m):
+                adverts.append(advert)
+        self._beacon(adverts)
+
+    def _beacon(self, adverts: list[Advert]) -> None:
+        size = self.settings.adverts_per_beacon
+        for first in range(0, len(adverts), size):
+            self.machine.broadcast(Beacon(tuple(adverts[first : first + size])))
+
+    # Locating event types: section 4.5.3.
+
+    def on_beacon(self, beacon: Beacon, sender: str, now: float) -> None:
+        """Note what is relevant here, and pass it on where it reaches farther than its producer."""
+        by_key, onward, here = self.relevant.by_key, self.onward, self.machine.node
+        position: Position | None = None
+        for advert in beacon.adverts:
+            known = by_key.get((advert.producer, advert.subject))
+            if known is not None and not advert.newer_than(known.advert):
+                if onward:
+                    self._heard_again(advert)
+            elif advert.producer != here:
+                position = position or self.machine.location.position(now)
+                entry = self.locate(advert, sender, position, now)
+                if entry is not None and advert.multi_hop and self._may_pass_on(entry, now):
+                    self._pass_on(entry, now)
+        if onward and self.settings.beacon_gather_s == 0.0:
+            self.send_onward()
+
+    def locate(self, advert: Advert, via: str, position: Position, now: float) -> Relevant | None:
+        """Step 4 of section 4.5.1: list it if we are inside, forget it if we are not."""
+        known = self.relevant.by_key.get(advert.key)
+        again = known is not None and known.advert.epoch == advert.epoch
+        if known is not None and again and not advert.same_announcement(known.advert):
+            self.machine.drop("announcement changed without being announced anew")
+            return None
+        inside = advert.contains(position)
+        if known is not None and not (inside and again):
+            self.forget(known)
+        if not inside:
+            return None
+        if known is None or not again:
+            return self._discover(advert, via, position, now)
+        known.advert, known.via, known.heard_at = advert, via, now
+        if known.wanted:
+            self.client.heard_from(known, position, now)
+        return known
+
+    def _discover(self, advert: Advert, via: str, position: Position, now: float) -> Relevant | None:
+        """A proximity that is new here."""
+        wanted = self.client.wants(advert.subject)
+        event_type = self._described_type(advert)
+        reason = advert.fault() or self.relevant.no_room_for(advert.producer, wanted)
+        if event_type is None or reason:
+            self.machine.drop(reason or "announcement of an impossible type")
+            return None
+        entry = Relevant(advert, event_type, group_id(advert.subject, advert.proximity), via, now)
+        if self.relevant.add(entry) is not None:
+            self.machine.drop("list of proximities full")
+        if wanted:
+            self.join(entry)
+            self.client.discovered(entry, position, now)
+        self.run_rounds(now)
+        return entry
+
+    def _described_type(self, advert: Advert) -> EventType | None:
+        """The type as advertised; none where it is none, or is not what we ourselves announce by that name."""
+        try:
+            described = EventType(advert.subject, advert.content, advert.attributes)
+        except EventError:
+            return None
+        own = self.announcements.by_subject.get(advert.subject)
+        return described if own is None or own.event_type.content == described.content else None
+
+    # Passing beacons on to a proximity's boundary: section 4.5.
+
+    def _heard_again(self, advert: Advert) -> None:
+        """Once enough neighbours have passed it on, we need not."""
+        waiting = self.onward.get(advert.key)
+        if waiting is not None and waiting.advert.beacon == advert.beacon:
+            waiting.heard_again += 1
+            if waiting.heard_again >= self.settings.beacon_copies:
+                del self.onward[advert.key]
+
+    def _may_pass_on(self, entry: Relevant, now: float) -> bool:
+        """However fast a producer beacons, nobody multiplies more than two of them a period."""
+        if entry.advert.hops + 1 >= self.settings.hop_limit:
+            self.machine.drop("hop limit")
             return False
-        entry.wanted = False
-        members = self.groups[entry.group]
-        del members[entry.key]
-        if members:
-            return False
-        del self.groups[entry.group]
-        return True
+        return now - entry.forwarded_at >= self.settings.beacon_interval_s / 2
+
+    def _pass_on(self, entry: Relevant, now: float) -> None:
+        """Together with what else is on its way."""
+        entry.forwarded_at = now
+        if not self.onward and self.settings.beacon_gather_s > 0.0:
+            patience_s = self.settings.beacon_gather_s * (0.5 + self.machine.random.random() / 2)
+            self.machine.start_timer("onward", now + patience_s)
+        self.onward[entry.key] = Onward(msgspec.structs.replace(entry.advert, hops=entry.advert.hops + 1))
+
+    def send_onward(self) -> None:
+        """What has been gathered goes out."""
+        self._beacon([waiting.advert for waiting in self.onward.values()])
+        self.onward.clear()
+
+    # Groups: step 6 of section 4.5.1.
+
+    def join(self, entry: Relevant) -> None:
+        """A subscription matches it."""
+        if self.relevant.want(entry):
+            self.machine.join_group(entry.group)
+
+    def leave(self, entry: Relevant) -> None:
+        """No subscription matches it any more."""
+        if self.relevant.unwant(entry):
+            self.machine.leave_group(entry.group)
+
+    def forget(self, entry: Relevant, gone_silent: bool = False) -> None:
+        """Off the list."""
+        self.onward.pop(entry.key, None)
+        self.client.lost(entry, gone_silent)
+        if self.relevant.remove(entry):
+            self.machine.leave_group(entry.group)
+
+    def start(self, now: float, needed: bool) -> None:
+        """The node comes up, without any timer running."""
+        self.rounds_run = False
+        self.onward.clear()
+        if needed or self.announcements.by_subject or self.relevant.by_key:
+            self.run_rounds(now)
+
+    def stop(self) -> None:
+        """The node goes down in good order."""
+        for entry in list(self.relevant.by_key.values()):
+            self.forget(entry)
+        if self.onward:
+            self.onward.clear()
+            self.machine.cancel_timer("onward")
+        if self.rounds_run:
+            self.rounds_run = False
+            self.machine.cancel_timer("round")

@@ -9,108 +9,23 @@ passed on by members where it does not. Readings and departures: docs/papers/ste
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from random import Random
-from typing import Literal
 
 import msgspec
 
-from earshot.errors import ContentMismatch, EventError, SettingsError, UnknownName
-from earshot.events import Event, EventType
+from earshot.errors import ContentMismatch, UnknownName
+from earshot.events import Event
 from earshot.geometry import Position
-from earshot.protocols.announcements import Announced, Announcements
-from earshot.protocols.group_ids import group_id
+from earshot.protocols.announcements import Announcements
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
 from earshot.protocols.missed_events import MissedEvents
 from earshot.protocols.parts import LocalSubscriptions, RecentKeys
-from earshot.protocols.proximity_discovery import MAX_NAME, Advert, Key, Relevant, RelevantProximities
+from earshot.protocols.proximity_discovery import Beacon, ProximityDiscovery
+from earshot.protocols.relevant_proximities import MAX_NAME, Key, Relevant
+from earshot.protocols.steam_settings import MOST_ASKED, SteamSettings
 from earshot.protocols.trail import Trail
 from earshot.protocols.wanted_types import WantedTypes, could_match
 from earshot.wire import Packet
-
-MOST_ASKED = 4096
-"Events in one request; a consumer asks for no more than its `cache_size`."
-
-
-@dataclass(frozen=True, slots=True)
-class SteamSettings:
-    range_m: float = 200.0
-    "T_R, section 5: this node's own radio range; decides between one hop and many."
-    beacon_interval_s: float = 1.0
-    "Section 4.5: the period of the beacons, application-specific."
-    beacon_gather_s: float = 0.05
-    """How long a node gathers what it passes on, so that many producers' announcements share a beacon;
-    0: each beacon is passed on by itself, at once."""
-    beacon_copies: int = 3
-    "Heard so often again while it was gathered, an announcement is not passed on: the neighbours have done it."
-    beacon_jitter: float = 0.1
-    "The share by which one period may be longer or shorter, so that producers do not beacon in step."
-    expiry_s: float = 3.5
-    "A proximity whose beacons have stopped for so long is taken off the list."
-    forwarding: Literal["flood", "gossip"] = "flood"
-    "How members pass events on, section 4.3; gossip is section 5.4.1's."
-    gossip_distance_m: float = 200.0
-    "d of G(d, p): who stands nearer to the producer always passes on."
-    gossip_probability: float = 0.8
-    "p of G(d, p): who stands farther does so with this probability."
-    hop_limit: int = 32
-    "A net under the proximity's own bound."
-    lifespan_s: float = 60.0
-    "How long an event that names no lifespan of its own is worth passing on or recovering."
-    cache_size: int = 64
-    "Events a producer holds for recovery, for each announcement; 0: nothing is recovered."
-    recovery_delay_s: float = 0.25
-    "How long a gap may be mere disorder before it is asked for."
-    recovery_attempts: int = 3
-    proximity_limit: int = 2048
-    "The list of relevant proximities holds no more."
-    announcement_limit: int = 1024
-    "One producer has no more of them: on this node, and in its list."
-    adverts_per_beacon: int = 16
-    "More announcements make more beacons, not larger ones."
-    seen_limit: int = 65_536
-    "Event ids remembered against duplicates."
-
-    def __post_init__(self) -> None:
-        for name in ("range_m", "beacon_interval_s", "expiry_s", "lifespan_s"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise SettingsError(f"{name} must be positive, got {value}")
-        if not 0.0 <= self.gossip_probability <= 1.0:
-            raise SettingsError(f"gossip_probability must lie between 0 and 1, got {self.gossip_probability}")
-        if not 0.0 <= self.beacon_jitter < 1.0:
-            raise SettingsError(f"beacon_jitter must be at least 0 and below 1, got {self.beacon_jitter}")
-        if self.expiry_s <= self.beacon_interval_s * (1 + self.beacon_jitter):
-            raise SettingsError(
-                f"expiry_s must be longer than a beacon's period of up to "
-                f"{self.beacon_interval_s * (1 + self.beacon_jitter):g} s, got {self.expiry_s}"
-            )
-        if self.forwarding not in ("flood", "gossip"):
-            raise SettingsError(f"forwarding must be flood or gossip, got {self.forwarding!r}")
-        for name in ("recovery_delay_s", "beacon_gather_s", "gossip_distance_m"):
-            if not (math.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
-                raise SettingsError(f"{name} must be 0 or more, got {getattr(self, name)}")
-        for name in (
-            "hop_limit",
-            "proximity_limit",
-            "announcement_limit",
-            "adverts_per_beacon",
-            "seen_limit",
-            "beacon_copies",
-        ):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.cache_size > MOST_ASKED:
-            raise SettingsError(f"cache_size must be at most {MOST_ASKED}, got {self.cache_size}")
-        for name in ("cache_size", "recovery_attempts"):
-            if getattr(self, name) < 0:
-                raise SettingsError(f"{name} must be 0 or more, got {getattr(self, name)}")
-
-
-class Beacon(Packet, frozen=True, array_like=True, tag="steam-beacon"):
-    """What producers announce, to everybody in their proximities: the well-known discovery group."""
-
-    adverts: tuple[Advert, ...]
 
 
 class Raised(Packet, frozen=True, array_like=True, tag="steam-event"):
@@ -146,14 +61,6 @@ class Recovered(Packet, frozen=True, array_like=True, tag="steam-recovered"):
     hops: int = 0
 
 
-@dataclass(slots=True)
-class Onward:
-    """An announcement waiting to be passed on, and how often it has been heard since."""
-
-    advert: Advert
-    heard_again: int = 0
-
-
 class Steam(Machine):
     name = "steam"
     paper = "Meier and Cahill, On Event-Based Middleware for Location-Aware Mobile Applications, IEEE TSE 2010"
@@ -166,14 +73,13 @@ class Steam(Machine):
         self.subscriptions = LocalSubscriptions()
         self.subscribed_at: dict[str, float] = {}
         self.wanted_types = WantedTypes()
-        self.relevant = RelevantProximities(settings.proximity_limit, settings.announcement_limit)
+        self.discovery = ProximityDiscovery(self, self, self.announcements, settings)
+        self.relevant = self.discovery.relevant
         self.trail = Trail(min(1024, math.ceil(settings.lifespan_s / settings.beacon_interval_s) + 2))
         self.missed = MissedEvents(settings.cache_size, settings.proximity_limit, settings.lifespan_s, self.trail)
         self.recovering: set[Key] = set()
         self.seen = RecentKeys(settings.seen_limit)
         self.answered = RecentKeys(settings.seen_limit)
-        self.onward: dict[Key, Onward] = {}
-        self.rounds_run = False
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:
@@ -182,7 +88,7 @@ class Steam(Machine):
                     return NOTHING
                 self.on_event(packet, now)
             case Beacon():
-                self.on_beacon(packet, sender, now)
+                self.discovery.on_beacon(packet, sender, now)
             case Request():
                 self.on_request(packet, now)
             case Recovered():
@@ -196,7 +102,7 @@ class Steam(Machine):
             case "round":
                 self.on_round(now)
             case "onward":
-                self.send_onward()
+                self.discovery.send_onward()
             case ("recover", str(producer), str(subject)):
                 self.recover((producer, subject), now)
         return self.effects()
@@ -205,16 +111,17 @@ class Steam(Machine):
 
     def announce(self, announcement: Announcement, now: float) -> Effects:
         """Section 3.2: the pair of event type and proximity stands until it is unannounced, wherever we go."""
-        announced = self.announcements.add(announcement, self.location.position(now), now)
-        self.advertise([announced], now)
-        self.run_rounds(now)
+        position = self.location.position(now)
+        announced = self.announcements.add(announcement, position, now)
+        self.discovery.advertise([announced], position, now)
+        self.discovery.run_rounds(now)
         return self.effects()
 
     def unannounce(self, subject: str, now: float) -> Effects:
         """No more beacons: the others forget it after `expiry_s`."""
         self.announcements.remove(subject)
         if (entry := self.relevant.by_key.get((self.node, subject))) is not None:
-            self.forget(entry)
+            self.discovery.forget(entry)
         return self.effects()
 
     def publish(self, event: Event, now: float) -> Effects:
@@ -242,10 +149,10 @@ class Steam(Machine):
         self.wanted_types.add(subscription.id, subscription.filter)
         for entry in self.entries_for(subscription):
             if not entry.wanted and could_match(subscription.filter, entry.advert.subject):
-                self.become_member(entry)
+                self.discovery.join(entry)
                 self.missed.follow(entry)
         self.trail.add(now, self.location.position(now))
-        self.run_rounds(now)
+        self.discovery.run_rounds(now)
         return self.effects()
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
@@ -262,8 +169,7 @@ class Steam(Machine):
         for entry in self.entries_for(subscription):
             if entry.wanted and entry.advert.subject not in self.wanted_types:
                 self.missed.forget(entry.key)
-                if self.relevant.unwant(entry):
-                    self.leave_group(entry.group)
+                self.discovery.leave(entry)
 
     def entries_for(self, subscription: Subscription) -> list[Relevant]:
         """The listed proximities whose type this subscription could be about."""
@@ -340,177 +246,43 @@ class Steam(Machine):
         lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
         return now - event.time > lifespan_s
 
-    # Discovering proximities: section 4.5.
+    # Discovering proximities: section 4.5, `protocols/proximity_discovery.py`.
 
     def start(self, now: float) -> Effects:
-        self.rounds_run = False
-        self.onward.clear()
         self.recovering.clear()
-        if self.has_rounds():
-            self.run_rounds(now)
+        self.discovery.start(now, needed=bool(self.subscriptions.by_id))
         return self.effects()
 
     def stop(self, now: float) -> Effects:
-        for entry in list(self.relevant.by_key.values()):
-            self.forget(entry)
-        if self.onward:
-            self.onward.clear()
-            self.cancel_timer("onward")
-        if self.rounds_run:
-            self.rounds_run = False
-            self.cancel_timer("round")
+        self.discovery.stop()
         return self.effects()
 
-    def has_rounds(self) -> bool:
-        return bool(self.announcements.by_subject or self.subscriptions.by_id or self.relevant.by_key)
-
-    def run_rounds(self, now: float) -> None:
-        if not self.rounds_run:
-            self.rounds_run = True
-            self.start_next_round(now)
-
-    def start_next_round(self, now: float) -> None:
-        jitter = self.settings.beacon_jitter * (2 * self.random.random() - 1)
-        self.start_timer("round", now + self.settings.beacon_interval_s * (1 + jitter))
-
     def on_round(self, now: float) -> None:
-        """Section 4.5.2: verify the list against where we are now, and advertise our own announcements."""
+        """Section 4.5.2, and what else is due each period: where we are, and what is too old to recover."""
         position = self.location.position(now)
         if self.subscriptions.by_id:
             self.trail.add(now, position)
-        for entry in list(self.relevant.by_key.values()):
-            if entry.advert.producer == self.node:
-                continue
-            if now - entry.heard_at > self.settings.expiry_s:
-                self.forget(entry, gone_silent=True)
-            elif not entry.mobile and not entry.advert.contains(position):
-                self.forget(entry)
-        self.advertise(list(self.announcements.by_subject.values()), now)
-        if self.has_rounds():
-            self.start_next_round(now)
-        else:
-            self.rounds_run = False
-
-    def advertise(self, announcements: list[Announced], now: float) -> None:
-        """Steps 1 and 3 of section 4.5.1: each with its latest naval, to whom the radio reaches."""
-        position = self.location.position(now)
-        adverts = []
-        for announced in announcements:
-            announced.beacon += 1
+        for announced in self.announcements.by_subject.values():
             announced.cache.let_go(lambda event: self.outlived(event, now))
-            advert = announced.advert(self.node, position, self.settings.range_m)
-            self.locate(advert, self.node, position, now)
-            if not announced.out_of_reach(position, self.settings.range_m):
-                adverts.append(advert)
-        self.beacon(adverts)
+        self.discovery.on_round(position, now, needed=bool(self.subscriptions.by_id))
 
-    def beacon(self, adverts: list[Advert]) -> None:
-        size = self.settings.adverts_per_beacon
-        for first in range(0, len(adverts), size):
-            self.broadcast(Beacon(tuple(adverts[first : first + size])))
+    def wants(self, subject: str) -> bool:
+        return subject in self.wanted_types
 
-    def on_beacon(self, beacon: Beacon, sender: str, now: float) -> None:
-        """Section 4.5.3: note what is relevant here, and pass it on where it reaches farther than its producer."""
-        by_key, onward = self.relevant.by_key, self.onward
-        position: Position | None = None
-        for advert in beacon.adverts:
-            known = by_key.get((advert.producer, advert.subject))
-            if known is not None and not advert.newer_than(known.advert):
-                if onward:
-                    self.heard_again(advert)
-            elif advert.producer != self.node:
-                position = position or self.location.position(now)
-                entry = self.locate(advert, sender, position, now)
-                if entry is not None and advert.multi_hop and self.may_pass_on(entry, now):
-                    self.pass_on(entry, now)
-        if self.onward and self.settings.beacon_gather_s == 0.0:
-            self.send_onward()
+    def discovered(self, entry: Relevant, position: Position, now: float) -> None:
+        """What was raised since we came in, before we knew of it or while we were cut off, is missed."""
+        if entry.via != self.node and self.missed.catch_up(entry, now, position):
+            self.recover_later(entry, now)
 
-    def heard_again(self, advert: Advert) -> None:
-        """Once enough neighbours have passed it on, we need not."""
-        waiting = self.onward.get(advert.key)
-        if waiting is not None and waiting.advert.beacon == advert.beacon:
-            waiting.heard_again += 1
-            if waiting.heard_again >= self.settings.beacon_copies:
-                del self.onward[advert.key]
+    def heard_from(self, entry: Relevant, position: Position, now: float) -> None:
+        if self.missed.told(entry, now, position):
+            self.recover_later(entry, now)
 
-    def may_pass_on(self, entry: Relevant, now: float) -> bool:
-        """However fast a producer beacons, nobody multiplies more than two of them a period."""
-        if entry.advert.hops + 1 >= self.settings.hop_limit:
-            self.drop("hop limit")
-            return False
-        return now - entry.forwarded_at >= self.settings.beacon_interval_s / 2
-
-    def pass_on(self, entry: Relevant, now: float) -> None:
-        """Towards the proximity's boundary, together with what else is on its way."""
-        entry.forwarded_at = now
-        if not self.onward and self.settings.beacon_gather_s > 0.0:
-            self.start_timer("onward", now + self.settings.beacon_gather_s * (0.5 + self.random.random() / 2))
-        self.onward[entry.key] = Onward(msgspec.structs.replace(entry.advert, hops=entry.advert.hops + 1))
-
-    def send_onward(self) -> None:
-        self.beacon([waiting.advert for waiting in self.onward.values()])
-        self.onward.clear()
-
-    def locate(self, advert: Advert, via: str, position: Position, now: float) -> Relevant | None:
-        """Step 4 of section 4.5.1: list it if we are inside, forget it if we are not."""
-        known = self.relevant.by_key.get(advert.key)
-        again = known is not None and known.advert.epoch == advert.epoch
-        if known is not None and again and not advert.same_announcement(known.advert):
-            self.drop("announcement changed without being announced anew")
-            return None
-        inside = advert.contains(position)
-        if known is not None and not (inside and again):
-            self.forget(known)
-        if not inside:
-            return None
-        if known is None or not again:
-            return self.discover(advert, via, position, now)
-        known.advert, known.via, known.heard_at = advert, via, now
-        if known.wanted and self.missed.told(known, now, position):
-            self.recover_later(known, now)
-        return known
-
-    def discover(self, advert: Advert, via: str, position: Position, now: float) -> Relevant | None:
-        """A proximity that is new here."""
-        wanted = advert.subject in self.wanted_types
-        event_type = self.described_type(advert)
-        reason = advert.fault() or self.relevant.no_room_for(advert.producer, wanted)
-        if event_type is None or reason:
-            self.drop(reason or "announcement of an impossible type")
-            return None
-        entry = Relevant(advert, event_type, group_id(advert.subject, advert.proximity), via, now)
-        if self.relevant.add(entry) is not None:
-            self.drop("list of proximities full")
-        if wanted:
-            self.become_member(entry)
-            if via != self.node and self.missed.catch_up(entry, now, position):
-                self.recover_later(entry, now)
-        self.run_rounds(now)
-        return entry
-
-    def described_type(self, advert: Advert) -> EventType | None:
-        """The type as advertised; none where it is none, or is not what we ourselves announce by that name."""
-        try:
-            described = EventType(advert.subject, advert.content, advert.attributes)
-        except EventError:
-            return None
-        own = self.announcements.by_subject.get(advert.subject)
-        return described if own is None or own.event_type.content == described.content else None
-
-    def become_member(self, entry: Relevant) -> None:
-        """Step 6 of section 4.5.1: join the group, for there is a subscription."""
-        if self.relevant.want(entry):
-            self.join_group(entry.group)
-
-    def forget(self, entry: Relevant, gone_silent: bool = False) -> None:
-        """Off the list. Who leaves a proximity misses nothing that is raised there after; who merely
-        stopped hearing its beacons may."""
-        self.onward.pop(entry.key, None)
+    def lost(self, entry: Relevant, gone_silent: bool) -> None:
+        """Who leaves a proximity misses nothing that is raised there after; who merely stopped hearing its
+        beacons may."""
         if not gone_silent:
             self.missed.forget(entry.key)
-        if self.relevant.remove(entry):
-            self.leave_group(entry.group)
 
     # Recovering missed events: section 4.3.
 
@@ -612,7 +384,3 @@ class Steam(Machine):
             case Request():
                 self.drop("way to the producer broken")
         return self.effects()
-
-
-PAPER = SteamSettings(cache_size=0, beacon_gather_s=0.0)
-"The prototype of section 5: best effort, nothing recovered, beacons passed on one by one."

@@ -14,7 +14,7 @@ from earshot.events import Event, EventType
 from earshot.filters import Filter
 from earshot.geometry import Position
 from earshot.protocols.machine import Announcement, Subscription
-from earshot.protocols.steam import PAPER
+from earshot.protocols.steam_settings import PAPER
 from earshot.simulation.mobility import Path
 from earshot.simulation.workload import Action
 from earshot.studies.steam_worlds import MILE_AN_HOUR, RANGE_M, around, simulate

@@ -10,7 +10,7 @@ from earshot.filters import Filter
 from earshot.geometry import Position
 from earshot.protocols.group_ids import group_id
 from earshot.protocols.machine import Subscription
-from earshot.protocols.steam import PAPER, SteamSettings
+from earshot.protocols.steam_settings import PAPER, SteamSettings
 from earshot.simulation.expected import Lives, Oracle
 from earshot.simulation.faults import FaultPlan
 from earshot.simulation.result import Wish

@@ -16,7 +16,8 @@ from earshot.events import Event, EventType, Value
 from earshot.filters import Filter
 from earshot.geometry import Circle, Position, Proximity
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, FixedLocation, Subscription
-from earshot.protocols.steam import Steam, SteamSettings
+from earshot.protocols.steam import Steam
+from earshot.protocols.steam_settings import SteamSettings
 from earshot.studies.study import Case, Row
 from earshot.wire import decode, encode
 

@@ -18,7 +18,8 @@ from earshot.events import Event, EventType
 from earshot.filters import Filter
 from earshot.geometry import ORIGIN, Circle, Position, Proximity
 from earshot.protocols.machine import Announcement, Subscription
-from earshot.protocols.steam import Steam, SteamSettings
+from earshot.protocols.steam import Steam
+from earshot.protocols.steam_settings import SteamSettings
 from earshot.records import Kind
 from earshot.simulation.engine import Engine
 from earshot.simulation.faults import FaultSettings
