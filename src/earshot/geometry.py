@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
@@ -185,6 +185,15 @@ class Ellipse(Shape, frozen=True, tag="ellipse"):
         along, across = x / self.a_m, y / self.b_m
         return along * along + across * across <= 1.0 + 1e-12  # a product may be infinite where a power raises
 
+    @property
+    def reach_m(self) -> float:
+        """As for every shape; with a reference point off the centre, up to a thousandth more."""
+        if self.reference == ORIGIN:
+            return max(self.a_m, self.b_m)
+        around = 1.0 / math.cos(math.pi / _RING_CORNERS)
+        ring = _ring(self.a_m * around, self.b_m * around, self.angle_deg, self.reference)
+        return max(math.hypot(x, y) for x, y in ring)
+
     def _corners(self) -> Sequence[tuple[float, float]]:
         return _ring(self.a_m, self.b_m, self.angle_deg, self.reference)
 
@@ -205,6 +214,8 @@ class Polygon(Shape, frozen=True, tag="polygon"):
     def __post_init__(self) -> None:
         from shapely import is_valid_reason
 
+        msgspec.structs.force_setattr(self, "corners", _corner_tuples(self.corners))
+        msgspec.structs.force_setattr(self, "holes", tuple(_corner_tuples(hole) for hole in self.holes))
         for ring in (self.corners, *self.holes):
             if len(ring) < 3:
                 raise GeometryError(f"a polygon's ring needs at least 3 corners, got {len(ring)}")
@@ -239,6 +250,13 @@ class Polygon(Shape, frozen=True, tag="polygon"):
     def __str__(self) -> str:
         rings = [" ".join(f"{_plain(x)},{_plain(y)}" for x, y in ring) for ring in (self.corners, *self.holes)]
         return f"polygon:{' / '.join(rings)}"
+
+
+def _corner_tuples(ring: Iterable[Iterable[float]]) -> tuple[Corner, ...]:
+    try:
+        return tuple((float(x), float(y)) for x, y in ring)
+    except (TypeError, ValueError):
+        raise GeometryError("a polygon's corners are pairs of numbers, as in [(0, 0), (100, 0), (0, 100)]") from None
 
 
 AnyShape = Circle | Rectangle | Ellipse | Polygon
