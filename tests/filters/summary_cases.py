@@ -29,7 +29,7 @@ values = (
     | st.booleans()
     | st.integers(-30, 30)
     | times
-    | st.sampled_from([math.nan, math.inf, 2**60 - 1, 10**400])
+    | st.sampled_from([math.nan, math.inf, 2**60 - 1, 2**63 - 1])
     | st.builds(Position, numbers, numbers)
 )
 positions = st.none() | st.builds(Position, st.floats(-300, 300), st.floats(-300, 300))

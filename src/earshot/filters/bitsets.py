@@ -6,6 +6,8 @@ be: a peer's bytes never make us allocate more than `width` bits.
 
 from __future__ import annotations
 
+import numpy as np
+
 from earshot.errors import MalformedPacket
 
 _PLAIN = 31
@@ -99,31 +101,27 @@ class Reader:
 def _packed(data: bytes, width: int) -> tuple[int, bytes]:
     """The code byte and the coded bits, the shorter way of the two."""
     plain = bytes(data[: (width + 7) // 8]).ljust((width + 7) // 8, b"\0")
-    whole = int.from_bytes(plain, "little")
-    members = whole.bit_count()
+    members = int.from_bytes(plain, "little").bit_count()
     if members == 0:
         return 0, b"\0"
     if members * 3 > width:
         return _PLAIN, plain
-    power = max(0, min(15, (width // members).bit_length() - 1))
-    coded = _rice(whole, members, power)
+    power = min(15, (width // members).bit_length() - 1)
+    positions = np.flatnonzero(np.unpackbits(np.frombuffer(plain, np.uint8), bitorder="little"))
+    coded = _rice(positions.tolist(), power)
     return (power, coded) if len(coded) < len(plain) else (_PLAIN, plain)
 
 
-def _rice(whole: int, members: int, power: int) -> bytes:
+def _rice(positions: list[int], power: int) -> bytes:
     """The number of members, then each gap: its high part in unary (ones ended by a zero), its low part plain."""
     writer = Writer()
-    writer.count(members)
+    writer.count(len(positions))
     stream = at = 0
     last = -1
-    for byte_at, byte in enumerate(whole.to_bytes((whole.bit_length() + 7) // 8, "little")):
-        for bit in range(8):
-            if byte >> bit & 1:
-                position = byte_at * 8 + bit
-                high, low = divmod(position - last - 1, 1 << power)
-                stream |= ((1 << high) - 1) << at
-                at += high + 1
-                stream |= low << at
-                at += power
-                last = position
+    for position in positions:
+        gap = position - last - 1
+        high = gap >> power
+        stream |= ((1 << high) - 1 | (gap & ((1 << power) - 1)) << high + 1) << at
+        at += high + 1 + power
+        last = position
     return bytes(writer.data) + stream.to_bytes((at + 7) // 8, "little")
