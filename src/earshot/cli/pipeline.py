@@ -1,0 +1,199 @@
+"""`earshot ingest` and `earshot contacts`: traces into a lake, and who met whom in them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from earshot.cli.spark import LakeOptions, lake_options, open_lake
+
+if TYPE_CHECKING:
+    from earshot.pipeline.contact_statistics import ContactStatistics, Spread
+    from earshot.pipeline.ingest import Summary
+
+FORMATS = ("sumo-fcd", "ns2", "bonnmotion", "one", "gpx", "csv")
+
+
+class Quantity(click.ParamType[float]):
+    """A number with a unit, as `100m`, `0.1km`, `90km/h` or `30s`; without one, in the first unit."""
+
+    def __init__(self, name: str, units: dict[str, float], or_none: bool = False) -> None:
+        self.name = name
+        self.units = units
+        self.or_none = or_none
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float | int):
+            return float(value)
+        if self.or_none and value.strip().lower() == "none":
+            return math.inf
+        match = re.fullmatch(r"\s*([0-9.eE+-]+?)\s*([a-zA-Z/]*)\s*", value)
+        unit = self.units.get(match[2] or next(iter(self.units))) if match else None
+        try:
+            number = float(match[1]) * unit if match and unit else math.nan
+        except ValueError:
+            number = math.nan
+        if not (math.isfinite(number) and number > 0):
+            choice = ", ".join(self.units) + (" or 'none'" if self.or_none else "")
+            self.fail(f"{value!r} is no {self.name}: give a positive number and a unit ({choice})", param, ctx)
+        return number
+
+
+LENGTH = Quantity("length", {"m": 1.0, "km": 1000.0})
+DURATION = Quantity("duration", {"s": 1.0, "ms": 0.001, "min": 60.0, "h": 3600.0})
+SPEED = Quantity("speed", {"m/s": 1.0, "km/h": 1 / 3.6}, or_none=True)
+
+
+class Origin(click.ParamType[tuple[float, float]]):
+    """Latitude and longitude, as `53.43,-2.95`."""
+
+    name = "LAT,LON"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            lat, lon = (float(part) for part in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is no place: give latitude and longitude in degrees, as 53.43,-2.95", param, ctx)
+        return lat, lon
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--format", "format_name", type=click.Choice(FORMATS), help="By default: as the file looks.")
+@click.option("--trace", metavar="NAME", help="The trace's name in the lake.  [default: the first file's]")
+@click.option("--columns", default="", metavar="ROLE=NAME,...", help="Of tables: as node=bus,time=when,lat=y,lon=x.")
+@click.option("--geo", is_flag=True, help="x and y are longitude and latitude (SUMO's --fcd-output.geo).")
+@click.option("--time-format", default="", metavar="FORMAT", help="Of CSV: how times are written, as %d/%m/%Y %H:%M.")
+@click.option("--origin", type=Origin(), help="The plane's origin.  [default: the trace's median place]")
+@click.option(
+    "--max-speed",
+    type=SPEED,
+    default="100m/s",
+    show_default=True,
+    help="Reject what would be faster; 'none' for no limit.",
+)
+@click.option("--interval", type=DURATION, help="Read positions off at every multiple of it, as 1s.")
+@lake_options
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def ingest(
+    files: Sequence[str],
+    format_name: str | None,
+    trace: str | None,
+    columns: str,
+    geo: bool,
+    time_format: str,
+    origin: tuple[float, float] | None,
+    max_speed: float,
+    interval: float | None,
+    lake: LakeOptions,
+    as_json: bool,
+) -> None:
+    """Read mobility traces into a lake's positions.
+
+    FILE may be compressed, a folder or a pattern; several files make one trace. Rows that are
+    duplicated, out of order, impossible or unreadable go to the table `rejects`, with file, line and reason.
+
+    \b
+      earshot ingest city.fcd.xml.gz
+      earshot ingest buses.csv --trace buses --columns node=vehicle_id
+      earshot ingest scenario.ns_movements --interval 1s
+    """
+    from earshot.pipeline.ingest import IngestSettings, check_files
+    from earshot.pipeline.ingest import ingest as ingest_files
+
+    settings = IngestSettings(
+        format=format_name,
+        columns=columns,
+        geo=geo,
+        time_format=time_format,
+        origin=origin,
+        max_speed_m_s=max_speed,
+        interval_s=interval,
+    )
+    check_files(files, settings)
+    with open_lake(lake) as opened:
+        summary = ingest_files(opened, files, trace, settings)
+    if as_json:
+        click.echo(json.dumps(summary.as_json(), indent=2))
+    else:
+        _print_summary(summary, lake.lake)
+
+
+def _print_summary(summary: Summary, lake: str) -> None:
+    files = summary.files[0] if len(summary.files) == 1 else f"{len(summary.files)} files"
+    click.echo(f"{summary.trace}: {summary.nodes:,} nodes from {files} ({summary.format})")
+    click.echo(f"  rows read      {summary.rows_read:>12,}")
+    click.echo(f"  rows kept      {summary.rows_kept:>12,}")
+    for reason, count in summary.rejected.items():
+        click.echo(f"  {reason:<14} {count:>12,}  rejected")
+    if summary.positions != summary.rows_kept:
+        click.echo(f"  positions      {summary.positions:>12,}")
+    click.echo(f"  duration       {summary.end - summary.start:>12,.1f}  s")
+    if summary.interval_s is not None:
+        kind = "between turns" if summary.motion == "waypoints" else "between samples"
+        click.echo(f"  interval       {summary.interval_s:>12,.2f}  s {kind} (median)")
+    if summary.origin is not None:
+        click.echo(f"  origin         {summary.origin[0]:>12.6f}, {summary.origin[1]:.6f}")
+    click.echo(f"next: earshot contacts {summary.trace} --range 100m --lake {lake}")
+
+
+@click.command()
+@click.argument("trace")
+@click.option("--range", "range_m", type=LENGTH, required=True, help="How near two nodes must be, as 100m.")
+@click.option(
+    "--step",
+    type=DURATION,
+    help="Compare places at every multiple of it.  [default: the trace's own moments]",
+)
+@click.option("--max-gap", type=DURATION, help="No place is read off between samples further apart.")
+@lake_options
+@click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
+def contacts(
+    trace: str, range_m: float, step: float | None, max_gap: float | None, lake: LakeOptions, as_json: bool
+) -> None:
+    """Who meets whom in TRACE, when and for how long.
+
+    Writes the table `contacts` and prints statistics of contacts and of the times between them.
+
+    \b
+      earshot contacts bologna --range 100m
+    """
+    from earshot.pipeline.contact_statistics import find_contacts
+
+    with open_lake(lake) as opened:
+        statistics = find_contacts(opened, trace, range_m, step, max_gap)
+    if as_json:
+        click.echo(json.dumps(statistics.as_json(), indent=2))
+    else:
+        _print_statistics(statistics)
+
+
+def _print_statistics(found: ContactStatistics) -> None:
+    how = f"compared every {found.step_s:g} s" if found.step_s else f"sampled every {found.interval_s:g} s"
+    click.echo(f"{found.trace}: contacts within {found.range_m:g} m, {how}")
+    click.echo(f"  contacts            {found.contacts:>12,}")
+    click.echo(f"  pairs that met      {found.pairs:>12,}")
+    click.echo(f"  nodes               {found.nodes:>12,}  of which {found.nodes_met:,} met another")
+    click.echo(f"  neighbours at once  {found.mean_degree:>12.2f}  (mean over nodes and time)")
+    click.echo("")
+    click.echo(f"  {'':<28}{'mean':>10}{'p50':>10}{'p90':>10}{'p95':>10}{'p99':>10}{'most':>10}")
+    for title, spread in (
+        ("length of a contact, s", found.contact_s),
+        ("time between contacts, s", found.inter_contact_s),
+        ("nodes met by a node", found.peers),
+    ):
+        click.echo(f"  {title:<28}{_spread_text(spread)}")
+
+
+def _spread_text(spread: Spread | None) -> str:
+    if spread is None:
+        return "         -"
+    values = (spread.mean, spread.p50, spread.p90, spread.p95, spread.p99, spread.most)
+    return "".join(f"{value:>10,.1f}" for value in values)
