@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from earshot.geometry import Position
 from earshot.protocols.cell_routes import CellGraph, Cells, Counts, cells_of
-from earshot.protocols.cells import Grid, largest_side_m
+from earshot.protocols.cells import Cell, Grid, largest_side_m
 from earshot.protocols.rendezvous_points import rendezvous_point
 
 RANGE_M = 100.0
@@ -60,8 +60,9 @@ class StillNetwork:
         return CellGraph.of(self.cells)
 
     @cached_property
-    def _members(self) -> dict[tuple[int, int], list[int]]:
-        members: dict[tuple[int, int], list[int]] = {}
+    def members(self) -> dict[Cell, list[int]]:
+        """The nodes in each populated cell."""
+        members: dict[Cell, list[int]] = {}
         for node, (column, row) in enumerate(self.cells.tolist()):
             members.setdefault((column, row), []).append(node)
         return members
@@ -98,7 +99,7 @@ class StillNetwork:
         """
         hops = self.hops(homes, self.cells[subscribers])
         for i in np.flatnonzero(hops == 0):
-            members = self._members[int(homes[i, 0]), int(homes[i, 1])]
+            members = self.members[int(homes[i, 0]), int(homes[i, 1])]
             forwarder = publishers[i] if publishers[i] in members else members[random.integers(len(members))]
             hops[i] = int(forwarder != subscribers[i])
         return hops
