@@ -31,7 +31,7 @@ from earshot.filters.ast import (
     Test,
     Within,
 )
-from earshot.filters.matching import Viewer, closing_m_s, matches, predicate, text_of
+from earshot.filters.matching import Viewer, closing_m_s, predicate, text_of
 from earshot.filters.paths import Node, node_test, selector, string_value
 from earshot.filters.reader import quoted
 from earshot.filters.text import condition_text, path_text
@@ -58,7 +58,7 @@ def explanation(filter: Filter, event: Event, viewer: Viewer | None) -> str:
     def finding(condition: Condition) -> str:
         return _event_finding(condition, event, viewer)
 
-    met = matches(filter, event, viewer)
+    met = filter.matches(event, viewer)
     verdict = "it matches" if met else "it does not match"
     return f"{verdict}: {'; '.join([*of_type, *_reasons(filter.condition, met, holds, finding)])}"
 

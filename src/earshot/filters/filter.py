@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from earshot.events import Event
-from earshot.filters import covering, matching, overlapping, terms, text, xpath
+from earshot.filters import covering, explaining, matching, overlapping, terms, text, xpath
 from earshot.filters.ast import Always, Condition
 from earshot.filters.matching import Viewer
 from earshot.filters.normal import normal
@@ -28,13 +28,6 @@ class Filter:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Filter, (self.condition, self.type)
-
-    @property
-    def predicate(self) -> matching.Predicate:
-        """The condition, compiled when it is first asked."""
-        if self._predicate is None:
-            object.__setattr__(self, "_predicate", matching.predicate(self.condition))
-        return cast(matching.Predicate, self._predicate)
 
     @classmethod
     def xpath(cls, expression: str) -> Filter:
@@ -62,11 +55,15 @@ class Filter:
 
     def matches(self, event: Event, viewer: Viewer | None = None) -> bool:
         """Whether the event meets the filter, seen from the consumer `viewer` where terms need one."""
-        return matching.matches(self, event, viewer)
+        predicate = self._predicate
+        if predicate is None:  # compiled when first asked
+            predicate = matching.compiled(self.condition, self.type)
+            object.__setattr__(self, "_predicate", predicate)
+        return predicate(event, viewer)
 
     def explain(self, event: Event, viewer: Viewer | None = None) -> str:
         """Which term failed, or why it matched, in words."""
-        return matching.explain(self, event, viewer)
+        return explaining.explanation(self, event, viewer)
 
     def covers(self, other: Filter) -> bool:
         """True only if every event that meets `other` meets this one. May say no where it cannot tell."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from earshot.events import Event, Value, value_text
 from earshot.filters.ast import (
@@ -38,9 +37,6 @@ from earshot.filters.paths import COMPARE, node_test
 from earshot.filters.values import aware, boolean_of, moment, number, number_of
 from earshot.geometry import STILL, Position, Velocity, closing_speed_m_s
 
-if TYPE_CHECKING:
-    from earshot.filters.filter import Filter
-
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
@@ -53,11 +49,12 @@ class Viewer:
 Predicate = Callable[[Event, Viewer | None], bool]
 
 
-def matches(filter: Filter, event: Event, viewer: Viewer | None = None) -> bool:
-    """Whether the event meets the filter, seen from the viewer."""
-    if filter.type is not None and event.type != filter.type:
-        return False
-    return filter.predicate(event, viewer)
+def compiled(condition: Condition, type: str | None = None) -> Predicate:
+    """A condition on events of a type (None: of any), compiled."""
+    meets = predicate(condition)
+    if type is None:
+        return meets
+    return lambda event, viewer: event.type == type and meets(event, viewer)
 
 
 def predicate(condition: Condition) -> Predicate:
@@ -70,6 +67,8 @@ def predicate(condition: Condition) -> Predicate:
         case Not(term):
             inner = predicate(term)
             return lambda event, viewer: not inner(event, viewer)
+        case Compare(Field(name), op, float() as limit):
+            return _any_number(name, op, limit)
         case Compare(Field(name), op, literal):
             return _any_value(name, value_test(op, literal))
         case Contains(Field(name), text):
@@ -103,6 +102,10 @@ def predicate(condition: Condition) -> Predicate:
 
 
 def _all(tests: list[Predicate]) -> Predicate:
+    if len(tests) == 2:
+        first, second = tests
+        return lambda event, viewer: first(event, viewer) and second(event, viewer)
+
     def every(event: Event, viewer: Viewer | None) -> bool:
         for test in tests:  # noqa: SIM110
             if not test(event, viewer):
@@ -126,6 +129,19 @@ def _any_value(name: str, test: Callable[[Value], bool]) -> Predicate:
     def some(event: Event, _viewer: Viewer | None) -> bool:
         for value in event.fields.get(name, ()):  # noqa: SIM110
             if test(value):
+                return True
+        return False
+
+    return some
+
+
+def _any_number(name: str, op: Comparison, limit: float) -> Predicate:
+    """`_any_value` of a comparison with a number: the most frequent one, in one function."""
+    compare = COMPARE[op]
+
+    def some(event: Event, _viewer: Viewer | None) -> bool:
+        for value in event.fields.get(name, ()):
+            if compare(value if type(value) is float else number_of(value), limit):
                 return True
         return False
 
@@ -160,14 +176,9 @@ def value_test(op: Comparison, literal: Literal) -> Callable[[Value], bool]:
 
 def _text_test(op: Comparison, literal: str) -> Callable[[Value], bool]:
     compare = COMPARE[op]
-    if op in (Comparison.EQ, Comparison.NE):
-        return lambda value: compare(text_of(value), literal)
+    if op is Comparison.EQ:
+        return lambda value: (value if type(value) is str else value_text(value)) == literal
+    if op is Comparison.NE:
+        return lambda value: text_of(value) != literal
     limit = number(literal)
     return lambda value: compare(number_of(value), limit)
-
-
-def explain(filter: Filter, event: Event, viewer: Viewer | None = None) -> str:
-    """Why the event meets the filter, or which term it fails."""
-    from earshot.filters.explaining import explanation
-
-    return explanation(filter, event, viewer)

@@ -85,6 +85,9 @@ def _yes(_node: Node, _memo: Memo) -> bool:
 def _all(tests: Sequence[NodeTest]) -> NodeTest:
     if len(tests) == 1:
         return tests[0]
+    if len(tests) == 2:
+        first, second = tests
+        return lambda node, memo: first(node, memo) and second(node, memo)
     return lambda node, memo: all(test(node, memo) for test in tests)
 
 
@@ -111,25 +114,29 @@ def _leads(steps: tuple[Step, ...], last: Callable[[str], bool] | None, inner: b
     step = steps[0]
     inner_from_here = inner or step.axis is Axis.DESCENDANT
     rest = _leads(steps[1:], last, inner_from_here)
-    here = _leads_here(step, rest, inner_from_here)
+    if any(isinstance(predicate, At) for predicate in step.predicates):
+        pick = _picker(step, inner_from_here)
+        return _along(step, lambda node, memo: any(rest(picked, memo) for _, picked in pick(node, memo)), inner)
+    tests = [node_test(predicate, inner_from_here) for predicate in step.predicates]
+    if rest is not _yes:
+        tests.append(rest)
+    passes = _all(tests) if tests else None
+    if step.test is not Test.ELEMENT:
+        return _along(step, _text_passes(step, passes), inner)
+    if step.axis is Axis.DESCENDANT and not inner:
+        return _descendant_passes(step.name, passes)
+    return _along(step, _child_passes(step.name, passes), inner)
+
+
+def _along(step: Step, here: NodeTest, inner: bool) -> NodeTest:
+    """What is asked directly below a node, asked along the step's axis."""
     if step.axis is Axis.CHILD:
         return here
     return _remembering_descendants(here) if inner else _descendants(here)
 
 
-def _leads_here(step: Step, rest: NodeTest, inner: bool) -> NodeTest:
-    """Whether a child, attribute or text directly below a node passes the step and the rest of the path."""
-    if any(isinstance(predicate, At) for predicate in step.predicates):
-        pick = _picker(step, inner)
-        return lambda node, memo: any(rest(picked, memo) for _, picked in pick(node, memo))
-    tests = [node_test(predicate, inner) for predicate in step.predicates]
-    if rest is not _yes:
-        tests.append(rest)
-    passes = _all(tests) if tests else None
-    return _child_passes(step.name, passes) if step.test is Test.ELEMENT else _text_passes(step, passes)
-
-
 def _child_passes(name: str, passes: NodeTest | None) -> NodeTest:
+    """Whether a child element of that name passes."""
     any_name = name == "*"
 
     def child_passes(node: Node, memo: Memo) -> bool:
@@ -143,11 +150,42 @@ def _child_passes(name: str, passes: NodeTest | None) -> NodeTest:
     return child_passes
 
 
+def _descendant_passes(name: str, passes: NodeTest | None) -> NodeTest:
+    """The same for any element below the node: one loop, as most paths begin with it."""
+    any_name = name == "*"
+
+    def descendant_passes(node: Node, memo: Memo) -> bool:
+        if isinstance(node, str):
+            return False
+        stack = [node]
+        while stack:
+            for child in stack.pop().elements:
+                if (any_name or child.name == name) and (passes is None or passes(child, memo)):
+                    return True
+                if child.elements:
+                    stack.append(child)
+        return False
+
+    return descendant_passes
+
+
 def _text_passes(step: Step, passes: NodeTest | None) -> NodeTest:
+    """Whether an attribute or a text node of the node passes."""
+    if step.test is Test.ATTRIBUTE and step.name != "*":
+        return _attribute_passes(step.name, passes)
     texts = _texts(step)
     if passes is None:
         return lambda node, _: bool(texts(node))
     return lambda node, memo: any(passes(text, memo) for text in texts(node))
+
+
+def _attribute_passes(name: str, passes: NodeTest | None) -> NodeTest:
+    def attribute_passes(node: Node, memo: Memo) -> bool:
+        if isinstance(node, str) or (value := node.attributes.get(name)) is None:
+            return False
+        return passes is None or passes(value, memo)
+
+    return attribute_passes
 
 
 def _texts(step: Step) -> Callable[[Node], Sequence[str]]:

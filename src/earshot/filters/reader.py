@@ -30,6 +30,8 @@ class Reader:
         self.text = text
         self.at = 0
         self._depth = 0
+        self._word_at = -1
+        self._word: str | None = None
         if len(text) > MAX_LENGTH:
             self.fail(f"a filter has at most {MAX_LENGTH:,} characters, this one {len(text):,}", 0)
         self.blanks()
@@ -69,8 +71,10 @@ class Reader:
 
     def word(self) -> str | None:
         """The name that stands here, unread."""
-        found = _NAME.match(self.text, self.at)
-        return found[0] if found else None
+        if self._word_at != self.at:  # asked many times of one place
+            found = _NAME.match(self.text, self.at)
+            self._word_at, self._word = self.at, found[0] if found else None
+        return self._word
 
     def take_word(self, word: str) -> bool:
         """Read the word if it stands here, whole."""
