@@ -8,6 +8,7 @@ from earshot.errors import UnknownName
 from earshot.studies.study import Study
 
 STUDIES: dict[str, str] = {
+    "georendezvous": "earshot.studies.georendezvous",
     "steam": "earshot.studies.steam",
 }
 "Each module holds its study as `STUDY`."

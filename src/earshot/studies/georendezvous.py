@@ -188,7 +188,20 @@ def _blocks(networks: int, **parameters: Sequence[float]) -> list[dict[str, floa
 STUDY = Study(
     name="georendezvous",
     paper=GeoRendezvous.paper,
+    # The longest cases come first, so that both cores stay busy to the end.
     experiments=[
+        Experiment(
+            "growing",
+            growing,
+            cases(nodes=[30_000, 10_000, 3000, 600], seed=range(2)),
+            cases(nodes=[150], seed=[0]),
+        ),
+        Experiment(
+            "moving",
+            moving,
+            cases(speed_m_s=[20.0, 10.0, 5.0, 1.0, 0.0], nodes=[600], seed=range(3)),
+            cases(speed_m_s=[0.0, 10.0], nodes=[150], seed=[0]),
+        ),
         Experiment(
             "paths",
             paths,
@@ -220,22 +233,10 @@ STUDY = Study(
             cases(n=[2, 4], nodes=[150], background=[40], newcomers=[4], seed=[0]),
         ),
         Experiment(
-            "moving",
-            moving,
-            cases(speed_m_s=[0.0, 1.0, 5.0, 10.0, 20.0], nodes=[600], seed=range(3)),
-            cases(speed_m_s=[0.0, 10.0], nodes=[150], seed=[0]),
-        ),
-        Experiment(
             "crashing",
             crashing,
             cases(share=[0.1, 0.3], nodes=[600], seed=range(3)),
             cases(share=[0.1], nodes=[150], seed=[0]),
-        ),
-        Experiment(
-            "growing",
-            growing,
-            cases(nodes=[600, 3000, 10_000, 30_000], seed=range(2)),
-            cases(nodes=[150], seed=[0]),
         ),
         Experiment(
             "state",

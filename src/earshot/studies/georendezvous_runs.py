@@ -41,12 +41,12 @@ def messages(case: Case) -> Sequence[Row]:
     """Section 4: messages for rendezvous cells that a new subscriber tries and does not keep, where the
     publisher is notifying all of them already. A message counts once, however many hops it takes."""
     n, seed = case["n"], case["seed"]
-    table, names = _table(
-        case["nodes"], seed, GeoRendezvousSettings(rendezvous=n, nearest=n, range_m=RANGE_M, **SELDOM)
-    )
+    quiet = {**SELDOM, "renew_interval_s": 500.0, "record_lifespan_s": 1000.0}
+    settings = GeoRendezvousSettings(rendezvous=n, nearest=n, range_m=RANGE_M, **quiet)
+    table, names = _table(case["nodes"], seed, settings)
     random = Random(f"{seed}:messages")
-    publisher, *others = random.sample(names, 1 + case["background"] + case["newcomers"])
-    background, newcomers = others[: case["background"]], others[case["background"] :]
+    publisher, *others = random.sample(names, len(names))
+    background, others = others[: case["background"]], others[case["background"] :]
     table.run(40.0)
     machine = table.machines[publisher]
     assert isinstance(machine, GeoRendezvous)
@@ -62,6 +62,9 @@ def messages(case: Case) -> Sequence[Row]:
         table.run(table.now + 4.0)
         if len(machine.publications[topic].ways) == n:
             break
+    # A member of a rendezvous cell need not send a message there: newcomers are none.
+    keepers = {node for node in others if _keeps(table, node, topic)}
+    newcomers = [node for node in others if node not in keepers][: case["newcomers"]]
     rows: list[Row] = []
     for node in newcomers:
         notified = set(machine.publications[topic].ways)
@@ -104,6 +107,13 @@ def _table(nodes: int, seed: int, settings: GeoRendezvousSettings) -> tuple[Tabl
     away = np.linalg.norm(network.positions[:, None] - network.positions[None], axis=2)
     links = [(names[a], names[b]) for a, b in np.argwhere(np.triu(away <= RANGE_M, 1)).tolist()]
     return Tabletop(machines, links), names
+
+
+def _keeps(table: Tabletop, node: str, topic: str) -> bool:
+    """Whether the node is a member of one of the topic's rendezvous cells."""
+    machine = table.machines[node]
+    assert isinstance(machine, GeoRendezvous)
+    return any((topic, index) in machine.rendezvous.table for index in range(machine.settings.rendezvous))
 
 
 def _subscribe(table: Tabletop, node: str, topic: str) -> None:
