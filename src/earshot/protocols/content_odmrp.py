@@ -412,7 +412,7 @@ class ContentOdmrp(Machine):
         if pending is None or route is None:
             return
         settings = self.settings
-        reports = fitting(pending.reports.values(), f"{self.node}+", settings.packet_bytes, self.shape)
+        reports = fitting(pending.reports.values(), self.node, settings.packet_bytes, self.shape)
         lifetime_s = pending.lifetime_s if settings.predict else None
         self.broadcast(JoinTable(source, route.upstream, tuple(sorted(pending.groups)), reports, lifetime_s))
 

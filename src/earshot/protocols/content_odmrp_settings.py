@@ -21,10 +21,12 @@ class ContentOdmrpSettings:
     "A node next to the source waits so long for the Join Tables below it; nodes farther away wait less."
     answer_wait_s: float = 0.5
     "A Join Request that has no answer by then leaves its group without a route."
-    groups_limit: int = 8
+    groups_limit: int = 4
     "A source keeps at most so many groups; section III.D's balance between groups and content."
-    noise_limit: float = 0.5
-    "An event goes to a group of which at most this share does not want it. 0: finest groups; 1: coarsest."
+    noise_limit: float = 1.0
+    """An event goes to a group of which at most this share does not want it. 1: any group that has all its
+    subscribers, the least constrained (section III.D); 0: the finest groups, and the most requests.
+    While forwarding nodes examine events, coarse groups cost no data."""
     examine: bool = True
     "Forwarding nodes look into an event and pass it on only where someone below them may want it."
     advertise: bool = False

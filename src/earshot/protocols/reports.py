@@ -22,6 +22,8 @@ from earshot.protocols.soft_table import SoftTable
 
 UNKNOWN = ""
 "Stands for the reporters a full table has no place for."
+AGGREGATE = "+"
+"Ends the name under which a node reports for many."
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True):
@@ -105,6 +107,15 @@ class ReportTable:
             reporter for reporter, known in self.table.items(now) if any(known.wants_digest(digest) for digest in asked)
         )
 
+    def vague(self, reporters: Iterable[str], now: float) -> bool:
+        """Whether one of them stands for many, or for somebody unknown: what they want together does not
+        tell what each of them does."""
+        for reporter in reporters:
+            known = self.table.get(reporter, now)
+            if reporter.endswith(AGGREGATE) or known is None or known.summary is None:
+                return True
+        return False
+
     def wants(self, event: Event, now: float) -> bool:
         """Whether any reporter may want the event."""
         return any(known.wants(event) for _, known in self.table.items(now))
@@ -116,9 +127,10 @@ class ReportTable:
         self.version += before != len(self.table)
 
 
-def fitting(reports: Iterable[Report], aggregator: str, budget_bytes: int, shape: BloomShape) -> tuple[Report, ...]:
-    """Reports that fit a packet: as they are, or all summaries merged into one in the aggregator's name,
+def fitting(reports: Iterable[Report], node: str, budget_bytes: int, shape: BloomShape) -> tuple[Report, ...]:
+    """Reports that fit a packet: as they are, or all summaries merged into one in the node's name,
     coarsened where even that is too much (section III.C: a broker that serves many aggregates)."""
+    aggregator = node + AGGREGATE
     given = sorted(reports, key=lambda report: report.reporter)
     if _size(given) <= budget_bytes:
         return tuple(given)
