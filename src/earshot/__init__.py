@@ -1,5 +1,7 @@
 """Earshot: publish/subscribe for things that move."""
 
+from typing import TYPE_CHECKING, Any
+
 from earshot.events import Element, Event, EventType
 from earshot.filters import Filter, FilterIndex, Viewer
 from earshot.geometry import (
@@ -14,6 +16,9 @@ from earshot.geometry import (
     Velocity,
 )
 
+if TYPE_CHECKING:
+    from earshot.live.node import Node
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -26,6 +31,7 @@ __all__ = [
     "Filter",
     "FilterIndex",
     "LocalPlane",
+    "Node",
     "Polygon",
     "Position",
     "Proximity",
@@ -34,3 +40,12 @@ __all__ = [
     "Viewer",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The live node is loaded when it is asked for: matching filters needs no network."""
+    if name == "Node":
+        from earshot.live.node import Node
+
+        return Node
+    raise AttributeError(f"module 'earshot' has no attribute {name!r}")

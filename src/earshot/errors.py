@@ -19,6 +19,8 @@
     │   ├── UnknownName           no protocol, scenario, study or table of that name; offers the nearest
     │   ├── TraceError            a trace file of the wrong format, empty or missing
     │   ├── LakeError             a lake without the table or run that was asked for
+    │   ├── NetworkUnavailable    a live node's network: no such interface, port or peer; no multicast there
+    │   ├── LocationUnavailable   a live node's location service gives no position
     │   └── SparkUnavailable      no Spark session to be had: no Java, no such master, workers that lack a package
     ├── PeerError                 what came over the network is wrong: counted, dropped, never raised
     │   └── MalformedPacket       into the application
@@ -123,6 +125,14 @@ class TraceError(UsageError):
 
 class LakeError(UsageError):
     """A lake without the table or run that was asked for."""
+
+
+class NetworkUnavailable(UsageError):
+    """A live node cannot use the network it was told to use; the message says why."""
+
+
+class LocationUnavailable(UsageError):
+    """A live node's location service gives no position."""
 
 
 class SparkUnavailable(UsageError):

@@ -1,0 +1,443 @@
+"""The live host: runs one machine, unchanged, between real hosts.
+
+It calls the machine's entry points with what happens on the network and in the application, carries
+out the effects they return, counts what is let go, and tells the spool.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+from random import Random
+from typing import Any
+
+from earshot.errors import MalformedPacket, UsageError
+from earshot.events import Event
+from earshot.geometry import Position
+from earshot.live.datagrams import MAX_NAME, Frame
+from earshot.live.location import Fix, LocationService, Whereabouts, plane_name
+from earshot.live.network import NetworkSettings
+from earshot.live.spool import Record, Spool
+from earshot.live.transport import Transport
+from earshot.protocols.machine import (
+    NOTHING,
+    Announcement,
+    Broadcast,
+    CancelTimer,
+    Deliver,
+    Drop,
+    Effects,
+    JoinGroup,
+    LeaveGroup,
+    Machine,
+    Note,
+    Send,
+    StartTimer,
+    Subscription,
+    Timer,
+)
+from earshot.records import Kind
+from earshot.wire import Packet, decode, tag_of
+
+logger = logging.getLogger("earshot.live")
+
+POSITION_EVERY_S = 1.0
+MAX_TIMERS = 65_536
+
+Hand = Callable[[Event], None]
+"Where delivered events of one subscription go."
+
+
+class Host:
+    """One node: a machine, its transport, its timers and its spool."""
+
+    def __init__(
+        self,
+        name: str,
+        protocol: type[Machine],
+        settings: Any,
+        network: NetworkSettings,
+        location: Whereabouts,
+        *,
+        plane: str = "",
+        spool: Spool | None = None,
+        life: int | None = None,
+    ) -> None:
+        if not 1 <= len(name) <= MAX_NAME:
+            raise UsageError(f"a node's name has 1 to {MAX_NAME} characters, got {len(name)}")
+        self.name = name
+        self.network = network
+        self.life = time.time_ns() if life is None else life
+        self.location = location
+        self.spool = spool
+        self.settings = settings
+        self.drops: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        self.machine = protocol(name, settings, location, Random(f"{self.life}:{name}"))
+        self.transport = Transport(name, self.life, plane, network, self, self.now)
+        self._plane = plane
+        self._now = 0.0
+        self._published = 0
+        self._announcements: dict[str, Announcement] = {}
+        self._hands: dict[str, Hand] = {}
+        self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._ticking: asyncio.TimerHandle | None = None
+        self._flushing = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._carry: dict[type[Any], Callable[[Any], None]] = {
+            Broadcast: self._broadcast,
+            Send: self._send,
+            StartTimer: self._start_timer,
+            CancelTimer: self._cancel_timer,
+            Deliver: self._deliver,
+            Drop: self._drop,
+            JoinGroup: self._join_group,
+            LeaveGroup: self._leave_group,
+            Note: self._note,
+        }
+
+    def now(self) -> float:
+        """Seconds since the epoch; it never goes back."""
+        self._now = now = max(self._now, time.time())
+        return now
+
+    # From start to stop.
+
+    def start(self) -> None:
+        """Open the network and start the machine."""
+        self._loop = asyncio.get_running_loop()
+        self.transport.open()
+        if not self.network.keys:
+            logger.warning(
+                "%s: no network key: whoever is in reach can read, forge and replay; name one with --key-file",
+                self.name,
+            )
+        if self.spool is not None:
+            told = {
+                "protocol": self.machine.name,
+                "settings": asdict(self.settings),
+                "plane": self._plane,
+                "emulate_range_m": self.network.emulate_range_m,
+                "life": self.life,
+            }
+            self.record(Kind.JOIN, detail=json.dumps(told, default=str), at=self.location.exact(self.now()))
+        self._carry_out(self.machine.start(self.now()))
+        self._tick()
+
+    def stop(self) -> None:
+        """Stop the machine in good order and close the network."""
+        if self._loop is None:
+            return
+        self._guarded(self.machine.stop)
+        if self._ticking is not None:
+            self._ticking.cancel()
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        self.transport.close()
+        if self.spool is not None:
+            self.record(Kind.LEAVE, detail="stopped", at=self.location.exact(self.now()))
+            self.spool.close()
+            self.spool = None
+        self._loop = None
+
+    def _tick(self) -> None:
+        """Once a second: where we are, into the spool, and whether that is still known."""
+        at = self.location.exact(self.now())
+        if self.spool is not None:
+            self.record(Kind.POSITION, at=at)
+        if self._loop is not None:
+            self._ticking = self._loop.call_later(POSITION_EVERY_S, self._tick)
+
+    # What the application does. What it gets wrong is raised here.
+
+    def announce(self, announcement: Announcement) -> None:
+        """The application will publish events of this type."""
+        effects = self.machine.announce(announcement, self.now())
+        self._announcements[announcement.event_type.subject] = announcement
+        if self.spool is not None:
+            self.record(Kind.ANNOUNCE, detail=_announced(announcement))
+        self._carry_out(effects)
+
+    def unannounce(self, subject: str) -> None:
+        """It no longer will."""
+        if self._announcements.pop(subject, None) is not None:
+            if self.spool is not None:
+                self.record(Kind.UNANNOUNCE, detail=subject)
+            self._carry_out(self.machine.unannounce(subject, self.now()))
+
+    def subscribe(self, subscription: Subscription, hand: Hand) -> None:
+        """The application wants what this filter matches; each match goes to `hand`."""
+        self._hands[subscription.id] = hand
+        if self.spool is not None:
+            self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=str(subscription.filter))
+        try:
+            self._carry_out(self.machine.subscribe(subscription, self.now()))
+        except Exception:
+            del self._hands[subscription.id]
+            raise
+
+    def unsubscribe(self, subscription: str) -> None:
+        """It no longer does."""
+        if self._hands.pop(subscription, None) is not None and self._loop is not None:
+            if self.spool is not None:
+                self.record(Kind.UNSUBSCRIBE, subscription=subscription)
+            self._carry_out(self.machine.unsubscribe(subscription, self.now()))
+
+    def publish(self, event: Event) -> Event:
+        """Stamp and publish; the event as it leaves."""
+        now = self.now()
+        position = self.location.position(now)
+        announcement = self._announcements.get(event.type)
+        proximity = None if announcement is None else announcement.proximity
+        self._published += 1
+        stamped = event.stamped(
+            id=f"{self.name}-{self.life:x}-{self._published}",
+            source=self.name,
+            time=now,
+            position=position,
+            velocity=self.location.velocity(now),
+            area=None if proximity is None else proximity.area(position),
+        )
+        effects = self.machine.publish(stamped, now)
+        if self.spool is not None:
+            at = self.location.exact(now)
+            self.record(Kind.PUBLISH, event=stamped.id, detail=stamped.to_json().decode(), at=at)
+        self._carry_out(effects)
+        return stamped
+
+    def fix(self) -> Fix:
+        """Where the node last knew it was; `age_s` tells how old that is."""
+        return self.location.fix(self.now())
+
+    # Carrying out what the machine asks.
+
+    def _carry_out(self, effects: Effects) -> None:
+        for effect in effects:
+            self._carry[type(effect)](effect)
+
+    def _guarded(self, entry_point: Callable[..., Effects], *arguments: Any) -> None:
+        """An entry point called by what came from outside: its failure is counted and told, never raised."""
+        try:
+            self._carry_out(entry_point(*arguments, self.now()))
+        except Exception:
+            self.dropped("machine-failure")
+            if self.drops["machine-failure"] <= 10:
+                logger.exception("%s: %s failed", self.name, entry_point.__qualname__)
+
+    def _broadcast(self, effect: Broadcast) -> None:
+        self.transport.broadcast(effect.packet, effect.group)
+
+    def _send(self, effect: Send) -> None:
+        self.transport.send(effect.peer, effect.packet)
+
+    def _start_timer(self, effect: StartTimer) -> None:
+        assert self._loop is not None
+        running = self._timers.pop(effect.name, None)
+        if running is not None:
+            running.cancel()
+        elif len(self._timers) >= MAX_TIMERS:
+            self.dropped("too-many-timers")
+            return
+        delay_s = max(0.0, effect.at - self.now())
+        self._timers[effect.name] = self._loop.call_later(delay_s, self._fire, effect.name)
+
+    def _fire(self, name: Timer) -> None:
+        del self._timers[name]
+        self._guarded(self.machine.wake, name)
+
+    def _cancel_timer(self, effect: CancelTimer) -> None:
+        running = self._timers.pop(effect.name, None)
+        if running is not None:
+            running.cancel()
+
+    def _deliver(self, effect: Deliver) -> None:
+        self.counts["deliver"] += 1
+        if self.spool is not None:
+            event, hops = effect.event.id, effect.hops
+            at = self.location.exact(self.now())
+            self.record(Kind.DELIVER, event=event, subscription=effect.subscription, hops=hops, at=at)
+        hand = self._hands.get(effect.subscription)
+        if hand is not None:
+            hand(effect.event)
+
+    def _drop(self, effect: Drop) -> None:
+        self.drops[effect.reason] += 1
+        if self.spool is not None:
+            self.record(Kind.DROP, event=effect.event, detail=effect.reason)
+
+    def _join_group(self, effect: JoinGroup) -> None:
+        self.transport.join(effect.group)
+
+    def _leave_group(self, effect: LeaveGroup) -> None:
+        self.transport.leave(effect.group)
+
+    def _note(self, effect: Note) -> None:
+        if self.spool is not None:
+            self.record(Kind.NOTE, detail=f"{effect.topic}: {effect.detail}")
+
+    # What the transport tells: see `transport.Listener`.
+
+    def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None:
+        try:
+            packet = decode(data)
+        except MalformedPacket:
+            self.dropped("malformed", frame.sender)
+            return
+        self.counts["receive"] += 1
+        if self.spool is not None:
+            self._record_packet(Kind.RECEIVE, packet, len(data), frame.sender, frame.transmission(index))
+        try:
+            effects = self.machine.hear(packet, frame.sender, now)
+            if effects is not NOTHING:
+                self._carry_out(effects)
+        except Exception:
+            self.dropped("machine-failure", frame.sender)
+            if self.drops["machine-failure"] <= 10:
+                logger.exception("%s: hearing a %s failed", self.name, tag_of(packet))
+
+    def sent(self, packet: Packet, size: int, peer: str, transmission: int) -> None:
+        self.counts["send"] += 1
+        if self.spool is not None:
+            self._record_packet(Kind.SEND, packet, size, peer, transmission)
+
+    def unreachable(self, packet: Packet, peer: str) -> None:
+        if self._loop is not None:
+            self.drops["unreachable"] += 1
+            if self.spool is not None:
+                self._record_packet(Kind.DROP, packet, -1, peer, -1, detail="unreachable")
+            self._guarded(self.machine.unreachable, packet, peer)
+
+    def dropped(self, reason: str, peer: str = "", event: str = "") -> None:
+        self.drops[reason] += 1
+        # Refused datagrams are counted only: a flood must not fill the disk.
+        if self.spool is not None and (event or self.drops[reason] <= 1000):
+            self.record(Kind.DROP, detail=reason, peer=peer, event=event)
+
+    def whereabouts(self, now: float) -> Position | None:
+        return self.location.position(now)
+
+    def said(self, message: str) -> None:
+        """Something the person at the node should know, about its location or its subscribers."""
+        logger.warning("%s: %s", self.name, message)
+        if self.spool is not None:
+            self.record(Kind.NOTE, detail=message)
+
+    # The spool.
+
+    def record(
+        self,
+        kind: Kind,
+        *,
+        peer: str = "",
+        event: str = "",
+        subscription: str = "",
+        hops: int = -1,
+        detail: str = "",
+        at: Position | None = None,
+    ) -> None:
+        """Put a record into the spool; it is on its way to the file at the end of this turn of the loop."""
+        if self.spool is None:
+            return
+        x_m, y_m = (None, None) if at is None else (at.x_m, at.y_m)
+        self._write(
+            Record(
+                self.now(),
+                self.name,
+                kind,
+                peer=peer,
+                event=event,
+                subscription=subscription,
+                hops=hops,
+                detail=detail,
+                x_m=x_m,
+                y_m=y_m,
+            )
+        )
+
+    def _record_packet(
+        self, kind: Kind, packet: Packet, size: int, peer: str, transmission: int, detail: str = ""
+    ) -> None:
+        event = getattr(packet, "event", None)
+        hops = getattr(packet, "hops", -1) if kind is Kind.RECEIVE else -1
+        self._write(
+            Record(
+                self.now(),
+                self.name,
+                kind,
+                transmission,
+                tag_of(packet),
+                size,
+                peer,
+                event.id if isinstance(event, Event) else "",
+                hops=hops if isinstance(hops, int) else -1,
+                detail=detail,
+            )
+        )
+
+    def _write(self, record: Record) -> None:
+        assert self.spool is not None
+        self.spool.write(record)
+        if not self._flushing and self._loop is not None:
+            self._flushing = True
+            self._loop.call_soon(self._flush_spool)
+
+    def _flush_spool(self) -> None:
+        self._flushing = False
+        if self.spool is not None:
+            self.spool.flush()
+
+
+def _announced(announcement: Announcement) -> str:
+    """An announcement as the spool tells it: enough to announce it again."""
+    proximity = announcement.proximity
+    told: dict[str, Any] = {
+        "subject": announcement.event_type.subject,
+        "content": dict(announcement.event_type.content),
+        "attributes": dict(announcement.event_type.attributes),
+    }
+    if proximity is not None:
+        told |= {
+            "shape": str(proximity.shape),
+            "x_m": proximity.naval.x_m,
+            "y_m": proximity.naval.y_m,
+            "mobile": proximity.mobile,
+        }
+    return json.dumps(told)
+
+
+async def open_host(
+    name: str,
+    protocol: type[Machine],
+    settings: Any,
+    network: NetworkSettings,
+    service: LocationService,
+    *,
+    plane: Any = None,
+    spool: str = "",
+    stale_s: float,
+    precision_m: float | None = None,
+) -> Host:
+    """Start the location service, then the host on it."""
+    await service.start(time.time, plane)
+    life = time.time_ns()
+    try:
+        opened = Spool(spool, name, life) if spool else None
+        told: list[Callable[[str], None]] = []
+        where = Whereabouts(service, lambda text: told[0](text), stale_s=stale_s, precision_m=precision_m)
+        host = Host(name, protocol, settings, network, where, plane=plane_name(service.plane), spool=opened, life=life)
+        told.append(host.said)
+        try:
+            host.start()
+        except BaseException:
+            host.stop()
+            raise
+    except BaseException:
+        await service.stop()
+        raise
+    return host

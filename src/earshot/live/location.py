@@ -1,0 +1,149 @@
+"""Location services: where a live node is, and how old that knowledge is.
+
+A service gives fixes; `Whereabouts` stands between it and the machine: it says when a fix is stale,
+carries a moving node on from its last fix, and coarsens what leaves the node where that is wished.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from earshot.errors import LocationUnavailable
+from earshot.geometry import ORIGIN, STILL, LocalPlane, Position, Velocity
+
+logger = logging.getLogger("earshot.live")
+
+STALE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Where a node was at one time, and how it moved."""
+
+    position: Position
+    velocity: Velocity
+    time: float
+
+    def age_s(self, now: float) -> float:
+        """Seconds since it was true."""
+        return max(0.0, now - self.time)
+
+
+class LocationService(Protocol):
+    """Where fixes come from."""
+
+    @property
+    def plane(self) -> LocalPlane | None:
+        """What its positions are measured from; None for a plane that is nowhere in particular."""
+        ...
+
+    async def start(self, clock: Callable[[], float], plane: LocalPlane | None) -> None:
+        """Begin; returns once there is a first fix. Latitudes become metres on `plane`, or on one the
+        service chooses."""
+        ...
+
+    async def stop(self) -> None:
+        """End."""
+        ...
+
+    def fix(self, now: float) -> Fix:
+        """The latest fix; one whose time is `now` never grows stale."""
+        ...
+
+
+def plane_near(lat_deg: float, lon_deg: float) -> LocalPlane:
+    """The plane nodes agree on without being told: around the nearest whole degrees. Nodes near the
+    border between two of them must be given one origin."""
+    return LocalPlane(float(round(lat_deg)), float(round(lon_deg)))
+
+
+def plane_name(plane: LocalPlane | None) -> str:
+    """How datagrams name a plane."""
+    return "" if plane is None else f"{plane.origin_lat_deg!r},{plane.origin_lon_deg!r}"
+
+
+class Fixed:
+    """A node that stays where it is: `Fixed(53.4, -2.97)` in degrees, or `Fixed.on_plane(10, 20)` in metres."""
+
+    def __init__(self, lat_deg: float, lon_deg: float) -> None:
+        LocalPlane(lat_deg, lon_deg)
+        self._lat_lon: tuple[float, float] | None = (lat_deg, lon_deg)
+        self._at = ORIGIN
+        self._plane: LocalPlane | None = None
+
+    @classmethod
+    def on_plane(cls, x_m: float = 0.0, y_m: float = 0.0) -> Fixed:
+        """At so many metres east and north of the network's own origin."""
+        if not (math.isfinite(x_m) and math.isfinite(y_m)):
+            raise LocationUnavailable(f"a position is two finite numbers of metres, got {x_m},{y_m}")
+        made = cls(0.0, 0.0)
+        made._lat_lon, made._at = None, Position(float(x_m), float(y_m))
+        return made
+
+    @property
+    def plane(self) -> LocalPlane | None:
+        return self._plane
+
+    async def start(self, clock: Callable[[], float], plane: LocalPlane | None) -> None:
+        if self._lat_lon is not None:
+            self._plane = plane or plane_near(*self._lat_lon)
+            self._at = self._plane.position(*self._lat_lon)
+        else:
+            self._plane = plane
+
+    async def stop(self) -> None:
+        return None
+
+    def fix(self, now: float) -> Fix:
+        return Fix(self._at, STILL, now)
+
+
+class Whereabouts:
+    """The machine's location: the service's latest fix, carried on by its velocity while it is fresh."""
+
+    def __init__(
+        self,
+        service: LocationService,
+        said: Callable[[str], None],
+        *,
+        stale_s: float = STALE_S,
+        precision_m: float | None = None,
+    ) -> None:
+        self._service = service
+        self._said = said
+        self._stale_s = stale_s
+        self._precision_m = precision_m
+        self.stale = False
+
+    def fix(self, now: float) -> Fix:
+        """The latest fix, as it is; a stale one is said, once."""
+        fix = self._service.fix(now)
+        age_s = fix.age_s(now)
+        if (age_s > self._stale_s) is not self.stale:
+            self.stale = not self.stale
+            self._said(f"stale-fix: {age_s:.0f} s old" if self.stale else "fresh-fix: the location is known again")
+        return fix
+
+    def exact(self, now: float) -> Position:
+        """Where the node is, as well as it knows: carried on from the last fix, for as long as that is fresh."""
+        fix = self.fix(now)
+        onward_s = min(fix.age_s(now), self._stale_s)
+        if not onward_s or fix.velocity is STILL:
+            return fix.position
+        return fix.position.moved(fix.velocity.x_m_s * onward_s, fix.velocity.y_m_s * onward_s)
+
+    def position(self, now: float) -> Position:
+        """Where the machine, and with it everybody else, is told the node is."""
+        at, step = self.exact(now), self._precision_m
+        if step is None:
+            return at
+        return Position(round(at.x_m / step) * step, round(at.y_m / step) * step)
+
+    def velocity(self, now: float) -> Velocity:
+        """How the node moves; a stale fix says nothing about that."""
+        fix = self.fix(now)
+        return STILL if self.stale else fix.velocity

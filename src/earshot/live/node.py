@@ -1,0 +1,331 @@
+"""`Node`: publish and subscribe from Python, between real hosts, no server anywhere.
+
+::
+
+    async with Node("ambulance-7", protocol="steam", location=Gpsd()) as node:
+        siren = await node.announce(EventType("Siren", content={"speed": float}), within=Circle(300))
+        await siren.publish(speed=18.0)
+        async for event in node.subscribe("Siren", where="approaching and speed > 10"):
+            ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from earshot.errors import UsageError
+from earshot.events import Element, Event, EventType
+from earshot.filters import Filter
+from earshot.geometry import AnyShape, Area, Circle, Ellipse, LocalPlane, Polygon, Position, Proximity, Rectangle
+from earshot.live.host import Host, open_host
+from earshot.live.location import STALE_S, Fix, Fixed, LocationService
+from earshot.live.network import NetworkSettings
+from earshot.live.trust import Address, read_keys
+from earshot.protocols.catalogue import build_settings
+from earshot.protocols.catalogue import protocol as protocol_named
+from earshot.protocols.machine import Announcement, Subscription
+
+QUEUE = 10_000
+YIELD_EVERY = 64
+"A burst of publications lets the rest of the program have its turn this often."
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A peer this node has heard lately."""
+
+    name: str
+    address: Address
+    position: Position | None
+    heard_s_ago: float
+
+
+class Node:
+    """One node of the network. Use it as an async context manager.
+
+    `location` is where the node is (`Fixed`, `Gpsd`, `NmeaFile`, `TracePlayback`); without one it stands at
+    the origin of a plane of its own. Network options are those of `NetworkSettings`, by name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        protocol: str = "steam",
+        settings: Mapping[str, Any] | None = None,
+        location: LocationService | None = None,
+        origin: tuple[float, float] | None = None,
+        stale_s: float = STALE_S,
+        precision_m: float | None = None,
+        key_file: str | Path | None = None,
+        spool: str | Path | None = None,
+        **network: Any,
+    ) -> None:
+        self.name = name
+        self._protocol = protocol_named(protocol)
+        given = dict(settings or {})
+        range_m = network.get("emulate_range_m")
+        if range_m is not None and "range_m" in getattr(self._protocol.Settings, "__dataclass_fields__", {}):
+            given.setdefault("range_m", range_m)
+        self._settings = build_settings(self._protocol.Settings, given)
+        try:
+            options = NetworkSettings(**network)
+        except TypeError:
+            known = NetworkSettings.__dataclass_fields__
+            wrong = ", ".join(repr(option) for option in network if option not in known)
+            raise UsageError(f"a node has no option {wrong}; there are: {', '.join(known)}") from None
+        self._network = replace(options, keys=read_keys(key_file)) if key_file is not None else options
+        self._location = location if location is not None else Fixed.on_plane()
+        self._plane = None if origin is None else LocalPlane(*origin)
+        if precision_m is not None and not precision_m > 0:
+            raise UsageError(f"precision_m must be a positive number of metres, got {precision_m}")
+        self._stale_s = stale_s
+        self._precision_m = precision_m
+        self._spool = "" if spool is None else str(spool)
+        self._host: Host | None = None
+        self._inboxes: dict[str, _Inbox] = {}
+        self._subscribed = 0
+
+    async def __aenter__(self) -> Node:
+        if self._host is not None:
+            raise UsageError(f"the node {self.name!r} is running already")
+        self._host = await open_host(
+            self.name,
+            self._protocol,
+            self._settings,
+            self._network,
+            self._location,
+            plane=self._plane,
+            spool=self._spool,
+            stale_s=self._stale_s,
+            precision_m=self._precision_m,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        host, self._host = self.host, None
+        for inbox in self._inboxes.values():
+            inbox.end()
+        self._inboxes.clear()
+        host.stop()
+        await self._location.stop()
+
+    @property
+    def host(self) -> Host:
+        """What runs the machine: its counts and drops."""
+        if self._host is None:
+            raise UsageError(f"the node {self.name!r} is not running; use it in: async with Node(...) as node")
+        return self._host
+
+    # Publishing.
+
+    async def announce(
+        self, event_type: EventType | str, within: AnyShape | Area | Proximity | None = None
+    ) -> Publisher:
+        """Say that this node will publish events of this type, and where they are of interest.
+
+        A shape moves with the node, an area stays where it is, None is everywhere.
+        """
+        host = self.host
+        kind = EventType(event_type) if isinstance(event_type, str) else event_type
+        host.announce(Announcement(kind, self._proximity(within)))
+        return Publisher(self, kind)
+
+    def _proximity(self, within: AnyShape | Area | Proximity | None) -> Proximity | None:
+        match within:
+            case None | Proximity():
+                return within
+            case Area(shape=shape, at=at):
+                return Proximity(shape, at)
+            case Circle() | Rectangle() | Ellipse() | Polygon():
+                host = self.host
+                return Proximity(within, host.location.position(host.now()), mobile=True)
+        raise UsageError(f"`within` is a shape, an Area, a Proximity or None, got {type(within).__name__}")
+
+    async def publish(self, event: Event) -> Event:
+        """Publish an event of an announced type (some protocols need no announcement); it comes back stamped."""
+        host = self.host
+        stamped = host.publish(event)
+        if not host.counts["send"] % YIELD_EVERY:
+            await asyncio.sleep(0)
+        while host.transport.congested:
+            await asyncio.sleep(0.001)
+        return stamped
+
+    # Subscribing.
+
+    def subscribe(
+        self,
+        event_type: str | None = None,
+        where: str | None = None,
+        *,
+        filter: Filter | str | None = None,
+        region: Area | None = None,
+        queue: int = QUEUE,
+    ) -> Stream:
+        """The events of a type, those that meet `where`, from now on: an async iterator.
+
+        Instead of a type and a `where`, a `filter` says all (XPath, or `Siren: speed > 10`). A program
+        that is slower than its events loses the oldest beyond `queue`; `dropped` counts them.
+        """
+        host = self.host
+        if queue < 1:
+            raise UsageError(f"a queue holds at least 1 event, got {queue}")
+        if filter is not None:
+            if where is not None or event_type is not None:
+                raise UsageError("give a filter, or a type and a where, not both")
+            wanted = Filter.parse(filter) if isinstance(filter, str) else filter
+        elif where is not None:
+            wanted = Filter.where(where, type=event_type)
+        elif event_type is not None:
+            wanted = Filter.of_type(event_type)
+        else:
+            raise UsageError("say what to subscribe to: a type, a where, or a filter")
+        self._subscribed += 1
+        id = f"{self.name}/{self._subscribed}"
+        inbox = _Inbox(host, id, queue)
+        host.subscribe(Subscription(id, self.name, wanted, region), inbox.put)
+        self._inboxes[id] = inbox
+        return Stream(self, inbox)
+
+    # What the node knows.
+
+    def peers(self) -> list[Neighbour]:
+        """Who has been heard lately, by name."""
+        host = self.host
+        now = host.now()
+        present = host.transport.peers.present(now)
+        return [Neighbour(peer.name, peer.address, peer.position, now - peer.heard_at) for peer in present]
+
+    def fix(self) -> Fix:
+        """Where this node last knew it was."""
+        return self.host.fix()
+
+    @property
+    def drops(self) -> Mapping[str, int]:
+        """What was let go on this node, by reason."""
+        return self.host.drops
+
+    def _unsubscribe(self, id: str) -> None:
+        if self._inboxes.pop(id, None) is not None and self._host is not None:
+            self._host.unsubscribe(id)
+
+
+class Publisher:
+    """Publishes events of one announced type."""
+
+    def __init__(self, node: Node, event_type: EventType) -> None:
+        self.event_type = event_type
+        self._node = node
+
+    async def publish(self, content: Mapping[str, Any] | Element | None = None, /, **values: Any) -> Event:
+        """Publish an event with this content, or with these named values; it comes back stamped."""
+        kind = self.event_type
+        if isinstance(content, Element):
+            event = Event(kind.subject, content)
+        else:
+            event = Event(kind.subject, {**(content or {}), **values})
+        return await self._node.publish(kind.read(event) if kind.content else event)
+
+    async def unannounce(self) -> None:
+        """Publish no more."""
+        self._node.host.unannounce(self.event_type.subject)
+
+
+class _Inbox:
+    """Delivered events that nobody has taken yet: a bounded queue between the host and a stream."""
+
+    __slots__ = ("dropped", "ended", "events", "host", "id", "limit", "waiting")
+
+    def __init__(self, host: Host, id: str, limit: int) -> None:
+        self.host = host
+        self.id = id
+        self.limit = limit
+        self.dropped = 0
+        self.ended = False
+        self.events: deque[Event] = deque()
+        self.waiting: asyncio.Future[None] | None = None
+
+    def put(self, event: Event) -> None:
+        """Take an event in; a full inbox lets its oldest go."""
+        if len(self.events) >= self.limit:
+            lost = self.events.popleft()
+            self.dropped += 1
+            self.host.dropped("slow-subscriber", event=lost.id)
+            if self.dropped == 1:
+                self.host.said(f"slow-subscriber: {self.id} holds {self.limit} events; the oldest are dropped")
+        self.events.append(event)
+        if self.waiting is not None:
+            self.wake()
+
+    def end(self) -> None:
+        """No more will come."""
+        self.ended = True
+        self.wake()
+
+    def wake(self) -> None:
+        if self.waiting is not None and not self.waiting.done():
+            self.waiting.set_result(None)
+
+
+class Stream:
+    """The events of one subscription. `async for` reads it. It ends with `close`, with the node, or when
+    nobody holds it any more."""
+
+    def __init__(self, node: Node, inbox: _Inbox) -> None:
+        self._node = node
+        self._inbox = inbox
+
+    @property
+    def id(self) -> str:
+        """The subscription's id, as records name it."""
+        return self._inbox.id
+
+    @property
+    def dropped(self) -> int:
+        """Events lost because nobody took them in time."""
+        return self._inbox.dropped
+
+    def __aiter__(self) -> Stream:
+        return self
+
+    async def __anext__(self) -> Event:
+        inbox = self._inbox
+        while not inbox.events:
+            if inbox.ended:
+                raise StopAsyncIteration
+            if inbox.waiting is not None:
+                raise UsageError("two tasks read one subscription; subscribe twice instead")
+            inbox.waiting = asyncio.get_running_loop().create_future()
+            try:
+                await inbox.waiting
+            finally:
+                inbox.waiting = None
+        return inbox.events.popleft()
+
+    def __len__(self) -> int:
+        """How many events wait."""
+        return len(self._inbox.events)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._inbox.ended:
+            self.close()
+
+    def close(self) -> None:
+        """Unsubscribe; what waits can still be read."""
+        self._inbox.end()
+        self._node._unsubscribe(self.id)

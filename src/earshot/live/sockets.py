@@ -1,0 +1,154 @@
+"""Sockets: one of its own for each host, to send and to be reached by, and ears on multicast groups.
+
+Many hosts share a machine: all bind the groups' port, each has a port of its own besides. Linux lets a
+socket join twenty groups, so there are as many ears as it takes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import socket
+import struct
+
+from earshot.errors import NetworkUnavailable
+from earshot.live.trust import Address
+
+RECEIVE_BUFFER_BYTES = 4 << 20
+SEND_BUFFER_BYTES = 4 << 20
+GROUPS_A_SOCKET = 20
+_IP_MULTICAST_ALL = getattr(socket, "IP_MULTICAST_ALL", 49)
+_SIOCGIFMTU = 0x8921
+_SIOCGIFADDR = 0x8915
+
+
+def group_address(group: int) -> str:
+    """The multicast address of a 24-bit group id, in 239.0.0.0/8."""
+    return str(ipaddress.IPv4Address(0xEF00_0000 | group))
+
+
+def parse_address(text: str, what: str, default_host: str | None = None) -> Address:
+    """Read HOST:PORT (or PORT alone where there is a default host) into an IPv4 address and a port."""
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        host = ""
+    try:
+        number = int(port)
+    except ValueError:
+        number = -1
+    host = host or (default_host or "")
+    if not host or not 0 <= number <= 65535:
+        raise NetworkUnavailable(f"{what} {text!r}: write HOST:PORT, as in 192.168.1.7:47474")
+    try:
+        found = socket.getaddrinfo(host, number, socket.AF_INET, socket.SOCK_DGRAM)
+    except OSError as error:
+        raise NetworkUnavailable(f"{what} {text!r}: no address for {host!r} ({error})") from None
+    address = found[0][4]
+    return str(address[0]), int(address[1])
+
+
+def mtu_of(interface: str) -> int:
+    """The largest IP packet the interface carries whole."""
+    return int(struct.unpack("16si12x", _ask(interface, _SIOCGIFMTU))[1])
+
+
+def address_of(interface: str) -> str:
+    """The interface's IPv4 address."""
+    return socket.inet_ntoa(_ask(interface, _SIOCGIFADDR)[20:24])
+
+
+def _ask(interface: str, what: int) -> bytes:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            return fcntl.ioctl(probe, what, struct.pack("16s16x", interface.encode()[:15]))
+        except OSError as error:
+            names = ", ".join(name for _, name in socket.if_nameindex())
+            raise NetworkUnavailable(
+                f"the interface {interface!r} has no IPv4 address ({error.strerror}); there are: {names}"
+            ) from None
+
+
+def open_own(host: str, port: int, interface: str = "") -> socket.socket:
+    """The host's own socket. What it sends to a group goes one hop, and to this machine's own hosts too."""
+    own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        own.setblocking(False)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
+        own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+        if interface:
+            own.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _membership("0.0.0.0", interface))
+        own.bind((host, port))
+    except OSError as error:
+        own.close()
+        raise NetworkUnavailable(f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return own
+
+
+def _membership(group: str, interface: str) -> bytes:
+    """Linux's ip_mreqn: a group, any address, an interface by its number."""
+    number = socket.if_nametoindex(interface) if interface else 0
+    return struct.pack("=4s4si", socket.inet_aton(group), b"\0\0\0\0", number)
+
+
+class Ears:
+    """The sockets that hear multicast groups on one port."""
+
+    def __init__(self, port: int, interface: str) -> None:
+        self.port = port
+        self.interface = interface
+        self._sockets: dict[socket.socket, set[str]] = {}
+
+    def join(self, group: str) -> socket.socket | None:
+        """Hear this group; the socket, where a new one had to be opened."""
+        if any(group in groups for groups in self._sockets.values()):
+            return None
+        opened = None
+        ear = next((ear for ear, groups in self._sockets.items() if len(groups) < GROUPS_A_SOCKET), None)
+        if ear is None:
+            ear = opened = self._open()
+        try:
+            ear.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _membership(group, self.interface))
+        except OSError as error:
+            if opened is not None:
+                opened.close()
+                del self._sockets[opened]
+            where = f"on {self.interface!r}" if self.interface else "on the default interface"
+            raise NetworkUnavailable(
+                f"cannot join the multicast group {group} {where} ({error.strerror}); name an interface that "
+                "carries multicast (lo for this machine alone), or name peers instead"
+            ) from None
+        self._sockets[ear].add(group)
+        return opened
+
+    def leave(self, group: str) -> None:
+        """Hear it no more."""
+        for ear, groups in self._sockets.items():
+            if group in groups:
+                groups.discard(group)
+                ear.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, _membership(group, self.interface))
+
+    def close(self) -> None:
+        for ear in self._sockets:
+            ear.close()
+        self._sockets.clear()
+
+    @property
+    def sockets(self) -> list[socket.socket]:
+        return list(self._sockets)
+
+    def _open(self) -> socket.socket:
+        ear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            ear.setblocking(False)
+            ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            ear.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+            # Otherwise it also hears the groups that other programs on this machine have joined.
+            ear.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+            ear.bind(("", self.port))
+        except OSError as error:
+            ear.close()
+            raise NetworkUnavailable(f"cannot listen on port {self.port}: {error.strerror}") from None
+        self._sockets[ear] = set()
+        return ear

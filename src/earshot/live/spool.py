@@ -1,0 +1,158 @@
+"""The spool: an append-only log of what happened on a live node, as `earshot.records` has it.
+
+One folder, segments of JSON lines. A segment grows under `.open.jsonl` and is closed by renaming it
+to `.jsonl`. A record is written whole with the newline that ends it; what a kill leaves without its
+newline is no record. Columns that are empty are left out of a line; `read_spool` puts them back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from earshot.errors import UsageError
+from earshot.records import COLUMNS, Kind
+
+NOWHERE = float("nan")
+_EMPTY: dict[str, Any] = {"float64": NOWHERE, "int64": -1, "int32": -1, "string": ""}
+SEGMENT_BYTES = 16 << 20
+BUFFER_BYTES = 1 << 16
+
+
+class Record(msgspec.Struct, omit_defaults=True, gc=False):
+    """One row."""
+
+    time: float
+    node: str
+    kind: str
+    transmission: int = -1
+    packet: str = ""
+    bytes: int = -1
+    peer: str = ""
+    event: str = ""
+    subscription: str = ""
+    hops: int = -1
+    detail: str = ""
+    x_m: float | None = None
+    y_m: float | None = None
+
+    def row(self) -> dict[str, Any]:
+        """All columns, as the simulator's log has them."""
+        row = msgspec.structs.asdict(self)
+        return {name: _EMPTY[kind] if row[name] is None else row[name] for name, kind in COLUMNS.items()}
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Record)
+
+
+class Spool:
+    """Writes one node's records into a folder, which several nodes may share."""
+
+    def __init__(self, folder: str | Path, node: str, life: int, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.folder = Path(folder)
+        self._stem = f"{_file_name(node)}-{life}"
+        self._segment_bytes = segment_bytes
+        self._segment = 0
+        self._written = 0
+        self._buffer = bytearray()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            close_abandoned(self.folder)
+            self._open()
+        except OSError as error:
+            raise UsageError(f"cannot write the spool {folder}: {error.strerror}") from None
+
+    def _open(self) -> None:
+        self._segment += 1
+        self._path = self.folder / f"{self._stem}-{self._segment:05}.open.jsonl"
+        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
+        # Whoever finds a segment it can lock knows that its writer is gone.
+        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._written = 0
+
+    def write(self, record: Record) -> None:
+        """Add a record; it is in the file after the next `flush`."""
+        self._buffer += _encoder.encode(record)
+        self._buffer += b"\n"
+        if len(self._buffer) >= BUFFER_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Put what has gathered into the file."""
+        while self._buffer:
+            done = os.write(self._file, self._buffer)
+            del self._buffer[:done]
+            self._written += done
+        if self._written >= self._segment_bytes:
+            self._finish()
+            self._open()
+
+    def close(self) -> None:
+        """The last segment is closed too."""
+        self.flush()
+        self._finish()
+
+    def _finish(self) -> None:
+        os.close(self._file)
+        if self._written:
+            self._path.rename(_closed(self._path))
+        else:
+            self._path.unlink()
+
+
+def _file_name(node: str) -> str:
+    """A node's name as part of a file's: what is unusual there is written as its code."""
+    return "".join(sign if sign.isalnum() or sign in "-_" else f"%{ord(sign):x}" for sign in node)[:80]
+
+
+def _closed(path: Path) -> Path:
+    return path.with_name(path.name.replace(".open.jsonl", ".jsonl"))
+
+
+def close_abandoned(folder: Path) -> int:
+    """Close what killed nodes left open: cut to the last whole record, and renamed. How many there were."""
+    found = 0
+    for path in sorted(folder.glob("*.open.jsonl")):
+        file = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue
+        else:
+            whole = path.read_bytes().rfind(b"\n") + 1
+            os.truncate(file, whole)
+            path.rename(_closed(path)) if whole else path.unlink()
+            found += 1
+        finally:
+            os.close(file)
+    return found
+
+
+def read_records(folder: str | Path) -> Iterator[Record]:
+    """All records in a spool, each node's in order; those of segments still open too."""
+    paths = sorted(Path(folder).glob("*.jsonl"), key=lambda path: path.name.replace(".open.jsonl", ".jsonl"))
+    if not paths:
+        raise UsageError(f"no spool in {folder}: it has no segment (*.jsonl)")
+    for path in paths:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    record = _decoder.decode(line)
+                    Kind(record.kind)
+                except (msgspec.DecodeError, ValueError) as error:
+                    raise UsageError(f"{path}, line {number}: not a record: {error}") from None
+                yield record
+
+
+def read_spool(folder: str | Path) -> Iterator[dict[str, Any]]:
+    """All records as rows with every column, in order of time: what the simulator's `Log.rows` gives."""
+    for record in sorted(read_records(folder), key=lambda record: record.time):
+        yield record.row()

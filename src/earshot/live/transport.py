@@ -1,0 +1,463 @@
+"""The transport: packets of one host to datagrams and back.
+
+A broadcast goes to a multicast group, or to every peer one by one; a send goes to one peer, who
+acknowledges it. The first packet of a turn of the event loop leaves at once, the rest of that turn
+share datagrams. Sockets are drained while they have something, not read once a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from earshot.errors import MalformedPacket
+from earshot.geometry import Position
+from earshot.live import datagrams, sockets
+from earshot.live.datagrams import MAX_ACKS, MAX_DATAGRAM_BYTES, MAX_PACKETS, Fragment, Frame
+from earshot.live.fragments import Reassembly, split
+from earshot.live.network import NetworkSettings
+from earshot.live.peers import Peers
+from earshot.live.sockets import Ears, group_address
+from earshot.live.trust import Address, RateLimits, Refused, Seal
+from earshot.wire import Packet, encode
+
+logger = logging.getLogger("earshot.live")
+
+PACKETS_A_TURN = 1024
+"Heard before the loop gets its turn again: what is delivered must be able to leave its queue."
+BACKLOG_BYTES = 16 << 20
+PENDING_LIMIT = 4096
+IP_AND_UDP_BYTES = 28
+LARGEST_SHARED_BYTES = 32_768
+"Packets share a datagram up to this size, even where the interface carries more."
+GREET_S = 0.02
+"How long newcomers gather before they are greeted."
+FRAME_BYTES = 480
+"Room for all of a frame but its packets."
+
+Destination = str | int | None
+"A peer's name, a group, or None for all."
+
+
+class Listener(Protocol):
+    """What the transport tells its host."""
+
+    def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None: ...
+
+    def sent(self, packet: Packet, size: int, peer: str, transmission: int) -> None: ...
+
+    def unreachable(self, packet: Packet, peer: str) -> None: ...
+
+    def dropped(self, reason: str, peer: str = "") -> None: ...
+
+    def whereabouts(self, now: float) -> Position | None: ...
+
+
+@dataclass(slots=True)
+class _Batch:
+    packets: list[Packet] = field(default_factory=list)
+    datas: list[bytes] = field(default_factory=list)
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Pending:
+    datagram: bytes
+    address: Address
+    peer: str
+    packets: list[Packet]
+    due: float
+    attempts: int = 1
+
+
+class Transport:
+    """One host's sockets and everything between them and its packets."""
+
+    def __init__(
+        self,
+        name: str,
+        life: int,
+        plane: str,
+        network: NetworkSettings,
+        listener: Listener,
+        clock: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.network = network
+        self.peers = Peers(network.peer_expiry_s)
+        self.reassembly = Reassembly(listener.dropped)
+        self.address: Address = ("", 0)
+        self.joined: set[int] = set()
+        self._life = life
+        self._plane = plane
+        self._listener = listener
+        self._clock = clock
+        self._seal = Seal(network.keys)
+        self._limits = RateLimits(network.rate_limit)
+        self._sequence = 0
+        self._batches: dict[Destination, _Batch] = {}
+        self._acks: dict[str, list[int]] = {}
+        self._pending: dict[int, _Pending] = {}
+        self._backlog: deque[tuple[bytes, Address]] = deque()
+        self._backlog_bytes = 0
+        self._turn_open = False
+        self._buffer = bytearray(MAX_DATAGRAM_BYTES + 1)
+        self._view = memoryview(self._buffer)
+        self._ears: Ears | None = None
+        self._told: set[str] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._own: socket.socket | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    # Opening and closing.
+
+    def open(self) -> None:
+        """Bind the sockets and say hello."""
+        self._loop = asyncio.get_running_loop()
+        network = self.network
+        self._base = sockets.parse_address(network.group, "group")
+        self._configured = [sockets.parse_address(peer, "peer") for peer in network.peers]
+        interface = network.interface
+        if network.listen:
+            host, port = sockets.parse_address(network.listen, "listen", "0.0.0.0")
+        else:
+            host, port = sockets.address_of(interface) if interface else "0.0.0.0", 0
+        self._own = sockets.open_own(host, port, interface)
+        try:
+            if network.multicast:
+                self._ears = Ears(self._base[1], interface)
+                self._hear(self._ears.join(self._base[0]))
+        except BaseException:
+            self.close()
+            raise
+        self.address = self._own.getsockname()
+        self._hear(self._own)
+        self.largest_bytes = network.datagram_bytes or self._carried_whole()
+        self._room = min(self.largest_bytes, max(LARGEST_SHARED_BYTES, 576)) - FRAME_BYTES - self._seal.overhead_bytes
+        self._hello()
+
+    def _carried_whole(self) -> int:
+        """What goes through in one piece: over a loopback much, otherwise what an Ethernet carries."""
+        if self.network.interface:
+            return min(sockets.mtu_of(self.network.interface) - IP_AND_UDP_BYTES, MAX_DATAGRAM_BYTES)
+        local = self._configured and all(host.startswith("127.") for host, _ in self._configured)
+        return MAX_DATAGRAM_BYTES if local or self.address[0].startswith("127.") else 1500 - IP_AND_UDP_BYTES
+
+    def close(self) -> None:
+        """Send what waits, then be gone."""
+        if self._loop is None:
+            return
+        if self._own is not None and self._own.fileno() >= 0:
+            self._end_turn()
+        for timer in self._timers.values():
+            timer.cancel()
+        ears = self._ears.sockets if self._ears is not None else []
+        for one in (self._own, *ears):
+            if one is not None and one.fileno() >= 0:
+                self._loop.remove_reader(one)
+                self._loop.remove_writer(one)
+        if self._ears is not None:
+            self._ears.close()
+        if self._own is not None:
+            self._own.close()
+        self._pending.clear()
+
+    def _hear(self, opened: socket.socket | None) -> None:
+        if opened is not None and self._loop is not None:
+            self._loop.add_reader(opened, self._drain, opened)
+
+    def join(self, group: int) -> None:
+        """Hear broadcasts to this group from now on."""
+        if group not in self.joined:
+            self.joined.add(group)
+            if self._ears is not None and group_address(group) != self._base[0]:
+                self._hear(self._ears.join(group_address(group)))
+
+    def leave(self, group: int) -> None:
+        """Hear them no more."""
+        if group in self.joined:
+            self.joined.discard(group)
+            if self._ears is not None and group_address(group) != self._base[0]:
+                self._ears.leave(group_address(group))
+
+    # Sending.
+
+    def broadcast(self, packet: Packet, group: int | None) -> None:
+        """To all who are there, or to the members of a group."""
+        self._queue(group, packet, encode(packet))
+
+    def send(self, peer: str, packet: Packet) -> None:
+        """To one peer; `unreachable` where it is not known, or does not acknowledge."""
+        if self.peers.get(peer, self._clock()) is None or len(self._pending) >= PENDING_LIMIT:
+            self._later(self._listener.unreachable, packet, peer)
+        else:
+            self._queue(peer, packet, encode(packet))
+
+    def _later(self, call: Callable[[Packet, str], None], packet: Packet, peer: str) -> None:
+        if self._loop is not None:
+            self._loop.call_soon(call, packet, peer)
+
+    def _queue(self, destination: Destination, packet: Packet, data: bytes) -> None:
+        batch = self._batches.get(destination)
+        if len(data) > self._room:
+            if batch is not None:
+                self._flush(destination)
+            self._send_pieces(destination, packet, data)
+            return
+        if batch is not None and (batch.bytes + len(data) + 5 > self._room or len(batch.datas) >= MAX_PACKETS - 1):
+            self._flush(destination)
+            batch = None
+        if batch is None:
+            batch = self._batches[destination] = _Batch()
+        batch.packets.append(packet)
+        batch.datas.append(data)
+        batch.bytes += len(data) + 5
+        if self._open_turn():
+            self._flush(destination)
+
+    def _open_turn(self) -> bool:
+        """Whether this is the first to be sent in this turn of the loop."""
+        if self._turn_open or self._loop is None:
+            return False
+        self._turn_open = True
+        self._loop.call_soon(self._end_turn)
+        return True
+
+    def _end_turn(self) -> None:
+        self._turn_open = False
+        for destination in list(self._batches):
+            self._flush(destination)
+        for peer in list(self._acks):
+            self._acknowledge(peer)
+
+    def _flush(self, destination: Destination) -> None:
+        batch = self._batches.pop(destination)
+        frame = self._frame(destination, batch.datas)
+        to = destination if isinstance(destination, str) else ""
+        for index, (packet, data) in enumerate(zip(batch.packets, batch.datas, strict=True)):
+            self._listener.sent(packet, len(data), to, frame.transmission(index))
+        self._post(destination, frame, batch.packets)
+
+    def _send_pieces(self, destination: Destination, packet: Packet, data: bytes) -> None:
+        pieces = split(data, self._room)
+        number = self._sequence + 1
+        to = destination if isinstance(destination, str) else ""
+        waiting = [packet]
+        for index, piece in enumerate(pieces):
+            frame = self._frame(destination, [], Fragment(number, index, len(pieces), piece))
+            if index == 0:
+                self._listener.sent(packet, len(data), to, frame.transmission())
+            self._post(destination, frame, waiting)
+
+    def _frame(self, destination: Destination, datas: list[bytes], fragment: Fragment | None = None) -> Frame:
+        self._sequence += 1
+        now = self._clock()
+        to = destination if isinstance(destination, str) else ""
+        group = destination if isinstance(destination, int) else None
+        at = self._listener.whereabouts(now)
+        acks = self._acks.pop(to, []) if to else []
+        return Frame(
+            self.name, self._life, self._sequence, now, self._plane, at, group, to, acks[:MAX_ACKS], datas, fragment
+        )
+
+    def _post(self, destination: Destination, frame: Frame, packets: list[Packet]) -> None:
+        datagram = self._seal.close(datagrams.encode(frame))
+        if not isinstance(destination, str):
+            for address in self._addresses(destination):
+                self._transmit(datagram, address)
+            return
+        peer = self.peers.get(destination, self._clock())
+        if peer is None:
+            for packet in packets:
+                self._later(self._listener.unreachable, packet, destination)
+            packets.clear()
+            return
+        due = self._clock() + self.network.acknowledge_s
+        self._pending[frame.sequence] = _Pending(datagram, peer.address, destination, packets, due)
+        self._transmit(datagram, peer.address)
+        self._start("sweep", self.network.acknowledge_s, self._sweep)
+
+    def _addresses(self, group: int | None) -> list[Address]:
+        if self._ears is not None:
+            return [(group_address(group), self._base[1]) if group is not None else self._base]
+        known = dict.fromkeys(self._configured)
+        known.update(dict.fromkeys(peer.address for peer in self.peers.present(self._clock())))
+        return list(known)
+
+    def _transmit(self, datagram: bytes, address: Address) -> None:
+        if not self._backlog and self._own is not None:
+            try:
+                self._own.sendto(datagram, address)
+                return
+            except BlockingIOError:
+                if self._loop is not None:
+                    self._loop.add_writer(self._own, self._send_backlog)
+            except OSError as error:
+                self._listener.dropped("send-failed")
+                self._tell(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
+                return
+        if self._backlog_bytes + len(datagram) > BACKLOG_BYTES:
+            self._listener.dropped("send-buffer-full")
+            return
+        self._backlog.append((datagram, address))
+        self._backlog_bytes += len(datagram)
+
+    def _send_backlog(self) -> None:
+        assert self._own is not None
+        assert self._loop is not None
+        while self._backlog:
+            datagram, address = self._backlog[0]
+            try:
+                self._own.sendto(datagram, address)
+            except BlockingIOError:
+                return
+            except OSError:
+                self._listener.dropped("send-failed")
+            self._backlog.popleft()
+            self._backlog_bytes -= len(datagram)
+        self._loop.remove_writer(self._own)
+
+    @property
+    def congested(self) -> bool:
+        """Whether datagrams wait for the socket."""
+        return bool(self._backlog)
+
+    def _acknowledge(self, to: str) -> None:
+        """Nothing went to that peer in this turn that could have carried the acknowledgements."""
+        peer = self.peers.get(to, self._clock())
+        if peer is None:
+            del self._acks[to]
+            return
+        frame = self._frame(to, [])
+        bare = Frame(
+            frame.sender, frame.life, frame.sequence, frame.time, frame.plane, frame.position, None, "", frame.acks, []
+        )
+        self._transmit(self._seal.close(datagrams.encode(bare)), peer.address)
+
+    def _sweep(self) -> None:
+        """Send again what was not acknowledged; give up what was sent often enough."""
+        now = self._clock()
+        for sequence, pending in list(self._pending.items()):
+            if pending.due > now:
+                continue
+            peer = self.peers.get(pending.peer, now)
+            if peer is None or peer.address != pending.address or pending.attempts >= self.network.attempts:
+                del self._pending[sequence]
+                # The pieces of one packet share this list: it is given up once.
+                lost = pending.packets.copy()
+                pending.packets.clear()
+                for packet in lost:
+                    self._listener.unreachable(packet, pending.peer)
+                continue
+            pending.attempts += 1
+            pending.due = now + self.network.acknowledge_s * pending.attempts
+            self._transmit(pending.datagram, pending.address)
+        if self._pending:
+            self._start("sweep", self.network.acknowledge_s / 2, self._sweep)
+
+    def _hello(self) -> None:
+        """An empty frame to all: who we are and where."""
+        frame = self._frame(None, [])
+        self._post(None, frame, [])
+        self.reassembly.expire(self._clock())
+        self._start("hello", self.network.hello_interval_s, self._hello)
+
+    def _greet(self) -> None:
+        """Somebody new: it should know us before our next hello is due."""
+        self._post(None, self._frame(None, []), [])
+
+    def _start(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
+        running = self._timers.get(name)
+        if self._loop is not None and (running is None or running.cancelled() or running.when() <= self._loop.time()):
+            self._timers[name] = self._loop.call_later(delay_s, call)
+
+    # Hearing.
+
+    def _drain(self, ear: socket.socket) -> None:
+        """Everything the socket holds, up to a turn's worth."""
+        left = PACKETS_A_TURN
+        assert self._loop is not None
+        while left > 0:
+            try:
+                size, address = ear.recvfrom_into(self._buffer)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self._listener.dropped("receive-failed")
+                self._tell(f"receive {error.errno}", f"cannot receive: {error.strerror}")
+                return
+            if address == self.address:
+                left -= 1
+                continue
+            try:
+                left -= self._take(self._view[:size], address, self._loop.time())
+            except Refused as refused:
+                self._listener.dropped(str(refused))
+                left -= 1
+            except MalformedPacket:
+                self._listener.dropped("malformed")
+                left -= 1
+
+    def _take(self, datagram: memoryview, address: Address, ticks: float) -> int:
+        """How many packets were in it, itself counted."""
+        if not self._limits.allows(address, ticks):
+            raise Refused("rate-limit")
+        frame = datagrams.decode(self._seal.open(datagram))
+        now = self._clock()
+        self._check(frame, now)
+        peer = self.peers.admit(frame, address, now)
+        if peer.window.empty:
+            self._start("greet", GREET_S, self._greet)
+        self._limits.know(address, ticks)
+        if frame.to:
+            self._acks.setdefault(frame.sender, []).append(frame.sequence)
+            self._open_turn()
+        if not peer.window.fresh(frame.sequence):
+            raise Refused("duplicate-datagram")
+        for sequence in frame.acks:
+            pending = self._pending.get(sequence)
+            if pending is not None and pending.peer == frame.sender:
+                del self._pending[sequence]
+        if frame.group is not None and frame.group not in self.joined:
+            return 1
+        if frame.fragment is not None:
+            whole = self.reassembly.add(frame.sender, frame.life, frame.fragment, now)
+            if whole is not None:
+                self._listener.heard(whole, frame, 0, now)
+            return 1
+        for index, data in enumerate(frame.packets):
+            self._listener.heard(data, frame, index, now)
+        return 1 + len(frame.packets)
+
+    def _check(self, frame: Frame, now: float) -> None:
+        """Refuse what is not for us, too old, from another plane or from too far."""
+        if frame.sender == self.name:
+            self._tell("name", f"another node on this network is called {self.name!r} too; names must differ")
+            raise Refused("own-name")
+        if frame.to and frame.to != self.name:
+            raise Refused("not-for-us")
+        if self._seal.keyed and abs(frame.time - now) > self.network.clock_skew_s:
+            raise Refused("stale-datagram")
+        if frame.plane != self._plane:
+            self._tell(
+                f"plane {frame.plane}",
+                f"{frame.sender!r} measures positions from {frame.plane or 'a plane of its own'}, this node from "
+                f"{self._plane or 'a plane of its own'}; give all nodes one origin",
+            )
+            raise Refused("other-plane")
+        range_m = self.network.emulate_range_m
+        if range_m is not None and frame.position is not None:
+            here = self._listener.whereabouts(now)
+            if here is not None and here.distance_to(frame.position) > range_m:
+                raise Refused("out-of-range")
+
+    def _tell(self, key: str, message: str) -> None:
+        """Say it, once."""
+        if key not in self._told and len(self._told) < 64:
+            self._told.add(key)
+            logger.warning("%s: %s", self.name, message)

@@ -1,0 +1,166 @@
+"""Trust: sealed datagrams, refused replays, limits on what one sender may cost.
+
+With a key every datagram is encrypted and authenticated (ChaCha20-Poly1305). All nodes of a network
+share it; a second key is accepted while the first is being changed. What a seal cannot tell, that
+the same bytes came before, the window of sequence numbers does; datagrams from too long ago are
+refused by their time, so that a node that has just started is not told old news.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from earshot.errors import UsageError
+from earshot.live.datagrams import HEADER_BYTES, PLAIN, SEALED
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+SEAL_BYTES = NONCE_BYTES + 16
+"What a seal adds to a datagram: a nonce and a tag."
+
+
+class Refused(Exception):
+    """A datagram that is not let in, and why."""
+
+
+class Seal:
+    """Closes and opens datagrams. Without keys they travel open."""
+
+    def __init__(self, keys: Sequence[bytes] = ()) -> None:
+        for key in keys:
+            if len(key) != KEY_BYTES:
+                raise UsageError(f"a network key has {KEY_BYTES} bytes, got {len(key)}")
+        self._ciphers = [ChaCha20Poly1305(key) for key in keys]
+        self._renew()
+
+    @property
+    def keyed(self) -> bool:
+        return bool(self._ciphers)
+
+    @property
+    def overhead_bytes(self) -> int:
+        """What it adds to a frame."""
+        return HEADER_BYTES + (SEAL_BYTES if self._ciphers else 0)
+
+    def close(self, frame: bytes) -> bytes:
+        """The datagram for a frame."""
+        if not self._ciphers:
+            return PLAIN + frame
+        if self._counter == 2**32:
+            self._renew()
+        nonce = self._prefix + self._counter.to_bytes(4, "big")
+        self._counter += 1
+        return SEALED + nonce + self._ciphers[0].encrypt(nonce, frame, SEALED)
+
+    def open(self, datagram: memoryview) -> bytes | memoryview:
+        """The frame in a datagram; Refused where it is not one of ours."""
+        header = datagram[:HEADER_BYTES]
+        if header == PLAIN:
+            if self._ciphers:
+                raise Refused("not-sealed")
+            return datagram[HEADER_BYTES:]
+        if header != SEALED:
+            raise Refused("not-a-datagram")
+        if not self._ciphers:
+            raise Refused("sealed")
+        nonce = bytes(datagram[HEADER_BYTES : HEADER_BYTES + NONCE_BYTES])
+        hidden = bytes(datagram[HEADER_BYTES + NONCE_BYTES :])
+        if len(nonce) == NONCE_BYTES:
+            for cipher in self._ciphers:
+                try:
+                    return cipher.decrypt(nonce, hidden, SEALED)
+                except InvalidTag:
+                    continue
+        raise Refused("wrong-key")
+
+    def _renew(self) -> None:
+        """A nonce is never used twice: a random beginning of 8 bytes, then a count."""
+        self._prefix = os.urandom(NONCE_BYTES - 4)
+        self._counter = 0
+
+
+def read_keys(path: str | Path) -> tuple[bytes, ...]:
+    """The keys in a file: 64 hexadecimal digits a line. The first seals, all open."""
+    try:
+        lines = Path(path).read_text(encoding="ascii").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the key file {path}: {error}") from None
+    try:
+        keys = tuple(bytes.fromhex(line) for line in lines)
+    except ValueError:
+        keys = ()
+    if not 1 <= len(keys) <= 2 or any(len(key) != KEY_BYTES for key in keys):
+        raise UsageError(
+            f"the key file {path} must hold one or two keys, 64 hexadecimal digits a line; make one with: "
+            "openssl rand -hex 32"
+        )
+    return keys
+
+
+class Window:
+    """Which of a sender's sequence numbers have come: the latest, and the thousand before it."""
+
+    __slots__ = ("_bits", "_highest")
+
+    WIDTH = 1024
+    _MASK = (1 << WIDTH) - 1
+
+    def __init__(self) -> None:
+        self._highest = -1
+        self._bits = 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has come yet."""
+        return self._highest < 0
+
+    def fresh(self, sequence: int) -> bool:
+        """Whether this number is new; from now on it is not. One too old to tell is not."""
+        ahead = sequence - self._highest
+        if ahead > 0:
+            self._bits = (self._bits << ahead | 1) & self._MASK if ahead < self.WIDTH else 1
+            self._highest = sequence
+            return True
+        if -ahead >= self.WIDTH or self._bits >> -ahead & 1:
+            return False
+        self._bits |= 1 << -ahead
+        return True
+
+
+Address = tuple[str, int]
+
+
+class RateLimits:
+    """Datagrams a second from one address. All addresses that have not shown a valid datagram yet
+    share one allowance, so that a flood from many ports costs no more than one from a single port."""
+
+    def __init__(self, per_second: float, addresses: int = 4096) -> None:
+        self._per_second = per_second
+        self._addresses = addresses
+        self._known: OrderedDict[Address, list[float]] = OrderedDict()
+        self._strangers = [per_second, 0.0]
+
+    def allows(self, address: Address, now: float) -> bool:
+        """Whether one more datagram from there may be looked at."""
+        bucket = self._known.get(address, self._strangers)
+        left = min(self._per_second, bucket[0] + (now - bucket[1]) * self._per_second)
+        bucket[1] = now
+        if left < 1.0:
+            bucket[0] = left
+            return False
+        bucket[0] = left - 1.0
+        return True
+
+    def know(self, address: Address, now: float) -> None:
+        """A valid datagram came from there: from now on it has an allowance of its own."""
+        if address in self._known:
+            return
+        if len(self._known) >= self._addresses:
+            self._known.popitem(last=False)
+        self._known[address] = [self._per_second, now]

@@ -1,0 +1,243 @@
+import asyncio
+import gc
+
+import pytest
+from desk import Desk, acquainted, free_port, taken, until
+
+import earshot
+from earshot.errors import ContentMismatch, NetworkUnavailable, SettingsError, UnknownName, UsageError
+from earshot.events import Event, EventType
+from earshot.geometry import Area, Circle, Position
+from earshot.live.node import Node
+from earshot.protocols.machine import Effects
+from earshot.wire import Packet
+
+SIREN = EventType("Siren", content={"speed": float})
+PROTOCOLS = ("flooding", "gossip", "steam")
+
+
+def test_the_package_offers_the_node() -> None:
+    assert earshot.Node is Node
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_one_node_publishes_another_that_wants_it_gets(protocol: str) -> None:
+    async def run() -> None:
+        desk = Desk(protocol=protocol)
+        async with desk.node("ambulance") as ambulance, desk.node("car", 100.0) as car:
+            await acquainted(ambulance, car)
+            fast = car.subscribe("Siren", where="speed > 10")
+            siren = await ambulance.announce(SIREN, within=Circle(300))
+            await until(lambda: protocol != "steam" or car.host.transport.joined)
+            await siren.publish(speed=5.0)
+            sent = await siren.publish(speed=18)
+            assert await taken(fast, 1) == [sent]
+            assert (sent.source, sent.position, sent.content) == ("ambulance", Position(0.0, 0.0), {"speed": 18.0})
+            assert sent.area == Area(Circle(300), Position(0.0, 0.0))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_event_is_of_no_interest_outside_its_proximity(protocol: str) -> None:
+    async def run() -> None:
+        desk = Desk(protocol=protocol)
+        async with (
+            desk.node("ambulance") as ambulance,
+            desk.node("near", 100.0) as near,
+            desk.node("far", 900.0) as far,
+        ):
+            await acquainted(ambulance, near, far)
+            heard, unheard = near.subscribe("Siren"), far.subscribe("Siren")
+            siren = await ambulance.announce(SIREN, within=Circle(300))
+            everywhere = await ambulance.announce(EventType("Bell"))
+            rung = far.subscribe("Bell")
+            await until(lambda: protocol != "steam" or (near.host.transport.joined and far.host.transport.joined))
+            await siren.publish(speed=18)
+            await everywhere.publish()
+            assert len(await taken(heard, 1)) == len(await taken(rung, 1)) == 1
+            assert len(unheard) == 0
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("protocol", ["flooding", "gossip"])
+def test_events_go_through_a_middle_node_where_ranges_end(protocol: str) -> None:
+    async def run() -> None:
+        desk = Desk(protocol=protocol, emulate_range_m=150.0)
+        async with desk.node("a") as a, desk.node("b", 100.0) as b, desk.node("c", 200.0) as c:
+            await acquainted(a, b)
+            await acquainted(b, c)
+            wanted = c.subscribe("Siren")
+            siren = await a.announce(SIREN)
+            sent = await siren.publish(speed=1.0)
+            assert await taken(wanted, 1) == [sent]
+            assert [peer.name for peer in c.peers()] == ["b"]
+            assert c.drops["out-of-range"] > 0
+
+    asyncio.run(run())
+
+
+def test_steam_goes_through_a_middle_node_and_learns_of_the_proximity_that_way() -> None:
+    async def run() -> None:
+        desk = Desk(protocol="steam", emulate_range_m=150.0, settings={"beacon_interval_s": 0.2, "expiry_s": 1.0})
+        async with desk.node("a") as a, desk.node("b", 100.0) as b, desk.node("c", 200.0) as c:
+            await acquainted(a, b)
+            await acquainted(b, c)
+            wanted = c.subscribe("Siren")
+            between = b.subscribe("Siren")
+            siren = await a.announce(SIREN, within=Circle(500))
+            await until(lambda: b.host.transport.joined and c.host.transport.joined)
+            sent = await siren.publish(speed=1.0)
+            assert await taken(wanted, 1) == [sent]
+            assert await taken(between, 1) == [sent]
+
+    asyncio.run(run())
+
+
+def test_peers_are_enough_where_there_is_no_multicast() -> None:
+    async def run() -> None:
+        port = free_port()
+        async with (
+            Node("hub", protocol="flooding", listen=f"127.0.0.1:{port}") as hub,
+            Node("one", protocol="flooding", peers=(f"127.0.0.1:{port}",)) as one,
+            Node("two", protocol="flooding", peers=(f"127.0.0.1:{port}",)) as two,
+        ):
+            await acquainted(hub, one)
+            await acquainted(hub, two)
+            wanted = two.subscribe("Siren")
+            sent = await (await one.announce(SIREN)).publish(speed=3.0)
+            assert await taken(wanted, 1) == [sent]
+            assert [peer.name for peer in two.peers()] == ["hub"]
+
+    asyncio.run(run())
+
+
+def test_an_event_of_a_megabyte_arrives_whole() -> None:
+    async def run() -> None:
+        desk = Desk(datagram_bytes=8192)
+        async with desk.node("a") as a, desk.node("b") as b:
+            await acquainted(a, b)
+            wanted = b.subscribe("Map")
+            sent = await (await a.announce("Map")).publish(tile="0123456789" * 100_000)
+            assert await taken(wanted, 1) == [sent]
+            assert b.host.transport.reassembly.bytes == 0
+
+    asyncio.run(run())
+
+
+def test_small_events_share_a_datagram() -> None:
+    async def run() -> None:
+        desk = Desk()
+        async with desk.node("a") as a, desk.node("b") as b:
+            await acquainted(a, b)
+            wanted = b.subscribe("Tick")
+            tick = await a.announce("Tick")
+            before = a.host.transport._sequence
+            for number in range(60):
+                await tick.publish(number=number)
+            got = await taken(wanted, 60)
+            assert [event.content["number"] for event in got] == list(range(60))
+            assert a.host.transport._sequence - before < 15
+
+    asyncio.run(run())
+
+
+def test_a_slow_subscriber_loses_its_oldest_events_and_the_node_goes_on() -> None:
+    async def run() -> None:
+        desk = Desk()
+        async with desk.node("a") as a, desk.node("b") as b:
+            await acquainted(a, b)
+            slow, quick = b.subscribe("Tick", queue=3), b.subscribe("Tick")
+            tick = await a.announce("Tick")
+            for number in range(10):
+                await tick.publish(number=number)
+            assert [event.content["number"] for event in await taken(quick, 10)] == list(range(10))
+            assert [event.content["number"] for event in await taken(slow, 3)] == [7, 8, 9]
+            assert (slow.dropped, quick.dropped, b.drops["slow-subscriber"]) == (7, 0, 7)
+
+    asyncio.run(run())
+
+
+def test_a_subscription_ends_with_its_stream() -> None:
+    async def run() -> None:
+        async with Desk().node("a") as a:
+            machine = a.host.machine
+            with a.subscribe("Tick") as stream:
+                assert list(machine.subscriptions.by_id) == [stream.id]
+            assert list(machine.subscriptions.by_id) == []
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+            a.subscribe("Tick")
+            gc.collect()
+            assert list(machine.subscriptions.by_id) == []
+
+    asyncio.run(run())
+
+
+def test_streams_end_with_their_node() -> None:
+    async def run() -> list[Event]:
+        async with Desk().node("a") as a:
+            stream = a.subscribe("Tick")
+            reading = asyncio.ensure_future(_all(stream))
+            await asyncio.sleep(0)
+        return await reading
+
+    async def _all(stream: object) -> list[Event]:
+        return [event async for event in stream]  # type: ignore[attr-defined]
+
+    assert asyncio.run(run()) == []
+
+
+def test_an_application_is_told_what_it_did_wrong() -> None:
+    async def run() -> None:
+        desk = Desk()
+        async with desk.node("a") as a:
+            siren = await a.announce(SIREN)
+            with pytest.raises(ContentMismatch):
+                await siren.publish(sped=1.0)
+            with pytest.raises(UsageError, match="say what to subscribe to"):
+                a.subscribe()
+            with pytest.raises(UsageError, match="a shape, an Area, a Proximity or None"):
+                await a.announce(SIREN, within="circle")  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="is not running"):
+            a.subscribe("Siren")
+        with pytest.raises(NetworkUnavailable, match="nowhere0"):
+            async with desk.node("a", interface="nowhere0"):
+                pass
+        with pytest.raises(NetworkUnavailable, match="HOST:PORT"):
+            async with desk.node("a", peers=("somewhere",)):
+                pass
+
+    asyncio.run(run())
+    with pytest.raises(UnknownName, match="flooding"):
+        Node("a", protocol="floding")
+    with pytest.raises(UsageError, match="no option 'interfce'"):
+        Node("a", interfce="lo")
+    with pytest.raises(SettingsError, match="rate_limit must be positive"):
+        Node("a", rate_limit=0)
+
+
+def test_a_send_to_a_peer_that_is_gone_comes_back_as_unreachable() -> None:
+    async def run() -> None:
+        desk = Desk(acknowledge_s=0.02)
+        async with desk.node("a") as a:
+            lost: list[str] = []
+
+            def unreachable(_packet: Packet, peer: str, _now: float) -> Effects:
+                lost.append(peer)
+                return []
+
+            a.host.machine.unreachable = unreachable  # type: ignore[method-assign]
+            packet = a.host.machine.publish(Event("Tick", id="1"), 0.0)[0].packet  # type: ignore[union-attr]
+            a.host.transport.send("nobody", packet)
+            async with desk.node("b") as b:
+                await acquainted(a, b)
+                a.host.transport.send("b", packet)
+                await until(lambda: b.host.counts["receive"] == 1 and not a.host.transport._pending)
+            a.host.transport.send("b", packet)
+            await until(lambda: len(lost) == 2)
+            assert lost == ["nobody", "b"]
+            assert a.drops["unreachable"] == 2
+
+    asyncio.run(run())
