@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
@@ -12,8 +11,6 @@ from earshot import Event, EventType, Filter, Position
 from earshot.events import Element
 from earshot.filters import Viewer
 from earshot.geometry import Velocity
-
-LONG = os.environ.get("EARSHOT_TEST_SIZE") == "long"
 
 TYPES = ["a", "b", "CD"]
 NAMES = ["a", "b", "c", "price", "CD", "id"]

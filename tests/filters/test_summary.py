@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from summary_cases import LONG, aimed_cases, events, filters, viewers
+from summary_cases import aimed_cases, events, filters, viewers
 
 from earshot import Event, EventType, Filter
 from earshot.errors import MalformedPacket, UsageError
@@ -19,6 +19,7 @@ from earshot.filters.digest import DIGEST_BYTES, Digest
 from earshot.filters.filter import Filter as AnyFilter
 from earshot.filters.matching import Viewer
 from earshot.filters.summary import SMALLEST_BUDGET, Summary
+from sizes import sized
 
 SMALL = BloomShape(64, 2)
 "Small enough that false positives, folds and collisions happen all the time."
@@ -73,13 +74,14 @@ def check_that_matching_events_pass(
 
 
 @settings(
-    max_examples=60_000 if LONG else 300,
+    max_examples=sized(300, 60_000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(
     st.lists(filters, min_size=1, max_size=5), st.lists(events, min_size=1, max_size=5), viewers, st.integers(16, 120)
 )
+@pytest.mark.timeout(3600)
 def test_a_matching_event_always_passes(
     wanted: list[AnyFilter], published: list[Event], viewer: Viewer | None, budget: int
 ) -> None:
@@ -87,11 +89,12 @@ def test_a_matching_event_always_passes(
 
 
 @settings(
-    max_examples=60_000 if LONG else 600,
+    max_examples=sized(600, 60_000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(aimed_cases, st.lists(filters, max_size=2), st.integers(16, 120))
+@pytest.mark.timeout(3600)
 def test_an_event_that_filters_were_aimed_at_always_passes(
     case: tuple[Event, list[AnyFilter]], others: list[AnyFilter], budget: int
 ) -> None:
@@ -99,20 +102,20 @@ def test_an_event_that_filters_were_aimed_at_always_passes(
     check_that_matching_events_pass([*aimed, *others], [event], None, budget)
 
 
-@settings(max_examples=20_000 if LONG else 300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(300, 20_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(filters, min_size=1, max_size=8), st.integers(SMALLEST_BUDGET, 200))
 def test_a_coarsened_summary_fits_its_budget(wanted: list[AnyFilter], budget: int) -> None:
     assert len(Summary.of(wanted).within(budget).to_bytes()) <= budget
 
 
-@settings(max_examples=20_000 if LONG else 300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(300, 20_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(filters, min_size=1, max_size=8))
 def test_bytes_read_back_as_they_were_written(wanted: list[AnyFilter]) -> None:
     written = Summary.of(wanted, SMALL).to_bytes()
     assert Summary.from_bytes(written, SMALL).to_bytes() == written
 
 
-@settings(max_examples=20_000 if LONG else 300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(300, 20_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events)
 def test_a_digest_takes_64_bytes_at_most(event: Event) -> None:
     assert len(Digest.of(event).data) <= DIGEST_BYTES
@@ -328,7 +331,7 @@ def test_a_budget_below_the_smallest_is_refused() -> None:
         wheres("p = 1").within(15)
 
 
-@settings(max_examples=50_000 if LONG else 1000, deadline=None)
+@settings(max_examples=sized(1000, 50_000), deadline=None)
 @given(st.binary(max_size=120), st.sampled_from(SUBSCRIPTIONS), st.integers(0, 60), st.integers(0, 255))
 def test_broken_bytes_are_malformed_and_nothing_else(noise: bytes, text: str, at: int, byte: int) -> None:
     good = Summary.of([Filter.xpath(text), Filter.xpath(SUBSCRIPTIONS[4])]).to_bytes()

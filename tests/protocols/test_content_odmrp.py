@@ -23,6 +23,7 @@ from earshot.protocols.link_lifetime import link_lifetime_s
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, StartTimer, Subscription
 from earshot.protocols.reports import Report, full_report
 from earshot.protocols.tabletop import Tabletop
+from sizes import sized
 
 LINE = [("S", "A"), ("A", "B"), ("B", "R")]
 JAZZ = 'CD: category = "jazz"'
@@ -447,7 +448,8 @@ def test_the_refresh_interval_follows_the_shortest_lived_link() -> None:
 # Any still network.
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=sized(80, 3000), deadline=None)
+@pytest.mark.timeout(3600)
 @given(
     st.integers(2, 12),
     st.integers(0, 10**6),

@@ -12,6 +12,7 @@ from earshot import Filter
 from earshot.errors import SettingsError
 from earshot.protocols.machine import Broadcast, Deliver, Drop, StartTimer, Subscription
 from earshot.protocols.odmrp import Data, JoinRequest, JoinTable, OdmrpSettings
+from sizes import sized
 
 CDS = "/CD"
 
@@ -150,7 +151,8 @@ def test_hops_are_limited() -> None:
     assert [effect for effect in effects if not isinstance(effect, StartTimer)] == [Drop("hop-limit", "S-0")]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=sized(30, 1000), deadline=None)
+@pytest.mark.timeout(3600)
 @given(st.integers(2, 12), st.integers(0, 10**6), st.data())
 def test_in_any_still_network_every_member_in_reach_gets_every_event_once(
     n: int, seed: int, data: st.DataObject
