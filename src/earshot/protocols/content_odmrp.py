@@ -147,21 +147,19 @@ class ContentOdmrp(Machine):
         "By source: the Join Table that waits for others to come in."
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        match packet:
-            case Data(_, event):
-                if not self.heard.add(event.id):
-                    return NOTHING
-                self.on_data(packet, now)
-            case JoinRequest(source, sequence):
-                if not self.heard.add((source, sequence)):
-                    return NOTHING
-                self.on_join_request(packet, sender, now)
-            case JoinTable(source, next_hop):
-                if next_hop != self.node:
-                    return NOTHING
-                self.on_join_table(packet, now)
-            case _:
+        # The order of how often they come; most are duplicates, or not for us.
+        if type(packet) is Data:
+            if not self.heard.add(packet.event.id):
                 return NOTHING
+            self.on_data(packet, now)
+        elif type(packet) is JoinRequest:
+            if not self.heard.add((packet.source, packet.sequence)):
+                return NOTHING
+            self.on_join_request(packet, sender, now)
+        elif type(packet) is JoinTable and packet.next_hop == self.node:
+            self.on_join_table(packet, now)
+        else:
+            return NOTHING
         return self.effects()
 
     def wake(self, timer: Timer, now: float) -> Effects:

@@ -138,21 +138,19 @@ class Odmrp(Machine):
         "Events our own people were told of: one may come on several channels."
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        match packet:
-            case JoinRequest(source, channel, sequence):
-                if not self.heard.add((source, channel, sequence)):
-                    return NOTHING
-                self.on_join_request(packet, sender, now)
-            case JoinTable():
-                if self.node not in packet.next_hops.values():
-                    return NOTHING
-                self.on_join_table(packet, now)
-            case Data(channel, event):
-                if not self.heard.add((channel, event.id)):
-                    return NOTHING
-                self.on_data(packet, now)
-            case _:
+        # The order of how often they come; most are duplicates, or not for us.
+        if type(packet) is Data:
+            if not self.heard.add((packet.channel, packet.event.id)):
                 return NOTHING
+            self.on_data(packet, now)
+        elif type(packet) is JoinRequest:
+            if not self.heard.add((packet.source, packet.channel, packet.sequence)):
+                return NOTHING
+            self.on_join_request(packet, sender, now)
+        elif type(packet) is JoinTable and self.node in packet.next_hops.values():
+            self.on_join_table(packet, now)
+        else:
+            return NOTHING
         return self.effects()
 
     # What applications do.
