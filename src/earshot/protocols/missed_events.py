@@ -96,34 +96,38 @@ class MissedEvents:
     """What one consumer lacks of the announcements it follows. It asks only for what can be owed to it:
     raised while it stood inside, not too long ago."""
 
-    def __init__(self, limit: int, capacity: int, lifespan_s: float, trail: Trail) -> None:
+    def __init__(
+        self, limit: int, capacity: int, lifespan_s: float, trail: Trail, look: Callable[[float], Position]
+    ) -> None:
         self.limit = limit
         "Missing events of one announcement; 0: nothing is followed."
         self.capacity = capacity
         "Announcements followed, the one followed longest forgotten first."
         self.lifespan_s = lifespan_s
         self.trail = trail
+        self.look = look
+        "Adds to the trail where the node is now."
         self._receptions: OrderedDict[Key, Reception] = OrderedDict()
 
     def follow(self, entry: Relevant) -> None:
         """From here on: what was raised before is not missed."""
         self._begin(entry, entry.advert.latest)
 
-    def catch_up(self, entry: Relevant, now: float, position: Position) -> bool:
+    def catch_up(self, entry: Relevant, now: float) -> bool:
         """Follow a proximity that has just been discovered, or discovered again after its beacons had
         stopped; whether something is missing."""
         known = self._receptions.get(entry.key)
         if known is None or known.epoch != entry.advert.epoch:
             self._begin(entry, 0)
-        return self.told(entry, now, position)
+        return self.told(entry, now)
 
-    def told(self, entry: Relevant, now: float, position: Position) -> bool:
+    def told(self, entry: Relevant, now: float) -> bool:
         """A beacon says how far its producer is; whether something is missing."""
         reception = self._receptions.get(entry.key)
         if reception is None:
             return False
         reception.told(entry.advert.latest, entry.advert.oldest, self.limit)
-        if reception.missing and entry.advert.raised_at < self.owed_since(entry, now, position):
+        if reception.missing and entry.advert.raised_at < self.owed_since(entry, now):
             reception.missing.clear()
         return bool(reception.missing)
 
@@ -150,9 +154,9 @@ class MissedEvents:
         """Nothing raised there from now on is missed."""
         self._receptions.pop(key, None)
 
-    def owed_since(self, entry: Relevant, now: float, position: Position) -> float:
+    def owed_since(self, entry: Relevant, now: float) -> float:
         """Nothing raised before this can be owed to us: too old, or we were not inside yet."""
-        self.trail.add(now, position)
+        self.look(now)
         area = entry.advert.area()
         since = self.trail.start if area is None or entry.mobile else self.trail.inside_since(area)
         return max(now - self.lifespan_s, now if since is None else since)

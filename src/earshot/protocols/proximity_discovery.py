@@ -44,11 +44,11 @@ class Client(Protocol):
         """Whether a subscription here matches that type."""
         ...
 
-    def discovered(self, entry: Relevant, position: Position, now: float) -> None:
+    def discovered(self, entry: Relevant, now: float) -> None:
         """A wanted proximity is new here, or back; its group is joined."""
         ...
 
-    def heard_from(self, entry: Relevant, position: Position, now: float) -> None:
+    def heard_from(self, entry: Relevant, now: float) -> None:
         """A wanted proximity has sent another beacon."""
         ...
 
@@ -145,13 +145,13 @@ class ProximityDiscovery:
         if not inside:
             return None
         if known is None or not again:
-            return self._discover(advert, via, position, now)
+            return self._discover(advert, via, now)
         known.advert, known.via, known.heard_at = advert, via, now
         if known.wanted:
-            self.client.heard_from(known, position, now)
+            self.client.heard_from(known, now)
         return known
 
-    def _discover(self, advert: Advert, via: str, position: Position, now: float) -> Relevant | None:
+    def _discover(self, advert: Advert, via: str, now: float) -> Relevant | None:
         """A proximity that is new here."""
         wanted = self.client.wants(advert.subject)
         event_type = self._described_type(advert)
@@ -164,7 +164,7 @@ class ProximityDiscovery:
             self.machine.drop("list of proximities full")
         if wanted:
             self.join(entry)
-            self.client.discovered(entry, position, now)
+            self.client.discovered(entry, now)
         self.run_rounds(now)
         return entry
 

@@ -75,8 +75,11 @@ class Steam(Machine):
         self.wanted_types = WantedTypes()
         self.discovery = ProximityDiscovery(self, self, self.announcements, settings)
         self.relevant = self.discovery.relevant
-        self.trail = Trail(min(1024, math.ceil(settings.lifespan_s / settings.beacon_interval_s) + 2))
-        self.missed = MissedEvents(settings.cache_size, settings.proximity_limit, settings.lifespan_s, self.trail)
+        looks = min(1024, math.ceil(settings.lifespan_s / settings.beacon_interval_s) * 2 + 2)
+        self.trail = Trail(looks, spacing_s=settings.beacon_interval_s / 2)
+        self.missed = MissedEvents(
+            settings.cache_size, settings.proximity_limit, settings.lifespan_s, self.trail, self.look
+        )
         self.recovering: set[Key] = set()
         self.seen = RecentKeys(settings.seen_limit)
         self.answered = RecentKeys(settings.seen_limit)
@@ -151,7 +154,7 @@ class Steam(Machine):
             if not entry.wanted and could_match(subscription.filter, entry.advert.subject):
                 self.discovery.join(entry)
                 self.missed.follow(entry)
-        self.trail.add(now, self.location.position(now))
+        self.look(now)
         self.discovery.run_rounds(now)
         return self.effects()
 
@@ -187,7 +190,7 @@ class Steam(Machine):
             self.drop(reason, event.id[:MAX_NAME])
             return
         if self.missed.heard((event.source, event.type), raised.epoch, raised.sequence):
-            self.recover_later(entry, now)
+            self.recover_later(entry, now, self.settings.recovery_delay_s)
         viewer = self.viewer(now)
         if not entry.was_raised_around(event, viewer.position):
             self.drop("outside the proximity", event.id)
@@ -259,24 +262,29 @@ class Steam(Machine):
 
     def on_round(self, now: float) -> None:
         """Section 4.5.2, and what else is due each period: where we are, and what is too old to recover."""
-        position = self.location.position(now)
-        if self.subscriptions.by_id:
-            self.trail.add(now, position)
+        position = self.look(now)
         for announced in self.announcements.by_subject.values():
             announced.cache.let_go(lambda event: self.outlived(event, now))
         self.discovery.on_round(position, now, needed=bool(self.subscriptions.by_id))
 
+    def look(self, now: float) -> Position:
+        """Where we are, kept on the trail while somebody here consumes."""
+        position = self.location.position(now)
+        if self.subscriptions.by_id:
+            self.trail.add(now, position, self.location.velocity(now))
+        return position
+
     def wants(self, subject: str) -> bool:
         return subject in self.wanted_types
 
-    def discovered(self, entry: Relevant, position: Position, now: float) -> None:
+    def discovered(self, entry: Relevant, now: float) -> None:
         """What was raised since we came in, before we knew of it or while we were cut off, is missed."""
-        if entry.via != self.node and self.missed.catch_up(entry, now, position):
-            self.recover_later(entry, now)
+        if entry.via != self.node and self.missed.catch_up(entry, now):
+            self.recover_later(entry, now, patience_s=0.0)
 
-    def heard_from(self, entry: Relevant, position: Position, now: float) -> None:
-        if self.missed.told(entry, now, position):
-            self.recover_later(entry, now)
+    def heard_from(self, entry: Relevant, now: float) -> None:
+        if self.missed.told(entry, now):
+            self.recover_later(entry, now, self.settings.recovery_delay_s)
 
     def lost(self, entry: Relevant, gone_silent: bool) -> None:
         """Who leaves a proximity misses nothing that is raised there after; who merely stopped hearing its
@@ -286,12 +294,12 @@ class Steam(Machine):
 
     # Recovering missed events: section 4.3.
 
-    def recover_later(self, entry: Relevant, now: float) -> None:
-        """Ask for what is missing, once it cannot be mere disorder."""
+    def recover_later(self, entry: Relevant, now: float, patience_s: float) -> None:
+        """Ask for what is missing, once it cannot be mere disorder, and not all of us at once."""
         if entry.key not in self.recovering:
             self.recovering.add(entry.key)
-            patience_s = self.settings.recovery_delay_s * (1 + self.random.random())
-            self.start_timer(("recover", *entry.key), now + patience_s)
+            spread_s = self.settings.recovery_delay_s * self.random.random()
+            self.start_timer(("recover", *entry.key), now + patience_s + spread_s)
 
     def recover(self, key: Key, now: float) -> None:
         """Send the request towards the producer, and again after a beacon's period while something is missing."""
@@ -304,7 +312,7 @@ class Steam(Machine):
             self.drop("missed and not recovered")
         if not wanted:
             return
-        since = self.missed.owed_since(entry, now, self.location.position(now))
+        since = self.missed.owed_since(entry, now)
         self.send(entry.via, Request(*key, entry.advert.epoch, tuple(wanted), since, (self.node,)))
         self.recovering.add(key)
         self.start_timer(("recover", *key), now + self.settings.beacon_interval_s)
@@ -362,7 +370,7 @@ class Steam(Machine):
     def deliver_late(self, entry: Relevant, event: Event, hops: int, now: float) -> None:
         """To a subscription that stood when the event was raised, of a node that was inside then and is now."""
         viewer = self.viewer(now)
-        self.trail.add(now, viewer.position)
+        self.trail.add(now, viewer.position, viewer.velocity)
         then = self.trail.at(event.time)
         if reason := self.unfit(event, now):
             self.drop(reason, event.id[:MAX_NAME])

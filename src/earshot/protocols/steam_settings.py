@@ -40,7 +40,7 @@ class SteamSettings:
     cache_size: int = 64
     "Events a producer holds for recovery, for each announcement; 0: nothing is recovered."
     recovery_delay_s: float = 0.25
-    "How long a gap may be mere disorder before it is asked for."
+    "How long a gap may be mere disorder before it is asked for; requests are spread over as long again."
     recovery_attempts: int = 3
     proximity_limit: int = 2048
     "The list of relevant proximities holds no more."

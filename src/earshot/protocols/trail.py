@@ -5,23 +5,46 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 
-from earshot.geometry import Area, Position
+from earshot.geometry import Area, Position, Velocity
+
+LEAP_M_S = 10.0
+"On top of half as much again as it said it moved: who came farther between two looks has leapt."
 
 
 class Trail:
-    """Positions in order of time, the oldest forgotten; straight lines between them."""
+    """Looks at where the node is, the oldest forgotten; straight lines between them. Where it has leapt
+    (a corrected position, a vehicle put back to the start of its lane), nothing is known between."""
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, spacing_s: float = 0.0) -> None:
+        self._spacing_s = spacing_s
+        "Looks that come closer together replace each other, so that many of them do not shorten the trail."
         self._times: deque[float] = deque(maxlen=length)
         self._positions: deque[Position] = deque(maxlen=length)
+        self._leapt: deque[bool] = deque(maxlen=length)
+        "Whether the way from the look before was a leap."
+        self._speed_m_s = 0.0
 
-    def add(self, now: float, position: Position) -> None:
-        """The node is there now. A second look at the same moment replaces the first."""
-        if self._times and now <= self._times[-1]:
-            self._positions[-1] = position
-            return
+    def add(self, now: float, position: Position, velocity: Velocity) -> None:
+        """The node is there now, and moves so."""
+        if self._times and (now <= self._times[-1] or self._crowded(now)):
+            self._times.pop()
+            self._positions.pop()
+            leapt = self._leapt.pop()
+        else:
+            leapt = False
+        self._leapt.append(leapt or self._leaps_to(now, position, velocity.speed_m_s))
         self._times.append(now)
         self._positions.append(position)
+        self._speed_m_s = velocity.speed_m_s
+
+    def _crowded(self, now: float) -> bool:
+        return len(self._times) > 1 and now - self._times[-2] < self._spacing_s
+
+    def _leaps_to(self, now: float, position: Position, speed_m_s: float) -> bool:
+        if not self._times:
+            return False
+        possible_m_s = 1.5 * max(speed_m_s, self._speed_m_s) + LEAP_M_S
+        return self._positions[-1].distance_to(position) > possible_m_s * (now - self._times[-1])
 
     @property
     def start(self) -> float | None:
@@ -29,13 +52,15 @@ class Trail:
         return self._times[0] if self._times else None
 
     def at(self, time: float) -> Position | None:
-        """Where the node was then; None where the trail does not reach."""
+        """Where the node was then; None where the trail does not say."""
         if not self._times or not self._times[0] <= time <= self._times[-1]:
             return None
         after = bisect_right(self._times, time)
         before = self._positions[after - 1]
-        if after == len(self._times):
+        if after == len(self._times) or time == self._times[after - 1]:
             return before
+        if self._leapt[after]:
+            return None
         share = (time - self._times[after - 1]) / (self._times[after] - self._times[after - 1])
         ahead = self._positions[after]
         return before.moved((ahead.x_m - before.x_m) * share, (ahead.y_m - before.y_m) * share)
