@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from earshot.errors import SettingsError
@@ -14,7 +14,7 @@ MOST_ASKED = 4096
 
 @dataclass(frozen=True, slots=True)
 class SteamSettings:
-    range_m: float = 200.0
+    range_m: float = field(default=200.0, metadata={"scenario": "medium.range_m"})
     "T_R, section 5: this node's own radio range; decides between one hop and many."
     beacon_interval_s: float = 1.0
     "Section 4.5: the period of the beacons, application-specific."
