@@ -336,6 +336,9 @@ class Engine:
         if self.log is not None:
             self.log.receive(self.queue.now, transmission, nodes, lost=reason)
 
+    def refuse(self, transmission: Transmission, why: str) -> None:
+        raise self._failure(transmission.sender, "its effects", ValueError(why), transmission.packet)
+
     def dropped(self, transmission: Transmission, reason: str) -> None:
         self.counts.drops[reason] += 1
         if self.log is not None:

@@ -147,8 +147,9 @@ class ScriptedLinks:
         self._changes = script.in_order()
         self._held: dict[int, dict[int, bool]] = {}
         self._next = next(self._changes, None)
-        for change in script.changes:
-            _numbers(self._index, change.a, change.b)
+        turning = (link for rotation in script.rotations for link in rotation.links)
+        for a, b in (*((change.a, change.b) for change in script.changes), *turning):
+            _numbers(self._index, a, b)
 
     def of(self, i: int, t: float) -> list[int]:
         while self._next is not None and self._next.time_s <= t:

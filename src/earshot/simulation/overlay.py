@@ -37,7 +37,9 @@ class OverlayNetwork:
         self._shares: dict[tuple[int, int], float] = {}
 
     def broadcast(self, transmission: Transmission) -> None:
-        raise ValueError("a broadcast on an overlay, which has none: a machine there sends to peers it knows")
+        self._host.refuse(
+            transmission, "a broadcast on an overlay, which has none: a machine there sends to peers it knows"
+        )
 
     def unicast(self, transmission: Transmission) -> None:
         self._host.sent(transmission)

@@ -69,6 +69,9 @@ class Host(Protocol):
     def lost(self, transmission: Transmission, nodes: list[int], reason: str) -> None:
         """These nodes might have had it, but for this reason did not."""
 
+    def refuse(self, transmission: Transmission, why: str) -> None:
+        """The machine asked for what this medium does not have: the run ends."""
+
     def dropped(self, transmission: Transmission, reason: str) -> None:
         """It never went on air, for this reason."""
 

@@ -1,0 +1,92 @@
+"""The machine's base: what a protocol that does nothing does, and the verbs."""
+
+from random import Random
+
+from earshot.events import Event, EventType
+from earshot.filters import Filter, Viewer
+from earshot.geometry import Position, Velocity
+from earshot.protocols.flooding import Flood
+from earshot.protocols.machine import (
+    NOTHING,
+    Announcement,
+    Broadcast,
+    CancelTimer,
+    Deliver,
+    Drop,
+    FixedLocation,
+    JoinGroup,
+    LeaveGroup,
+    Machine,
+    Note,
+    Send,
+    StartTimer,
+    Subscription,
+)
+
+EVENT = Event(type="Ping", id="a-0", source="a")
+
+
+def machine() -> Machine:
+    return Machine("a", None, FixedLocation(Position(1.0, 2.0), Velocity(3.0, 4.0)), Random(1))
+
+
+def test_a_machine_without_a_protocol_does_nothing_whatever_happens() -> None:
+    node = machine()
+    returned = [
+        node.start(0.0),
+        node.subscribe(Subscription("s", "a", Filter.of_type("Ping")), 0.0),
+        node.unsubscribe("s", 0.0),
+        node.announce(Announcement(EventType("Ping")), 0.0),
+        node.unannounce("Ping", 0.0),
+        node.publish(EVENT, 0.0),
+        node.hear(Flood(EVENT, 1), "b", 0.0),
+        node.wake("timer", 0.0),
+        node.unreachable(Flood(EVENT, 1), "b", 0.0),
+        node.stop(0.0),
+    ]
+    assert all(effects is NOTHING for effects in returned)
+    assert NOTHING == []
+
+
+def test_the_verbs_make_effects_in_order_and_hand_them_over_once() -> None:
+    node = machine()
+    flood = Flood(EVENT, 1)
+    node.broadcast(flood)
+    node.broadcast(flood, group=7)
+    node.send("b", flood)
+    node.start_timer("tick", at=2.0)
+    node.cancel_timer(("tick", 3))
+    node.deliver(EVENT, "s", hops=2)
+    node.drop("expired", "a-0")
+    node.join_group(7)
+    node.leave_group(7)
+    node.note("parent", "b")
+    assert node.effects() == [
+        Broadcast(flood),
+        Broadcast(flood, 7),
+        Send("b", flood),
+        StartTimer("tick", 2.0),
+        CancelTimer(("tick", 3)),
+        Deliver(EVENT, "s", 2),
+        Drop("expired", "a-0"),
+        JoinGroup(7),
+        LeaveGroup(7),
+        Note("parent", "b"),
+    ]
+    assert node.effects() == []
+
+
+def test_effects_are_values() -> None:
+    assert Broadcast(Flood(EVENT, 1)) == Broadcast(Flood(EVENT, 1), None) != Broadcast(Flood(EVENT, 2))
+    assert JoinGroup(7) != LeaveGroup(7)
+    assert {StartTimer("tick", 1.0), StartTimer("tick", 1.0)} == {StartTimer("tick", 1.0)}
+
+
+def test_effects_can_be_taken_apart_by_a_match() -> None:
+    match Send("b", Flood(EVENT, 1)):
+        case Send(peer, Flood(event, hops)):
+            assert (peer, event, hops) == ("b", EVENT, 1)
+
+
+def test_a_machine_sees_from_where_it_is() -> None:
+    assert machine().viewer(now=5.0) == Viewer(Position(1.0, 2.0), Velocity(3.0, 4.0))

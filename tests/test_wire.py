@@ -1,0 +1,98 @@
+"""Packets to bytes and back, and what is not one of ours."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot.errors import MalformedPacket
+from earshot.events import Element, Event
+from earshot.geometry import Area, Circle, Position, Velocity
+from earshot.wire import MAX_PACKET_BYTES, WIRE_VERSION, Packet, decode, encode, size, tag_of
+
+
+class Letter(Packet, frozen=True, tag="letter of the wire tests"):
+    event: Event | None
+    hops: int
+    names: tuple[str, ...] = ()
+
+
+EVENT = Event(
+    type="Siren",
+    content={"speed": 12.5, "lanes": 2, "wet": True, "road": "A1", "at": Position(1.0, 2.0)},
+    id="n1-7",
+    source="n1",
+    position=Position(3.0, 4.0),
+    velocity=Velocity(0.5, 0.0),
+    time=9.25,
+    area=Area(Circle(300.0), Position(3.0, 4.0)),
+    lifespan_s=30.0,
+)
+XML = Event(type="CD", content=Element("CD", {"id": "1"}, ("text", Element("price", {}, ("18",)))))
+
+texts = st.text(max_size=20)
+letters = st.builds(Letter, st.sampled_from([None, EVENT, XML]), st.integers(-(2**60), 2**60), st.tuples(texts, texts))
+
+
+@given(letters)
+def test_a_packet_comes_back_as_it_went(letter: Letter) -> None:
+    assert decode(encode(letter)) == letter
+    assert size(letter) == len(encode(letter))
+    assert tag_of(letter) == "letter of the wire tests"
+
+
+@given(letters, st.data())
+def test_cut_or_changed_bytes_are_a_packet_or_malformed_and_nothing_else(letter: Letter, data: st.DataObject) -> None:
+    good = bytearray(encode(letter))
+    at = data.draw(st.integers(0, len(good) - 1))
+    good[at] = data.draw(st.integers(0, 255))
+    cut = bytes(good[: data.draw(st.integers(0, len(good)))])
+    with contextlib.suppress(MalformedPacket):
+        assert isinstance(decode(cut), Packet)
+
+
+@given(st.binary(max_size=200))
+def test_noise_is_malformed(noise: bytes) -> None:
+    with contextlib.suppress(MalformedPacket):
+        assert isinstance(decode(bytes([WIRE_VERSION]) + noise), Packet)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", f"wire version missing, this node speaks {WIRE_VERSION}"),
+        (b"\x07abc", f"wire version 7, this node speaks {WIRE_VERSION}"),
+        (bytes([WIRE_VERSION]) + b"\x91\xa3odd", "no packet is tagged 'odd'"),
+        (bytes([WIRE_VERSION]) + b"\x90", "no packet is tagged ''"),
+        (b"x" * (MAX_PACKET_BYTES + 1), "1,200,001 bytes are more than a packet's 1,200,000"),
+    ],
+)
+def test_bytes_that_are_no_packet_say_why(data: bytes, reason: str) -> None:
+    with pytest.raises(MalformedPacket) as caught:
+        decode(data)
+    assert str(caught.value) == reason
+
+
+def test_a_field_of_the_wrong_type_is_malformed() -> None:
+    wrong = encode(Letter(None, "seven"))  # type: ignore[arg-type]
+    with pytest.raises(MalformedPacket, match="not a packet: Expected `int`, got `str`"):
+        decode(wrong)
+
+
+def test_an_event_that_cannot_be_is_malformed() -> None:
+    empty = Event(type="x")
+    data = encode(Letter(empty, 1)).replace(b"\xa4type\xa1x", b"\xa4type\xa0")
+    with pytest.raises(MalformedPacket, match="an event needs a type"):
+        decode(data)
+
+
+def test_a_tag_belongs_to_one_packet() -> None:
+    class One(Packet, frozen=True, tag="twice in the wire tests"):
+        pass
+
+    class Two(Packet, frozen=True, tag="twice in the wire tests"):
+        pass
+
+    with pytest.raises(TypeError, match="two packets are tagged 'twice in the wire tests'"):
+        decode(encode(One()))
