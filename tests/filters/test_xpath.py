@@ -3,7 +3,7 @@ from hypothesis import example, given, settings
 from lxml import etree
 from xpath_cases import documents, queries, with_namespaces
 
-from earshot import Event, Filter
+from earshot import Element, Event, Filter
 from earshot.errors import FilterSyntaxError
 from earshot.filters.reader import MAX_DEPTH, MAX_LENGTH
 from sizes import sized
@@ -51,6 +51,7 @@ def test_the_canonical_text_is_an_equal_filter_and_to_lxml_the_same_xpath(docume
         ("/CD[price != 18]", "<CD><price>cheap</price></CD>", True),
         ("/CD[price != 18]", "<CD/>", False),
         ("/CD[price <= 18]", "<CD><price>cheap</price></CD>", False),
+        ('/CD[price != "cheap"]', "<CD><price>cheap</price></CD>", False),
         ('/CD[price < "cheap"]', "<CD><price>1</price></CD>", False),
         ("/CD[price = 1e2]", "<CD><price>100</price></CD>", True),
         ("/CD[price > -3]", "<CD><price>-2.5</price></CD>", True),
@@ -58,6 +59,8 @@ def test_the_canonical_text_is_an_equal_filter_and_to_lxml_the_same_xpath(docume
         ('/CD[contains(title, "b")]', "<CD><title>a</title><title>b</title></CD>", False),
         ('/CD[starts-with(title, "a")]', "<CD><title>a</title><title>b</title></CD>", True),
         ('/CD[contains(title, "")]', "<CD/>", True),
+        ('/CD[contains(.//@q, "x")]', "<CD p='1' q='x'><b q='y'/></CD>", True),
+        ('/CD[contains(@*, "x")]', "<CD p='1' q='x'/>", False),
         ('/CD[contains(., "ab")]', "<CD><x>a</x><y>b</y></CD>", True),
         # names and blanks
         ("/nitf/body.head[@change.date]", '<nitf><body.head change.date=""/></nitf>', True),
@@ -84,6 +87,12 @@ def test_examples(query: str, document: str, selected: bool) -> None:
     assert Filter.xpath(query).matches(Event.from_xml(document)) is selected
     if query != "/":
         assert selects(query, document) is selected
+
+
+def test_an_empty_text_is_no_node() -> None:
+    event = Event(type="a", content=Element("a", {}, ("", Element("b"), "")))
+    assert not Filter.xpath("/a/text()").matches(event)
+    assert not Filter.xpath("/a[text()[1]]").matches(event)
 
 
 @pytest.mark.parametrize(
