@@ -161,6 +161,7 @@ def test_the_whole_study_runs_and_its_exact_claims_hold(quick: Mapping[str, list
         steam.speed_does_not_matter,
         steam.nothing_is_lost,
         steam.forty_do_not_collide,
+        steam.forty_thousand_collide_by_chance,
     ]
     assert [judged[claim].finding.holds for claim in exact] == [True] * len(exact)
     assert all(isinstance(one.as_json()["measured"], str) for one in judged.values())
@@ -177,6 +178,7 @@ def test_the_whole_study_runs_and_its_exact_claims_hold(quick: Mapping[str, list
         ("crossing", "unfiltered", 10_000, steam.unfiltered_events),
         ("crossing", "filtered", 10_000, steam.fewer_events),
         ("collisions", "sharing", 2, steam.forty_do_not_collide),
+        ("collisions", "delivered", 1, steam.forty_thousand_collide_by_chance),
     ],
 )
 def test_a_claim_fails_when_the_numbers_are_otherwise(

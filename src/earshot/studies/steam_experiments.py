@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from earshot.events import Event, EventType
 from earshot.filters import Filter
-from earshot.geometry import Position
-from earshot.protocols.group_ids import group_id
-from earshot.protocols.machine import Subscription
+from earshot.geometry import ORIGIN, Position
+from earshot.protocols.group_ids import description, hashed
+from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Effect, FixedLocation, Subscription
+from earshot.protocols.steam import Steam
 from earshot.protocols.steam_settings import PAPER, SteamSettings
 from earshot.simulation.expected import Lives, Oracle
 from earshot.simulation.faults import FaultPlan
@@ -128,16 +130,39 @@ def accuracy(case: Case) -> Sequence[Row]:
 
 
 def collisions(case: Case) -> Sequence[Row]:
-    """Section 5.3.1: announcements that share an identifier with another, of so many in one proximity."""
+    """Section 5.3.1: announcements that share an identifier with another, of so many in one proximity, and
+    what their events do at a consumer that wants another type of the same group."""
     rows = []
     for draw in range(case["draws"]):
-        subjects = event_types(case["announcements"], Random(f"{case['seed']}:{draw}"))
-        groups: dict[int, int] = {}
-        for subject in subjects:
-            group = group_id.__wrapped__(subject, around(200.0))
-            groups[group] = groups.get(group, 0) + 1
-        rows.append({"sharing": sum(count for count in groups.values() if count > 1)})
+        groups: dict[int, list[str]] = {}
+        for subject in event_types(case["announcements"], Random(f"{case['seed']}:{draw}")):
+            groups.setdefault(hashed(description(subject, around(200.0))), []).append(subject)
+        shared = [subjects for subjects in groups.values() if len(subjects) > 1]
+        effects = [effect for wanted, unwanted, *_ in shared for effect in heard_at_a_consumer_of(wanted, unwanted)]
+        rows.append(
+            {
+                "sharing": sum(map(len, shared)),
+                "tried": len(shared),
+                "discarded": sum(isinstance(effect, Drop) for effect in effects),
+                "delivered": sum(isinstance(effect, Deliver) for effect in effects),
+            }
+        )
     return rows
+
+
+def heard_at_a_consumer_of(wanted: str, unwanted: str) -> Sequence[Effect]:
+    """What a member of one type's group does with an event of another type that shares the identifier."""
+    consumer = Steam("consumer", BEACONED, FixedLocation(ORIGIN), Random(0))
+    consumer.subscribe(Subscription("wanted", "consumer", Filter.of_type(wanted)), 0.0)
+    producers = {name: Steam(name, BEACONED, FixedLocation(ORIGIN), Random(0)) for name in (wanted, unwanted)}
+    for name, node in producers.items():
+        for effect in node.announce(Announcement(EventType(name), around(200.0)), 0.0):
+            if isinstance(effect, Broadcast):
+                consumer.hear(effect.packet, name, 0.1)
+    event = Event(unwanted, id="unwanted-0", source=unwanted, time=0.2)
+    (raised,) = producers[unwanted].publish(event, 0.2)
+    assert isinstance(raised, Broadcast)
+    return consumer.hear(raised.packet, unwanted, 0.2)
 
 
 def event_types(count: int, random: Random) -> list[str]:
