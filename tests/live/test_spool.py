@@ -1,0 +1,115 @@
+import asyncio
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from desk import Desk, acquainted, taken
+
+from earshot.errors import UsageError
+from earshot.events import Event, EventType
+from earshot.geometry import Circle
+from earshot.live.spool import Record, Spool, close_abandoned, read_records, read_spool
+from earshot.records import COLUMNS, Kind
+
+
+def record(number: int) -> Record:
+    return Record(float(number), "a", Kind.NOTE, detail=f"number {number}")
+
+
+def test_segments_are_closed_by_rename_and_read_back_in_order(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "a/b", 7, segment_bytes=200)
+    for number in range(20):
+        spool.write(record(number))
+        spool.flush()
+    assert [path.name for path in tmp_path.glob("*.open.jsonl")] == ["a%2fb-7-00006.open.jsonl"]
+    assert [one.detail for one in read_records(tmp_path)] == [f"number {number}" for number in range(20)]
+    spool.close()
+    assert list(tmp_path.glob("*.open.jsonl")) == []
+    rows = list(read_spool(tmp_path))
+    assert [row["time"] for row in rows] == [float(number) for number in range(20)]
+    assert list(rows[0]) == list(COLUMNS)
+    assert math.isnan(rows[0]["x_m"])
+    assert (rows[0]["bytes"], rows[0]["peer"]) == (-1, "")
+
+
+def test_a_torn_last_record_is_absent_and_the_segment_is_closed_by_the_next_node(tmp_path: Path) -> None:
+    (tmp_path / "a-1-00001.open.jsonl").write_bytes(b'{"time":1.0,"node":"a","kind":"note"}\n{"time":2.0,"no')
+    (tmp_path / "a-2-00001.open.jsonl").write_bytes(b'{"ti')
+    assert [one.time for one in read_records(tmp_path)] == [1.0]
+    living = Spool(tmp_path, "b", 3)
+    assert close_abandoned(tmp_path) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-1-00001.jsonl", "b-3-00001.open.jsonl"]
+    assert [one.time for one in read_records(tmp_path)] == [1.0]
+    living.close()
+
+
+def test_what_is_no_spool_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no spool in"):
+        list(read_spool(tmp_path))
+    (tmp_path / "a-1-00001.jsonl").write_text("nonsense\n")
+    with pytest.raises(UsageError, match="line 1: not a record"):
+        list(read_spool(tmp_path))
+    with pytest.raises(UsageError, match="cannot write the spool"):
+        Spool(tmp_path / "a-1-00001.jsonl", "a", 1)
+
+
+WRITER = """
+import sys
+from earshot.live.spool import Record, Spool
+spool = Spool(sys.argv[1], "victim", 1, segment_bytes=50_000)
+number = 0
+while True:
+    spool.write(Record(float(number), "victim", "note", detail="x" * (number % 997)))
+    number += 1
+    if number % 7 == 0:
+        spool.flush()
+    if number == 2000:
+        print("going", flush=True)
+"""
+
+
+def test_after_a_kill_every_record_is_whole_or_absent(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "going\n"
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.wait()
+    records = list(read_records(tmp_path))
+    assert len(records) >= 1995
+    assert [one.time for one in records] == [float(number) for number in range(len(records))]
+    assert all(len(one.detail) == number % 997 for number, one in enumerate(records))
+    close_abandoned(tmp_path)
+    assert list(read_records(tmp_path)) == records
+
+
+def test_a_live_exchange_is_told_as_the_simulator_tells_it(tmp_path: Path) -> None:
+    async def run() -> Event:
+        desk = Desk(spool=tmp_path)
+        async with desk.node("a", 10.0, 20.0) as a, desk.node("b") as b:
+            await acquainted(a, b)
+            wanted = b.subscribe("Siren", where="speed > 10")
+            sent = await (await a.announce(EventType("Siren", {"speed": float}), within=Circle(300))).publish(speed=11)
+            assert await taken(wanted, 1) == [sent]
+            return sent
+
+    sent = asyncio.run(run())
+    rows = [row for row in read_spool(tmp_path) if row["kind"] not in ("position", "note")]
+    told = [(row["kind"], row["node"], row["peer"], row["packet"]) for row in rows if row["event"] == sent.id]
+    assert told[:4] == [
+        ("publish", "a", "", ""),
+        ("send", "a", "", "flood"),
+        ("receive", "b", "a", "flood"),
+        ("deliver", "b", "", ""),
+    ]
+    published, transmitted, received, delivered = [row for row in rows if row["event"] == sent.id][:4]
+    assert Event.from_json(published["detail"]) == sent
+    assert (published["x_m"], published["y_m"]) == (10.0, 20.0)
+    assert transmitted["transmission"] == received["transmission"] > 0
+    assert transmitted["bytes"] == received["bytes"] > 100
+    assert (delivered["subscription"], delivered["hops"], received["hops"]) == ("b/1", 1, 1)
+    assert {row["kind"] for row in rows} >= {"join", "leave", "announce", "subscribe"}
+    assert [path.name for path in tmp_path.glob("*.open.jsonl")] == []
