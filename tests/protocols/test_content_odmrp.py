@@ -20,7 +20,7 @@ from earshot.geometry import Velocity
 from earshot.protocols.content_odmrp import Data, JoinRequest, JoinTable, Motion, hold_s
 from earshot.protocols.content_odmrp_settings import ContentOdmrpSettings
 from earshot.protocols.link_lifetime import link_lifetime_s
-from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, StartTimer, Subscription
+from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Send, StartTimer, Subscription
 from earshot.protocols.reports import Report, full_report
 from earshot.protocols.tabletop import Tabletop
 from sizes import sized
@@ -163,6 +163,25 @@ def test_a_digest_that_cannot_be_read_is_dropped_and_not_passed_on() -> None:
     assert len(effects) == 1
     assert isinstance(effects[0], Drop)
     assert effects[0].reason.startswith("malformed digest: ")
+
+
+def test_an_acknowledged_join_table_goes_to_its_next_hop_and_a_broken_way_is_forgotten() -> None:
+    node = extended("b", acknowledged=True)
+    node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)
+    node.hear(asking(cd(0, source="s")), "a", now=1.0)
+    table = JoinTable("s", "a", (1,), (report_of("b", JAZZ),))
+    assert list(node.wake(("join-table", "s"), now=1.19))[-1] == Send("a", table)
+    assert list(node.unreachable(table, "a", now=1.3)) == [Drop("next hop unreachable")]
+    assert not node.routes.holds("s", 1.3)
+
+
+def test_with_jitter_packets_wait_a_moment() -> None:
+    node = extended("b", jitter_s=0.01)
+    effects = list(node.hear(asking(cd(0, source="s")), "a", now=1.0))
+    (timer,) = [effect for effect in effects if isinstance(effect, StartTimer) and effect.name != "forget"]
+    assert 1.0 <= timer.at <= 1.01
+    assert not any(isinstance(effect, Broadcast) for effect in effects)
+    assert list(node.wake(timer.name, timer.at)) == [Broadcast(asking(cd(0, source="s"), hops=2))]
 
 
 # The paper's experiment.

@@ -145,6 +145,15 @@ def test_an_event_past_its_lifespan_is_let_go() -> None:
     assert list(node.hear(Data(0, cd(1), 1), "a", now=10.5)) == [Drop("expired", "S-1")]
 
 
+def test_with_jitter_packets_wait_a_moment() -> None:
+    node = plain("b", jitter_s=0.01)
+    node.hear(JoinRequest("s", 0, 7, 1), "a", now=0.0)
+    (timer,) = list(node.hear(JoinTable(0, {"s": "b"}), "c", now=1.0))
+    assert isinstance(timer, StartTimer)
+    assert 1.0 <= timer.at <= 1.01
+    assert list(node.wake(timer.name, timer.at)) == [Broadcast(JoinTable(0, {"s": "a"}))]
+
+
 def test_hops_are_limited() -> None:
     node = plain("b", hop_limit=2)
     effects = node.hear(JoinRequest("s", 0, 7, 2, cd(0)), "a", now=0.0)

@@ -184,13 +184,18 @@ def _fitting(entries: list[_Entry], room: int) -> tuple[list[_Entry], set[int]]:
         by_key.setdefault(entry.key, []).append(entry)
     kept: list[_Entry] = []
     left: set[int] = set()
+    free = [15] * len(_SIZES)
     for key, several in by_key.items():
         size = sum(_SIZES[entry.kind] for entry in several)
-        if size <= room and not _crowded(kept + several):
-            kept += several
-            room -= size
-        else:
+        if size > room or any(
+            sum(one.kind == kind for one in several) > free[kind] for kind in {e.kind for e in several}
+        ):
             left.add(key)
+            continue
+        kept += several
+        room -= size
+        for entry in several:
+            free[entry.kind] -= 1
     return kept, left
 
 

@@ -22,6 +22,7 @@ from earshot.filters.summary import Summary
 from earshot.geometry import Position, Velocity
 from earshot.protocols.content_groups import Groups
 from earshot.protocols.content_odmrp_settings import ContentOdmrpSettings
+from earshot.protocols.jitter import Jitter
 from earshot.protocols.link_lifetime import link_lifetime_s
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
 from earshot.protocols.parts import LocalSubscriptions, RecentKeys
@@ -125,6 +126,7 @@ class ContentOdmrp(Machine):
         "Join Requests and events that were dealt with."
         self.passed = RecentKeys(settings.memory)
         "What was passed on of Join Tables, by round."
+        self.soon = Jitter(self, settings.jitter_s, random, settings.memory)
         self.forgetting = False
         # As a source.
         self.sequence = 0
@@ -172,6 +174,8 @@ class ContentOdmrp(Machine):
                 self.advertise(now)
             case "forget":
                 self.forget(now)
+            case _:
+                self.soon.wake(timer)
         return self.effects()
 
     # What applications do.
@@ -293,9 +297,8 @@ class ContentOdmrp(Machine):
             self._tell(event, request.hops, now)
         if request.hops < self.settings.hop_limit:
             motion = self._motion(lifetime_s, now)
-            self.broadcast(
-                JoinRequest(request.source, request.sequence, request.hops + 1, request.offers, event, motion)
-            )
+            onwards = JoinRequest(request.source, request.sequence, request.hops + 1, request.offers, event, motion)
+            self.soon.send(onwards, now)
         else:
             self.drop("hop-limit", event.id if event else "")
         self.join(request.source, route, now)
@@ -412,7 +415,18 @@ class ContentOdmrp(Machine):
         settings = self.settings
         reports = fitting(pending.reports.values(), self.node, settings.packet_bytes, self.shape)
         lifetime_s = pending.lifetime_s if settings.predict else None
-        self.broadcast(JoinTable(source, route.upstream, tuple(sorted(pending.groups)), reports, lifetime_s))
+        table = JoinTable(source, route.upstream, tuple(sorted(pending.groups)), reports, lifetime_s)
+        self.soon.send(table, now, peer=route.upstream if settings.acknowledged else None)
+
+    def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
+        """A Join Table that could not be delivered: the way back is broken until the next request comes."""
+        if type(packet) is JoinTable:
+            route = self.routes.get(packet.source, now)
+            if route is not None and route.upstream == peer:
+                self.routes.pop(packet.source)
+            self.told.pop(packet.source)
+            self.drop("next hop unreachable")
+        return self.effects()
 
     def on_data(self, data: Data, now: float) -> None:
         """Section III.E, data forwarding: while the flag stands, and where someone below may want it."""
@@ -424,7 +438,7 @@ class ContentOdmrp(Machine):
             if below is None or not below.wants(event, now):
                 return
         if data.hops < self.settings.hop_limit:
-            self.broadcast(Data(data.group, event, data.hops + 1))
+            self.soon.send(Data(data.group, event, data.hops + 1), now)
         else:
             self.drop("hop-limit", event.id)
 

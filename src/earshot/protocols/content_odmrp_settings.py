@@ -21,6 +21,9 @@ class ContentOdmrpSettings:
     "A node next to the source waits so long for the Join Tables below it; nodes farther away wait less."
     answer_wait_s: float = 0.5
     "A Join Request that has no answer by then leaves its group without a route."
+    acknowledged: bool = False
+    """Join Tables go to their next hop alone, acknowledged and repeated by the radio, instead of being
+    broadcast. Where packets collide or get lost this saves routes; the paper broadcasts."""
     groups_limit: int = 4
     "A source keeps at most so many groups; section III.D's balance between groups and content."
     noise_limit: float = 1.0
@@ -53,6 +56,9 @@ class ContentOdmrpSettings:
     "For events that carry no lifespan of their own; older ones are let go."
     memory: int = 4096
     "How many packets a node remembers having heard."
+    jitter_s: float = 0.0
+    """A node waits an even draw from 0 to this before it passes anything on or answers. Where neighbours
+    share a channel they would all begin at once: 0.01 s is usual there."""
     sources_limit: int = 256
     "How many sources a node knows the way to."
     reports_limit: int = 1024
@@ -62,8 +68,9 @@ class ContentOdmrpSettings:
         for name in ("refresh_interval_s", "forwarding_timeout_s", "report_interval_s", "lifespan_s", "range_m"):
             if not getattr(self, name) > 0:
                 raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
-        if not self.gather_s >= 0:
-            raise SettingsError(f"gather_s must not be negative, got {self.gather_s}")
+        for name in ("gather_s", "jitter_s"):
+            if not getattr(self, name) >= 0:
+                raise SettingsError(f"{name} must not be negative, got {getattr(self, name)}")
         for name in ("refresh_interval_s", "report_interval_s", "refresh_max_s"):
             if getattr(self, name) >= self.forwarding_timeout_s:
                 raise SettingsError(

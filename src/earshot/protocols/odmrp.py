@@ -19,6 +19,7 @@ from earshot.errors import FilterSyntaxError, SettingsError
 from earshot.events import Event
 from earshot.filters import Filter
 from earshot.filters.relaxing import needs_viewer
+from earshot.protocols.jitter import Jitter
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
 from earshot.protocols.parts import LocalSubscriptions, RecentKeys
 from earshot.protocols.soft_table import SoftTable
@@ -42,6 +43,9 @@ class OdmrpSettings:
     "For events that carry no lifespan of their own; older ones are let go."
     memory: int = 4096
     "How many packets a node remembers having heard, and how many sources it knows."
+    jitter_s: float = 0.0
+    """A node waits an even draw from 0 to this before it passes anything on or answers. Where neighbours
+    share a channel they would all begin at once: 0.01 s is usual there."""
 
     def __post_init__(self) -> None:
         for name in ("refresh_interval_s", "forwarding_timeout_s", "lifespan_s"):
@@ -55,6 +59,8 @@ class OdmrpSettings:
         for name in ("hop_limit", "memory"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.jitter_s >= 0:
+            raise SettingsError(f"jitter_s must not be negative, got {self.jitter_s}")
         object.__setattr__(self, "channels", tuple(self.channels))
         for text, filter in zip(self.channels, self.filters, strict=True):
             if needs_viewer(filter):
@@ -132,6 +138,7 @@ class Odmrp(Machine):
         "FG_Flag, by channel."
         self.heard = RecentKeys(settings.memory)
         "Join Requests, data and tables that were dealt with."
+        self.soon = Jitter(self, settings.jitter_s, random, settings.memory)
         self.forgetting = False
         "Whether the timer that clears the tables runs."
         self.told = RecentKeys(settings.memory)
@@ -201,9 +208,8 @@ class Odmrp(Machine):
             self.heard.add((request.channel, request.event.id))
             self._tell(request.event, request.hops, now)
         if request.hops < self.settings.hop_limit:
-            self.broadcast(
-                JoinRequest(request.source, request.channel, request.sequence, request.hops + 1, request.event)
-            )
+            hops = request.hops + 1
+            self.soon.send(JoinRequest(*key, request.sequence, hops, request.event), now)
         else:
             self.drop("hop-limit", request.event.id if request.event else "")
         if request.channel in self.joined:
@@ -233,14 +239,14 @@ class Odmrp(Machine):
             if route is not None and self.heard.add((source, channel, route.sequence, "answered")):
                 next_hops[source] = route.upstream
         if next_hops:
-            self.broadcast(JoinTable(channel, next_hops))
+            self.soon.send(JoinTable(channel, next_hops), now)
 
     def on_data(self, data: Data, now: float) -> None:
         """Tell our own people; pass it on where the forwarding flag of its channel stands."""
         if not self._tell(data.event, data.hops, now) or not self.flags.holds(data.channel, now):
             return
         if data.hops < self.settings.hop_limit:
-            self.broadcast(Data(data.channel, data.event, data.hops + 1))
+            self.soon.send(Data(data.channel, data.event, data.hops + 1), now)
         else:
             self.drop("hop-limit", data.event.id)
 
@@ -263,7 +269,10 @@ class Odmrp(Machine):
             self.start_timer("forget", at=now + self.settings.forwarding_timeout_s)
 
     def wake(self, timer: Timer, now: float) -> Effects:
-        """Let go what was not refreshed."""
+        """Send what has waited; let go what was not refreshed."""
+        if timer != "forget":
+            self.soon.wake(timer)
+            return self.effects()
         self.routes.forget(now)
         self.flags.forget(now)
         first_end = min(self.routes.first_end, self.flags.first_end)
