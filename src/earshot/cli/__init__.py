@@ -21,6 +21,10 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "simulate": ("earshot.cli.simulate", "simulate", "Run one protocol on one scenario."),
     "protocols": ("earshot.cli.simulate", "protocols", "List the protocols, their papers and settings."),
     "scenarios": ("earshot.cli.simulate", "scenarios", "List the built-in scenarios."),
+    "node": ("earshot.cli.live", "node", "Be a node that passes on what others publish."),
+    "sub": ("earshot.cli.live", "sub", "Print events from nodes nearby as they come."),
+    "pub": ("earshot.cli.live", "pub", "Publish events to nodes nearby."),
+    "peers": ("earshot.cli.live", "peers", "List the nodes in reach."),
     "ingest": ("earshot.cli.pipeline", "ingest", "Read a mobility trace into a lake (Spark)."),
     "contacts": ("earshot.cli.pipeline", "contacts", "Who meets whom, when and for how long (Spark)."),
     "workload": (

@@ -1,0 +1,407 @@
+"""`earshot node`, `sub`, `pub` and `peers`: a node on the network, from a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from earshot.cli.tables import print_table
+from earshot.errors import UsageError
+
+if TYPE_CHECKING:
+    from earshot.events import Event
+    from earshot.live.node import Node
+
+_LENGTH = re.compile(r"([0-9]*\.?[0-9]+)\s*(m|km)?")
+_TIME = re.compile(r"([0-9]*\.?[0-9]+)\s*(ms|s|min|h)?")
+_METRES = {"m": 1.0, "km": 1000.0, None: 1.0}
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, None: 1.0}
+
+
+def _quantity(what: str, pattern: re.Pattern[str], units: Mapping[str | None, float]) -> Callable[..., float | None]:
+    def read(_ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+        if text is None:
+            return None
+        found = pattern.fullmatch(text.strip())
+        if found is None:
+            raise UsageError(f"--{(param.name or '').replace('_', '-')} {text!r}: write {what}")
+        return float(found[1]) * units[found[2]]
+
+    return read
+
+
+length = _quantity("a length, such as 200m or 1.5km", _LENGTH, _METRES)
+duration = _quantity("a time, such as 1s, 500ms or 2min", _TIME, _SECONDS)
+
+OPTIONS = [
+    click.option(
+        "--name", metavar="NAME", help="This node's name, its own on the network. [default: host and process]"
+    ),
+    click.option(
+        "--protocol", "-p", default="steam", show_default=True, metavar="NAME", help="All nodes use the same."
+    ),
+    click.option(
+        "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol."
+    ),
+    click.option(
+        "--location",
+        default="plane:0,0",
+        show_default=True,
+        metavar="WHERE",
+        help="fixed:LAT,LON, gpsd[:HOST:PORT], nmea:FILE, trace:FILE#NODE or plane:X,Y in metres.",
+    ),
+    click.option("--origin", metavar="LAT,LON", help="Where the plane all nodes agree on has its origin."),
+    click.option(
+        "--interface", default="", metavar="NAME", help="The interface for multicast; lo for this machine alone."
+    ),
+    click.option(
+        "--group", metavar="ADDRESS[:PORT]", help="The network's multicast group. [default: 239.255.69.83:47474]"
+    ),
+    click.option("--peer", "peers", multiple=True, metavar="HOST:PORT", help="A peer to talk to; needs no multicast."),
+    click.option("--listen", default="", metavar="[HOST:]PORT", help="Where peers reach this node without multicast."),
+    click.option("--emulate-range", metavar="200m", callback=length, help="Discard what comes from farther."),
+    click.option("--key-file", metavar="FILE", help="The network's key: seals every datagram."),
+    click.option("--precision", metavar="100m", callback=length, help="Coarsen the position that leaves the node."),
+    click.option("--rate-limit", type=float, metavar="N", help="Datagrams a second from one sender. [default: 5000]"),
+    click.option("--spool", metavar="DIR", help="Record what happens into segments in DIR."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line."),
+]
+
+
+def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that is a node."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def make_node(options: dict[str, Any]) -> Node:
+    """The node these options ask for."""
+    from earshot.cli.simulate import _pairs
+    from earshot.live.location_text import parse_location
+    from earshot.live.network import DEFAULT_PORT
+    from earshot.live.node import Node
+
+    network: dict[str, Any] = {
+        "interface": options["interface"],
+        "peers": tuple(options["peers"]),
+        "listen": options["listen"],
+        "emulate_range_m": options["emulate_range"],
+    }
+    if options["group"]:
+        network["group"] = options["group"] if ":" in options["group"] else f"{options['group']}:{DEFAULT_PORT}"
+    if options["rate_limit"] is not None:
+        network["rate_limit"] = options["rate_limit"]
+    return Node(
+        options["name"] or f"{os.uname().nodename.split('.')[0]}-{os.getpid()}",
+        protocol=options["protocol"],
+        settings=_pairs(options["settings"], "--setting", str),
+        location=parse_location(options["location"]),
+        origin=_origin(options["origin"]),
+        precision_m=options["precision"],
+        key_file=options["key_file"],
+        spool=options["spool"],
+        **network,
+    )
+
+
+def _origin(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        lat_deg, lon_deg = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"--origin {text!r}: write LAT,LON in degrees, as in 53.4,-2.97") from None
+    return lat_deg, lon_deg
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Run it, with warnings of the node on standard error."""
+    logging.basicConfig(format="earshot: %(message)s", stream=sys.stderr, level=logging.WARNING)
+    asyncio.run(work)
+
+
+@asynccontextmanager
+async def _until_stopped() -> AsyncIterator[asyncio.Event]:
+    """An event that Ctrl-C or a termination sets, so that a node leaves in good order."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    try:
+        yield stopped
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Until one of them is done; what it raised is raised here."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@click.command()
+@node_options
+def node(**options: Any) -> None:
+    """Be a node that passes on what others publish, until Ctrl-C.
+
+    \b
+    Examples:
+      earshot node --interface lo
+      earshot node --interface wlan0 --location gpsd --key-file network.key
+      earshot node --listen 47500 --protocol flooding
+      earshot node --interface lo --spool run-1 --location 'trace:town.csv#bus'
+    """
+    _run(_node(options))
+
+
+async def _node(options: dict[str, Any]) -> None:
+    async with _until_stopped() as stopped, make_node(options) as one:
+        host, port = one.host.transport.address
+        _say(options, {"node": one.name, "address": f"{host}:{port}"}, f"{one.name} is up at {host}:{port}")
+        await stopped.wait()
+        counts, drops = dict(one.host.counts), dict(one.drops)
+    told = {"node": one.name, "counts": counts, "drops": drops}
+    _say(options, told, f"{one.name} heard {counts.get('receive', 0):,} packets and sent {counts.get('send', 0):,}")
+
+
+def _say(options: Mapping[str, Any], told: Mapping[str, Any], line: str) -> None:
+    click.echo(json.dumps(told) if options["as_json"] else line)
+
+
+@click.command()
+@click.argument("event_type", metavar="TYPE", required=False)
+@click.option("--where", metavar="FILTER", help="Only events that meet it, as in 'approaching and speed > 10'.")
+@click.option("--filter", "filter_", metavar="FILTER", help="Instead of TYPE and --where: XPath, or 'TYPE: where'.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Leave after so many events.")
+@click.option("--for", "for_s", metavar="10s", callback=duration, help="Leave after this time.")
+@click.option("--queue", default=10_000, show_default=True, type=click.IntRange(min=1), help="Events that may wait.")
+@node_options
+def sub(
+    event_type: str | None,
+    where: str | None,
+    filter_: str | None,
+    count: int | None,
+    for_s: float | None,
+    queue: int,
+    **options: Any,
+) -> None:
+    """Print the events of a type, those that meet --where, as they come.
+
+    \b
+    Examples:
+      earshot sub Siren --interface lo
+      earshot sub Siren --where 'approaching and speed > 10' --location gpsd --json
+      earshot sub --filter '/CD[price < 20]' --peer 192.168.1.7:47500
+      earshot sub Siren --count 1 --for 30s
+    """
+
+    async def work() -> None:
+        async with _until_stopped() as stopped, make_node(options) as one:
+            stream = one.subscribe(event_type, where, filter=filter_, queue=queue)
+
+            async def read() -> None:
+                seen = 0
+                async for event in stream:
+                    click.echo(event.to_json() if options["as_json"] else _line(event))
+                    seen += 1
+                    if seen == count:
+                        return
+
+            waits = [read(), stopped.wait()]
+            if for_s is not None:
+                waits.append(asyncio.sleep(for_s))
+            await _first(*waits)
+            if stream.dropped:
+                click.echo(f"earshot: {stream.dropped:,} events came faster than they were printed", err=True)
+
+    _run(work())
+
+
+def _line(event: Event) -> str:
+    """An event on one line."""
+    from earshot.events import Element
+
+    moment = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
+    if isinstance(event.content, Element):
+        content = " ".join(event.to_xml().decode().split())
+    else:
+        content = " ".join(f"{name}={value}" for name, value in event.content.items())
+    where = "" if event.position is None else f" at {event.position}"
+    return f"{moment} {event.source} {event.type} {content}{where}"
+
+
+@click.command()
+@click.argument("event_type", metavar="TYPE")
+@click.argument("values", metavar="[NAME=VALUE]...", nargs=-1)
+@click.option("--within", metavar="SHAPE", help="Where it is of interest: circle:300m around this node, as it moves.")
+@click.option("--at", metavar="X,Y", help="Pin --within to a place instead, in metres on the plane.")
+@click.option("--every", metavar="1s", callback=duration, help="Publish again and again, until Ctrl-C.")
+@click.option("--stdin", is_flag=True, help="Publish each line that comes in: a JSON object, or NAME=VALUE ...")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --every: leave after so many.")
+@click.option("--settle", default="500ms", show_default=True, callback=duration, help="Time to be found, at first.")
+@click.option("--linger", default="500ms", show_default=True, callback=duration, help="Time to answer, at last.")
+@node_options
+def pub(
+    event_type: str,
+    values: tuple[str, ...],
+    within: str | None,
+    at: str | None,
+    every: float | None,
+    stdin: bool,
+    count: int | None,
+    settle: float,
+    linger: float,
+    **options: Any,
+) -> None:
+    """Publish events of a type.
+
+    \b
+    Examples:
+      earshot pub Siren speed=18 --within circle:300m --interface lo
+      earshot pub Siren speed=18 --within circle:300m --every 1s --location gpsd
+      sensor | earshot pub Reading --stdin --peer 192.168.1.7:47500
+
+    A value is a number or true or false where it reads as one, otherwise a text. The node stays for
+    --linger after the last event, so that those who missed it can still ask for it.
+    """
+    content = _content(values)
+    if stdin and (every is not None or values):
+        raise UsageError("--stdin takes the place of values and of --every")
+    if at is not None and within is None:
+        raise UsageError("--at needs --within, the shape to be pinned there")
+    proximity = _within(within, at)
+
+    async def work() -> None:
+        async with _until_stopped() as stopped, make_node(options) as one:
+            publisher = await one.announce(event_type, within=proximity)
+
+            async def publish(values: Mapping[str, Any]) -> None:
+                event = await publisher.publish(values)
+                if options["as_json"]:
+                    click.echo(event.to_json())
+
+            async def all_of_it() -> None:
+                await asyncio.sleep(settle)
+                if stdin:
+                    while line := await asyncio.to_thread(sys.stdin.readline):
+                        if line.strip():
+                            await publish(_line_content(line))
+                else:
+                    await publish(content)
+                    done = 1
+                    while every is not None and done != count:
+                        await asyncio.sleep(every)
+                        await publish(content)
+                        done += 1
+                await asyncio.sleep(linger)
+
+            await _first(all_of_it(), stopped.wait())
+
+    _run(work())
+
+
+def _content(values: tuple[str, ...]) -> dict[str, Any]:
+    content = {}
+    for text in values:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise UsageError(f"{text!r}: write name=value, as in speed=18")
+        content[name] = _value(value)
+    return content
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _line_content(line: str) -> dict[str, Any]:
+    if not line.lstrip().startswith("{"):
+        return _content(tuple(line.split()))
+    try:
+        content: dict[str, Any] = json.loads(line)
+    except ValueError as error:
+        raise UsageError(f"not a JSON object: {line.strip()[:60]!r} ({error})") from None
+    return content
+
+
+def _within(text: str | None, at: str | None) -> Any:
+    from earshot.geometry import Area, Position, parse_shape
+
+    if text is None:
+        return None
+    shape = parse_shape(text)
+    if at is None:
+        return shape
+    try:
+        x_m, y_m = (float(part) for part in at.split(","))
+    except ValueError:
+        raise UsageError(f"--at {at!r}: write X,Y in metres, as in 100,250") from None
+    return Area(shape, Position(x_m, y_m))
+
+
+@click.command()
+@click.option("--for", "for_s", default="2s", show_default=True, callback=duration, help="How long to listen.")
+@node_options
+def peers(for_s: float, **options: Any) -> None:
+    """List the nodes in reach: who is heard within some seconds.
+
+    \b
+    Examples:
+      earshot peers --interface lo
+      earshot peers --interface wlan0 --for 5s --json
+    """
+
+    async def work() -> None:
+        async with _until_stopped() as stopped, make_node(options) as one:
+            await _first(asyncio.sleep(for_s), stopped.wait())
+            found = one.peers()
+        rows = [
+            {
+                "name": peer.name,
+                "address": f"{peer.address[0]}:{peer.address[1]}",
+                "x_m": None if peer.position is None else peer.position.x_m,
+                "y_m": None if peer.position is None else peer.position.y_m,
+                "heard_s_ago": round(peer.heard_s_ago, 3),
+            }
+            for peer in found
+        ]
+        if options["as_json"]:
+            for row in rows:
+                click.echo(json.dumps(row))
+        elif not rows:
+            click.echo("nobody was heard")
+        else:
+            cells = [
+                (row["name"], row["address"], "-" if row["x_m"] is None else f"{row['x_m']:g},{row['y_m']:g}")
+                for row in rows
+            ]
+            print_table(("node", "address", "position"), cells)
+
+    _run(work())
