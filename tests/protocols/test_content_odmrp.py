@@ -98,6 +98,16 @@ def test_between_full_reports_a_stamp_is_enough() -> None:
     assert answers == [Broadcast(JoinTable("s", "a", (1,), (report,))) for report in (whole, stamp, whole)]
 
 
+def test_a_stamp_does_not_replace_a_summary_that_is_still_waiting() -> None:
+    node = extended("b")
+    node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)
+    for sequence, now in ((1, 0.0), (2, 0.05)):
+        node.hear(asking(cd(0, source="s"), sequence), "a", now)
+    assert list(node.wake(("join-table", "s"), 0.2))[-1] == Broadcast(
+        JoinTable("s", "a", (1,), (report_of("b", JAZZ),))
+    )
+
+
 def test_a_new_way_to_the_source_is_told_the_whole_summary() -> None:
     node = extended("b")
     node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)

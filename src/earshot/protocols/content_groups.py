@@ -27,6 +27,7 @@ class Group:
     digests: list[Digest]
     "Of the events it stands for."
     used_at: float
+    made_at: float
     kinds: dict[frozenset[str], Digest] = field(default_factory=dict)
     "Who wanted the events it carried since the last Join Request, with one such event each."
     offered_at: float = -math.inf
@@ -37,12 +38,6 @@ class Group:
         """Whether it stands for every event of its type."""
         return any(digest.open for digest in self.digests)
 
-    def stands(self, now: float, answer_wait_s: float) -> bool:
-        """Whether there is a route: the last Join Request was answered, or may still be."""
-        return self.answered_at > -math.inf and (
-            self.answered_at >= self.offered_at or now < self.offered_at + answer_wait_s
-        )
-
 
 @dataclass(slots=True)
 class Groups:
@@ -50,11 +45,18 @@ class Groups:
 
     limit: int
     noise_limit: float
+    answer_wait_s: float
+    "Until then a new group may still find its members; a group without an answer then has no route."
     reports: ReportTable
     by_id: dict[int, Group] = field(default_factory=dict)
     made: int = 0
     _members: dict[int, tuple[int, int, frozenset[str]]] = field(default_factory=dict)
     "By group: the reports' version, the number of digests, and who wants one of them."
+
+    def stands(self, group: Group, now: float) -> bool:
+        """Whether there is a route: the last Join Request was answered, or an earlier one was and this may be."""
+        waiting = now < group.offered_at + self.answer_wait_s
+        return group.answered_at > -math.inf and (group.answered_at >= group.offered_at or waiting)
 
     def members(self, group: Group, now: float) -> frozenset[str]:
         """Who has joined the group, as far as reports tell."""
@@ -102,9 +104,9 @@ class Groups:
             self._close(min(self.by_id.values(), key=lambda group: (group.used_at, group.id)))
         return self._new(type, digest, now)
 
-    def _new(self, type: str, digest: Digest, used_at: float) -> Group:
+    def _new(self, type: str, digest: Digest, now: float) -> Group:
         self.made += 1
-        group = self.by_id[self.made] = Group(self.made, type, [digest], used_at)
+        group = self.by_id[self.made] = Group(self.made, type, [digest], used_at=now, made_at=now)
         return group
 
     def _combined(self, groups: list[Group], digest: Digest, wanting: frozenset[str], now: float) -> Group:
@@ -128,8 +130,8 @@ class Groups:
         """As subscriptions change: forget what is unused or unwanted, combine equals, split what parted."""
         for group in list(self.by_id.values()):
             unused = now >= group.used_at + timeout_s
-            unanswered = group.offered_at > group.answered_at and not self.members(group, now)
-            if unused or (unanswered and now > group.offered_at):
+            unwanted = now >= group.made_at + self.answer_wait_s and not self.members(group, now)
+            if unused or unwanted:
                 self._close(group)
         self._split(now)
         seen: dict[tuple[str, frozenset[str]], Group] = {}
@@ -149,7 +151,7 @@ class Groups:
             if members and len(kinds) > 1 and noisy and len(self.by_id) - 1 + len(kinds) <= self.limit:
                 self._close(group)
                 for digest in kinds.values():
-                    self._new(group.type, digest, group.used_at)
+                    self._new(group.type, digest, now)
 
     def _close(self, group: Group) -> None:
         del self.by_id[group.id]

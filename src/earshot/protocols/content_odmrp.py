@@ -106,6 +106,12 @@ class Pending:
     reports: dict[str, Report] = field(default_factory=dict)
     lifetime_s: float = math.inf
 
+    def add(self, report: Report) -> None:
+        """Take a report in; a stamp alone does not replace the summary it belongs to."""
+        known = self.reports.get(report.reporter)
+        if known is None or report.summary or known.stamp != report.stamp:
+            self.reports[report.reporter] = report
+
 
 class ContentOdmrp(Machine):
     name = "content-odmrp"
@@ -132,7 +138,7 @@ class ContentOdmrp(Machine):
         self.sequence = 0
         self.requested_at: float | None = None
         self.reports = ReportTable(settings.reports_limit, self.shape)
-        self.groups = Groups(settings.groups_limit, settings.noise_limit, self.reports)
+        self.groups = Groups(settings.groups_limit, settings.noise_limit, settings.answer_wait_s, self.reports)
         self.predicted_s: float | None = None
         "The shortest lifetime among the routes that answered the last Join Request; None where none has."
         self.announced: set[str] = set()
@@ -220,7 +226,7 @@ class ContentOdmrp(Machine):
             self.drop("no subscriber known", event.id)
             return self.effects()
         group = self.groups.choose(Digest.of(event), event.type, wanting, now)
-        if due or not group.stands(now, self.settings.answer_wait_s):
+        if due or not self.groups.stands(group, now):
             self.send_join_request(event, now)
         else:
             self.broadcast(Data(group.id, event, 1))
@@ -321,7 +327,7 @@ class ContentOdmrp(Machine):
             self.told.put(source, Told(report.stamp, route.upstream, now), until)
         pending = self._pending(source, route, now)
         pending.groups |= groups
-        pending.reports[self.node] = report
+        pending.add(report)
         pending.lifetime_s = min(pending.lifetime_s, route.lifetime_s)
 
     def tell_sources(self, now: float) -> None:
@@ -393,7 +399,8 @@ class ContentOdmrp(Machine):
             return
         pending = self._pending(table.source, route, now)
         pending.groups.update(groups)
-        pending.reports.update((report.reporter, report) for report in reports)
+        for report in reports:
+            pending.add(report)
         if table.lifetime_s is not None:
             pending.lifetime_s = min(pending.lifetime_s, table.lifetime_s)
 
