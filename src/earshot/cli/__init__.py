@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "sub": ("earshot.cli.live", "sub", "Print events from nodes nearby as they come."),
     "pub": ("earshot.cli.live", "pub", "Publish events to nodes nearby."),
     "peers": ("earshot.cli.live", "peers", "List the nodes in reach."),
+    "replay": ("earshot.cli.replay", "replay", "Run a recorded live run again in the simulator, and compare."),
     "ingest": ("earshot.cli.pipeline", "ingest", "Read a mobility trace into a lake (Spark)."),
     "contacts": ("earshot.cli.pipeline", "contacts", "Who meets whom, when and for how long (Spark)."),
     "workload": (
