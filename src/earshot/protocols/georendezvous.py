@@ -236,11 +236,11 @@ class GeoRendezvous(Machine):
         return self.effects()
 
     def publish(self, event: Event, now: float) -> Effects:
-        """To every rendezvous cell that has asked, and to this node's own subscribers."""
+        """To every rendezvous cell that has asked. This node's own applications know it already."""
         self.routing.look_where(now)
         publication = self.publication(event.type, now)
         publication.last_at = now
-        self.take(event, 0, now)
+        self.seen.add(event.id)
         sent: set[int] = set()
         if now < publication.since + self.settings.hold_s:
             publication.held.append((event, sent))
