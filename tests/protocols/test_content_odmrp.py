@@ -62,7 +62,7 @@ def test_a_request_is_delivered_passed_on_and_answered_after_gathering() -> None
         StartTimer("forget", at=26.0),
         Deliver(event, "b/1", 1),
         Broadcast(asking(event, hops=2)),
-        StartTimer(("join-table", "s"), at=1.0 + hold_s(1, 0.2)),
+        StartTimer(("join-table", "s"), at=1.0 + hold_s(1, 0.05)),
     ]
     assert list(node.wake(("join-table", "s"), now=1.19))[-1] == Broadcast(
         JoinTable("s", "a", (1,), (report_of("b", JAZZ),))
@@ -101,7 +101,7 @@ def test_between_full_reports_a_stamp_is_enough() -> None:
 def test_a_stamp_does_not_replace_a_summary_that_is_still_waiting() -> None:
     node = extended("b")
     node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)
-    for sequence, now in ((1, 0.0), (2, 0.05)):
+    for sequence, now in ((1, 0.0), (2, 0.01)):
         node.hear(asking(cd(0, source="s"), sequence), "a", now)
     assert list(node.wake(("join-table", "s"), 0.2))[-1] == Broadcast(
         JoinTable("s", "a", (1,), (report_of("b", JAZZ),))
@@ -227,11 +227,21 @@ def test_an_event_nobody_wants_is_not_sent_between_requests() -> None:
 def test_events_ride_on_requests_until_the_first_answers_are_in() -> None:
     top = table(extended, LINE, {"R": "/CD"})
     for number in range(4):
-        top.run(until=0.05 * number)
+        top.run(until=0.005 * number)
         publish(top, cd(number))
     top.run(until=1.0)
     assert [kind for node, kind in sent(top) if node == "S"] == ["join-request"] * 4
     assert [event for _, event, _ in top.delivered] == ["S-0", "S-1", "S-2", "S-3"]
+
+
+def test_a_source_that_nobody_answers_asks_five_times_and_then_only_to_refresh() -> None:
+    top = table(extended, LINE, {})
+    play(top, 30)
+    assert [packet.event.time for node, packet in top.sent if node == "S" and packet.event] == [
+        *(0.0, 0.5, 1.0, 1.5, 2.0),
+        *(7.0, 12.0),
+    ]
+    assert top.drops == [("S", "no subscriber known")] * 23
 
 
 # Subscriptions change.
@@ -519,7 +529,7 @@ def test_in_any_still_network_exactly_the_matching_brokers_deliver(
         ({"refresh_interval_s": 0.0}, "refresh_interval_s must be positive"),
         ({"refresh_interval_s": 30.0}, "forwarding_timeout_s must exceed refresh_interval_s"),
         ({"noise_limit": 1.5}, "noise_limit must be a share"),
-        ({"gather_s": 0.6}, "answer_wait_s must exceed gather_s"),
+        ({"gather_s": 0.5}, "answer_wait_s must exceed gather_s"),
         ({"gather_s": -1.0}, "gather_s must not be negative"),
         ({"refresh_min_s": 30.0}, "refresh_min_s must lie between"),
         ({"summary_bytes": 10}, "summary_bytes must be at least 32"),

@@ -137,6 +137,8 @@ class ContentOdmrp(Machine):
         # As a source.
         self.sequence = 0
         self.requested_at: float | None = None
+        self.unanswered = 0
+        "Join Requests since the last answer."
         self.reports = ReportTable(settings.reports_limit, self.shape)
         self.groups = Groups(settings.groups_limit, settings.noise_limit, settings.answer_wait_s, self.reports)
         self.predicted_s: float | None = None
@@ -222,7 +224,7 @@ class ContentOdmrp(Machine):
         self.heard.add(event.id)
         wanting = self.reports.wanting(event, now)
         due = self._refresh_due(now)
-        if not wanting and not due and not self._answers_awaited(now):
+        if not wanting and not due and not self._unsure():
             self.drop("no subscriber known", event.id)
             return self.effects()
         group = self.groups.choose(Digest.of(event), event.type, wanting, now)
@@ -244,19 +246,16 @@ class ContentOdmrp(Machine):
             interval_s = min(max(self.predicted_s, settings.refresh_min_s), settings.refresh_max_s)
         return now - self.requested_at >= interval_s
 
-    def _answers_awaited(self, now: float) -> bool:
-        """Whether the first Join Tables are still on their way: until then nobody is known to want anything."""
-        return (
-            not len(self.reports)
-            and self.requested_at is not None
-            and now < self.requested_at + self.settings.answer_wait_s
-        )
+    def _unsure(self) -> bool:
+        """Whether nobody is known because nobody has answered yet, rather than because nobody is there."""
+        return not len(self.reports) and 0 < self.unanswered < self.settings.unanswered_limit
 
     def send_join_request(self, event: Event | None, now: float) -> None:
         """Section III.E, Join Request: the digests of what is to be sent, and the event that cannot wait."""
         self.groups.regroup(now, self.settings.forwarding_timeout_s)
         self.sequence += 1
         self.requested_at = now
+        self.unanswered += 1
         self.predicted_s = None
         self.heard.add((self.node, self.sequence))
         motion = self._motion(math.inf, now)
@@ -276,6 +275,7 @@ class ContentOdmrp(Machine):
 
     def on_answer(self, table: JoinTable, now: float) -> None:
         """Section III.E: the source updates what it knows of the group's subscriptions."""
+        self.unanswered = 0
         for report in table.reports:
             self.reports.hear(report, now, until=now + self.settings.forwarding_timeout_s)
         self.groups.answered(table.groups, now)

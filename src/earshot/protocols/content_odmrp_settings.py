@@ -17,10 +17,14 @@ class ContentOdmrpSettings:
     "Section IV: how long flags, routes, reports and groups last without being refreshed."
     report_interval_s: float = 10.0
     "A broker repeats its summary at least so often; in between its stamp is enough."
-    gather_s: float = 0.2
-    "A node next to the source waits so long for the Join Tables below it; nodes farther away wait less."
-    answer_wait_s: float = 0.5
+    gather_s: float = 0.05
+    """A node next to the source waits so long for the Join Tables below it, nodes farther away wait less:
+    a sixteenth for each hop, which must exceed a hop there and back. On a shared channel 0.2 s is
+    better; on the move waiting costs routes."""
+    answer_wait_s: float = 0.4
     "A Join Request that has no answer by then leaves its group without a route."
+    unanswered_limit: int = 5
+    "After so many requests without any answer in a row, events nobody is known to want wait for the refresh."
     acknowledged: bool = False
     """Join Tables go to their next hop alone, acknowledged and repeated by the radio, instead of being
     broadcast. Where packets collide or get lost this saves routes; the paper broadcasts."""
@@ -86,7 +90,7 @@ class ContentOdmrpSettings:
             )
         if not 0 <= self.noise_limit <= 1:
             raise SettingsError(f"noise_limit must be a share from 0 to 1, got {self.noise_limit}")
-        for name in ("groups_limit", "hop_limit", "memory", "sources_limit", "reports_limit"):
+        for name in ("unanswered_limit", "groups_limit", "hop_limit", "memory", "sources_limit", "reports_limit"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
         if not 32 <= self.summary_bytes <= self.packet_bytes - 100:
