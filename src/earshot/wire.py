@@ -17,7 +17,7 @@ WIRE_VERSION = 1
 MAX_PACKET_BYTES = 1_200_000
 "A packet carries at least 1 MB of event; beyond this it is refused unread."
 
-_decoders: dict[str, msgspec.msgpack.Decoder[Any]] = {}
+_decoders: dict[bytes, msgspec.msgpack.Decoder[Any]] = {}
 _classes: dict[str, type[Packet]] = {}
 _declared: list[type[Packet]] = []
 _encoder = msgspec.msgpack.Encoder()
@@ -66,6 +66,24 @@ def size(packet: Packet) -> int:
     return len(_encoder.encode(packet)) + 1
 
 
+def _short_tag(data: bytes) -> bytes:
+    """The tag's bytes where a short array begins with a short text, as all our packets do; its decoder
+    sees for itself whether the rest is right."""
+    return data[3 : 3 + (data[2] & 0x1F)] if data[1:2] < b"\xa0" and b"\xa0" <= data[2:3] < b"\xc0" else b""
+
+
+def _decoder_for(data: bytes) -> msgspec.msgpack.Decoder[Any]:
+    """The decoder for the packet in these bytes, by a look at the tag alone."""
+    parts = _tag_decoder.decode(memoryview(data)[1:])
+    tag = _str_decoder.decode(parts[0]) if parts else ""
+    if tag not in _classes:
+        raise MalformedPacket(f"no packet is tagged {tag[:40]!r}")
+    key = tag.encode()
+    if key not in _decoders:
+        _decoders[key] = msgspec.msgpack.Decoder(_classes[tag])
+    return _decoders[key]
+
+
 def decode(data: bytes) -> Packet:
     """The packet in these bytes; MalformedPacket where there is none."""
     if len(data) > MAX_PACKET_BYTES:
@@ -75,13 +93,7 @@ def decode(data: bytes) -> Packet:
     if _declared:
         _register()
     try:
-        parts = _tag_decoder.decode(memoryview(data)[1:])
-        tag = _str_decoder.decode(parts[0]) if parts else ""
-        decoder = _decoders.get(tag)
-        if decoder is None:
-            if tag not in _classes:
-                raise MalformedPacket(f"no packet is tagged {tag[:40]!r}")
-            decoder = _decoders[tag] = msgspec.msgpack.Decoder(_classes[tag])
+        decoder = _decoders.get(_short_tag(data)) or _decoder_for(data)
         packet = decoder.decode(memoryview(data)[1:])
     except (msgspec.DecodeError, EarshotError, ValueError, TypeError, OverflowError, RecursionError) as error:
         if isinstance(error, MalformedPacket):

@@ -158,7 +158,7 @@ def simulate_again(run: Recorded, seed: int = 0) -> set[Delivery]:
         medium = UnitDisk(range_m=run.range_m, latency_s=LATENCY_S)
     else:
         # Nobody measured the radios: who ever heard whom is what is known.
-        links = LinkScript(graph=tuple(sorted(run.heard)))
+        links = LinkScript(graph=tuple(sorted(pair for pair in run.heard if set(pair) <= set(names))))
         medium = UnitDisk(range_m=EVERYWHERE_M, latency_s=LATENCY_S, links=links)
     engine = Engine(
         lambda node, location, random: machine(node, settings, location, random),

@@ -118,6 +118,9 @@ class Whereabouts:
         self._stale_s = stale_s
         self._precision_m = precision_m
         self.stale = False
+        self._asked_at = -math.inf
+        self._position = ORIGIN
+        self._velocity = STILL
 
     def fix(self, now: float) -> Fix:
         """The latest fix, as it is; a stale one is said, once."""
@@ -138,12 +141,21 @@ class Whereabouts:
 
     def position(self, now: float) -> Position:
         """Where the machine, and with it everybody else, is told the node is."""
-        at, step = self.exact(now), self._precision_m
-        if step is None:
-            return at
-        return Position(round(at.x_m / step) * step, round(at.y_m / step) * step)
+        if now != self._asked_at:
+            self._look(now)
+        return self._position
 
     def velocity(self, now: float) -> Velocity:
         """How the node moves; a stale fix says nothing about that."""
-        fix = self.fix(now)
-        return STILL if self.stale else fix.velocity
+        if now != self._asked_at:
+            self._look(now)
+        return self._velocity
+
+    def _look(self, now: float) -> None:
+        """Once for each moment: a datagram's events are all heard at one."""
+        at, step = self.exact(now), self._precision_m
+        if step is not None:
+            at = Position(round(at.x_m / step) * step, round(at.y_m / step) * step)
+        self._position = at
+        self._velocity = STILL if self.stale else self._service.fix(now).velocity
+        self._asked_at = now

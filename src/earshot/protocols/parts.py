@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable
 
 from earshot.events import Event
@@ -16,7 +17,8 @@ class RecentKeys:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.keys: dict[Hashable, None] = {}
+        # Not a plain dict: to find its first key it passes all that were forgotten before.
+        self.keys: OrderedDict[Hashable, None] = OrderedDict()
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self.keys
@@ -29,7 +31,7 @@ class RecentKeys:
         if key in self.keys:
             return False
         if len(self.keys) >= self.capacity:
-            del self.keys[next(iter(self.keys))]
+            self.keys.popitem(last=False)
         self.keys[key] = None
         return True
 
