@@ -19,8 +19,8 @@ class ContentOdmrpSettings:
     "A broker repeats its summary at least so often; in between its stamp is enough."
     gather_s: float = 0.05
     """A node next to the source waits so long for the Join Tables below it, nodes farther away wait less:
-    a sixteenth for each hop, which must exceed a hop there and back. On a shared channel 0.2 s is
-    better; on the move waiting costs routes."""
+    a sixteenth for each hop, which should exceed a hop there and back. Waiting longer saves packets,
+    and costs routes on the move."""
     answer_wait_s: float = 0.4
     "A Join Request that has no answer by then leaves its group without a route."
     unanswered_limit: int = 5
