@@ -144,14 +144,15 @@ def warn(
     settings: SteamSettings,
     seed: int,
     silent: Sequence[str] = (),
+    settle_s: float = 0.4,
 ) -> Outcome:
     """The first node announces warnings in this proximity at the start and raises one at each of these
-    times; all others want them."""
+    times; all others want them. The run goes on for a while after the last."""
     wanted = Filter.of_type("Warning")
     actions = [Action(0.0, k, Subscription("warnings", path.name, wanted)) for k, path in enumerate(paths) if k]
     actions.append(Action(0.0, 0, Announcement(WARNING, proximity)))
     actions += [Action(time, 0, Event("Warning", {"text": "slow down"})) for time in raise_at]
-    return simulate(paths, actions, max(raise_at) + 1.9, settings, seed, silent)
+    return simulate(paths, actions, max(raise_at) + settle_s, settings, seed, silent)
 
 
 def simulate(
