@@ -181,6 +181,27 @@ def test_retries_overcome_a_hidden_terminal_and_deliver_exactly_once() -> None:
         assert len(got) > 150
 
 
+def test_a_frame_whose_acknowledgement_is_lost_is_sent_again_and_heard_once() -> None:
+    """c hears a but not b: it waits for a's frame to end and then speaks into b's acknowledgement."""
+    tries = []
+    for seed in range(20):
+        bench = Bench(standing((0, 0), (8, 0), (-8, 0)), BASE, seed=seed)
+        bench.do(1.0, "a", tell("b", "psst"))
+        bench.do(1.0003, "c", say("x" * 300))
+        bench.run()
+        assert (heard(bench, "b"), bench.calls("a", "unreachable")) == (["psst"], [])
+        tries.append(len(bench.rows("time", node="a", kind="send")))
+    assert {1, 2} <= set(tries)
+
+
+def test_a_node_that_is_down_does_not_answer() -> None:
+    bench = Bench(TRIANGLE, BASE, faults=FaultSettings(crashes=(Crash("b", 0.5),)))
+    bench.do(1.0, "a", tell("b", "psst"))
+    bench.run()
+    assert bench.rows("node", "peer", "detail", kind="drop") == [("a", "b", "retry-limit")]
+    assert len(bench.calls("a", "unreachable")) == 1
+
+
 def test_a_full_queue_refuses_and_says_so() -> None:
     bench = Bench(standing((0, 0), (5, 0)), Contention(range_m=10.0, queue_frames=3))
     for k in range(5):

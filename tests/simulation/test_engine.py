@@ -195,11 +195,14 @@ def test_counts_tell_sends_receipts_and_bytes_by_kind_of_packet() -> None:
     bench.do(1.0, "a", say("x"))
     bench.do(3.0, "a", say("y"))
     bench.do(3.0, "b", tell("c", "z"))
+    for time in (1.0, 3.0, 3.1):
+        bench.do(time, "c", lambda probe: probe.drop("too old"))
     counts = bench.run().engine.counts
     (word,) = counts.packets.values()
     measured = counts.since(bench.engine.warm_up).packets["word of the tests"]
     assert (word.sends, word.receives, word.carries_event, counts.bytes_sent) == (3, 5, False, word.bytes_sent)
     assert (measured.sends, measured.receives) == (2, 3)
+    assert (counts.drops, counts.since(bench.engine.warm_up).drops) == ({"too old": 3}, {"too old": 2})
     assert bench.rows("transmission", "bytes", "peer", kind="send") == [(1, 22, ""), (2, 22, ""), (3, 22, "c")]
 
 

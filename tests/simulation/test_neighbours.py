@@ -89,3 +89,15 @@ def test_a_list_once_handed_out_stays_as_it_is() -> None:
     neighbours = neighbours_within(nodes, 50.0)
     before = neighbours.of(0, 0.0)
     assert (before, neighbours.of(0, 0.1), neighbours.of(0, 9.0), before) == ([1], [1], [], [1])
+
+
+def test_a_jump_is_seen_at_once() -> None:
+    nodes = Trajectories(
+        [
+            Path.standing("a", 0, 0),
+            Path.through("b", [(0, 900, 0), (5.0, 900, 0), (5.0, 10, 0), (7.0, 10, 0), (7.0, 900, 0)]),
+        ]
+    )
+    neighbours = neighbours_within(nodes, 100.0)
+    found = [neighbours.of(0, time) for time in (0.0, 4.99, 5.0, 5.01, 6.99, 7.0, 7.01)]
+    assert found == [[], [], [1], [1], [1], [], []]

@@ -26,8 +26,11 @@ class Crash:
     """A node loses its memory at `time_s`, without a word; it restarts `down_s` later (None: never)."""
 
     node: str
+    "Which node."
     time_s: float
+    "When it crashes."
     down_s: float | None = None
+    "How long it stays down; without it, for good."
 
     def __post_init__(self) -> None:
         _time("a crash's time_s", self.time_s)
@@ -40,7 +43,9 @@ class Churn:
     """Every node stays for an exponential time and is away for another: Poisson leaves and joins."""
 
     mean_presence_s: float
+    "How long a node stays, on average."
     mean_absence_s: float
+    "How long it is away, on average."
     graceful: bool = True
     "Whether a machine is told to stop before it goes, or just falls silent."
     start_s: float = 0.0
@@ -60,9 +65,13 @@ class Partition:
     `line[0]` to `line[1]`: give one of the two."""
 
     start_s: float
+    "From when on."
     end_s: float
+    "Until when."
     area: Area | None = None
+    "No link crosses its border."
     line: tuple[Position, Position] | None = None
+    "From its first point to its second; no link crosses it."
 
     def __post_init__(self) -> None:
         _time("a partition's start_s", self.start_s)
@@ -77,12 +86,15 @@ class FaultSettings:
     """Everything that goes wrong; by default nothing."""
 
     crashes: tuple[Crash, ...] = ()
+    "Nodes that lose their memory."
     silent_share: float = 0.0
     "This share of all nodes, drawn by the seed, receives but never forwards an event of another's."
     silent_nodes: tuple[str, ...] = ()
     "These too."
     churn: Churn | None = None
+    "Nodes that come and go all the time."
     partitions: tuple[Partition, ...] = ()
+    "Times at which the network falls apart."
     clock_skew_s: float = 0.0
     "Each node's clock is off by an even draw from -clock_skew_s to clock_skew_s, for good."
 

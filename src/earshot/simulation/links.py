@@ -25,9 +25,13 @@ class LinkChange:
     """From `time_s` on the link between two nodes is held up, held down, or free: as the radio has it."""
 
     time_s: float
+    "From when on."
     a: str
+    "One node of the link."
     b: str
+    "The other."
     state: State
+    "up, down, or free."
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.time_s) and self.time_s >= 0):
@@ -48,10 +52,15 @@ class Rotation:
     """
 
     links: tuple[Link, ...]
+    "Pairs of nodes, in the order of their turns."
     interval_s: float
+    "How long a turn lasts."
     together: int = 1
+    "How many are up at once."
     pauses: int = 0
+    "Empty places at the end of the list."
     start_s: float = 0.0
+    "When the first turn begins; until then the links are free."
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "links", _checked_links(self.links))
@@ -86,8 +95,11 @@ class LinkScript:
     `changes` and `rotations` hold single links up or down over that."""
 
     graph: tuple[Link, ...] | None = None
+    "Pairs of nodes: these links and no others, whatever the distance; without it, as the medium has it."
     changes: tuple[LinkChange, ...] = ()
+    "Single links held up or down from a time on."
     rotations: tuple[Rotation, ...] = ()
+    "Links that take turns."
 
     def __post_init__(self) -> None:
         if self.graph is not None:

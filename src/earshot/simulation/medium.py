@@ -37,9 +37,11 @@ class UnitDisk:
     kind: ClassVar[str] = "unit-disk"
 
     range_m: float = 100.0
+    "All nodes within it hear each other."
     latency_s: float = 0.001
     "From the send to every receipt: the time on air and in the radios, the same for all packets."
     links: LinkScript = LinkScript()
+    "Who hears whom by decree."
 
     def __post_init__(self) -> None:
         _positive("range_m", self.range_m, "metres")
@@ -54,12 +56,17 @@ class Lossy:
     kind: ClassVar[str] = "lossy"
 
     range_m: float = 100.0
+    "From here on nothing is received."
     certain_m: float = 50.0
+    "Up to here everything is."
     exponent: float = 2.0
+    "How the loss grows between the two: 1 evenly, more with a later and steeper rise."
     latency_s: float = 0.001
+    "From the send to every receipt, and between the tries of a unicast."
     retries: int = 3
     "How often an unacknowledged unicast is sent again before it counts as unreachable."
     links: LinkScript = LinkScript()
+    "Who hears whom by decree."
 
     def __post_init__(self) -> None:
         _positive("range_m", self.range_m, "metres")
@@ -90,11 +97,13 @@ class Contention:
     header_bytes: int = 64
     "MAC, LLC, IP and UDP headers and checksum around each packet."
     slot_s: float = 20e-6
+    "The unit of back-off; a frame is sensed half a slot after it begins."
     sifs_s: float = 10e-6
     "Between a unicast frame and its acknowledgement."
     difs_s: float = 50e-6
     "How long the channel must be idle before a node counts down."
     ack_bytes: int = 14
+    "Size of an acknowledgement."
     window_min: int = 31
     "Back-off is drawn from 0..window_min slots (CWmin); doubled (plus one) at each unicast retry."
     window_max: int = 1023
@@ -104,6 +113,7 @@ class Contention:
     queue_frames: int = 64
     "Frames a node holds while it waits for the channel, the one at the head included."
     links: LinkScript = LinkScript()
+    "Who hears whom by decree."
 
     def __post_init__(self) -> None:
         _positive("range_m", self.range_m, "metres")
@@ -140,6 +150,7 @@ class Overlay:
     kind: ClassVar[str] = "overlay"
 
     latency_s: float = 0.05
+    "What every message takes at least."
     latency_s_per_km: float = 0.0
     "For delays that grow with the way; the paths of mobile nodes are taken where they are."
     spread_s: float = 0.0
