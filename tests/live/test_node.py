@@ -9,6 +9,7 @@ from earshot.errors import ContentMismatch, NetworkUnavailable, SettingsError, U
 from earshot.events import Event, EventType
 from earshot.geometry import Area, Circle, Position
 from earshot.live.node import Node
+from earshot.live.sockets import Ears, open_own
 from earshot.protocols.machine import Effects
 from earshot.wire import Packet
 
@@ -241,3 +242,47 @@ def test_a_send_to_a_peer_that_is_gone_comes_back_as_unreachable() -> None:
             assert a.drops["unreachable"] == 2
 
     asyncio.run(run())
+
+
+def test_a_handler_is_called_at_once_and_its_failure_harms_nobody() -> None:
+    async def run() -> None:
+        desk = Desk()
+        async with desk.node("a") as a, desk.node("b") as b:
+            await acquainted(a, b)
+            got: list[int] = []
+
+            def handle(event: Event) -> None:
+                got.append(event.content["n"])  # type: ignore[index]
+                if event.content["n"] == 1:  # type: ignore[index]
+                    raise ValueError("a handler of the application's own")
+
+            end = b.call(handle, "Tick", where="n > 0")
+            tick = await a.announce("Tick")
+            for number in range(3):
+                await tick.publish(n=number)
+            await until(lambda: len(got) == 2)
+            end()
+            await tick.publish(n=3)
+            await until(lambda: b.host.counts["receive"] == 4)
+            assert got == [1, 2]
+            assert b.drops["handler-failure"] == 1
+
+    asyncio.run(run())
+
+
+def test_the_kernel_keeps_a_nodes_own_broadcasts_from_its_ears() -> None:
+    port = free_port()
+    own, other = open_own("127.0.0.1", 0, "lo"), open_own("127.0.0.1", 0, "lo")
+    ears = Ears(port, "lo", own.getsockname())
+    ear = ears.join("239.255.69.83")
+    assert ear is not None
+    for number, mouth in enumerate((own, other, own, other)):
+        mouth.sendto(bytes([number]), ("239.255.69.83", port))
+    ear.settimeout(5.0)
+    assert [ear.recv(10), ear.recv(10)] == [b"\x01", b"\x03"]
+    ear.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        ear.recv(10)
+    ears.close()
+    own.close()
+    other.close()

@@ -103,7 +103,10 @@ class Host:
 
     def now(self) -> float:
         """Seconds since the epoch; it never goes back."""
-        self._now = now = max(self._now, time.time())
+        now = time.time()
+        if now < self._now:
+            return self._now
+        self._now = now
         return now
 
     # From start to stop.
@@ -301,10 +304,10 @@ class Host:
             if self.drops["machine-failure"] <= 10:
                 logger.exception("%s: hearing a %s failed", self.name, tag_of(packet))
 
-    def sent(self, packet: Packet, size: int, peer: str, transmission: int) -> None:
+    def sent(self, packet: Packet, size: int, peer: str, frame: Frame, index: int) -> None:
         self.counts["send"] += 1
         if self.spool is not None:
-            self._record_packet(Kind.SEND, packet, size, peer, transmission)
+            self._record_packet(Kind.SEND, packet, size, peer, frame.transmission(index))
 
     def unreachable(self, packet: Packet, peer: str) -> None:
         if self._loop is not None:
@@ -320,7 +323,7 @@ class Host:
             self.record(Kind.DROP, detail=reason, peer=peer, event=event)
 
     def whereabouts(self, now: float) -> Position | None:
-        return self.location.position(now)
+        return self.location.lately(now)
 
     def said(self, message: str) -> None:
         """Something the person at the node should know, about its location or its subscribers."""

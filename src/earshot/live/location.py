@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from earshot.errors import LocationUnavailable
 from earshot.geometry import ORIGIN, STILL, LocalPlane, Position, Velocity
@@ -18,10 +19,10 @@ from earshot.geometry import ORIGIN, STILL, LocalPlane, Position, Velocity
 logger = logging.getLogger("earshot.live")
 
 STALE_S = 10.0
+MOMENT_S = 0.005
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(msgspec.Struct, frozen=True, gc=False):
     """Where a node was at one time, and how it moved."""
 
     position: Position
@@ -133,7 +134,9 @@ class Whereabouts:
 
     def exact(self, now: float) -> Position:
         """Where the node is, as well as it knows: carried on from the last fix, for as long as that is fresh."""
-        fix = self.fix(now)
+        return self._carried_on(self.fix(now), now)
+
+    def _carried_on(self, fix: Fix, now: float) -> Position:
         onward_s = min(fix.age_s(now), self._stale_s)
         if not onward_s or fix.velocity is STILL:
             return fix.position
@@ -153,9 +156,14 @@ class Whereabouts:
 
     def _look(self, now: float) -> None:
         """Once for each moment: a datagram's events are all heard at one."""
-        at, step = self.exact(now), self._precision_m
+        fix = self.fix(now)
+        at, step = self._carried_on(fix, now), self._precision_m
         if step is not None:
             at = Position(round(at.x_m / step) * step, round(at.y_m / step) * step)
         self._position = at
-        self._velocity = STILL if self.stale else self._service.fix(now).velocity
+        self._velocity = STILL if self.stale else fix.velocity
         self._asked_at = now
+
+    def lately(self, now: float) -> Position:
+        """The position told last, where that was a moment ago: good enough to head a datagram."""
+        return self._position if now - self._asked_at < MOMENT_S else self.position(now)

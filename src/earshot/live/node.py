@@ -12,8 +12,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -23,13 +24,15 @@ from earshot.errors import UsageError
 from earshot.events import Element, Event, EventType
 from earshot.filters import Filter
 from earshot.geometry import AnyShape, Area, Circle, Ellipse, LocalPlane, Polygon, Position, Proximity, Rectangle
-from earshot.live.host import Host, open_host
+from earshot.live.host import Hand, Host, open_host
 from earshot.live.location import STALE_S, Fix, Fixed, LocationService
 from earshot.live.network import NetworkSettings
 from earshot.live.trust import Address, read_keys
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.catalogue import protocol as protocol_named
 from earshot.protocols.machine import Announcement, Subscription
+
+logger = logging.getLogger("earshot.live")
 
 QUEUE = 10_000
 YIELD_EVERY = 64
@@ -176,25 +179,44 @@ class Node:
         Instead of a type and a `where`, a `filter` says all (XPath, or `Siren: speed > 10`). A program
         that is slower than its events loses the oldest beyond `queue`; `dropped` counts them.
         """
-        host = self.host
         if queue < 1:
             raise UsageError(f"a queue holds at least 1 event, got {queue}")
-        if filter is not None:
-            if where is not None or event_type is not None:
-                raise UsageError("give a filter, or a type and a where, not both")
-            wanted = Filter.parse(filter) if isinstance(filter, str) else filter
-        elif where is not None:
-            wanted = Filter.where(where, type=event_type)
-        elif event_type is not None:
-            wanted = Filter.of_type(event_type)
-        else:
-            raise UsageError("say what to subscribe to: a type, a where, or a filter")
-        self._subscribed += 1
-        id = f"{self.name}/{self._subscribed}"
-        inbox = _Inbox(host, id, queue)
-        host.subscribe(Subscription(id, self.name, wanted, region), inbox.put)
-        self._inboxes[id] = inbox
+        inbox = _Inbox(self.host, self._next_id(), queue)
+        self._ask(inbox.id, _wanted(event_type, where, filter), region, inbox.put)
+        self._inboxes[inbox.id] = inbox
         return Stream(self, inbox)
+
+    def call(
+        self,
+        handler: Callable[[Event], object],
+        event_type: str | None = None,
+        where: str | None = None,
+        *,
+        filter: Filter | str | None = None,
+        region: Area | None = None,
+    ) -> Callable[[], None]:
+        """Call `handler` with each event as it arrives, without a queue; the answer ends the subscription.
+
+        It is called in the event loop and must not block; what it raises is told and counted, and the node goes on.
+        """
+        host, id = self.host, self._next_id()
+
+        def hand(event: Event) -> None:
+            try:
+                handler(event)
+            except Exception:
+                host.dropped("handler-failure", event=event.id)
+                logger.exception("%s: the handler of %s failed", self.name, id)
+
+        self._ask(id, _wanted(event_type, where, filter), region, hand)
+        return lambda: host.unsubscribe(id)
+
+    def _next_id(self) -> str:
+        self._subscribed += 1
+        return f"{self.name}/{self._subscribed}"
+
+    def _ask(self, id: str, wanted: Filter, region: Area | None, hand: Hand) -> None:
+        self.host.subscribe(Subscription(id, self.name, wanted, region), hand)
 
     # What the node knows.
 
@@ -217,6 +239,19 @@ class Node:
     def _unsubscribe(self, id: str) -> None:
         if self._inboxes.pop(id, None) is not None and self._host is not None:
             self._host.unsubscribe(id)
+
+
+def _wanted(event_type: str | None, where: str | None, filter: Filter | str | None) -> Filter:
+    """The filter a subscription asks for."""
+    if filter is not None:
+        if where is not None or event_type is not None:
+            raise UsageError("give a filter, or a type and a where, not both")
+        return Filter.parse(filter) if isinstance(filter, str) else filter
+    if where is not None:
+        return Filter.where(where, type=event_type)
+    if event_type is not None:
+        return Filter.of_type(event_type)
+    raise UsageError("say what to subscribe to: a type, a where, or a filter")
 
 
 class Publisher:

@@ -6,10 +6,13 @@ socket join twenty groups, so there are as many ears as it takes.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import ipaddress
 import socket
 import struct
+from contextlib import suppress
+from functools import lru_cache
 
 from earshot.errors import NetworkUnavailable
 from earshot.live.trust import Address
@@ -22,6 +25,7 @@ _SIOCGIFMTU = 0x8921
 _SIOCGIFADDR = 0x8915
 
 
+@lru_cache(maxsize=4096)
 def group_address(group: int) -> str:
     """The multicast address of a 24-bit group id, in 239.0.0.0/8."""
     return str(ipaddress.IPv4Address(0xEF00_0000 | group))
@@ -92,12 +96,36 @@ def _membership(group: str, interface: str) -> bytes:
     return struct.pack("=4s4si", socket.inet_aton(group), b"\0\0\0\0", number)
 
 
-class Ears:
-    """The sockets that hear multicast groups on one port."""
+_SO_ATTACH_FILTER = 26
+_LOAD_HALF, _LOAD_WORD, _JUMP_IF_EQUAL, _RETURN = 0x28, 0x20, 0x15, 0x06
+_IP_SOURCE = 0xFFF0_0000 + 12
+"In a packet filter: the source address, counted from the start of the IP header."
 
-    def __init__(self, port: int, interface: str) -> None:
+
+def deaf_to(ear: socket.socket, address: Address) -> None:
+    """Let the kernel throw away what we sent ourselves: a multicast comes back to its sender's own ears,
+    and would wake it for nothing. Where the kernel refuses, the transport sorts it out."""
+    host, port = address
+    program = [
+        (_LOAD_HALF, 0, 0, 0),  # the source port
+        (_JUMP_IF_EQUAL, 0, 3, port),
+        (_LOAD_WORD, 0, 0, _IP_SOURCE),
+        (_JUMP_IF_EQUAL, 0, 1, int(ipaddress.IPv4Address(host))),
+        (_RETURN, 0, 0, 0),
+        (_RETURN, 0, 0, 0xFFFF_FFFF),
+    ]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
+    with suppress(OSError):
+        ear.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(program), ctypes.addressof(code)))
+
+
+class Ears:
+    """The sockets that hear multicast groups on one port, all but what comes from `own`."""
+
+    def __init__(self, port: int, interface: str, own: Address) -> None:
         self.port = port
         self.interface = interface
+        self.own = own
         self._sockets: dict[socket.socket, set[str]] = {}
 
     def join(self, group: str) -> socket.socket | None:
@@ -150,5 +178,7 @@ class Ears:
         except OSError as error:
             ear.close()
             raise NetworkUnavailable(f"cannot listen on port {self.port}: {error.strerror}") from None
+        if self.own[0] != "0.0.0.0":
+            deaf_to(ear, self.own)
         self._sockets[ear] = set()
         return ear

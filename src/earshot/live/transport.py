@@ -49,7 +49,7 @@ class Listener(Protocol):
 
     def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None: ...
 
-    def sent(self, packet: Packet, size: int, peer: str, transmission: int) -> None: ...
+    def sent(self, packet: Packet, size: int, peer: str, frame: Frame, index: int) -> None: ...
 
     def unreachable(self, packet: Packet, peer: str) -> None: ...
 
@@ -128,14 +128,14 @@ class Transport:
         else:
             host, port = sockets.address_of(interface) if interface else "0.0.0.0", 0
         self._own = sockets.open_own(host, port, interface)
+        self.address = self._own.getsockname()
         try:
             if network.multicast:
-                self._ears = Ears(self._base[1], interface)
+                self._ears = Ears(self._base[1], interface, self.address)
                 self._hear(self._ears.join(self._base[0]))
         except BaseException:
             self.close()
             raise
-        self.address = self._own.getsockname()
         self._hear(self._own)
         self.largest_bytes = network.datagram_bytes or self._carried_whole()
         self._room = min(self.largest_bytes, max(LARGEST_SHARED_BYTES, 576)) - FRAME_BYTES - self._seal.overhead_bytes
@@ -238,10 +238,11 @@ class Transport:
     def _flush(self, destination: Destination) -> None:
         batch = self._batches.pop(destination)
         frame = self._frame(destination, batch.datas)
+        packets = batch.packets
+        self._post(destination, frame, packets.copy())
         to = destination if isinstance(destination, str) else ""
-        for index, (packet, data) in enumerate(zip(batch.packets, batch.datas, strict=True)):
-            self._listener.sent(packet, len(data), to, frame.transmission(index))
-        self._post(destination, frame, batch.packets)
+        for index, data in enumerate(batch.datas):
+            self._listener.sent(packets[index], len(data), to, frame, index)
 
     def _send_pieces(self, destination: Destination, packet: Packet, data: bytes) -> None:
         pieces = split(data, self._room)
@@ -251,7 +252,7 @@ class Transport:
         for index, piece in enumerate(pieces):
             frame = self._frame(destination, [], Fragment(number, index, len(pieces), piece))
             if index == 0:
-                self._listener.sent(packet, len(data), to, frame.transmission())
+                self._listener.sent(packet, len(data), to, frame, 0)
             self._post(destination, frame, waiting)
 
     def _frame(self, destination: Destination, datas: list[bytes], fragment: Fragment | None = None) -> Frame:

@@ -1,0 +1,415 @@
+"""Live nodes against Zenoh, MQTT and ZeroMQ: latency and messages a second on the loopback, in one run.
+
+    pip install -e '.[benchmarks]' eclipse-zenoh paho-mqtt pyzmq     # and: apt install mosquitto
+    python benchmarks/live.py [--systems earshot,zenoh] [--quick]
+
+Messages of 200 bytes, from one process to one and to ten others. Latency is measured at a steady,
+easy pace; messages a second as fast as the publisher can, and for Earshot, which runs over UDP, at
+the highest pace at which nothing is lost. A system that is not installed is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import shutil
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SIZE = 200
+STAMP = struct.Struct("<qq")
+PAD = b"x" * (SIZE - STAMP.size)
+BODY = "x" * (SIZE - 40)
+QUIET_S = 3.0
+TOPIC = "bench/tick"
+
+
+class Tally:
+    """What one subscriber saw."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        self.latencies_ns: list[int] = []
+        self.count = 0
+        self.first_ns = self.last_ns = 0
+        self.done = threading.Event()
+
+    def add(self, sent_ns: int, number: int) -> None:
+        now = time.monotonic_ns()
+        if not self.count:
+            self.first_ns = now
+        self.count += 1
+        self.last_ns = now
+        self.latencies_ns.append(now - sent_ns)
+        if number == self.expected - 1:
+            self.done.set()
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            "span_s": (self.last_ns - self.first_ns) / 1e9,
+            "latencies_ns": sorted(self.latencies_ns),
+            "cpu_s": cpu_s(),
+        }
+
+
+def wait_for_end(tally: Tally) -> None:
+    """Until the last message, or until none has come for a while."""
+    seen = -1
+    while not tally.done.wait(QUIET_S) and tally.count != seen:
+        seen = tally.count
+
+
+_cpu_at_start_s = 0.0
+
+
+def cpu_s() -> float:
+    """This process's processor time since it was ready."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime - _cpu_at_start_s
+
+
+def say(told: Any) -> None:
+    global _cpu_at_start_s
+    if told == "ready":
+        _cpu_at_start_s += cpu_s()
+    print(json.dumps(told), flush=True)
+
+
+def paced(count: int, rate: float) -> Any:
+    """Numbers at a steady pace; at once where the rate is 0."""
+    start = time.monotonic()
+    for number in range(count):
+        if rate:
+            ahead = start + number / rate - time.monotonic()
+            if ahead > 0:
+                time.sleep(ahead)
+        yield number
+
+
+# Each system: how to subscribe, and how to publish. A publisher is asked to `go` when all are there.
+
+
+def earshot_node(name: str, port: int) -> Any:
+    from earshot.live.node import Node
+
+    return Node(
+        name,
+        protocol="flooding",
+        settings={"hop_limit": 1, "memory": 4096},
+        interface="lo",
+        group=f"239.255.69.83:{port}",
+        rate_limit=1e9,
+    )
+
+
+def earshot_subscribe(port: int, tally: Tally) -> None:
+    async def run() -> None:
+        async with earshot_node(f"sub-{os.getpid()}", port) as node:
+
+            def heard(event: Any) -> None:
+                tally.add(event.content["t"], event.content["n"])
+
+            node.call(heard, "Tick")
+            say("ready")
+            await asyncio.to_thread(wait_for_end, tally)
+
+    asyncio.run(run())
+
+
+def earshot_publish(port: int, count: int, rate: float, go: Callable[[], None]) -> None:
+    async def run() -> None:
+        async with earshot_node("pub", port) as node:
+            tick = await node.announce("Tick")
+            say("ready")
+            await asyncio.to_thread(go)
+            start = time.monotonic()
+            for number in range(count):
+                if rate and not number % max(1, int(rate / 1000)):
+                    ahead = start + number / rate - time.monotonic()
+                    if ahead > 0:
+                        await asyncio.sleep(ahead)
+                await tick.publish(t=time.monotonic_ns(), n=number, body=BODY)
+            await asyncio.sleep(0.5)
+
+    asyncio.run(run())
+
+
+def zenoh_session(mode: str, port: int) -> Any:
+    import zenoh
+
+    config = zenoh.Config()
+    config.insert_json5("mode", '"peer"')
+    config.insert_json5("scouting/multicast/enabled", "false")
+    config.insert_json5(f"{mode}/endpoints", f'["tcp/127.0.0.1:{port}"]')
+    return zenoh.open(config)
+
+
+def zenoh_subscribe(port: int, tally: Tally) -> None:
+    with zenoh_session("connect", port) as session:
+        kept = session.declare_subscriber(
+            TOPIC, lambda sample: tally.add(*STAMP.unpack_from(sample.payload.to_bytes()))
+        )
+        say("ready")
+        wait_for_end(tally)
+        kept.undeclare()
+
+
+def zenoh_publish(port: int, count: int, rate: float, go: Callable[[], None]) -> None:
+    import zenoh
+
+    with zenoh_session("listen", port) as session:
+        publisher = session.declare_publisher(TOPIC, congestion_control=zenoh.CongestionControl.BLOCK)
+        say("ready")
+        go()
+        for number in paced(count, rate):
+            publisher.put(STAMP.pack(time.monotonic_ns(), number) + PAD)
+        time.sleep(1.0)
+
+
+def mqtt_subscribe(port: int, tally: Tally) -> None:
+    import paho.mqtt.client as mqtt
+
+    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
+    client.on_message = lambda _client, _data, message: tally.add(*STAMP.unpack_from(message.payload))
+    client.on_subscribe = lambda *_: say("ready")
+    client.connect("127.0.0.1", port)
+    client.subscribe(TOPIC)
+    client.loop_start()
+    wait_for_end(tally)
+    client.loop_stop()
+
+
+def mqtt_publish(port: int, count: int, rate: float, go: Callable[[], None]) -> None:
+    import paho.mqtt.client as mqtt
+
+    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
+    client.connect("127.0.0.1", port)
+    client.loop_start()
+    say("ready")
+    go()
+    sent = None
+    for number in paced(count, rate):
+        sent = client.publish(TOPIC, STAMP.pack(time.monotonic_ns(), number) + PAD)
+    if sent is not None:
+        sent.wait_for_publish(60)
+    time.sleep(0.5)
+    client.loop_stop()
+
+
+def zeromq_subscribe(port: int, tally: Tally) -> None:
+    import zmq
+
+    with zmq.Context() as context, context.socket(zmq.SUB) as ear:
+        ear.set_hwm(0)
+        ear.connect(f"tcp://127.0.0.1:{port}")
+        ear.subscribe(b"")
+        ear.rcvtimeo = int(QUIET_S * 1000)
+        say("ready")
+        waited = 0
+        while not tally.done.is_set() and waited < 10:
+            try:
+                tally.add(*STAMP.unpack_from(ear.recv()))
+            except zmq.Again:
+                waited += 10 if tally.count else 1
+
+
+def zeromq_publish(port: int, count: int, rate: float, go: Callable[[], None]) -> None:
+    import zmq
+
+    with zmq.Context() as context, context.socket(zmq.PUB) as mouth:
+        mouth.set_hwm(0)
+        mouth.bind(f"tcp://127.0.0.1:{port}")
+        say("ready")
+        go()
+        for number in paced(count, rate):
+            mouth.send(STAMP.pack(time.monotonic_ns(), number) + PAD)
+        time.sleep(1.0)
+
+
+SYSTEMS: dict[str, tuple[Callable[..., None], Callable[..., None], str]] = {
+    "earshot": (earshot_subscribe, earshot_publish, "earshot"),
+    "zenoh": (zenoh_subscribe, zenoh_publish, "zenoh"),
+    "mqtt": (mqtt_subscribe, mqtt_publish, "paho.mqtt.client"),
+    "zeromq": (zeromq_subscribe, zeromq_publish, "zmq"),
+}
+
+
+# The driver.
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Broker:
+    """Mosquitto on a port of its own; nothing for the systems without a broker."""
+
+    def __init__(self, system: str) -> None:
+        self.port = free_port()
+        self.process = None
+        if system == "mqtt":
+            self.folder = Path(tempfile.mkdtemp())
+            settings = self.folder / "mosquitto.conf"
+            settings.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n")
+            binary = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
+            self.process = subprocess.Popen(
+                [binary, "-c", str(settings)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            for _ in range(200):
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                        return
+                time.sleep(0.05)
+            raise SystemExit("mosquitto does not answer")
+
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait()
+            shutil.rmtree(self.folder)
+
+
+def run(system: str, subscribers: int, count: int, rate: float) -> tuple[list[dict[str, Any]], float]:
+    """One publisher, so many subscribers: what each of them saw, and the publisher's processor time."""
+    with Broker(system) as broker:
+
+        def start(role: str) -> subprocess.Popen[str]:
+            arguments = [role, system, str(broker.port), str(count), str(rate)]
+            command = [sys.executable, __file__, "--role", *arguments]
+            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+        publisher = start("publish")
+        processes = [publisher]
+        try:
+            assert publisher.stdout is not None
+            assert publisher.stdin is not None
+            publisher.stdout.readline()
+            listening = [start("subscribe") for _ in range(subscribers)]
+            processes += listening
+            for one in listening:
+                assert one.stdout is not None
+                one.stdout.readline()
+            time.sleep(1.5)
+            publisher.stdin.write("go\n")
+            publisher.stdin.flush()
+            tallies = [json.loads(one.communicate(timeout=180)[0]) for one in listening]
+            publisher_cpu_s = json.loads(publisher.communicate(timeout=60)[0])["cpu_s"]
+        finally:
+            for one in processes:
+                if one.poll() is None:
+                    one.kill()
+                    one.wait()
+    return tallies, publisher_cpu_s
+
+
+def percentile(ordered: list[int], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+def latency(system: str, subscribers: int, count: int) -> dict[str, Any]:
+    tallies, publisher_cpu_s = run(system, subscribers, count, 500.0)
+    everything = sorted(value for tally in tallies for value in tally["latencies_ns"])
+    lost = subscribers * count - sum(tally["count"] for tally in tallies)
+    return {
+        "p50_us": percentile(everything, 0.5) / 1000,
+        "p99_us": percentile(everything, 0.99) / 1000,
+        "lost": lost,
+        "publisher_cpu_us": publisher_cpu_s / count * 1e6,
+        "subscriber_cpu_us": statistics.mean(tally["cpu_s"] for tally in tallies) / count * 1e6,
+    }
+
+
+def throughput(system: str, subscribers: int, count: int) -> dict[str, Any]:
+    """As fast as it can; where something is lost, slower until nothing is."""
+    rate, tries = 0.0, 6 if system == "earshot" else 1
+    for _ in range(tries):
+        tallies, publisher_cpu_s = run(system, subscribers, count, rate)
+        lost = subscribers * count - sum(tally["count"] for tally in tallies)
+        speeds = [(tally["count"] - 1) / tally["span_s"] for tally in tallies if tally["span_s"]]
+        found = {
+            "per_s": min(speeds, default=0.0),
+            "lost": lost,
+            "publisher_cpu_us": publisher_cpu_s / count * 1e6,
+            "subscriber_cpu_us": statistics.mean(tally["cpu_s"] for tally in tallies) / count * 1e6,
+        }
+        if not lost:
+            break
+        rate = (rate or found["per_s"]) * 0.85
+    return found
+
+
+def installed(system: str) -> bool:
+    import importlib.util
+
+    try:
+        there = importlib.util.find_spec(SYSTEMS[system][2]) is not None
+    except ModuleNotFoundError:
+        there = False
+    return there and (system != "mqtt" or shutil.which("mosquitto", path=f"{os.environ['PATH']}:/usr/sbin") is not None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--systems", default=",".join(SYSTEMS))
+    parser.add_argument("--quick", action="store_true", help="fewer messages")
+    parser.add_argument("--role", nargs=5, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.role:
+        play(given.role)
+        return
+    chosen = [system for system in given.systems.split(",") if installed(system)]
+    left_out = [system for system in given.systems.split(",") if system not in chosen]
+    if left_out:
+        print(f"not installed, left out: {', '.join(left_out)}")
+    few, many = (500, 20_000) if given.quick else (2000, 200_000)
+    print(f"messages of {SIZE} bytes, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
+    columns = f"{'pub cpu us':>11} {'sub cpu us':>11}"
+    print(f"{'system':10} {'to':>3} {'p50 us':>9} {'p99 us':>9} {'lost':>8} {columns}")
+    for subscribers in (1, 10):
+        for system in chosen:
+            told = latency(system, subscribers, few)
+            figures = f"{told['p50_us']:9.0f} {told['p99_us']:9.0f}"
+            print(f"{system:10} {subscribers:3} {figures} {rest(told)}", flush=True)
+    print(f"\n{'system':10} {'to':>3} {'per s':>19} {'lost':>8} {columns}")
+    for subscribers in (1, 10):
+        for system in chosen:
+            told = throughput(system, subscribers, many // (1 if subscribers == 1 else 4))
+            print(f"{system:10} {subscribers:3} {told['per_s']:19,.0f} {rest(told)}", flush=True)
+
+
+def rest(told: dict[str, Any]) -> str:
+    return f"{told['lost']:8,} {told['publisher_cpu_us']:11.1f} {told['subscriber_cpu_us']:11.1f}"
+
+
+def play(role: list[str]) -> None:
+    """One process of a run."""
+    what, system, port, count, rate = role
+    if what == "subscribe":
+        tally = Tally(int(count))
+        SYSTEMS[system][0](int(port), tally)
+        say(tally.told())
+    else:
+        SYSTEMS[system][1](int(port), int(count), float(rate), lambda: sys.stdin.readline())
+        say({"cpu_s": cpu_s()})
+
+
+if __name__ == "__main__":
+    main()
