@@ -398,6 +398,18 @@ def test_a_new_announcement_of_the_same_type_replaces_the_proximity() -> None:
     assert (table.receivers(first), table.receivers(second)) == (["near"], ["far", "near"])
 
 
+def test_nested_and_overlapping_proximities_each_reach_their_own() -> None:
+    table = SteamTable({"large": stays(0.0), "small": stays(20.0), "other": stays(150.0), "c": stays(60.0)}, STEADY)
+    table.announce("large", "News", Proximity(Circle(190), HERE))
+    table.announce("small", "News", Proximity(Rectangle(60, 60), Position(20.0, 0.0)))
+    table.announce("other", "Siren", Proximity(Circle(100), Position(150.0, 0.0)))
+    table.subscribe(["large", "small", "other", "c"], Filter.where("true"))
+    table.run(0.5)
+    events = [table.publish("large", "News"), table.publish("small", "News"), table.publish("other", "Siren")]
+    table.run(0.9)
+    assert [table.receivers(event) for event in events] == [["c", "other", "small"], ["large"], ["c"]]
+
+
 # Many hops.
 
 
