@@ -211,21 +211,19 @@ def test_a_cell_whose_last_member_does_not_answer_is_walked_around():
 
 def test_in_perimeter_mode_too_a_member_that_does_not_answer_is_replaced():
     wall = {f"{column}-{row}": (column, row) for column in range(5) for row in range(5) if column != 2 or row == 4}
-    field = walkers(in_cells({**wall, "spare": (1, 3)}, GRID))
-    field.crash("1-3")
+    field = walkers(in_cells({**wall, "spare": (1, 4)}, GRID))
+    field.crash("1-4")
     walk(field, "0-2", (4, 2))
     assert len(field.machines["4-2"].got) == 1
     assert field.machines["4-2"].got[0].hops == len(route((0, 2), (4, 2), set(wall.values()))) - 1
 
 
-def ring_around(hole):
-    cells = [(hole[0] + dx, hole[1] + dy) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if (dx, dy) != (0, 0)]
-    return {f"{column}-{row}": (column, row) for column, row in cells}
+CORNER = {"1-2": (1, 2), "2-2": (2, 2), "2-1": (2, 1), "2-0": (2, 0)}
+"Cells around (1, 1), whose home is (1, 2)."
 
 
 def test_a_cell_that_has_walked_its_home_perimeter_remembers_that_it_is_home():
-    corner = {"1-2": (1, 2), "2-2": (2, 2), "2-1": (2, 1), "2-0": (2, 0)}
-    field = walkers(in_cells(corner, GRID), home_memory_s=3.0)
+    field = walkers(in_cells(CORNER, GRID), home_memory_s=3.0)
     home = field.machines["1-2"]
     first, second = walk(field, "2-2", (1, 1)), walk(field, "2-2", (1, 1))
     assert (first, second) == (["2-2", "1-2", "2-2", "2-1", "2-0", "2-1", "2-2"], ["2-2"])
@@ -236,9 +234,29 @@ def test_a_cell_that_has_walked_its_home_perimeter_remembers_that_it_is_home():
 
 
 def test_a_packet_for_a_node_that_left_an_empty_cell_behind_is_not_walked_around_it():
-    field = walkers(in_cells(ring_around((1, 1)), GRID))
-    assert walk(field, "2-2", (1, 1), node="roamer") == ["2-2", "1-2"]
-    assert field.drops == [("0-1", "receiver-moved")]
+    field = walkers(in_cells(CORNER, GRID))
+    assert walk(field, "2-2", (1, 1), node="roamer") == ["2-2"]
+    assert field.drops == [("1-2", "receiver-moved")]
+
+
+def test_a_node_that_leaves_its_cell_forgets_what_that_was_home_to():
+    field = walkers(in_cells(CORNER, GRID), home_memory_s=60.0)
+    walk(field, "2-2", (1, 1))
+    assert list(field.machines["1-2"].routing.homes) == [(1, 1)]
+    field.move("1-2", GRID.centre((1, 3)))
+    field.run(field.now + 1.2)
+    assert field.machines["1-2"].routing.homes == {}
+
+
+def test_a_walk_that_goes_in_circles_begins_anew():
+    ring = {f"{x},{y}": (x, y) for x in range(-3, 4) for y in range(-3, 4) if max(abs(x), abs(y)) == 3}
+    field = walkers(in_cells(ring, GRID))
+    gone = Walk(entry=(1, 0), first=0, at=(3, 1), before=None, steps=1, mark=((1, 0), 0))
+    field.do("3,0", "hear", Letter(Heading((0, 0), "", gone), 7, 1), "3,1")
+    field.run(field.now + 1.0)
+    assert field.drops == []
+    home = home_cell((0, 0), ring.values())
+    assert [len(machine.got) for node, machine in field.machines.items() if ring[node] == home] == [1]
 
 
 def test_a_walk_whose_beginning_has_gone_begins_anew():

@@ -103,6 +103,13 @@ class Walk(msgspec.Struct, frozen=True, array_like=True):
     mark: tuple[Cell, int]
     "The edge taken at the last step whose number is a power of two: whoever takes it again goes in circles."
 
+    def as_received(self, cell: Cell) -> Walk | None:
+        """The walk as it came to the cell that sent it on; None where it began there."""
+        if self.before is None or self.at != cell:
+            return None
+        mark = (self.entry, self.first)
+        return Walk(self.entry, self.first, at=self.before, before=None, steps=self.steps - 1, mark=mark)
+
 
 class Heading(msgspec.Struct, frozen=True, array_like=True):
     """Where a packet goes; with a walk: in perimeter mode."""
@@ -267,26 +274,24 @@ class CellHashRouting:
         if self._listening:
             self._waiting.append(packet)
             return
-        heading, walk = packet.heading, packet.heading.walk
-        if heading.node == self.machine.node:
+        if packet.heading.node == self.machine.node:
             self.dweller.arrived(packet, now)
         else:
-            self._go_on(packet, walk, None if walk is None else direction_to(self.cell, walk.at), now)
+            self._go_on(packet, packet.heading.walk, now)
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> None:
         """A member that does not answer is replaced by another, of the same cell if there is one."""
         self.forget(peer)
         if isinstance(packet, RoutedPacket):
-            packet = msgspec.structs.replace(packet, hops=packet.hops - 1)
             walk = packet.heading.walk
-            came_from = None
-            if walk is not None and walk.before is not None and walk.at == self.cell:
-                came_from = direction_to(self.cell, walk.before)
-            self._go_on(packet, walk, came_from, now)
+            if walk is not None:
+                walk = walk.as_received(self.cell)
+            self._go_on(msgspec.structs.replace(packet, hops=packet.hops - 1), walk, now)
 
-    def _go_on(self, packet: RoutedPacket, walk: Walk | None, came_from: int | None, now: float) -> None:
+    def _go_on(self, packet: RoutedPacket, walk: Walk | None, now: float) -> None:
         """To the next cell. A walk whose last cell is not next to this one cannot be gone on with."""
         heading = packet.heading
+        came_from = None if walk is None else direction_to(self.cell, walk.at)
         if packet.hops >= self.settings.hop_limit:
             self._lose(packet, "hop-limit")
             return
