@@ -155,7 +155,6 @@ def test_a_result_says_what_ran() -> None:
     assert result.nodes == tuple(f"n{i}" for i in range(25))
     assert result.events == result.counts.sends + result.counts.receives > 100
     assert 0 < result.warm_up.sends < result.counts.sends
-    assert result.queue_calls > result.counts.sends
     assert len(result.wishes) == 25
     assert result.wall_s > 0
 

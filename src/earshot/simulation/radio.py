@@ -13,37 +13,49 @@ from earshot.simulation.transmission import Host, Transmission
 
 
 class UnitDiskRadio:
-    """Who is in range when a packet is sent has it `latency_s` later: one queue entry a transmission."""
+    """Who is in range when a packet is sent has it `latency_s` later.
+
+    All that is sent at one time arrives at one time, in the same order: one queue entry holds it all.
+    """
 
     def __init__(self, settings: UnitDisk, neighbours: Neighbours, host: Host) -> None:
         self._latency_s = settings.latency_s
-        self._now = self._arrival = math.nan
         self._neighbours_of = neighbours.of
         self._host = host
         self._sent, self._received = host.sent, host.received
         self._queue = host.queue
+        self._now = math.nan
+        self._under_way: list[Transmission] = []
+        "What has been sent at `_now`."
 
     def broadcast(self, transmission: Transmission) -> None:
         now = self._queue.now
-        if now is not self._now:  # packets sent at one time arrive at one time: the queue compares them faster
-            self._now, self._arrival = now, now + self._latency_s
+        if now is not self._now:
+            self._start_batch(now)
         self._sent(transmission)
         transmission.receivers = self._neighbours_of(transmission.sender, now)
-        self._queue.at(self._arrival, Priority.MEDIUM, self._received, transmission)
+        self._under_way.append(transmission)
 
     def unicast(self, transmission: Transmission) -> None:
         now = self._queue.now
-        self._host.sent(transmission)
+        if now is not self._now:
+            self._start_batch(now)
+        self._sent(transmission)
         in_range = transmission.peer in self._neighbours_of(transmission.sender, now)
-        self._queue.at(now + self._latency_s, Priority.MEDIUM, self._arrive_at_peer, (transmission, in_range))
+        transmission.receivers = [transmission.peer] if in_range else []
+        self._under_way.append(transmission)
 
-    def _arrive_at_peer(self, arrival: tuple[Transmission, bool]) -> None:
-        transmission, in_range = arrival
-        if in_range and self._host.up[transmission.peer]:
-            transmission.receivers = [transmission.peer]
-            self._received(transmission)
-        else:
-            self._host.unreachable(transmission)
+    def _start_batch(self, now: float) -> None:
+        self._now, self._under_way = now, []
+        self._queue.at(now + self._latency_s, Priority.MEDIUM, self._arrive, self._under_way)
+
+    def _arrive(self, transmissions: list[Transmission]) -> None:
+        received = self._received
+        for transmission in transmissions:
+            if transmission.peer_name and not (transmission.receivers and self._host.up[transmission.peer]):
+                self._host.unreachable(transmission)
+            else:
+                received(transmission)
 
     def node_down(self, node: int, graceful: bool) -> None:
         """What was sent is in the air already."""
