@@ -156,7 +156,6 @@ def test_a_result_says_what_ran() -> None:
     assert result.events == result.counts.sends + result.counts.receives > 100
     assert 0 < result.warm_up.sends < result.counts.sends
     assert len(result.wishes) == 25
-    assert result.wall_s > 0
 
 
 def test_unknown_names_are_named() -> None:

@@ -96,13 +96,13 @@ def compare(
       earshot compare city
       earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
     """
-    from earshot.cli.simulate import _pairs, _toml_value
+    from earshot.cli.simulate import pairs, toml_value
     from earshot.pipeline.campaigns import campaign
     from earshot.pipeline.flow import run_campaign, standings, write_report
     from earshot.pipeline.report import as_json as board_json
     from earshot.simulation.library import load_scenario
 
-    base = load_scenario(scenario).with_(**_pairs(changes, "--set", _toml_value))
+    base = load_scenario(scenario).with_(**pairs(changes, "--set", toml_value))
     names = _protocols(protocols)
     wanted = campaign(f"compare-{base.name}", [base], {name: {} for name in names}, range(seeds))
     title = f"{len(names)} protocols on {base.name}"

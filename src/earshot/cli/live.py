@@ -88,7 +88,7 @@ def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def make_node(options: dict[str, Any]) -> Node:
     """The node these options ask for."""
-    from earshot.cli.simulate import _pairs
+    from earshot.cli.simulate import pairs
     from earshot.live.location_text import parse_location
     from earshot.live.network import DEFAULT_PORT
     from earshot.live.node import Node

@@ -50,10 +50,10 @@ def workload(
             counts = keep_own_workload(opened, name, list(events), subscriptions)
             id = name
         else:
-            from earshot.cli.simulate import _pairs, _toml_value
+            from earshot.cli.simulate import pairs, toml_value
             from earshot.simulation.library import load_scenario
 
-            scenario = load_scenario(name).with_(**_pairs(changes, "--set", _toml_value))
+            scenario = load_scenario(name).with_(**pairs(changes, "--set", toml_value))
             id, counts = draw_scenario(opened, scenario, seed)
     if as_json:
         click.echo(json.dumps({"workload": id, **counts}))

@@ -109,7 +109,6 @@ class RunResult:
     wishes: list[Wish]
     deliveries: Deliveries
     queue_calls: int
-    wall_s: float = 0.0
 
     @property
     def events(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from random import Random
-from time import perf_counter
 from typing import Any
 
 from earshot.protocols.catalogue import build_settings, protocol
@@ -32,7 +31,6 @@ def run(
     machine = protocol(protocol_name)
     built = build_settings(machine.Settings, {**_facts(scenario, machine.Settings), **(settings or {})})
     medium = scenario.medium_for(machine.medium)
-    started = perf_counter()
     trajectories = scenario.trajectories(seed)
     engine = Engine(
         _maker(machine, built, scenario, seed),
@@ -61,7 +59,6 @@ def run(
         wishes=engine.agenda.wishes,
         deliveries=engine.deliveries,
         queue_calls=engine.queue.scheduled - len(engine.queue),
-        wall_s=perf_counter() - started,
     )
 
 

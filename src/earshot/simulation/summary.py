@@ -55,8 +55,6 @@ class Summary:
     hops_mean: float | None
     "Over expected deliveries whose packets count hops."
     drops: dict[str, int]
-    wall_s: float
-    "How long the run took; not part of what is the same for the same seed."
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -100,7 +98,6 @@ def summarise(scenario: Scenario, result: RunResult) -> Summary:
         latency_p99_s=quantile(latencies, 0.99),
         hops_mean=_ratio(sum(hops), len(hops)),
         drops=dict(sorted(result.counts.since(result.warm_up).drops.items())),
-        wall_s=result.wall_s,
     )
 
 
