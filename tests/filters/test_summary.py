@@ -19,6 +19,7 @@ from earshot.filters.digest import DIGEST_BYTES, Digest
 from earshot.filters.filter import Filter as AnyFilter
 from earshot.filters.matching import Viewer
 from earshot.filters.summary import SMALLEST_BUDGET, Summary
+from earshot.filters.ties import cells_of, width_of
 from sizes import sized
 
 SMALL = BloomShape(64, 2)
@@ -167,6 +168,33 @@ def test_texts_that_belong_together_stay_together_when_summaries_merge() -> None
     ] == [True, False, False, True, True]
 
 
+def test_ranges_and_texts_that_belong_together_stay_together() -> None:
+    summary = wheres('a = "x" and p in 10..20', 'a = "y" and p in 500..600', "p in 1000..1100 and q in 3..4")
+    sent = Summary.from_bytes(summary.to_bytes())
+    for one in (summary, sent):
+        assert [
+            one.may_match(flat(a="x", p=15)),
+            one.may_match(flat(a="x", p=550)),
+            one.may_match(flat(a="y", p=500)),
+            one.may_match(flat(a="y", p=15)),
+            one.may_match(flat(p=1050, q=3.5)),
+            one.may_match(flat(p=550, q=3.5)),
+        ] == [True, False, True, False, True, False]
+    by_digest = [summary.may_match_digest(Digest.of(flat(a=a, p=p))) for a, p in (("x", 15.1), ("x", 550.1))]
+    assert by_digest == [True, False]
+
+
+@given(st.floats(-1e12, 1e12), st.floats(0, 1e6), st.floats(0, 1))
+def test_a_number_in_a_range_lies_in_one_of_its_two_cells(low: float, wide: float, share: float) -> None:
+    span = (low, low + wide)
+    number = min(low + wide * share, low + wide)
+    width = width_of(span)
+    cells = cells_of(span, width)
+    assert cells is not None
+    assert len(cells) <= 2
+    assert set(cells_of((number, number), width) or ()) <= set(cells)
+
+
 def test_a_summary_that_gave_up_its_ties_takes_those_of_others_away() -> None:
     coarse = wheres('a = "x" and b = "y"')
     coarse = replace(coarse, sections={key: section.untied() for key, section in coarse.sections.items()})
@@ -196,8 +224,10 @@ def test_without_its_rows_a_section_asks_for_as_many_columns_as_its_shortest_row
 
 
 def test_redundant_rows_are_dropped() -> None:
-    section = wheres("b < 3", 'a contains "x" and b < 2', "b < 1 and c").sections[type_key("T")]
-    assert section == wheres("b < 3").sections[type_key("T")]
+    section = wheres("c", 'a contains "x" and c', "b < 1 and c").sections[type_key("T")]
+    assert section == wheres("c").sections[type_key("T")]
+    untied = wheres("b < 3", 'a contains "x" and b < 2', "b < 1 and c").sections[type_key("T")].untied()
+    assert untied == wheres("b < 3").sections[type_key("T")].untied()
 
 
 def test_sub_ranges_do_not_overlap_and_hold_the_equalities_that_lie_in_them() -> None:

@@ -10,20 +10,8 @@ from earshot.errors import MalformedPacket
 from earshot.filters.bitsets import Reader, Writer
 from earshot.filters.bloom import Bloom, BloomShape
 from earshot.filters.facts import Span
-from earshot.filters.sections import (
-    EQUALS,
-    EVERYTHING,
-    HOLDS,
-    NUMBER,
-    Column,
-    Pieces,
-    PieceVectors,
-    Ranges,
-    Row,
-    Section,
-    joined,
-    ties_shape,
-)
+from earshot.filters.sections import EVERYTHING, Pieces, PieceVectors, Ranges, Section, joined
+from earshot.filters.ties import EQUALS, HOLDS, NUMBER, UNBOUNDED, Column, Row, Ties, ties_shape
 
 _WHOLE, _ROWS, _TIES = 1, 2, 4
 "Flags of a section: wants everything; has an association list; has ties."
@@ -62,7 +50,7 @@ def write_section(writer: Writer, section: Section) -> None:
             _write_pieces(writer, section.pieces[key].prefix)
             _write_pieces(writer, section.pieces[key].substring)
     if section.ties is not None:
-        _write_vector(writer, section.ties)
+        _write_ties(writer, section.columns, section.ties)
 
 
 def read_section(reader: Reader, shape: BloomShape) -> Section:
@@ -92,7 +80,7 @@ def read_section(reader: Reader, shape: BloomShape) -> Section:
             equals[key] = _read_vector(reader, shape)
         elif kind == HOLDS:
             pieces[key] = PieceVectors(_read_pieces(reader, shape), _read_pieces(reader, shape))
-    ties = _read_vector(reader, ties_shape(shape)) if flags & _TIES else None
+    ties = _read_ties(reader, columns, shape) if flags & _TIES else None
     return Section(columns, rows, least, ranges, equals, pieces, ties)
 
 
@@ -228,3 +216,23 @@ def _read_vector(reader: Reader, shape: BloomShape) -> Bloom:
     if not 3 <= power <= shape.bits.bit_length() - 1:
         raise MalformedPacket(f"a summary's vector of 2^{power} bits in a network of {shape.bits}")
     return Bloom(BloomShape(1 << power, shape.hashes), reader.bits(1 << power))
+
+
+def _write_ties(writer: Writer, columns: tuple[Column, ...], ties: Ties) -> None:
+    """For each column of numbers the widths in use, then the marks."""
+    for one in columns:
+        if one & 3 == NUMBER:
+            widths = ties.widths[one >> 2]
+            writer.count(len(widths))
+            for width in widths:
+                writer.unsigned(width + 128, 1)
+    _write_vector(writer, ties.marks)
+
+
+def _read_ties(reader: Reader, columns: tuple[Column, ...], shape: BloomShape) -> Ties:
+    widths: dict[int, tuple[int, ...]] = {}
+    for one in columns:
+        if one & 3 == NUMBER:
+            found = [reader.unsigned(1) - 128 for _ in range(reader.count(UNBOUNDED + 129))]
+            widths[one >> 2] = tuple(sorted(set(found)))
+    return Ties(_read_vector(reader, ties_shape(shape)), widths)

@@ -4,7 +4,7 @@ The paper's structures: the element association list (EAL) is `rows`, arithmetic
 (AEC) are `ranges`, string element constraints (SEC) are `equals` and `pieces`: three bit vectors a
 name, for texts to equal, to begin with and to contain. A column of the list is a name and what is
 asked of it. All subscriptions' constraints on a name are pooled, which loses which values belong
-together; `ties`, one more vector, keeps that for equalities.
+together; `ties`, one more vector, keeps that.
 """
 
 from __future__ import annotations
@@ -12,26 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import product
+from functools import cached_property, reduce
 from typing import TypeVar
 
-from earshot.filters.bloom import LARGEST_BITS, Bloom, BloomShape, combined, fingerprint, name_key
+from earshot.filters.bloom import Bloom, BloomShape, fingerprint, name_key
 from earshot.filters.clauses import EQUAL, PREFIX, SUBSTRING, Clause, Present, Ranged, Term, Worded
 from earshot.filters.facts import Facts, Span, Values
-
-PRESENT, NUMBER, EQUALS, HOLDS = range(4)
-"What a column asks of its name: to be there, to be a number in range, a text of ours, to hold a text of ours."
-
-Column = int
-"A name's key and what is asked of it: `key << 2 | kind`."
+from earshot.filters.ties import EQUALS, HOLDS, NUMBER, PRESENT, Column, Row, Ties, is_tied, marks_of
 
 LONGEST_PIECE = 8
 "Prefixes and substrings are kept to this many characters."
 LONGEST_TEXT = 4096
 "Longer texts are not searched for substrings: they may match."
-MOST_COMBINATIONS = 64
-"Of the values of repeated names; beyond this a tie is taken to hold."
 
 Ranges = tuple[Span, ...]
 "Sub-ranges that do not touch, in order; a single value where both ends are equal."
@@ -40,10 +32,6 @@ Ranges = tuple[Span, ...]
 def column(name: str, kind: int) -> Column:
     """The column that asks this of that name."""
     return name_key(name) << 2 | kind
-
-
-Row = tuple[Column, ...]
-"A line of the association list: columns that must all hold, in order."
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +100,8 @@ class Section:
     "By the name's key."
     equals: dict[int, Bloom] = field(default_factory=dict)
     pieces: dict[int, PieceVectors] = field(default_factory=dict)
-    ties: Bloom | None = None
-    "Which texts occur together as a row's equalities; None where that is given up or no row has any."
+    ties: Ties | None = None
+    "Which texts and ranges occur together in a row; None where that is given up or no row has any."
 
     @classmethod
     def of(cls, clauses: Iterable[Clause], shape: BloomShape) -> Section:
@@ -138,8 +126,8 @@ class Section:
                 holding |= 1 << index
         if self.rows is None:
             return holding.bit_count() >= self.least
-        missing = ~holding
-        return any(not mask & missing and self._tie_holds(row, facts) for mask, row in self._masks)
+        missing, ties = ~holding, self.ties
+        return any(not mask & missing and (ties is None or ties.hold(row, facts)) for mask, row in self._masks)
 
     @cached_property
     def _masks(self) -> list[tuple[int, Row]]:
@@ -160,24 +148,9 @@ class Section:
         vector = self.equals[one >> 2]
         return any(text in vector for text in values.fingerprints)
 
-    def _tie_holds(self, row: Row, facts: Facts) -> bool:
-        if self.ties is None:
-            return True
-        choices: list[frozenset[int]] = []
-        for one in row:
-            if one & 3 == EQUALS:
-                values = facts.values(one >> 2)
-                if values is None or values.anything:
-                    return True
-                choices.append(values.fingerprints)
-        if not choices or math.prod(map(len, choices)) > MOST_COMBINATIONS:
-            return True
-        ties = self.ties
-        return any(_tie(row, texts) in ties for texts in product(*choices))
-
     @property
     def _ties_lost(self) -> bool:
-        return self.ties is None and bool(self.equals)
+        return self.ties is None and bool(self.equals or self.ranges)
 
     def merged(self, other: Section) -> Section:
         """What either wants."""
@@ -188,7 +161,8 @@ class Section:
         elif self._ties_lost or other._ties_lost:
             rows, ties = needed(self.rows | other.rows), None
         else:
-            ties = self.ties.merged(other.ties) if self.ties and other.ties else self.ties or other.ties
+            given = [one.ties for one in (self, other) if one.ties is not None]
+            ties = reduce(Ties.merged, given) if given else None
             rows = needed(self.rows | other.rows, tied=ties is not None)
         return Section(
             columns=tuple(sorted({*self.columns, *other.columns})),
@@ -223,7 +197,9 @@ class Section:
             ranges={key: ranges for key, ranges in self.ranges.items() if key << 2 | NUMBER in used},
             equals={key: vector for key, vector in self.equals.items() if key << 2 | EQUALS in used},
             pieces={key: vectors for key, vectors in self.pieces.items() if key << 2 | HOLDS in used},
-            ties=self.ties if any(one & 3 == EQUALS for one in used) else None,
+            ties=self.ties.trimmed({one >> 2 for one in used})
+            if self.ties is not None and is_tied(tuple(used))
+            else None,
         )
 
 
@@ -246,24 +222,26 @@ class _Gathered:
         self.rows: set[Row] = set()
         self.spans: dict[int, list[Span]] = {}
         self.texts: dict[str, dict[int, set[str]]] = {EQUAL: {}, PREFIX: {}, SUBSTRING: {}}
-        self.ties: dict[Row, set[int]] = {}
+        self.marks: dict[Row, set[int]] = {}
 
     def add(self, clause: Clause) -> None:
         row = tuple(sorted({_column_of(term) for term in clause.terms}))
         self.rows.add(row)
-        equalities: dict[int, list[int]] = {}
+        # Two names may share a key; then either one's value may stand for it.
+        texts: dict[int, list[int]] = {}
+        spans: dict[int, list[Span]] = {}
         for term in clause.terms:
             key = name_key(term.name)
             if isinstance(term, Ranged):
                 self.spans.setdefault(key, []).append((term.low, term.high))
+                spans.setdefault(key, []).append((term.low, term.high))
             elif isinstance(term, Worded):
                 text = term.text if term.how == EQUAL else term.text[:LONGEST_PIECE]
                 self.texts[term.how].setdefault(key, set()).add(text)
                 if term.how == EQUAL:
-                    equalities.setdefault(key, []).append(fingerprint(text))
-        # Two names may share a key; then either one's text may stand for it.
-        ties = self.ties.setdefault(row, set())
-        ties.update(_tie(row, texts) for texts in product(*(equalities[key] for key in sorted(equalities))))
+                    texts.setdefault(key, []).append(fingerprint(text))
+        if is_tied(row):
+            self.marks.setdefault(row, set()).update(marks_of(row, texts, spans))
 
     def section(self, shape: BloomShape) -> Section:
         rows = needed(self.rows, tied=True)
@@ -271,6 +249,7 @@ class _Gathered:
             return EVERYTHING
         equals = {key: _vector(texts, shape) for key, texts in self.texts[EQUAL].items()}
         prefixes, substrings = self.texts[PREFIX], self.texts[SUBSTRING]
+        marks = {mark for row in rows for mark in self.marks.get(row, ())}
         return Section(
             columns=tuple(sorted({one for row in self.rows for one in row})),
             rows=rows,
@@ -281,13 +260,8 @@ class _Gathered:
                 key: PieceVectors(_pieces(prefixes.get(key, set()), shape), _pieces(substrings.get(key, set()), shape))
                 for key in prefixes | substrings
             },
-            ties=Bloom.of(ties_shape(shape), {tie for row in rows for tie in self.ties[row]}) if equals else None,
+            ties=Ties.of(shape, marks, self.spans) if marks else None,
         ).trimmed()
-
-
-def ties_shape(shape: BloomShape) -> BloomShape:
-    """One vector for a whole section's ties: it holds more than one name's texts."""
-    return BloomShape(min(shape.bits * 8, LARGEST_BITS), shape.hashes)
 
 
 def _column_of(term: Term) -> Column:
@@ -308,15 +282,10 @@ def _pieces(texts: set[str], shape: BloomShape) -> Pieces:
     return Pieces(_vector(texts, shape), sum({1 << (len(text) - 1) for text in texts}))
 
 
-def _tie(row: Row, texts: tuple[int, ...]) -> int:
-    """What stands for these texts together, in the order of the row's columns."""
-    return combined((*row, *texts))
-
-
 def needed(rows: Iterable[Row], tied: bool = False) -> frozenset[Row]:
     """The rows without the redundant ones: those that ask for all another one asks, and more.
 
-    With ties, a row that asks for equalities wants certain texts only and stands for no other row.
+    With ties, a row that asks for values wants certain ones together and stands for no other row.
     """
     kept: list[Row] = []
     standing: list[frozenset[Column]] = []
@@ -325,7 +294,7 @@ def needed(rows: Iterable[Row], tied: bool = False) -> frozenset[Row]:
         if any(other <= asked for other in standing if len(other) < len(asked)):
             continue
         kept.append(row)
-        if not (tied and any(one & 3 == EQUALS for one in row)):
+        if not (tied and is_tied(row)):
             standing.append(asked)
     return frozenset(kept)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Event
@@ -127,12 +128,10 @@ class Summary:
         """This summary, coarsened step by step until its bytes fit: it may want more, never less."""
         if budget_bytes < SMALLEST_BUDGET:
             raise UsageError(f"a summary's budget is at least {SMALLEST_BUDGET} bytes, got {budget_bytes}")
-        summary = self
         for coarser in _ladder(self):
-            if len(summary.to_bytes()) <= budget_bytes:
-                break
-            summary = coarser(summary)
-        return summary
+            if len(coarser.to_bytes()) <= budget_bytes:
+                return coarser
+        return replace(self, sections={ANY_TYPE: EVERYTHING})
 
 
 def _shape_byte(shape: BloomShape) -> int:
@@ -141,51 +140,53 @@ def _shape_byte(shape: BloomShape) -> int:
 
 # Coarsening: each step gives up the detail that tells least for its bytes.
 
-Step = Callable[[Summary], Summary]
+
+def _ladder(summary: Summary) -> Iterator[Summary]:
+    """From the summary itself to one that wants every event of its types.
+
+    As long as there are ties they tell most, so names' own constraints go first. Where even folded
+    ties do not fit, the constraints start whole again, without them.
+    """
+    yield summary
+    coarser = summary
+    for most in (16, 8, 4, 2, 1):
+        yield (coarser := _each(coarser, partial(_bridged_section, most=most)))
+    for _ in range(6):
+        yield (coarser := _each(coarser, _folded))
+    for _ in range(6):
+        yield (coarser := _each(coarser, _folded_ties))
+    yield (coarser := _each(summary, Section.untied))
+    for _ in range(4):
+        yield (coarser := _each(coarser, _folded))
+    for most in (64, 32, 16, 8, 4):
+        yield (coarser := _each(coarser, partial(_bridged_section, most=most)))
+    yield (coarser := _each(coarser, Section.without_rows))
+    yield (coarser := _each(coarser, partial(_bridged_section, most=1)))
+    for _ in range(10):
+        yield (coarser := _each(coarser, _folded))
+    yield _each(coarser, lambda _: EVERYTHING)
 
 
-def _ladder(summary: Summary) -> Iterator[Step]:
-    """From the finest step to the coarsest, which always fits."""
-    folds = summary.shape.bits.bit_length() - 4
-    for _ in range(folds // 3):
-        yield _each(_folded)
-    most = max((len(ranges) for part in summary.sections.values() for ranges in part.ranges.values()), default=1)
-    while most > 8:
-        most //= 2
-        yield _each(_closer(most))
-    yield _each(Section.untied)
-    for _ in range(folds // 3):
-        yield _each(_folded)
-    yield _each(_closer(4))
-    yield _each(Section.without_rows)
-    yield _each(_closer(1))
-    for _ in range(folds):
-        yield _each(_folded)
-    yield _each(lambda _: EVERYTHING)
-    yield lambda whole: replace(whole, sections={ANY_TYPE: EVERYTHING})
-
-
-def _each(coarser: Callable[[Section], Section]) -> Step:
-    return lambda summary: replace(
-        summary, sections={key: coarser(section) for key, section in summary.sections.items()}
-    )
+def _each(summary: Summary, coarser: Callable[[Section], Section]) -> Summary:
+    return replace(summary, sections={key: coarser(section) for key, section in summary.sections.items()})
 
 
 def _folded(section: Section) -> Section:
-    """Every vector that is not yet at its smallest in half its bits."""
+    """Every name's vectors in half their bits."""
     return replace(
         section,
         equals={key: vector.folded() for key, vector in section.equals.items()},
         pieces={key: vectors.folded() for key, vectors in section.pieces.items()},
-        ties=section.ties.folded() if section.ties is not None else None,
     )
 
 
-def _closer(most: int) -> Callable[[Section], Section]:
+def _folded_ties(section: Section) -> Section:
+    return replace(section, ties=None if section.ties is None else section.ties.folded())
+
+
+def _bridged_section(section: Section, most: int) -> Section:
     """Sub-ranges joined over their narrowest gaps until at most so many are left."""
-    return lambda section: replace(
-        section, ranges={key: _bridged(ranges, most) for key, ranges in section.ranges.items()}
-    )
+    return replace(section, ranges={key: _bridged(ranges, most) for key, ranges in section.ranges.items()})
 
 
 def _bridged(ranges: Ranges, most: int) -> Ranges:
