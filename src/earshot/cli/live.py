@@ -106,7 +106,7 @@ def make_node(options: dict[str, Any]) -> Node:
     return Node(
         options["name"] or f"{os.uname().nodename.split('.')[0]}-{os.getpid()}",
         protocol=options["protocol"],
-        settings=_pairs(options["settings"], "--setting", str),
+        settings=pairs(options["settings"], "--setting", str),
         location=parse_location(options["location"]),
         origin=_origin(options["origin"]),
         precision_m=options["precision"],

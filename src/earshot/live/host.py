@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from earshot.errors import MalformedPacket, UsageError
-from earshot.events import Event
+from earshot.events import Element, Event, EventType
 from earshot.geometry import Position
 from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.location import Fix, LocationService, Whereabouts, plane_name
@@ -192,27 +192,39 @@ class Host:
                 self.record(Kind.UNSUBSCRIBE, subscription=subscription)
             self._carry_out(self.machine.unsubscribe(subscription, self.now()))
 
-    def publish(self, event: Event) -> Event:
-        """Stamp and publish; the event as it leaves."""
+    def publish(self, event: Event, event_type: EventType | None = None) -> Event:
+        """Stamp and publish; the event as it leaves, its content as its type has it."""
+        if event_type is not None and event_type.content:
+            event = event_type.read(event)
+        return self.publish_new(event.type, event.content, event.lifespan_s, event.priority)
+
+    def publish_new(
+        self, subject: str, content: dict[str, Any] | Element, lifespan_s: float | None = None, priority: int = 0
+    ) -> Event:
+        """Publish an event of this type and content, made here and now; the event as it leaves."""
         now = self.now()
         position = self.location.position(now)
-        announcement = self._announcements.get(event.type)
+        announcement = self._announcements.get(subject)
         proximity = None if announcement is None else announcement.proximity
         self._published += 1
-        stamped = event.stamped(
-            id=f"{self.name}-{self.life:x}-{self._published}",
-            source=self.name,
-            time=now,
-            position=position,
-            velocity=self.location.velocity(now),
-            area=None if proximity is None else proximity.area(position),
+        event = Event(
+            subject,
+            content,
+            f"{self.name}-{self.life:x}-{self._published}",
+            self.name,
+            position,
+            self.location.velocity(now),
+            now,
+            None if proximity is None else proximity.area(position),
+            lifespan_s,
+            priority,
         )
-        effects = self.machine.publish(stamped, now)
+        effects = self.machine.publish(event, now)
         if self.spool is not None:
             at = self.location.exact(now)
-            self.record(Kind.PUBLISH, event=stamped.id, detail=stamped.to_json().decode(), at=at)
+            self.record(Kind.PUBLISH, event=event.id, detail=event.to_json().decode(), at=at)
         self._carry_out(effects)
-        return stamped
+        return event
 
     def fix(self) -> Fix:
         """Where the node last knew it was; `age_s` tells how old that is."""

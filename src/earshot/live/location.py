@@ -122,6 +122,10 @@ class Whereabouts:
         self._asked_at = -math.inf
         self._position = ORIGIN
         self._velocity = STILL
+        self._moves = True
+        if isinstance(service, Fixed):
+            self._look(0.0)
+            self._moves = False
 
     def fix(self, now: float) -> Fix:
         """The latest fix, as it is; a stale one is said, once."""
@@ -144,13 +148,13 @@ class Whereabouts:
 
     def position(self, now: float) -> Position:
         """Where the machine, and with it everybody else, is told the node is."""
-        if now != self._asked_at:
+        if self._moves and now != self._asked_at:
             self._look(now)
         return self._position
 
     def velocity(self, now: float) -> Velocity:
         """How the node moves; a stale fix says nothing about that."""
-        if now != self._asked_at:
+        if self._moves and now != self._asked_at:
             self._look(now)
         return self._velocity
 
@@ -166,4 +170,4 @@ class Whereabouts:
 
     def lately(self, now: float) -> Position:
         """The position told last, where that was a moment ago: good enough to head a datagram."""
-        return self._position if now - self._asked_at < MOMENT_S else self.position(now)
+        return self._position if now - self._asked_at < MOMENT_S or not self._moves else self.position(now)

@@ -155,13 +155,17 @@ class Node:
 
     async def publish(self, event: Event) -> Event:
         """Publish an event of an announced type (some protocols need no announcement); it comes back stamped."""
+        stamped = self.host.publish(event)
+        await self._breathe()
+        return stamped
+
+    async def _breathe(self) -> None:
+        """Let the loop turn now and then, and the socket get rid of what waits for it."""
         host = self.host
-        stamped = host.publish(event)
         if not host.counts["send"] % YIELD_EVERY:
             await asyncio.sleep(0)
         while host.transport.congested:
             await asyncio.sleep(0.001)
-        return stamped
 
     # Subscribing.
 
@@ -263,12 +267,15 @@ class Publisher:
 
     async def publish(self, content: Mapping[str, Any] | Element | None = None, /, **values: Any) -> Event:
         """Publish an event with this content, or with these named values; it comes back stamped."""
-        kind = self.event_type
-        if isinstance(content, Element):
-            event = Event(kind.subject, content)
+        kind, host = self.event_type, self._node.host
+        given = content if isinstance(content, Element) else {**content, **values} if content else values
+        if kind.content:
+            event = host.publish(Event(kind.subject, given), kind)
         else:
-            event = Event(kind.subject, {**(content or {}), **values})
-        return await self._node.publish(kind.read(event) if kind.content else event)
+            event = host.publish_new(kind.subject, given)
+        if host.transport.congested or not host.counts["send"] % YIELD_EVERY:
+            await self._node._breathe()
+        return event
 
     async def unannounce(self) -> None:
         """Publish no more."""

@@ -203,12 +203,16 @@ class Transport:
             self._loop.call_soon(call, packet, peer)
 
     def _queue(self, destination: Destination, packet: Packet, data: bytes) -> None:
-        batch = self._batches.get(destination)
         if len(data) > self._room:
-            if batch is not None:
+            if destination in self._batches:
                 self._flush(destination)
             self._send_pieces(destination, packet, data)
             return
+        if not self._turn_open and self._loop is not None:
+            self._open_turn(self._loop)
+            self._leave(destination, [packet], [data])
+            return
+        batch = self._batches.get(destination)
         if batch is not None and (batch.bytes + len(data) + 5 > self._room or len(batch.datas) >= MAX_PACKETS - 1):
             self._flush(destination)
             batch = None
@@ -217,16 +221,11 @@ class Transport:
         batch.packets.append(packet)
         batch.datas.append(data)
         batch.bytes += len(data) + 5
-        if self._open_turn():
-            self._flush(destination)
 
-    def _open_turn(self) -> bool:
-        """Whether this is the first to be sent in this turn of the loop."""
-        if self._turn_open or self._loop is None:
-            return False
+    def _open_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """What is sent from now on, to the end of this turn of the loop, shares datagrams."""
         self._turn_open = True
-        self._loop.call_soon(self._end_turn)
-        return True
+        loop.call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._turn_open = False
@@ -237,11 +236,14 @@ class Transport:
 
     def _flush(self, destination: Destination) -> None:
         batch = self._batches.pop(destination)
-        frame = self._frame(destination, batch.datas)
-        packets = batch.packets
-        self._post(destination, frame, packets.copy())
+        self._leave(destination, batch.packets, batch.datas)
+
+    def _leave(self, destination: Destination, packets: list[Packet], datas: list[bytes]) -> None:
+        """These packets, together."""
+        frame = self._frame(destination, datas)
+        self._post(destination, frame, packets.copy() if isinstance(destination, str) else packets)
         to = destination if isinstance(destination, str) else ""
-        for index, data in enumerate(batch.datas):
+        for index, data in enumerate(datas):
             self._listener.sent(packets[index], len(data), to, frame, index)
 
     def _send_pieces(self, destination: Destination, packet: Packet, data: bytes) -> None:
@@ -417,7 +419,8 @@ class Transport:
         self._limits.know(address, ticks)
         if frame.to:
             self._acks.setdefault(frame.sender, []).append(frame.sequence)
-            self._open_turn()
+            if not self._turn_open and self._loop is not None:
+                self._open_turn(self._loop)
         if not peer.window.fresh(frame.sequence):
             raise Refused("duplicate-datagram")
         for sequence in frame.acks:

@@ -60,7 +60,7 @@ class Seal:
 
     def open(self, datagram: memoryview) -> bytes | memoryview:
         """The frame in a datagram; Refused where it is not one of ours."""
-        header = datagram[:HEADER_BYTES]
+        header = bytes(datagram[:HEADER_BYTES])
         if header == PLAIN:
             if self._ciphers:
                 raise Refused("not-sealed")
