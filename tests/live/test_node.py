@@ -2,7 +2,7 @@ import asyncio
 import gc
 
 import pytest
-from desk import Desk, acquainted, free_port, taken, until
+from desk import PATIENCE_S, Desk, acquainted, free_port, taken, until
 
 import earshot
 from earshot.errors import ContentMismatch, NetworkUnavailable, SettingsError, UnknownName, UsageError
@@ -10,6 +10,7 @@ from earshot.events import Event, EventType
 from earshot.geometry import Area, Circle, Position
 from earshot.live.node import Node
 from earshot.live.sockets import Ears, open_own
+from earshot.protocols.catalogue import PROTOCOLS as CATALOGUE
 from earshot.protocols.machine import Effects
 from earshot.wire import Packet
 
@@ -35,6 +36,25 @@ def test_what_one_node_publishes_another_that_wants_it_gets(protocol: str) -> No
             assert await taken(fast, 1) == [sent]
             assert (sent.source, sent.position, sent.content) == ("ambulance", Position(0.0, 0.0), {"speed": 18.0})
             assert sent.area == Area(Circle(300), Position(0.0, 0.0))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("protocol", sorted(CATALOGUE))
+def test_every_protocol_of_the_catalogue_works_between_real_hosts(protocol: str) -> None:
+    async def run() -> None:
+        desk = Desk(protocol=protocol)
+        async with desk.node("a") as a, desk.node("b", 50.0) as b, desk.node("c", 100.0) as c:
+            await acquainted(a, b, c)
+            wanted = c.subscribe("Siren", where="speed > 10")
+            siren = await a.announce(SIREN)
+            async with asyncio.timeout(PATIENCE_S):
+                # Some need a while to find their way; what is raised before may be nobody's yet.
+                while not len(wanted):
+                    await siren.publish(speed=18.0)
+                    await asyncio.sleep(0.05)
+            assert (await taken(wanted, 1))[0].content == {"speed": 18.0}
+            assert c.drops["machine-failure"] == 0
 
     asyncio.run(run())
 

@@ -73,3 +73,17 @@ def test_a_folder_without_a_spool_is_said(tmp_path: Path, capsys: pytest.Capture
         main(["replay", str(tmp_path)])
     assert left.value.code == 2
     assert "no spool in" in capsys.readouterr().err
+
+
+def test_a_spool_becomes_a_log_as_the_simulator_writes_them(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from earshot.simulation.log import arrow_schema
+
+    asyncio.run(record(tmp_path / "spool", "flooding", emulate_range_m=150.0))
+    with pytest.raises(SystemExit) as left:
+        main(["replay", str(tmp_path / "spool"), "--log", str(tmp_path / "run.parquet")])
+    assert left.value.code == 0
+    table = parquet.read_table(tmp_path / "run.parquet")
+    assert table.schema.equals(arrow_schema())
+    kinds = table.column("kind").to_pylist()
+    assert (kinds.count("publish"), kinds.count("deliver")) == (6, 11)

@@ -193,11 +193,36 @@ def _delivered(engine: Engine) -> Iterable[Delivery]:
         yield engine.names[node], subscription, engine.published[event].id if event >= 0 else ""
 
 
+def write_log(spool: Path, log: Path) -> None:
+    """The spool's records as one Parquet file in the schema of the simulator's log."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise UsageError('writing a log needs pyarrow: pip install "earshot[pipeline]"') from None
+    from earshot.live.spool import read_spool
+    from earshot.records import COLUMNS
+    from earshot.simulation.log import arrow_schema
+
+    if log.suffix != ".parquet":
+        raise UsageError(f"--log {log}: a log's name ends in .parquet")
+    rows = pa.Table.from_pylist(list(read_spool(spool)), pa.schema(list(COLUMNS.items())))
+    draft = log.with_name(f".{log.name}.draft")
+    pq.write_table(rows.cast(arrow_schema()), draft, compression="zstd")
+    draft.replace(log)
+
+
 @click.command()
 @click.argument("spool", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the simulated run.")
+@click.option(
+    "--log",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the recorded run as FILE.parquet, as `earshot simulate --log` writes simulated ones.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
-def replay(spool: Path, seed: int, as_json: bool) -> int:
+def replay(spool: Path, seed: int, log: Path | None, as_json: bool) -> int:
     """Run a recorded live run again in the simulator, and print where the deliveries differ.
 
     SPOOL is a folder that live nodes recorded into (`--spool`). Positions, publications and
@@ -208,7 +233,10 @@ def replay(spool: Path, seed: int, as_json: bool) -> int:
     Examples:
       earshot replay run-1
       earshot replay run-1 --json
+      earshot replay run-1 --log run-1.parquet
     """
+    if log is not None:
+        write_log(spool, log)
     run = read_run(spool)
     simulated = simulate_again(run, seed)
     both, only_live, only_simulated = (
