@@ -1,13 +1,12 @@
-"""Conjunctions of tests over named values, as columns of bits: one step a value, whatever their number.
+"""Conjunctions of tests over named values, as rows of bits: one step a value, whatever their number.
 
 Each conjunction has a slot. Each value that tests can tell from others (a text, a stretch between two
 bounds) has a row with one bit a slot: may the conjunction still hold when the value is this? An event
 takes one row for each of its values, and what is left when all are and-ed are the conjunctions that
 hold. Ten thousand slots are 1.2 KB a row.
 
-Rows have two planes where they are needed: `possible`, and `certain` below it. A slot that is possible
-but not certain is a candidate for its owner to check: its plan was not exact, or a bound of it fell
-between the bounds that got rows of their own.
+A slot whose plan is not exact is a candidate for its owner to check; one with a bound that was rounded
+is checked here.
 """
 
 from __future__ import annotations
@@ -20,22 +19,24 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot.filters.bits import Bits, slots_in
-from earshot.filters.columns import Column, SameColumn, new_column
-from earshot.filters.plans import InDocument, Plan, Same, SimpleTest, Source
+from earshot.events import Value
+from earshot.filters.bits import Bits, slots_of
+from earshot.filters.columns import Column, new_column
+from earshot.filters.plans import Between, InDocument, Plan, SimpleTest, Source
 from earshot.filters.reading import Reading
+from earshot.filters.rounding import WIDTH, RoundedRanges
 
 MOST_SHAPES = 64
 "Sets of names that events come with, each with a row."
 
-_and_all = np.bitwise_and.reduce
-_or_all = np.bitwise_or.reduce
+and_all = np.bitwise_and.reduce
+or_all = np.bitwise_or.reduce
 
 Owner = TypeVar("Owner")
 
 
-class _Shape:
-    """The sources an event has values from: the slots that need no others, and the columns to look at."""
+class Shape:
+    """The sources an event has values from: the columns to look at, and the row of the slots that need no others."""
 
     def __init__(self, sources: frozenset[Source], columns: list[Column], row: int) -> None:
         self.sources = sources
@@ -51,75 +52,56 @@ def _no_values(_: Any) -> tuple[Any, ...]:
 
 
 class AttributeTable(Generic[Owner]):
-    """Plans and whose they are. What an event meets comes in two lists: keys, and owners yet to be checked."""
+    """Plans and whose they are. The keys an event meets are added to a set; owners come back to be checked."""
 
     def __init__(self) -> None:
         self._bits = Bits()
         self._alive = self._bits.new_row()
         self._bits.words[self._alive] = 0
+        self._rounded = RoundedRanges()
+        self._unsure: set[int] = set()
+        "Slots of which rows and ranges do not tell everything."
         self._columns: dict[tuple[type[SimpleTest], Source], Column] = {}
         self._without: dict[Source, int] = {}
         "For each source that is needed, the row of the slots that do not need it."
         self._needed: Counter[Source] = Counter()
-        self._shapes: dict[tuple[Source, ...], _Shape] = {}
+        self._shapes: dict[tuple[Source, ...], Shape] = {}
+        self._taken: list[tuple[Plan, Owner] | None] = []
+        self._keys: NDArray[np.object_] = np.empty(0, object)
         self._free: list[int] = []
-        self._plans: list[Plan | None] = []
-        self._owners: list[Owner | None] = []
-        self._keys: NDArray[np.object_] = np.empty(self._bits.slots, object)
-
-    def __len__(self) -> int:
-        return len(self._plans) - len(self._free)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there may be no more rows."""
-        return self._bits.is_full
-
-    @property
-    def same_columns(self) -> int:
-        """How many sources are compared with single values."""
-        return sum(isinstance(column, SameColumn) for column in self._columns.values())
-
-    def has_row(self, test: Same) -> bool:
-        """Whether the value it asks for has a row."""
-        column = self._columns.get((type(test), test.source))
-        return isinstance(column, SameColumn) and column.has_row(test)
+        self.size = 0
 
     def owners(self) -> Iterator[Owner]:
-        return (owner for owner in self._owners if owner is not None)
+        return (taken[1] for taken in self._taken if taken is not None)
 
     def add(self, key: Hashable, plan: Plan, owner: Owner) -> int:
         """Give the plan a slot; tests that find no room in the table are left to be checked."""
-        tests = tuple(test for test in plan.tests if self._has_place(test))
-        needs = tuple(source for source in plan.needs if source in self._without or not self.is_full)
-        exact = plan.exact and len(tests) == len(plan.tests) and len(needs) == len(plan.needs)
-        slot = self._new_slot()
-        self._keys[slot], self._owners[slot] = key, owner
-        self._plans[slot] = plan = Plan(None, tests, needs, exact)
-        for source in needs:
+        if self._bits.is_full:
+            plan = self._what_fits(plan)
+        slot = self._new_slot(plan)
+        self.size += 1
+        self._keys[slot] = key
+        self._taken[slot] = (plan, owner)
+        for source in plan.needs:
             self._need(source, slot)
-        for test in tests:
-            column = self._columns.get((type(test), test.source))
-            if column is None:
-                column = self._new_column(test)
-            column.users += 1
-            column.add(slot, test)
+        rounded = [test for test in plan.tests if not self._column_for(test).add(slot, test)]
         self._bits.set(self._alive, slot)
-        if not exact:
-            self._bits.clear_certain(self._alive, slot)
+        if not plan.exact or len(rounded) > WIDTH:
+            self._unsure.add(slot)
+        elif rounded:
+            self._rounded.add(slot, [test for test in rounded if isinstance(test, Between)])
         for shape in self._shapes.values():
-            if shape.sources.issuperset(needs):
+            if shape.sources.issuperset(plan.needs):
                 self._bits.set(shape.row, slot)
-                if not exact:
-                    self._bits.clear_certain(shape.row, slot)
         return slot
 
     def remove(self, slot: int) -> None:
         """Take the slot back."""
-        plan = self._plans[slot]
-        assert plan is not None
-        self._plans[slot] = self._owners[slot] = self._keys[slot] = None
-        self._free.append(slot)
+        plan, _ = self._at(slot)
+        self.size -= 1
+        self._keys[slot] = self._taken[slot] = None
+        self._unsure.discard(slot)
+        self._rounded.remove(slot)
         self._bits.clear(self._alive, slot)
         for shape in self._shapes.values():
             self._bits.clear(shape.row, slot)
@@ -131,74 +113,99 @@ class AttributeTable(Generic[Owner]):
                 self._drop_column(test)
         for source in plan.needs:
             self._need_not(source, slot)
+        self._free_slot(slot)
 
-    def met_by_flat(self, content: Mapping[str, Any]) -> tuple[list[Any], list[Owner]]:
-        """What an event meets whose content is one value a name."""
+    def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner]:
+        """Collect for an event whose content is one value a name."""
         shape = self._shapes.get(tuple(content))
         if shape is None:
             shape = self._new_shape(tuple(content))
-        rows = list(map(getitem, shape.columns, shape.values(content)))
-        rows.append(shape.row)
-        return self._split(_and_all(self._bits.words.take(rows, 0)))
+        rows = [shape.row, *map(getitem, shape.columns, shape.values(content))]
+        return self._collect_slots(slots_of(and_all(self._bits.words.take(rows, 0))), content.get, keys)
 
-    def met_by(self, reading: Reading) -> tuple[list[Any], list[Owner]]:
-        """What any event meets. Where a field has several values, everything found is yet to be checked."""
+    def collect(self, reading: Reading, keys: set[Any]) -> list[Owner]:
+        """Collect for any event. Where a field has several values, all that may be met is yet to be checked."""
         sources = tuple(source for source in self._without if reading.has(source))
         shape = self._shapes.get(sources) or self._new_shape(sources)
         words = self._bits.words
-        found = words[shape.row].copy()
+        met = words[shape.row].copy()
         single = True
         for column in shape.columns:
             values = reading.values(column.source)
             if len(values) == 1:
-                found &= words[column[values[0]]]
+                met &= words[column[values[0]]]
             else:
-                found &= _or_all(words.take(list(column.rows_around(values)), 0))
+                met &= or_all(words.take(list(column.rows_around(values)), 0))
                 single = single and isinstance(column.source, InDocument)
         if single:
-            return self._split(found)
-        return [], self._owners_in(found[0])
+            return self._collect_slots(slots_of(met), reading.value, keys)
+        return [self._at(slot)[1] for slot in slots_of(met).tolist()]
 
-    def _split(self, found: NDArray[np.uint64]) -> tuple[list[Any], list[Owner]]:
-        if len(found) == 1:
-            return self._keys_in(found[0]), []
-        doubtful = found[0] & ~found[1]
-        return self._keys_in(found[1]), self._owners_in(doubtful)
+    def _collect_slots(
+        self, slots: NDArray[np.intp], value: Callable[[Any], Value | None], keys: set[Any]
+    ) -> list[Owner]:
+        """Collect what the rows let through, unless a rounded range does not; the owners of the unsure come back."""
+        if self._rounded.count:
+            slots = self._rounded.holding(slots, value)
+        if not self._unsure:
+            keys.update(self._keys[slots].tolist())
+            return []
+        owners: list[Owner] = []
+        for slot in slots.tolist():
+            if slot in self._unsure:
+                owners.append(self._at(slot)[1])
+            else:
+                keys.add(self._keys[slot])
+        return owners
 
-    def _keys_in(self, words: NDArray[np.uint64]) -> list[Any]:
-        if len(words) > 512:
-            return self._keys[slots_in(words)].tolist()
-        return self._keys[np.unpackbits(words.view(np.uint8), bitorder="little").view(bool)].tolist()
+    def _at(self, slot: int) -> tuple[Plan, Owner]:
+        taken = self._taken[slot]
+        assert taken is not None
+        return taken
 
-    def _owners_in(self, words: NDArray[np.uint64]) -> list[Owner]:
-        owners = map(self._owners.__getitem__, slots_in(words).tolist())
-        return [owner for owner in owners if owner is not None]
+    def _new_slot(self, plan: Plan) -> int:
+        if not self._free:
+            self._free = self._new_slots()
+        return self._free.pop()
 
-    def _new_slot(self) -> int:
-        if self._free:
-            return self._free.pop()
-        slot = len(self._plans)
+    def _free_slot(self, slot: int) -> None:
+        self._free.append(slot)
+
+    def _new_slots(self) -> list[int]:
+        """A page of new slots."""
+        slot = len(self._taken)
+        self._taken += [None] * 64
         if slot == self._bits.slots:
             self._bits.add_slots()
+            for row in (self._alive, *(shape.row for shape in self._shapes.values())):
+                self._bits.words[row, slot // 64 :] = 0
+        if slot == len(self._keys):
             self._keys.resize(self._bits.slots, refcheck=False)
-            self._bits.words[self._alive, :, slot >> 6 :] = 0
-            for shape in self._shapes.values():
-                self._bits.words[shape.row, :, slot >> 6 :] = 0
-        self._plans.append(None)
-        self._owners.append(None)
-        return slot
+            self._rounded.resize(self._bits.slots)
+        return list(range(slot + 63, slot - 1, -1))
 
-    def _has_place(self, test: SimpleTest) -> bool:
+    def _what_fits(self, plan: Plan) -> Plan:
+        """The plan without the tests there is no row for."""
+        tests = [
+            test
+            for test in plan.tests
+            if (column := self._columns.get((type(test), test.source))) is not None and column.has_rows_for(test)
+        ]
+        needs = [source for source in plan.needs if source in self._without]
+        exact = plan.exact and len(tests) == len(plan.tests) and len(needs) == len(plan.needs)
+        return Plan(None, tuple(tests), tuple(needs), exact)
+
+    def _column_for(self, test: SimpleTest) -> Column:
+        """The column for one more test like this."""
         column = self._columns.get((type(test), test.source))
-        return column.has_place(test) if column is not None else not self.is_full
-
-    def _new_column(self, test: SimpleTest) -> Column:
-        column = self._columns[type(test), test.source] = new_column(test, self._bits)
-        self._drop_shapes()
+        if column is None:
+            column = self._columns[type(test), test.source] = new_column(test, self._bits)
+            self._drop_shapes()
+        column.users += 1
         return column
 
     def _drop_column(self, test: SimpleTest) -> None:
-        for row in self._columns.pop((type(test), test.source)).rows().tolist():
+        for row in self._columns.pop((type(test), test.source)).rows.tolist():
             self._bits.free_row(row)
         self._drop_shapes()
 
@@ -217,8 +224,8 @@ class AttributeTable(Generic[Owner]):
             self._bits.free_row(self._without.pop(source))
             self._drop_shapes()
 
-    def _new_shape(self, sources: tuple[Source, ...]) -> _Shape:
-        """Names that nothing needs make no difference; shapes that differ in them alone share a row."""
+    def _new_shape(self, sources: tuple[Source, ...]) -> Shape:
+        """Names that nothing needs make no difference: shapes that differ in them alone are one."""
         present = frozenset(source for source in sources if source in self._without)
         if len(self._shapes) >= MOST_SHAPES:
             self._drop_shapes()
@@ -228,9 +235,9 @@ class AttributeTable(Generic[Owner]):
                 return shape
         row = self._bits.new_row()
         absent = [row for source, row in self._without.items() if source not in present]
-        self._bits.words[row] = _and_all(self._bits.words.take([self._alive, *absent], 0))
+        self._bits.words[row] = and_all(self._bits.words.take([self._alive, *absent], 0))
         columns = [column for column in self._columns.values() if column.source in present]
-        shape = self._shapes[sources] = _Shape(present, columns, row)
+        shape = self._shapes[sources] = Shape(present, columns, row)
         return shape
 
     def _drop_shapes(self) -> None:

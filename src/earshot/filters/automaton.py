@@ -115,16 +115,14 @@ class PathAutomaton:
 
     def __init__(self) -> None:
         self._root = _Node()
-        self._count = 0
+        self.count = 0
+        "How many paths there are."
         self._labels: Counter[Label] = Counter()
         self._extras = 0
         "How many paths end in an attribute or in text()."
         self._start: _State | None = None
         self._held = 0
         self._unapplied: list[_Change] = []
-
-    def __len__(self) -> int:
-        return self._count
 
     def add(self, moves: Moves, result: Hashable, is_answer: bool) -> None:
         """Let a path have a result; several may share a path."""
@@ -149,7 +147,7 @@ class PathAutomaton:
         else:
             node.leads = node.leads or set()
             node.leads.add(result)
-        self._count += 1
+        self.count += 1
         self._labels.update(move.label for move in moves)
         self._extras += isinstance(moves[-1].label, tuple)
         self._note(_Change(True, moves, result, is_answer, tuple(fresh)))
@@ -167,7 +165,7 @@ class PathAutomaton:
                 break
             below, label = moves[index]
             del (nodes[index].edges(below) or {})[label]
-        self._count -= 1
+        self.count -= 1
         for _, label in moves:
             self._labels[label] -= 1
             if not self._labels[label]:

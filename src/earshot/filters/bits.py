@@ -5,34 +5,38 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_ROWS = 8192
-"A slot costs a bit or two a row: at most 2 KB."
+MOST_ROWS = 6144
+"A slot costs a bit a row: at most 768 bytes."
 
+_WORD = np.dtype("<u8")
+"Little-endian on every machine: then bit i of a word is bit i % 8 of its byte i // 8."
+_BYTE = np.dtype(np.uint8)
+_BOOL = np.dtype(np.bool_)
 _ONES = ~np.uint64(0)
+_BIT = [np.uint8(1 << bit) for bit in range(8)]
+_OTHERS = [~bit for bit in _BIT]
+_MANY_WORDS = 400
+_unpack = np.unpackbits
+
+Words = NDArray[np.uint64]
 Rows = int | NDArray[np.intp]
 
 
 class Bits:
-    """Rows of bits, one bit a slot, in one plane, `possible`, or in two, `certain` below it.
+    """Rows of bits, one bit a slot. It grows by an eighth where it must, so that growing is rare.
 
-    It grows by a quarter where it must, so that growing is rare. Nothing is known of a slot until it
-    is cleared somewhere: new rows and new slots are ones.
+    New rows and new slots are ones: nothing is known of a slot until it is cleared somewhere.
     """
 
     def __init__(self) -> None:
-        self.words: NDArray[np.uint64] = np.zeros((32, 1, 1), np.uint64)
-        self._bytes = self.words.view(np.uint8)
-        "The same memory: a slot's bit is found by its byte, so that the machine's byte order is no matter."
+        self.words: Words = np.full((32, 1), _ONES, _WORD)
+        self._bytes = self.words.view(_BYTE)
         self._used = 0
         self._free: list[int] = []
 
     @property
     def slots(self) -> int:
-        return int(self.words.shape[2]) * 64
-
-    @property
-    def has_certain(self) -> bool:
-        return int(self.words.shape[1]) == 2
+        return int(self.words.shape[1]) * 64
 
     @property
     def is_full(self) -> bool:
@@ -46,7 +50,7 @@ class Bits:
         else:
             row = self._used
             if row == self.words.shape[0]:
-                self._resize(rows=row + row // 4 + 1)
+                self._resize(rows=row + row // 8 + 1)
             self._used += 1
         self.words[row] = _ONES if like is None else self.words[like]
         return row
@@ -54,40 +58,34 @@ class Bits:
     def free_row(self, row: int) -> None:
         self._free.append(row)
 
-    def merge_row(self, row: int, other: int) -> None:
-        """Make the row speak for both: possible where either is, certain where both are."""
-        self.words[row, 0] |= self.words[other, 0]
-        if self.has_certain:
-            self.words[row, 1] &= self.words[other, 1]
-
     def add_slots(self) -> None:
-        words = self.words.shape[2]
-        self._resize(words=words + words // 4 + 1)
+        words = int(self.words.shape[1])
+        self._resize(words=words + words // 8 + 1)
 
     def set(self, rows: Rows, slot: int) -> None:
-        self._bytes[rows, :, slot >> 3] |= np.uint8(1 << (slot & 7))
+        self._bytes[rows, slot >> 3] |= _BIT[slot & 7]
 
     def clear(self, rows: Rows, slot: int) -> None:
-        self._bytes[rows, :, slot >> 3] &= np.uint8(0xFF ^ (1 << (slot & 7)))
+        self._bytes[rows, slot >> 3] &= _OTHERS[slot & 7]
 
-    def clear_certain(self, row: int, slot: int) -> None:
-        """Leave it possible, but to be checked."""
-        if not self.has_certain:
-            self._resize(planes=2)
-        self._bytes[row, 1, slot >> 3] &= np.uint8(0xFF ^ (1 << (slot & 7)))
-
-    def _resize(self, rows: int = 0, planes: int = 0, words: int = 0) -> None:
+    def _resize(self, rows: int = 0, words: int = 0) -> None:
         old = self.words
-        shape = (max(old.shape[0], rows), max(old.shape[1], planes), max(old.shape[2], words))
-        self.words = np.empty(shape, np.uint64)
-        self.words[: old.shape[0], :, : old.shape[2]] = old  # A second plane starts as a copy of the first.
-        self.words[:, :, old.shape[2] :] = _ONES
-        self._bytes = self.words.view(np.uint8)
+        self.words = np.full((max(old.shape[0], rows), max(old.shape[1], words)), _ONES, _WORD)
+        self.words[: old.shape[0], : old.shape[1]] = old
+        self._bytes = self.words.view(_BYTE)
 
 
-def slots_in(words: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """The slots whose bits are set. Words without any are skipped: of many slots, few are set."""
+def slots_of(words: Words) -> NDArray[np.intp]:
+    """The slots whose bits are set."""
+    if len(words) <= _MANY_WORDS:
+        return _bits_of(words)
+    # Few words of many have any: only those are unpacked.
     busy = words.nonzero()[0]
-    bits = np.unpackbits(words[busy].view(np.uint8), bitorder="little").nonzero()[0]
-    found: NDArray[np.intp] = (busy[bits >> 6] << 6) + (bits & 63)
-    return found
+    bits = _bits_of(words[busy])
+    slots: NDArray[np.intp] = (busy[bits >> 6] << 6) + (bits & 63)
+    return slots
+
+
+def _bits_of(words: Words) -> NDArray[np.intp]:
+    # To index by a mask would take three times as long as to ask it for its ones.
+    return _unpack(words.view(_BYTE), None, None, "little").view(_BOOL).nonzero()[0]

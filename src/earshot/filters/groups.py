@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from earshot.filters.attributes import AttributeTable
 from earshot.filters.matching import Viewer
+from earshot.filters.paging import PagedTable
 from earshot.filters.plans import SAME_AS, Between, Plan, Same, SimpleTest, Source
 from earshot.filters.reading import Reading
 
@@ -16,20 +19,26 @@ if TYPE_CHECKING:
 
 FEW = 16
 "So many clauses are checked one by one in the time a table takes."
-CROWDED = 32_768
-"A table with more slots than this, for each source compared with values, is slower than one group a value."
+CROWDED = 16_384
+"Past so many clauses, those that ask for a value go to a table of pages."
+RARE = 2048
+"A value that fewer than one in so many clauses ask for is rare."
+
+
+_Kind = tuple[type[Same], Source]
 
 
 class Clause:
     """One plan of one filter, and where it is kept."""
 
-    __slots__ = ("filter", "group", "key", "plan", "slot")
+    __slots__ = ("filter", "group", "key", "plan", "slot", "table")
 
     def __init__(self, key: Hashable, filter: Filter, plan: Plan) -> None:
         self.key = key
         self.filter = filter
         self.plan = plan
         self.group: Group | None = None
+        self.table: AttributeTable[Clause] | None = None
         self.slot = -1
 
 
@@ -37,10 +46,10 @@ class Group:
     """Clauses of one event type or one path and, within such a group, of one rare value.
 
     A value gets a row in the table, a bit of every clause, only when a fair share of the clauses ask for
-    it; until then its clauses are a group of their own, found in a dictionary.
+    it; until then clauses that do are a group of their own, found in a dictionary.
     """
 
-    __slots__ = ("_above", "_by_value", "_few", "_in_document", "_table", "_test", "size")
+    __slots__ = ("_above", "_asked", "_by_value", "_few", "_in_document", "_overflow", "_table", "_test", "size")
 
     def __init__(self, in_document: bool, above: Group | None = None, test: Same | None = None) -> None:
         self.size = 0
@@ -51,49 +60,56 @@ class Group:
         "What the clauses of a group within another have in common."
         self._few: list[Clause] = []
         self._table: AttributeTable[Clause] | None = None
-        self._by_value: dict[tuple[type[Same], Source], dict[Any, Group]] = {}
+        self._overflow: PagedTable[Clause] | None = None
+        self._asked: Counter[Same] = Counter()
+        "How many clauses ask for a value, where there is a table."
+        self._by_value: dict[_Kind, dict[Any, Group]] = {}
 
     def add(self, clause: Clause) -> None:
         self.size += 1
         if self._table is None and len(self._few) < FEW:
             self._few.append(clause)
-            clause.group = self
+            clause.group, clause.table = self, None
             return
         if self._table is None:
             self._table = AttributeTable()
             few, self._few = self._few, []
             for one in few:
-                self._place(one, self._table)
-        self._place(clause, self._table)
+                self._place_new(one)
+        self._place_new(clause)
 
     def remove(self, clause: Clause) -> None:
         """Remove a clause of this group or of one within it."""
         home = clause.group
         assert home is not None
-        if home._table is None:
+        if clause.table is None:
             home._few.remove(clause)
         else:
-            home._table.remove(clause.slot)
+            clause.table.remove(clause.slot)
         group: Group | None = home
         while group is not None:
-            group.size -= 1
-            if not group.size:
-                group._close()
+            group._discount(clause)
             group = group._above
 
     def collect(self, reading: Reading, viewer: Viewer | None, found: set[Any]) -> None:
         """Add the keys of the filters the event meets."""
-        candidates = self._few
-        if self._table is not None:
-            if self._in_document or reading.flat is None:
-                keys, candidates = self._table.met_by(reading)
+        if self._table is None:
+            self._check(self._few, reading, viewer, found)
+            return
+        for table in (self._table, self._overflow) if self._overflow is not None else (self._table,):
+            if reading.flat is not None and not self._in_document:
+                candidates = table.collect_flat(reading.flat, found)
             else:
-                keys, candidates = self._table.met_by_flat(reading.flat)
-            found.update(keys)
-            if self._by_value:
-                for group in self._groups_for(reading):
-                    group.collect(reading, viewer, found)
-        for clause in candidates:
+                candidates = table.collect(reading, found)
+            if candidates:
+                self._check(candidates, reading, viewer, found)
+        if self._by_value:
+            for group in self._groups_for(reading):
+                group.collect(reading, viewer, found)
+
+    def _check(self, clauses: list[Clause], reading: Reading, viewer: Viewer | None, found: set[Any]) -> None:
+        """Ask the filters themselves."""
+        for clause in clauses:
             if clause.key in found or (self._in_document and not reading.allows(clause.plan)):
                 continue
             if clause.filter.matches(reading.event, viewer):
@@ -106,40 +122,56 @@ class Group:
                 if group is not None:
                     yield group
 
-    def _place(self, clause: Clause, table: AttributeTable[Clause]) -> None:
-        rare = self._rare_test(clause, table)
-        if rare is None:
-            self._tabulate(clause, table)
+    def _place_new(self, clause: Clause) -> None:
+        tests = self._same_tests(clause)
+        self._asked.update(tests)
+        self._place(clause)
+        for test in tests:
+            group = self._by_value.get((type(test), test.source), {}).get(test.wanted)
+            if group is not None and not self._is_rare(test):
+                self._forget(test)
+                for one in group._clauses():
+                    self._place(one)
+
+    def _place(self, clause: Clause) -> None:
+        tests = self._same_tests(clause)
+        rare = [test for test in tests if self._is_rare(test)]
+        if not rare:
+            plan = clause.plan
+            if self._test is not None:
+                plan = replace(plan, tests=tuple(test for test in plan.tests if not self._assures(test)))
+            clause.group, clause.table = self, self._table_for(tests)
+            clause.slot = clause.table.add(clause.key, plan, clause)
             return
-        by_value = self._by_value.setdefault((type(rare), rare.source), {})
-        group = by_value.get(rare.wanted)
+        rarest = min(rare, key=self._asked.__getitem__)
+        by_value = self._by_value.setdefault((type(rarest), rarest.source), {})
+        group = by_value.get(rarest.wanted)
         if group is None:
-            group = by_value[rare.wanted] = Group(self._in_document, self, rare)
+            group = by_value[rarest.wanted] = Group(self._in_document, self, rarest)
         group.add(clause)
-        if group.size >= max(FEW, len(table) // 1024) and not (self._is_crowded(table) or table.is_full):
-            clauses = list(group._clauses())
-            self._forget(rare)
-            for one in clauses:
-                self._tabulate(one, table)
 
-    def _tabulate(self, clause: Clause, table: AttributeTable[Clause]) -> None:
-        tests = tuple(test for test in clause.plan.tests if not self._assures(test))
-        clause.slot = table.add(clause.key, replace(clause.plan, tests=tests), clause)
-        clause.group = self
+    def _same_tests(self, clause: Clause) -> list[Same]:
+        return [test for test in clause.plan.tests if not (isinstance(test, Between) or self._assures(test))]
 
-    def _rare_test(self, clause: Clause, table: AttributeTable[Clause]) -> Same | None:
-        """The test by whose value the clause is best found in a dictionary; None where in the table."""
-        tests = [test for test in clause.plan.tests if not (isinstance(test, Between) or self._assures(test))]
-        if not self._is_crowded(table):
-            tests = [test for test in tests if not table.has_row(test)]
-        return min(tests, key=self._size_of, default=None)
+    def _is_rare(self, test: Same) -> bool:
+        return self._asked[test] < max(2, self.size // RARE)
 
-    def _size_of(self, test: Same) -> int:
-        group = self._by_value.get((type(test), test.source), {}).get(test.wanted)
-        return 0 if group is None else group.size
+    def _table_for(self, tests: list[Same]) -> AttributeTable[Clause]:
+        assert self._table is not None
+        if not tests or self._table.size < CROWDED:
+            return self._table
+        if self._overflow is None:
+            self._overflow = PagedTable()
+        return self._overflow
 
-    def _is_crowded(self, table: AttributeTable[Clause]) -> bool:
-        return len(table) > CROWDED * max(1, table.same_columns)
+    def _discount(self, clause: Clause) -> None:
+        """Count one clause less."""
+        self.size -= 1
+        if not self.size:
+            self._close()
+        elif self._asked:
+            for test in self._same_tests(clause):
+                _discount(self._asked, test)
 
     def _assures(self, test: SimpleTest) -> bool:
         group: Group | None = self
@@ -151,8 +183,9 @@ class Group:
 
     def _clauses(self) -> Iterator[Clause]:
         yield from self._few
-        if self._table is not None:
-            yield from self._table.owners()
+        for table in (self._table, self._overflow):
+            if table is not None:
+                yield from table.owners()
         for by_value in self._by_value.values():
             for group in by_value.values():
                 yield from group._clauses()
@@ -165,7 +198,14 @@ class Group:
 
     def _close(self) -> None:
         """Nothing is left in it."""
-        self._table = None
+        self._table = self._overflow = None
+        self._asked.clear()
         self._by_value = {}
         if self._above is not None and self._test is not None:
             self._above._forget(self._test)
+
+
+def _discount(counts: Counter[Any], key: Any) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

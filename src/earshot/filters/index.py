@@ -15,8 +15,9 @@ touches the filter's own rows and paths.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from earshot.events import Event
 from earshot.filters.automaton import Moves, PathAutomaton
@@ -31,56 +32,54 @@ class FilterIndex:
     """Filters by key. `match` gives the keys of those that `filter.matches` the event, no more and no less."""
 
     def __init__(self) -> None:
-        self._filters: dict[Hashable, Filter] = {}
-        self._clauses: dict[Hashable, list[Clause]] = {}
+        self._parts: dict[Hashable, tuple[Clause | Moves, ...]] = {}
+        "What each filter was taken apart into: paths that answer for it, and clauses in groups."
         self._by_type: dict[str | None, Group] = {}
         self._by_path: dict[Moves, Group] = {}
         self._paths = PathAutomaton()
 
     def __len__(self) -> int:
-        return len(self._filters)
+        return len(self._parts)
 
     def __contains__(self, key: Hashable) -> bool:
-        return key in self._filters
+        return key in self._parts
 
     def add(self, key: Hashable, filter: Filter) -> None:
         """Add a filter; one that is there under the same key is replaced."""
-        plans = _plans(filter)
-        if key in self._filters:
+        parts = tuple(_part(key, filter, plan) for plan in plans_of(filter.condition))
+        if key in self._parts:
             self.remove(key)
-        self._filters[key] = filter
-        for plan in plans:
-            if plan.moves is not None and plan.is_path_alone:
-                self._paths.add(plan.moves, key, is_answer=True)
+        self._parts[key] = parts
+        for part in parts:
+            if isinstance(part, Clause):
+                self._group_for(part).add(part)
             else:
-                clause = Clause(key, filter, plan)
-                self._group_for(clause).add(clause)
-                self._clauses.setdefault(key, []).append(clause)
+                self._paths.add(part, key, is_answer=True)
 
     def remove(self, key: Hashable) -> None:
         """Remove a filter; KeyError where there is none under the key."""
-        filter = self._filters.pop(key)
-        for plan in _plans(filter):
-            if plan.moves is not None and plan.is_path_alone:
-                self._paths.remove(plan.moves, key, is_answer=True)
-        for clause in self._clauses.pop(key, ()):
-            group = self._group_for(clause)
-            group.remove(clause)
+        for part in self._parts.pop(key):
+            if not isinstance(part, Clause):
+                self._paths.remove(part, key, is_answer=True)
+                continue
+            group = self._group_for(part)
+            group.remove(part)
             if not group.size:
-                self._drop_group(clause)
+                self._drop_group(part)
 
     def match(self, event: Event, viewer: Viewer | None = None) -> set[Any]:
         """The keys of all filters the event meets, seen from the consumer `viewer` where terms need one."""
         found: set[Any] = set()
         reading = Reading(event)
-        if self._paths:
+        if self._paths.count:
             answers, groups = self._paths.reached(event.root)
             found.update(*answers)
             for group in groups:
                 group.collect(reading, viewer, found)
         for type in (None, event.type):
-            if type in self._by_type:
-                self._by_type[type].collect(reading, viewer, found)
+            group = self._by_type.get(type)
+            if group is not None:
+                group.collect(reading, viewer, found)
         return found
 
     def _group_for(self, clause: Clause) -> Group:
@@ -101,9 +100,10 @@ class FilterIndex:
             self._paths.remove(moves, self._by_path.pop(moves), is_answer=False)
 
 
-def _plans(filter: Filter) -> list[Plan]:
-    """The filter's plans. Groups are of one type or of one path: of both, the type is left to be checked."""
-    plans = plans_of(filter.condition)
-    if filter.type is None:
-        return plans
-    return [replace(plan, exact=plan.exact and plan.moves is None) for plan in plans]
+def _part(key: Hashable, filter: Filter, plan: Plan) -> Clause | Moves:
+    if plan.moves is None:
+        return Clause(key, filter, plan)
+    if filter.type is not None:
+        # Groups are of one path or of one type: of both, the type is left to be checked.
+        return Clause(key, filter, replace(plan, exact=False))
+    return plan.moves if plan.is_path_alone else Clause(key, filter, plan)

@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple
+
+import msgspec
 
 from earshot.events import Value
 from earshot.filters.ast import (
@@ -57,32 +60,28 @@ Source = str | InDocument
 "Where values come from: a field by its name, or somewhere in the document."
 
 
-@dataclass(frozen=True, slots=True)
-class SameText:
+class SameText(msgspec.Struct, frozen=True, gc=False):
     """A value's text is this one."""
 
     source: Source
     wanted: str
 
 
-@dataclass(frozen=True, slots=True)
-class SameNumber:
+class SameNumber(msgspec.Struct, frozen=True, gc=False):
     """A value counts as this number."""
 
     source: Source
     wanted: float
 
 
-@dataclass(frozen=True, slots=True)
-class SameTruth:
+class SameTruth(msgspec.Struct, frozen=True, gc=False):
     """A value counts as true, or as false."""
 
     source: Source
     wanted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(msgspec.Struct, frozen=True, gc=False):
     """A value counts as a number not below the one bound, and a value, maybe another, as one not above the other."""
 
     source: Source
@@ -101,8 +100,7 @@ SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
 "What a value is compared as."
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """One alternative of a filter."""
 
     moves: Moves | None = None
@@ -115,7 +113,7 @@ class Plan:
 
     @property
     def is_path_alone(self) -> bool:
-        """Whether the path is all there is to it."""
+        """Whether a path is all there is to it."""
         return self.moves is not None and self.exact and not self.needs
 
 
@@ -131,12 +129,10 @@ def plans_of(condition: Condition) -> list[Plan]:
 def _alternatives(condition: Condition, here: str) -> list[Plan]:
     """`here` is the name of the element a predicate is asked of."""
     match condition:
-        case Always():
-            return [_ANYTHING]
-        case Not(Always()):
-            return []
+        case Compare(Field(name), op, literal):
+            return [_compared_field(name, op, literal)]
         case And(terms):
-            return _all(_alternatives(term, here) for term in terms)
+            return _all([_alternatives(term, here) for term in terms])
         case Or(terms):
             found = [plan for term in terms for plan in _alternatives(term, here)]
             return found if len(found) <= MOST_PLANS else [_UNKNOWN]
@@ -145,14 +141,16 @@ def _alternatives(condition: Condition, here: str) -> list[Plan]:
             return _all([[Plan(moves=_moves(steps), exact=not inner)], *inner])
         case Path(absolute=False):
             return _walked(condition, here)
-        case Compare(Field(name), op, literal):
-            return [_compared_field(name, op, literal)]
         case Compare(Path() as path, op, literal):
             return _compared_path(path, op, literal, here)
         case Contains(Path() as path, literal) | StartsWith(Path() as path, literal) if literal:
             return _walked(path, here)
         case Contains(Field(name), _) | StartsWith(Field(name), _) | Exists(Field(name)):
             return [_present(name)]
+        case Always():
+            return [_ANYTHING]
+        case Not(Always()):
+            return []
         case _:
             return [_UNKNOWN]
 
@@ -238,7 +236,13 @@ def _end(path: Path, here: str) -> InDocument | None:
 
 
 def _moves(steps: tuple[Step, ...]) -> Moves:
-    return tuple(Move(step.axis is Axis.DESCENDANT, _label(step)) for step in steps)
+    return tuple(_move(step.axis is Axis.DESCENDANT, _label(step)) for step in steps)
+
+
+@lru_cache(maxsize=4096)
+def _move(below: bool, label: Label) -> Move:
+    """Paths have the same few moves: they share them."""
+    return Move(below, label)
 
 
 def _label(step: Step) -> Label:
@@ -253,26 +257,39 @@ def _label(step: Step) -> Label:
 
 def _all(parts: Iterable[list[Plan]]) -> list[Plan]:
     """One alternative of each part; a part that would make too many is left to be checked."""
-    found = [_ANYTHING]
+    kept: list[list[Plan]] = []
+    count = 1
     for part in parts:
-        if len(found) * len(part) > MOST_PLANS:
+        if count * len(part) > MOST_PLANS:
             part = [_UNKNOWN]
-        found = [_both(left, right) for left in found for right in part]
-    return found
+        count *= len(part)
+        kept.append(part)
+    return [_together(plans) for plans in product(*kept)]
 
 
-def _both(left: Plan, right: Plan) -> Plan:
-    exact = left.exact and right.exact and (left.moves is None or right.moves is None)
-    tests = {(type(test), test.source): test for test in left.tests}
-    for test in right.tests:
-        kind = (type(test), test.source)
-        known = tests.setdefault(kind, test)
-        if isinstance(known, Between) and isinstance(test, Between):
-            low, high = max(known.low, test.low), min(known.high, test.high)
-            # Bounds in the wrong order: only several values can meet both tests, and then they lie around them.
-            exact = exact and low <= high
-            tests[kind] = Between(test.source, min(low, high), max(low, high))
-        elif known != test:
-            exact = False
-    needs = tuple(dict.fromkeys(left.needs + right.needs))
-    return Plan(left.moves or right.moves, tuple(tests.values()), needs, exact)
+def _together(plans: tuple[Plan, ...]) -> Plan:
+    """All of the plans as one."""
+    if len(plans) == 1:
+        return plans[0]
+    moves: Moves | None = None
+    exact = True
+    tests: dict[tuple[type[SimpleTest], Source], SimpleTest] = {}
+    needs: dict[Source, None] = {}
+    for plan in plans:
+        exact = exact and plan.exact and (plan.moves is None or moves is None)
+        moves = moves or plan.moves
+        for test in plan.tests:
+            kind = (type(test), test.source)
+            known = tests.setdefault(kind, test)
+            if known is test:
+                continue
+            if isinstance(known, Between) and isinstance(test, Between):
+                low, high = max(known.low, test.low), min(known.high, test.high)
+                # Bounds in the wrong order: only several values can meet both tests, and then they lie around them.
+                exact = exact and low <= high
+                tests[kind] = Between(test.source, min(low, high), max(low, high))
+            else:
+                exact = exact and known == test
+        for source in plan.needs:
+            needs[source] = None
+    return Plan(moves, tuple(tests.values()), tuple(needs), exact)

@@ -33,6 +33,11 @@ class Reading:
             known = self._values[source] = self._gathered(source)
         return known
 
+    def value(self, source: Source) -> Value | None:
+        """The value, where there is one."""
+        values = self.values(source)
+        return values[0] if values else None
+
     def allows(self, plan: Plan) -> bool:
         """Whether the event may meet a plan, its path left aside."""
         return all(map(self.has, plan.needs)) and all(map(self._meets, plan.tests))
