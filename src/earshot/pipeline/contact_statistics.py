@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from earshot.pipeline.contacts import contacts_within
+from earshot.pipeline.ingest import longest_gap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -66,7 +66,7 @@ def find_contacts(
     if step_s is None and not about["common_times"]:
         step_s = 1.0 if waypoints else interval_s
     if max_gap_s is None:
-        max_gap_s = math.inf if waypoints else 5.0 * interval_s
+        max_gap_s = longest_gap(about["motion"], about["interval_s"])
     positions = lake.read("positions", trace=trace).drop("trace")
     found = positions.transform(contacts_within(range_m, interval_s=interval_s, step_s=step_s, max_gap_s=max_gap_s))
     lake.write(found, "contacts", trace=trace, range_m=range_m)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MAX_SPEED_M_S = 100.0
 "By default: 360 km/h. Faster than what drives and walks, slower than a lost satellite fix."
 
+ROWS_A_FILE = 250_000
+
 
 @dataclass(frozen=True, slots=True)
 class IngestSettings:
@@ -127,32 +129,34 @@ def _written(
     from pyspark.sql import functions as F
 
     kept, rejected = rows.where("reason is null"), rows.where("reason is not null")
-    reasons = {row["reason"]: row["count"] for row in rejected.groupBy("reason").count().collect()}
-    seen = kept.agg(
+    by_reason = rows.groupBy("reason").agg(
         F.count("*").alias("rows"),
         F.count_distinct("node").alias("nodes"),
+        F.count_distinct("time").alias("moments"),
         F.min("time").alias("start"),
         F.max("time").alias("end"),
         F.percentile_approx("gap_s", 0.5, 10_000).alias("interval_s"),
-    ).first()
-    assert seen is not None
-    if not seen["rows"]:
+    )
+    found = {row["reason"]: row for row in by_reason.collect()}
+    reasons = {reason: found[reason]["rows"] for reason in REASONS if reason in found}
+    if None not in found:
         raise _nothing_in(files, rejected)
-    positions, interval_s = kept, seen["interval_s"]
-    common = motion == "samples" and interval_s is not None and _on_common_times(kept, seen["start"], interval_s)
+    seen = found[None]
+    positions, interval_s, count = kept, seen["interval_s"], seen["rows"]
+    common = motion == "samples" and _seen_together(seen)
     if settings.interval_s is not None:
-        positions = kept.transform(resampled(settings.interval_s, _longest_gap(motion, interval_s)))
-        interval_s, common, motion = settings.interval_s, True, "samples"
-    lake.write(positions.repartitionByRange("time").sortWithinPartitions("time", "node"), "positions", trace=trace)
+        positions = kept.transform(resampled(settings.interval_s, longest_gap(motion, interval_s))).persist()
+        interval_s, common, motion, count = settings.interval_s, True, "samples", positions.count()
+    lake.write(_by_time(positions, count), "positions", trace=trace)
     lake.write(rejected.coalesce(1).sortWithinPartitions("file", "line"), "rejects", trace=trace)
-    count = lake.read("positions", trace=trace).count() if settings.interval_s is not None else seen["rows"]
+    positions.unpersist()
     summary = Summary(
         trace=trace,
         format=format_name,
         files=list(files),
         rows_read=seen["rows"] + sum(reasons.values()),
         rows_kept=seen["rows"],
-        rejected={reason: reasons[reason] for reason in REASONS if reason in reasons},
+        rejected=reasons,
         positions=count,
         nodes=seen["nodes"],
         start=seen["start"],
@@ -167,16 +171,22 @@ def _written(
     return summary
 
 
-def _on_common_times(kept: DataFrame, start: float, interval_s: float) -> bool:
-    """Whether every row's time is a whole number of intervals after the first."""
-    from pyspark.sql import functions as F
+def _by_time(positions: DataFrame, count: int) -> DataFrame:
+    """In order of time, in files of some hundred thousand rows: a stretch of time is then few files."""
+    files = math.ceil(count / ROWS_A_FILE)
+    if files <= 1:
+        return positions.coalesce(1).sortWithinPartitions("time", "node")
+    return positions.repartitionByRange(files, "time").sortWithinPartitions("time", "node")
 
-    steps = (F.col("time") - F.lit(start)) / F.lit(interval_s)
-    furthest = kept.agg(F.max(F.abs(steps - F.round(steps)))).first()
-    return furthest is not None and furthest[0] is not None and furthest[0] < 1e-3
+
+def _seen_together(seen: Any) -> bool:
+    """Whether the nodes are seen at common moments: there are no more of them than intervals."""
+    if not seen["interval_s"]:
+        return False
+    return bool(seen["moments"] <= round((seen["end"] - seen["start"]) / seen["interval_s"]) + 1)
 
 
-def _longest_gap(motion: str, interval_s: float | None) -> float:
+def longest_gap(motion: str, interval_s: float | None) -> float:
     """How far apart two samples may be for the way between them to be read off: waypoints any time, of
     a sampled node a few intervals, since nobody knows where it was."""
     return math.inf if motion == "waypoints" or interval_s is None else 5.0 * interval_s

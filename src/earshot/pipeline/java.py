@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -182,17 +183,15 @@ class ClassArchive:
 
     def keep(self, draft: Path) -> None:
         """Make a finished draft the archive, and clear away what nobody uses any more."""
-        if draft.is_file() and draft.stat().st_size:
-            os.replace(draft, self.folder / f"spark-{self.key}-{draft.stat().st_size}.jsa")
+        kept = self.folder / f"spark-{self.key}-{draft.stat().st_size}.jsa"
+        os.replace(draft, kept)
         now = time.time()
         for path in (*self.folder.glob(".draft-*.jsa"), *self.folder.glob("spark-*.jsa")):
-            limit = DAY_S if path.name.startswith(".") else 60 * DAY_S
-            if f"-{self.key}-" not in path.name or path.name.startswith("."):
-                try:
-                    if now - max(path.stat().st_atime, path.stat().st_mtime) > limit:
-                        path.unlink()
-                except OSError:
-                    continue
+            with suppress(OSError):
+                used = max(path.stat().st_atime, path.stat().st_mtime)
+                twin = path.name.startswith(f"spark-{self.key}-") and path != kept
+                if twin or now - used > (DAY_S if path.name.startswith(".") else 60 * DAY_S):
+                    path.unlink()
 
 
 def _digest(text: str) -> str:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import IO
 
 from earshot.errors import TraceError
-from earshot.pipeline.sources.readings import CUT_SHORT, Reading, TraceSource, text_lines
+from earshot.pipeline.sources.readings import Reading, TraceSource, text_lines
 from earshot.pipeline.sources.waypoints import readings_of, way_through
 
 Numbers = list[float]
@@ -23,20 +23,17 @@ def parse_bonnmotion(stream: IO[bytes], file: str, _options: Mapping[str, str]) 
     lines: list[tuple[int, str, Numbers]] = []
     problems: list[Reading] = []
     count = 0
-    try:
-        for line, text in text_lines(stream):
-            if not text or text.startswith("#"):
-                continue
-            node, count = str(count), count + 1
-            try:
-                numbers = [float(word) for word in text.split()]
-                if not all(map(math.isfinite, numbers)):
-                    raise ValueError("a number is not finite")
-                lines.append((line, node, numbers))
-            except ValueError as error:
-                problems.append(Reading(node, line=line, problem=f"not a line of numbers: {error}"))
-    except CUT_SHORT as error:
-        problems.append(Reading(problem=f"the file breaks off: {error}"))
+    for line, text in text_lines(stream):
+        if not text or text.startswith("#"):
+            continue
+        node, count = str(count), count + 1
+        try:
+            numbers = [float(word) for word in text.split()]
+            if not all(map(math.isfinite, numbers)):
+                raise ValueError("a number is not finite")
+            lines.append((line, node, numbers))
+        except ValueError as error:
+            problems.append(Reading(node, line=line, problem=f"not a line of numbers: {error}"))
     width = next((width for width in (3, 4) if lines and all(_fits(n, width) for _, _, n in lines)), None)
     if width is None:
         fitting = [sum(_fits(numbers, width) for _, _, numbers in lines) for width in (3, 4)]

@@ -24,12 +24,12 @@ from earshot.errors import TraceError
 from earshot.pipeline.sources.columns import Columns, resolve, told
 from earshot.pipeline.sources.readings import (
     COLUMNS,
-    CUT_SHORT,
     SCHEMA,
     FilePart,
     Reading,
     TraceSource,
     batches,
+    break_in,
     files_of,
     is_address,
     local_path,
@@ -104,10 +104,9 @@ def _parts(file: str) -> list[FilePart]:
 def header_of(file: str) -> tuple[list[str], str]:
     """The names in the file's first line, and what stands between them."""
     with open_trace(file) as stream:
-        try:
-            first = stream.readline(1 << 20).decode("utf-8-sig", "replace").strip("\r\n")
-        except CUT_SHORT as error:
-            raise TraceError(f"{file} cannot be unpacked: {error}") from None
+        first = stream.readline(1 << 20).decode("utf-8-sig", "replace").strip("\r\n")
+        if not first and (why := break_in(stream)):
+            raise TraceError(f"{file} cannot be unpacked: {why}")
     if not first.strip():
         raise TraceError(f"{file} is empty or begins with an empty line; its first line must name the columns")
     delimiter = max(";,\t|", key=first.count)
@@ -152,7 +151,6 @@ def _read_part(part: FilePart, options: Mapping[str, str]) -> Iterator[pa.Record
 
     keys = [f"c{i}" for i in range(len(names))]
     wanted = [keys[names.index(name)] for name in columns.used]
-    reader = None
     with _opened_part(part) as stream:
         try:
             reader = pacsv.open_csv(
@@ -172,11 +170,11 @@ def _read_part(part: FilePart, options: Mapping[str, str]) -> Iterator[pa.Record
                 by_name = {name: _texts(batch.column(key)) for name, key in zip(columns.used, wanted, strict=True)}
                 numbers = lines.take(batch.num_rows)
                 yield _checked(part.file, by_name, numbers, columns, options.get("timeformat"))
-        except CUT_SHORT as error:
-            bad.append((lines.next, f"the file breaks off: {error}"))
         except pa.ArrowInvalid as error:
-            if "Empty CSV" not in str(error) and "no more data" not in str(error).lower():
+            if "Empty CSV" not in str(error):
                 bad.append((lines.next, f"no CSV from here on: {error}"))
+        if why := break_in(stream):
+            bad.append((lines.next, f"the file breaks off: {why}"))
     yield from batches(part.file, (Reading(line=line + part.first_line - 1, problem=why) for line, why in bad))
 
 
@@ -203,7 +201,7 @@ class _Lines:
 
 def _opened_part(part: FilePart) -> IO[bytes]:
     if part.end is None:
-        return open_trace(part.file)
+        return open_trace(part.file, by_line=True)
     stream = open(local_path(part.file), "rb")  # noqa: SIM115 - closed by the caller's with
     stream.seek(part.begin)
     return cast(IO[bytes], io.BufferedReader(_Piece(stream, part.end - part.begin), 1 << 20))

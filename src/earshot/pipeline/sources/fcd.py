@@ -7,9 +7,9 @@ from typing import IO
 
 from earshot.errors import TraceError
 from earshot.pipeline.sources.readings import (
-    CUT_SHORT,
     Reading,
     TraceSource,
+    break_in,
     degrees,
     number,
     optional_number,
@@ -33,10 +33,10 @@ def parse_fcd(stream: IO[bytes], file: str, options: Mapping[str, str]) -> Itera
             elif element.name in MOVING:
                 line = element.line
                 yield _reading(element.attributes, time, line, geo)
-    except (BreaksOff, *CUT_SHORT) as error:
+    except BreaksOff as error:
         if not line:
             raise TraceError(f"{file} is not SUMO FCD: {error}") from None
-        yield Reading(line=getattr(error, "line", line), problem=f"the file breaks off: {error}")
+        yield Reading(line=error.line, problem=f"the file breaks off: {break_in(stream) or error}")
 
 
 def _reading(said: Mapping[str, str], time: str | None, line: int, geo: bool) -> Reading:
@@ -59,4 +59,5 @@ class SumoFcd(TraceSource):
     """`spark.read.format("sumo-fcd").load("trace.xml.gz")`."""
 
     format_name = "sumo-fcd"
+    by_line = False
     parse = staticmethod(parse_fcd)

@@ -12,9 +12,9 @@ from typing import IO
 
 from earshot.errors import TraceError
 from earshot.pipeline.sources.readings import (
-    CUT_SHORT,
     Reading,
     TraceSource,
+    break_in,
     degrees,
     open_trace,
     optional_number,
@@ -48,22 +48,19 @@ def parse_gpx(stream: IO[bytes], file: str, _options: Mapping[str, str]) -> Iter
                 point.setdefault(element.name, element.text)
             elif element.name == "name" and path[-1:] == ["trk"]:
                 title = element.text
-    except (BreaksOff, *CUT_SHORT) as error:
+    except BreaksOff as error:
         if not line:
             raise TraceError(f"{file} is not GPX: {error}") from None
-        yield Reading(line=getattr(error, "line", line), problem=f"the file breaks off: {error}")
+        yield Reading(line=error.line, problem=f"the file breaks off: {break_in(stream) or error}")
 
 
 def _tracks_in(stream: IO[bytes]) -> int:
     """How many tracks the file has, 2 for several: found by their tags, without parsing."""
     count, tail = 0, b""
-    try:
-        while count < 2 and (block := stream.read(1 << 20)):
-            text = tail + block
-            count += text.count(b"<trk>") + text.count(b"<trk ")
-            tail = text[-4:]
-    except CUT_SHORT:
-        pass
+    while count < 2 and (block := stream.read(1 << 20)):
+        text = tail + block
+        count += text.count(b"<trk>") + text.count(b"<trk ")
+        tail = text[-4:]
     return count
 
 
@@ -91,4 +88,5 @@ class Gpx(TraceSource):
     """`spark.read.format("gpx").load("tracks/*.gpx")`."""
 
     format_name = "gpx"
+    by_line = False
     parse = staticmethod(parse_gpx)

@@ -6,7 +6,7 @@ import re
 
 from earshot.errors import TraceError
 from earshot.pipeline.sources.columns import plain
-from earshot.pipeline.sources.readings import CUT_SHORT, open_trace
+from earshot.pipeline.sources.readings import break_in, open_trace
 
 _HEAD_BYTES = 65_536
 
@@ -14,27 +14,10 @@ _HEAD_BYTES = 65_536
 def head_of(file: str) -> bytes:
     """The file's first bytes, unpacked; TraceError where it is empty or cannot be unpacked."""
     with open_trace(file) as stream:
-        try:
-            head = stream.read(_HEAD_BYTES)
-        except CUT_SHORT as error:
-            # What can be unpacked of a file cut short is read; a file that gives nothing is not.
-            stream.close()
-            head = _as_far_as_it_goes(file)
-            if not head:
-                raise TraceError(f"{file} cannot be unpacked: {error}") from None
+        head = stream.read(_HEAD_BYTES)
+        why = break_in(stream)
     if not head.strip():
-        raise TraceError(f"{file} is empty: there is no trace in it")
-    return head
-
-
-def _as_far_as_it_goes(file: str) -> bytes:
-    head = b""
-    with open_trace(file) as stream:
-        try:
-            while byte := stream.read(1):
-                head += byte
-        except CUT_SHORT:
-            pass
+        raise TraceError(f"{file} cannot be unpacked: {why}" if why else f"{file} is empty: there is no trace in it")
     return head
 
 

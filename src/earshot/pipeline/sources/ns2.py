@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO
 
 from earshot.errors import TraceError
-from earshot.pipeline.sources.readings import CUT_SHORT, Reading, TraceSource, text_lines
+from earshot.pipeline.sources.readings import Reading, TraceSource, text_lines
 from earshot.pipeline.sources.waypoints import Knot, SetDestination, readings_of, way_of_destinations
 
 _NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
@@ -30,21 +30,18 @@ def parse_ns2(stream: IO[bytes], file: str, _options: Mapping[str, str]) -> Iter
     places: dict[str, dict[str, tuple[float, int]]] = {}
     orders: dict[str, list[SetDestination]] = {}
     problems: list[Reading] = []
-    try:
-        for line, text in text_lines(stream):
-            if place := _PLACE.match(text):
-                places.setdefault(place[1], {})[place[2]] = (float(place[3]), line)
-            elif order := _ORDER.match(text):
-                time, x_m, y_m, speed = (float(order[group]) for group in (1, 3, 4, 5))
-                if time < 0.0 or speed < 0.0 or not math.isfinite(time + x_m + y_m + speed):
-                    what = "time" if time < 0.0 else "speed"
-                    problems.append(Reading(order[2], line=line, problem=f"a {what} below zero: {text[:80]}"))
-                else:
-                    orders.setdefault(order[2], []).append(SetDestination(time, x_m, y_m, speed, line))
-            elif text and not _NOT_MOTION.match(text):
-                problems.append(Reading(line=line, problem=f"no order of motion: {text[:80]}"))
-    except CUT_SHORT as error:
-        problems.append(Reading(problem=f"the file breaks off: {error}"))
+    for line, text in text_lines(stream):
+        if place := _PLACE.match(text):
+            places.setdefault(place[1], {})[place[2]] = (float(place[3]), line)
+        elif order := _ORDER.match(text):
+            time, x_m, y_m, speed = (float(order[group]) for group in (1, 3, 4, 5))
+            if time < 0.0 or speed < 0.0 or not math.isfinite(time + x_m + y_m + speed):
+                what = "time" if time < 0.0 else "speed"
+                problems.append(Reading(order[2], line=line, problem=f"a {what} below zero: {text[:80]}"))
+            else:
+                orders.setdefault(order[2], []).append(SetDestination(time, x_m, y_m, speed, line))
+        elif text and not _NOT_MOTION.match(text):
+            problems.append(Reading(line=line, problem=f"no order of motion: {text[:80]}"))
     if not places and not orders:
         raise TraceError(
             f"{file} is no ns-2 movement file: no line places or moves a node ('$node_(0) set X_ 1.0', "

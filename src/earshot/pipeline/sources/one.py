@@ -6,24 +6,21 @@ from collections.abc import Iterator, Mapping
 from typing import IO
 
 from earshot.errors import TraceError
-from earshot.pipeline.sources.readings import CUT_SHORT, Reading, TraceSource, number, text_lines
+from earshot.pipeline.sources.readings import Reading, TraceSource, number, text_lines
 
 
 def parse_one(stream: IO[bytes], file: str, _options: Mapping[str, str]) -> Iterator[Reading]:
     """Readings as the file has them; The ONE's own shift to the bounds' corner is not made."""
     header_seen = False
-    try:
-        for line, text in text_lines(stream):
-            if not text or text.startswith("#"):
-                continue
-            words = text.split()
-            if not header_seen:
-                header_seen = True
-                _check_header(words, file)
-                continue
-            yield _reading(words, line)
-    except CUT_SHORT as error:
-        yield Reading(problem=f"the file breaks off: {error}")
+    for line, text in text_lines(stream):
+        if not text or text.startswith("#"):
+            continue
+        words = text.split()
+        if not header_seen:
+            header_seen = True
+            _check_header(words, file)
+            continue
+        yield _reading(words, line)
 
 
 def _check_header(words: list[str], file: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import glob
 import gzip
+import io
 import itertools
 import json
 import lzma
@@ -18,7 +19,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -46,7 +47,7 @@ _DDL_TYPES = {pa.string(): "string", pa.float64(): "double", pa.int64(): "bigint
 DDL = ", ".join(f"{name} {_DDL_TYPES[kind]}" for name, kind in COLUMNS.items())
 ROWS_A_BATCH = 20_000
 
-CUT_SHORT = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+_CUT_SHORT = (EOFError, zlib.error, lzma.LZMAError, OSError)
 "What a compressed file that ends too early raises."
 
 
@@ -156,8 +157,12 @@ def expanded(paths: Sequence[str]) -> list[str]:
     return found
 
 
-def open_trace(path: str) -> IO[bytes]:
-    """The file's bytes, unpacked where it is compressed (by its first bytes, not its name)."""
+def open_trace(path: str, by_line: bool = False) -> IO[bytes]:
+    """The file's bytes, unpacked where it is compressed (by its first bytes, not its name).
+
+    A compressed file that was cut short ends where it can no longer be unpacked, with `by_line` after
+    its last whole line; `break_in` says so afterwards.
+    """
     try:
         raw = _opened(path)
         head = raw.read(6)
@@ -167,12 +172,62 @@ def open_trace(path: str) -> IO[bytes]:
     except (OSError, pa.ArrowInvalid) as error:
         raise TraceError(f"cannot read {path}: {error}") from None
     if head.startswith(b"\x1f\x8b"):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
-    if head.startswith(b"BZh"):
-        return cast(IO[bytes], bz2.BZ2File(raw))
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return cast(IO[bytes], lzma.LZMAFile(raw))
-    return raw
+        packed: io.BufferedIOBase = gzip.GzipFile(fileobj=raw)
+    elif head.startswith(b"BZh"):
+        packed = bz2.BZ2File(raw)
+    elif head.startswith(b"\xfd7zXZ\x00"):
+        packed = lzma.LZMAFile(raw)  # noqa: SIM115 - closed with what is returned
+    else:
+        return raw
+    return cast(IO[bytes], io.BufferedReader(_Unpacked(raw, packed, by_line), 1 << 16))
+
+
+class _Unpacked(io.RawIOBase):
+    """What can be unpacked of a file, and why it ends there if it ends too early."""
+
+    def __init__(self, raw: IO[bytes], packed: io.BufferedIOBase, by_line: bool) -> None:
+        self.raw_file = raw
+        self.packed = packed
+        self.by_line = by_line
+        self.broken: str | None = None
+        self.ready = b""
+        self.rest = b""
+        self.ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.ready and not self.ended:
+            self._unpack()
+        size = min(len(buffer), len(self.ready))
+        buffer[:size] = self.ready[:size]
+        self.ready = self.ready[size:]
+        return size
+
+    def _unpack(self) -> None:
+        try:
+            block = self.packed.read1(1 << 16)
+        except _CUT_SHORT as error:
+            self.broken, self.ended = str(error), True
+            return
+        if not block:
+            self.ready, self.ended = self.rest, True
+        elif self.by_line:
+            whole, line_end, self.rest = (self.rest + block).rpartition(b"\n")
+            self.ready = whole + line_end
+        else:
+            self.ready = block
+
+    def close(self) -> None:
+        self.packed.close()
+        self.raw_file.close()
+        super().close()
+
+
+def break_in(stream: IO[bytes]) -> str | None:
+    """Why the file ended too early; None where it did not."""
+    return getattr(getattr(stream, "raw", None), "broken", None)
 
 
 def _opened(path: str) -> IO[bytes]:
@@ -185,7 +240,7 @@ def _opened(path: str) -> IO[bytes]:
 
 
 def text_lines(stream: IO[bytes]) -> Iterator[tuple[int, str]]:
-    """Numbered lines without their ends. A file cut short raises one of CUT_SHORT after its last line."""
+    """Numbered lines without their ends."""
     for count, raw in enumerate(stream, 1):
         yield count, raw.decode("utf-8", "replace").strip()
 
@@ -214,9 +269,10 @@ class FilePart(InputPartition):
 class TraceReader(DataSourceReader):
     """Reads files with a parser, one file a task."""
 
-    def __init__(self, files: Sequence[str], parse: Parse, options: Mapping[str, str]) -> None:
+    def __init__(self, files: Sequence[str], parse: Parse, by_line: bool, options: Mapping[str, str]) -> None:
         self.files = list(files)
         self.parse = parse
+        self.by_line = by_line
         self.options = dict(options)
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -224,14 +280,24 @@ class TraceReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, FilePart)
-        with open_trace(partition.file) as stream:
-            yield from batches(partition.file, self.parse(stream, partition.file, self.options))
+        with open_trace(partition.file, self.by_line) as stream:
+            yield from batches(partition.file, self._readings(stream, partition.file))
+
+    def _readings(self, stream: IO[bytes], file: str) -> Iterator[Reading]:
+        line = 0
+        for reading in self.parse(stream, file, self.options):
+            line = max(line, reading.line)
+            yield reading
+        if self.by_line and (why := break_in(stream)):
+            yield Reading(line=line + 1, problem=f"the file breaks off: {why}")
 
 
 class TraceSource(DataSource):
     """A trace format as a Spark data source: `spark.read.format(name).load(path)`."""
 
     format_name = "trace"
+    by_line = True
+    "Of text: a line cut short is not read. XML sees for itself where it breaks off."
     parse: Parse
 
     @classmethod
@@ -242,4 +308,4 @@ class TraceSource(DataSource):
         return DDL
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return TraceReader(files_of(self.options), type(self).parse, dict(self.options))
+        return TraceReader(files_of(self.options), type(self).parse, self.by_line, dict(self.options))
