@@ -11,7 +11,7 @@ from earshot.events import Event
 from earshot.live.location import Fixed
 from earshot.live.node import Node, Stream
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def free_port() -> int:
