@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from earshot.events import Event
@@ -18,6 +20,11 @@ def free_port() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def resident_bytes() -> int:
+    """What this process holds in memory now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 class Desk:

@@ -4,10 +4,9 @@ import asyncio
 import gc
 from collections import Counter
 from contextlib import AsyncExitStack
-from pathlib import Path
 from random import Random
 
-from desk import Desk, acquainted, until
+from desk import Desk, acquainted, resident_bytes, until
 
 from earshot.events import Event
 from earshot.live.node import Node
@@ -17,11 +16,6 @@ NODES = sized(10, 50)
 EVENTS = sized(500, 10_000)
 A_ROUND = 50
 RESTARTS = 2
-
-
-def resident_bytes() -> int:
-    """What this process holds in memory now."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
 class Member:
