@@ -240,7 +240,7 @@ class Engine:
         kind = self._kinds.get(type(packet)) or self._new_kind(packet)
         event: Any = packet.event if kind.carries_event else None  # type: ignore[attr-defined]
         event_id = event.id if type(event) is Event else ""
-        if i in self._silent and event_id and event.source != self.names[i]:
+        if self._silent and i in self._silent and event_id and event.source != self.names[i]:
             self.drop(i, "silent-node", event_id)
             return None
         bytes_ = size(packet)

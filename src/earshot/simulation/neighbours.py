@@ -46,34 +46,33 @@ def pairs_within(x: Floats, y: Floats, distance_m: float) -> tuple[Ints, Ints, F
     n = len(x)
     if n < 2:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-    column = ((x - x.min()) / distance_m).astype(np.int64)
-    row = ((y - y.min()) / distance_m).astype(np.int64)
-    rows = int(row.max()) + 3
+    column = ((x - np.minimum.reduce(x)) / distance_m).astype(np.int64)
+    row = ((y - np.minimum.reduce(y)) / distance_m).astype(np.int64)
+    rows = int(np.maximum.reduce(row)) + 3
     cell = column * rows + row
     order = cell.argsort(kind="stable")
     cell, x, y = cell[order], x[order], y[order]
     # Partners come behind in the own cell and in the one above, and in the three cells to the right.
-    low, high = np.empty(2 * n, dtype=np.int64), np.empty(2 * n, dtype=np.int64)
-    low[:n] = np.arange(1, n + 1)
+    own, low, high = (np.empty(2 * n, dtype=np.int64) for _ in range(3))
+    own[:n] = own[n:] = np.arange(n)
+    low[:n] = own[:n] + 1
     high[:n] = cell.searchsorted(cell + 1, "right")
     low[n:] = cell.searchsorted(cell + (rows - 1), "left")
     high[n:] = cell.searchsorted(cell + (rows + 1), "right")
-    owner, second = _ranges(low, high)
-    first = np.where(owner < n, owner, owner - n)
+    first, second = _ranges(own, low, high)
     dx, dy = x[first] - x[second], y[first] - y[second]
     squared = dx * dx + dy * dy
     near = (squared <= distance_m * distance_m).nonzero()[0]
     return order[first[near]], order[second[near]], squared[near]
 
 
-def _ranges(low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """For each k every number of range(low[k], high[k]), none where low >= high: as two columns, k and the number."""
+def _ranges(own: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """For each k every number of range(low[k], high[k]), none where low >= high: as two columns, own[k] and
+    the number."""
     counts = np.maximum(high - low, 0)
-    ends = counts.cumsum()
-    owner = np.arange(len(low)).repeat(counts)
-    number = np.arange(len(owner))
-    number += (low - ends + counts).repeat(counts)
-    return owner, number
+    number = (low - counts.cumsum() + counts).repeat(counts)
+    number += np.arange(len(number))
+    return own.repeat(counts), number
 
 
 def _lists(n: int, a: Ints, b: Ints) -> list[list[int]]:
@@ -166,15 +165,13 @@ class MovingNeighbours:
         a, b, squared = pairs_within(x, y, self._range_m + closing_m)
         # Only pairs near the border of the range can cross it before the window ends.
         crossing = squared > max(self._range_m - closing_m, 0.0) ** 2
-        staying = ~crossing
-        border_a, border_b = a[crossing], b[crossing]
+        border = crossing.nonzero()[0]
+        border_a, border_b = a[border], b[border]
         pair, comes_at, goes_at = contacts(legs, self._nodes, border_a, border_b, self._range_m)
-        there, comes, goes = pair[comes_at == start], comes_at > start, goes_at < end
-        self._lists = _lists(
-            self._nodes,
-            np.concatenate((a[staying], border_a[there])),
-            np.concatenate((b[staying], border_b[there])),
-        )
+        comes, goes = comes_at > start, goes_at < end
+        crossing[border[pair[~comes]]] = False
+        within = ~crossing
+        self._lists = _lists(self._nodes, a[within], b[within])
         times = np.concatenate((comes_at[comes], goes_at[goes]))
         pair = np.concatenate((pair[comes], pair[goes]))
         coming = np.arange(len(times)) < np.count_nonzero(comes)
@@ -227,7 +224,8 @@ def _legs_side_by_side(legs: Legs, nodes: int, a: Ints, b: Ints) -> tuple[Ints, 
     """Columns pair, from, until, leg of a[pair], leg of b[pair]: all legs that share some time, in order of time."""
     counts = np.bincount(legs.node, minlength=nodes)
     first = np.cumsum(counts) - counts
-    pair, k = _ranges(np.zeros(len(a), dtype=np.int64), counts[a] * counts[b])
+    combinations = counts[a] * counts[b]
+    pair, k = _ranges(np.arange(len(a)), np.zeros_like(combinations), combinations)
     of_b = counts[b][pair]
     leg_a, leg_b = first[a][pair] + k // of_b, first[b][pair] + k % of_b
     start = np.maximum(legs.start[leg_a], legs.start[leg_b])
