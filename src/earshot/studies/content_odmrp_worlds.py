@@ -15,6 +15,7 @@ from earshot.simulation.scenario import Scenario
 
 SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "extended": ("content-odmrp", {}),
+    "extended, broadcast": ("content-odmrp", {"acknowledged": False}),
     "one channel": ("odmrp", {}),
     "N channels": ("odmrp", {"channels": list(FIGURE_3)}),
     "flooding": ("flooding", {}),
