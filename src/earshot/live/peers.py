@@ -35,14 +35,15 @@ class Peers:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def admit(self, frame: Frame, address: Address, now: float) -> Peer:
-        """The peer this frame is from, now heard; Refused where another speaks in its name."""
+    def admit(self, frame: Frame, address: Address, now: float) -> tuple[Peer, bool]:
+        """The peer this frame is from, now heard, and whether it is new; Refused where another speaks in its name."""
         peer = self._by_name.get(frame.sender)
-        if peer is None or peer.address != address or peer.life != frame.life:
+        new = peer is None or peer.address != address or peer.life != frame.life
+        if peer is None or new:
             peer = self._introduce(frame, address, now, peer)
         peer.heard_at = now
         peer.position = frame.position
-        return peer
+        return peer, new
 
     def _introduce(self, frame: Frame, address: Address, now: float, known: Peer | None) -> Peer:
         if known is not None and (

@@ -413,10 +413,10 @@ class Transport:
         frame = datagrams.decode(self._seal.open(datagram))
         now = self._clock()
         self._check(frame, now)
-        peer = self.peers.admit(frame, address, now)
-        if peer.window.empty:
-            self._start("greet", GREET_S, self._greet)
+        peer, new = self.peers.admit(frame, address, now)
         self._limits.know(address, ticks)
+        if new:
+            self._start("greet", GREET_S, self._greet)
         if frame.to:
             self._acks.setdefault(frame.sender, []).append(frame.sequence)
             if not self._turn_open and self._loop is not None:

@@ -115,11 +115,6 @@ class Window:
         self._highest = -1
         self._bits = 0
 
-    @property
-    def empty(self) -> bool:
-        """Whether nothing has come yet."""
-        return self._highest < 0
-
     def fresh(self, sequence: int) -> bool:
         """Whether this number is new; from now on it is not. One too old to tell is not."""
         ahead = sequence - self._highest
