@@ -151,6 +151,8 @@ def test_after_the_choice_a_better_path_replaces_the_best_and_a_worse_one_is_pru
     assert choice.offer(Offer(8, 5.0, 0, (0, 0))) == [Offer(8, 5.0, 0, (0, 0))]
     assert choice.offer(Offer(4, 5.0, 2, (2, 2))) == [Offer(6, 40.0, 1, (1, 1))]
     assert (choice.best, choice.pruned) == (2, {0, 1})
+    assert choice.offer(Offer(3, 5.0, 0, (0, 0))) == [Offer(4, 5.0, 2, (2, 2))]
+    assert (choice.best, choice.pruned) == (0, {1, 2})
 
 
 def test_a_table_keeps_the_later_record_of_an_owner_and_lets_it_go_when_it_ends_or_is_taken_back():
@@ -244,6 +246,22 @@ def path_hops(field, publisher, subscriber):
     return found
 
 
+def test_a_subscriber_chooses_without_a_path_that_brings_nothing_in_time():
+    field = georendezvous(in_cells(row_of_nodes(14), GRID), rendezvous=3, nearest=3, width_m=480.0, height_m=30.0)
+    announce(field, "a00")
+    subscribe(field, "a13")
+    settle(field)
+    ways = field.machines["a00"].publications["cars"].ways
+    assert len(ways) == 3
+    del ways[1]
+    publish(field, "a00")
+    settle(field)
+    choice = field.machines["a13"].interests["cars"].choices["a00"]
+    assert (choice.best, len(choice.offers)) == (None, 2)
+    settle(field, 1.0)
+    assert (choice.best in (0, 2), len(choice.pruned)) == (True, 1)
+
+
 def test_prunes_go_on_to_the_publisher_only_when_no_subscriber_is_left_behind_the_cell():
     field = georendezvous(in_cells(row_of_nodes(14), GRID), rendezvous=2, nearest=2, width_m=480.0, height_m=30.0)
     announce(field, "a00")
@@ -328,13 +346,13 @@ def test_a_topic_nobody_announced_is_advertised_only_while_events_come():
 
 def test_a_nodes_own_events_do_not_come_back_to_it():
     field = georendezvous(in_cells(row_of_nodes(6), GRID), rendezvous=1, nearest=1, width_m=200.0, height_m=30.0)
-    subscribe(field, "a00")
-    announce(field, "a00")
+    subscribe(field, "a05")
+    announce(field, "a05")
     settle(field)
-    publish(field, "a00")
+    publish(field, "a05")
     settle(field)
     assert field.delivered == []
-    assert sent(field, Notify) == []
+    assert field.machines["a05"].publications["cars"].ways == {}
 
 
 def test_a_subscription_without_a_type_is_refused_with_a_hint_and_leaves_nothing_behind():
@@ -384,6 +402,10 @@ def test_with_content_at_the_rendezvous_unwanted_events_go_no_further():
     publish(field, "a00", "crawling", speed=1)
     settle(field)
     assert field.delivered[-1] == ("a10", "crawling", "u")
+    (home,) = members_of(field, home_of(field, 0))
+    table = field.machines[home].rendezvous.table
+    filters = {record.owner: record.filters for record in table.subscribed(("cars", 0), field.now)}
+    assert filters == {"a10": (), "a11": ("cars: speed > 50",)}
 
 
 def test_a_subscription_with_an_unreadable_filter_is_dropped_not_raised():
@@ -611,6 +633,27 @@ def test_a_member_without_the_keys_passes_a_notification_to_one_that_has_them():
     assert len(lost) == sum(reason == "unknown-topic" for _, reason in field.drops)
 
 
+def test_a_notification_for_a_cell_that_has_no_keys_goes_on_to_their_home_cell():
+    field = georendezvous(in_cells(row_of_nodes(12), GRID), rendezvous=1, nearest=1, width_m=400.0, height_m=30.0)
+    announce(field, "a00")
+    subscribe(field, "a11")
+    settle(field)
+    way = field.machines["a00"].publications["cars"].ways[0]
+    way.cell = (way.cell[0] + 3, 0)
+    publish(field, "a00")
+    settle(field)
+    assert field.delivered == [("a11", "e", "s")]
+
+
+def test_members_tell_each_other_that_their_cell_has_walked_its_home_perimeter():
+    field = crowded_field()
+    node = members_of(field, home_of(field, 0))[0]
+    machine = field.machines[node]
+    record = Advertise(Heading((0, 0)), 1, "cars", 0, "a00", (0, 0), 0.0, 30.0)
+    field.do(node, "hear", Keep(machine.routing.cell, (record,), home_for_s=2.0), "b00")
+    assert machine.routing.homes == {machine.target(("cars", 0)): field.now - 2.0}
+
+
 def test_two_members_who_act_at_the_same_moment_on_different_news_still_ask_the_publisher():
     field = crowded_field(rendezvous=1)
     announce(field, "a00")
@@ -667,20 +710,62 @@ def test_a_subscriber_that_moves_chooses_its_points_and_its_path_again():
         assert ("roamer" in records_at(field, home, index)[1]) == (index in nearest)
 
 
+def test_a_subscriber_that_moved_lets_pruned_paths_compete_again():
+    width_m = 1060.0
+    west, east = 0.2 * width_m, 0.8 * width_m
+    chosen = GeoRendezvousSettings(range_m=RANGE_M, rendezvous=2, nearest=2, width_m=width_m, height_m=30.0)
+    topic = next(
+        topic
+        for topic in map(str, range(1000))
+        if chosen.point(topic, 0).x_m < west and chosen.point(topic, 1).x_m > east
+    )
+    places = in_cells({**row_of_nodes(30), "roamer": (29, 0)}, GRID)
+    field = georendezvous(places, rendezvous=2, nearest=2, width_m=width_m, height_m=30.0)
+    field.do("a15", "announce", Announcement(EventType(topic)))
+    subscribe(field, "roamer", Filter.of_type(topic))
+    best = []
+    for column in (29, 0):
+        field.move("roamer", GRID.centre((column, 0)))
+        settle(field, 12.0)
+        field.do("a15", "publish", Event(topic).stamped(id=f"at {column}", source="a15", time=field.now))
+        settle(field, 2.0)
+        best.append(field.machines["roamer"].interests[topic].choices["a15"].best)
+    assert best == [1, 0]
+    assert [event for _, event, _ in field.delivered] == ["at 29", "at 0"]
+
+
 def test_a_publisher_that_moves_is_found_where_it_is():
     field = georendezvous(
         in_cells({**row_of_nodes(20), "roamer": (19, 0)}, GRID), rendezvous=2, nearest=1, width_m=700.0, height_m=30.0
     )
     announce(field, "roamer")
     settle(field)
-    for column in range(18, 3, -1):
-        field.move("roamer", GRID.centre((column, 0)))
-        settle(field, 1.5)
-    subscribe(field, "a00")
+    field.move("roamer", GRID.centre((0, 0)))
+    settle(field, 1.2)
+    subscribe(field, "a10")
     settle(field)
     publish(field, "roamer")
     settle(field)
-    assert field.delivered == [("a00", "e", "s")]
+    assert field.now < field.machines["roamer"].settings.renew_interval_s
+    assert field.delivered == [("a10", "e", "s")]
+
+
+def test_a_point_that_is_no_longer_near_is_left_only_when_the_new_one_has_had_its_time():
+    field = georendezvous(
+        in_cells({**row_of_nodes(30), "roamer": (29, 0)}, GRID), rendezvous=6, nearest=1, width_m=1060.0, height_m=30.0
+    )
+    subscribe(field, "roamer")
+    settle(field)
+    machine = field.machines["roamer"]
+    (old,) = machine.interests["cars"].points
+    field.move("roamer", GRID.centre((0, 0)))
+    settle(field, 1.2)
+    moved = list(machine.interests["cars"].leaving.items())
+    assert [index for index, _ in moved] == [old]
+    field.machines["roamer"].renew(moved[0][1] + 0.5)
+    assert list(machine.interests["cars"].leaving) == [old]
+    field.machines["roamer"].renew(moved[0][1] + 1.5)
+    assert machine.interests["cars"].leaving == {}
 
 
 # Every notification arrives.
