@@ -29,6 +29,8 @@ MOST_HELD = 2_000_000
 "Entries in all states together (8 to 50 bytes each) before they are dropped."
 _STATE_COST = 40
 "What a state costs beside its entries, counted in entries."
+MOST_RESULTS = 256
+"Documents that look different whose results are remembered."
 MOST_UNAPPLIED = 64
 "More changes than this between two documents: states are built anew rather than kept up to date."
 
@@ -121,6 +123,8 @@ class PathAutomaton:
         self._extras = 0
         "How many paths end in an attribute or in text()."
         self._start: _State | None = None
+        self._results: dict[frozenset[_State], tuple[frozenset[Any], frozenset[Any]]] = {}
+        "What documents had that looked alike."
         self._held = 0
         self._unapplied: list[_Change] = []
 
@@ -173,8 +177,21 @@ class PathAutomaton:
         self._extras -= isinstance(moves[-1].label, tuple)
         self._note(_Change(False, moves, result, is_answer))
 
-    def reached(self, root: Element) -> tuple[list[dict[Any, None]], set[Any]]:
-        """The answers of all paths that select something, in several parts, and the leads."""
+    def reached(self, root: Element) -> tuple[frozenset[Any], frozenset[Any]]:
+        """The answers and the leads of all paths that select something."""
+        states = self._states_of(root)
+        known = self._results.get(states)
+        if known is None:
+            answers: set[Any] = set().union(*[state.answers for state in states])
+            leads: set[Any] = set().union(*[state.leads for state in states])
+            if len(self._results) >= MOST_RESULTS:
+                self._results.clear()
+            # A copy of a set that has grown is no larger than it must be, and quicker to copy again.
+            known = self._results[states] = (frozenset(answers), frozenset(leads))
+            self._held += len(answers) + len(leads)
+        return known
+
+    def _states_of(self, root: Element) -> frozenset[_State]:
         state = self._follow(self._current_start(), root.name)
         found = {state}
         stack = [(root, state)]
@@ -191,9 +208,7 @@ class PathAutomaton:
                     stack.append((child, below))
             if extras:
                 found.update(self._follow(state, label) for label in _extra_labels(element))
-        leads: set[Any] = set()
-        leads.update(*[state.leads for state in found if state.leads])
-        return [state.answers for state in found if state.answers], leads
+        return frozenset(found)
 
     def _follow(self, state: _State, label: Label) -> _State:
         """The state one move down, made where it is not known yet."""
@@ -223,6 +238,7 @@ class PathAutomaton:
         """The state before the root, and all states after it up to date."""
         if self._held > MOST_HELD:
             self._start = None
+            self._results.clear()
         if self._start is None:
             root = self._root
             self._start = _State([root] if root.child is not None else [], [root] if root.below is not None else [])
@@ -234,6 +250,7 @@ class PathAutomaton:
         return self._start
 
     def _note(self, change: _Change) -> None:
+        self._results.clear()
         if self._start is None:
             return
         if len(self._unapplied) < MOST_UNAPPLIED:

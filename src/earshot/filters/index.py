@@ -73,7 +73,7 @@ class FilterIndex:
         reading = Reading(event)
         if self._paths.count:
             answers, groups = self._paths.reached(event.root)
-            found.update(*answers)
+            found.update(answers)
             for group in groups:
                 group.collect(reading, viewer, found)
         for type in (None, event.type):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from earshot.events import Element, Event, Value
 from earshot.filters.automaton import ANY
 from earshot.filters.plans import SAME_AS, Between, InDocument, Plan, SimpleTest, Source
@@ -11,13 +13,15 @@ from earshot.filters.values import number_of
 class Reading:
     """An event's values by source, each gathered once, when it is first asked for."""
 
-    __slots__ = ("_elements", "_values", "event", "flat")
+    __slots__ = ("_compared", "_elements", "_values", "event", "flat")
 
     def __init__(self, event: Event) -> None:
         self.event = event
         self.flat = event.content if isinstance(event.content, dict) else None
         "The content, where it is one value a name."
         self._values: dict[Source, tuple[Value, ...]] = {}
+        self._compared: dict[tuple[type[SimpleTest], Source], frozenset[Any]] = {}
+        "What the values of a source are compared as, by one kind of test."
         self._elements: dict[str, list[Element]] | None = None
 
     def has(self, source: Source) -> bool:
@@ -43,12 +47,14 @@ class Reading:
         return all(map(self.has, plan.needs)) and all(map(self._meets, plan.tests))
 
     def _meets(self, test: SimpleTest) -> bool:
-        values = self.values(test.source)
+        kind = (type(test), test.source)
+        compared = self._compared.get(kind)
+        if compared is None:
+            compare_as = number_of if isinstance(test, Between) else SAME_AS[type(test)]
+            compared = self._compared[kind] = frozenset(map(compare_as, self.values(test.source)))
         if isinstance(test, Between):
-            numbers = [number_of(value) for value in values]
-            return any(number >= test.low for number in numbers) and any(number <= test.high for number in numbers)
-        same_as = SAME_AS[type(test)]
-        return any(same_as(value) == test.wanted for value in values)
+            return any(number >= test.low for number in compared) and any(number <= test.high for number in compared)
+        return test.wanted in compared
 
     def _gathered(self, source: Source) -> tuple[Value, ...]:
         if not isinstance(source, InDocument):
