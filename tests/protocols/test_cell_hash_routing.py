@@ -270,6 +270,8 @@ def test_the_hop_limit_ends_a_walk():
     field = walkers(in_cells({f"n{column}": (column, 0) for column in range(6)}, GRID), hop_limit=3)
     walk(field, "n0", (5, 0))
     assert field.drops == [("n3", "hop-limit")]
+    field.do("n0", "hear", Letter(Heading((5, 0)), -(10**9), 1), "n1")
+    assert field.drops[1:] == [("n0", "hop-limit")]
     assert field.machines["n0"].unreachable(Beacon((0, 0)), "nobody", field.now) == []
 
 

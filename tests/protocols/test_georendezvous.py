@@ -449,6 +449,18 @@ def test_what_its_owner_stops_renewing_is_removed():
     assert len(field.machines[home].rendezvous.table) == 0
 
 
+def test_a_publisher_that_has_long_been_silent_is_forgotten():
+    field = georendezvous(in_cells(row_of_nodes(6), GRID), rendezvous=1, nearest=1, width_m=200.0, height_m=30.0)
+    announce(field, "a00")
+    subscribe(field, "a05")
+    settle(field)
+    publish(field, "a00")
+    settle(field, 300.0)
+    assert list(field.machines["a05"].interests["cars"].choices) == ["a00"]
+    settle(field, 100.0)
+    assert field.machines["a05"].interests["cars"].choices == {}
+
+
 def test_unannouncing_and_unsubscribing_take_the_records_back_at_once():
     field = georendezvous(in_cells(row_of_nodes(12), GRID), rendezvous=3, nearest=2, width_m=400.0, height_m=30.0)
     announce(field, "a00")

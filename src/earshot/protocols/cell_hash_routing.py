@@ -292,7 +292,7 @@ class CellHashRouting:
         """To the next cell. A walk whose last cell is not next to this one cannot be gone on with."""
         heading = packet.heading
         came_from = None if walk is None else direction_to(self.cell, walk.at)
-        if packet.hops >= self.settings.hop_limit:
+        if not 0 <= packet.hops < self.settings.hop_limit:
             self._lose(packet, "hop-limit")
             return
         if heading.node and self._is_near(heading.node):

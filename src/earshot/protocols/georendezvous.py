@@ -284,7 +284,9 @@ class GeoRendezvous(Machine):
             )
             self.routing.route(gone, now)
             return
-        publication.ways[request.index] = Way(request.rendezvous, now + request.lifespan_s)
+        publication.ways[request.index] = Way(
+            request.rendezvous, now + min(request.lifespan_s, self.settings.record_lifespan_s)
+        )
         for event, sent in publication.held:
             if request.index not in sent:
                 sent.add(request.index)
@@ -394,6 +396,7 @@ class GeoRendezvous(Machine):
             return
         self.take(packet.event, packet.hops, now)
         choice = interest.choices.setdefault(packet.publisher, PathChoice())
+        choice.heard_at = now
         distance_m = self.location.position(now).distance_to(self.settings.point(topic, packet.index))
         first = not choice.offers
         self.prune(choice.offer(Offer(packet.hops, distance_m, packet.index, packet.rendezvous)), packet, now)
@@ -440,11 +443,14 @@ class GeoRendezvous(Machine):
                 self.advertise(topic, now)
             else:
                 del self.publications[topic]
+        forgotten = now - 10 * self.settings.record_lifespan_s
         for topic, interest in sorted(self.interests.items()):
             for index, since in sorted(interest.leaving.items()):
                 if since <= now - self.settings.choose_after_s:
                     del interest.leaving[index]
                     self.send_subscription(topic, index, now, lifespan_s=0.0)
+            for publisher in [name for name, choice in interest.choices.items() if choice.heard_at < forgotten]:
+                del interest.choices[publisher]
             if interest.chosen_from != self.routing.cell:
                 interest.chosen_from = self.routing.cell
                 interest.choices.clear()

@@ -28,6 +28,8 @@ class PathChoice:
     "The point of the chosen one."
     pruned: set[int] = field(default_factory=set)
     "The points whose paths have been pruned."
+    heard_at: float = 0.0
+    "When the publisher's last notification came."
 
     def offer(self, offer: Offer) -> list[Offer]:
         """A notification came this way; after the choice, the worse of two ways is to be pruned."""
