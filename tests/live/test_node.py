@@ -11,6 +11,7 @@ from earshot.geometry import Area, Circle, Position
 from earshot.live.node import Node
 from earshot.live.sockets import Ears, open_own
 from earshot.protocols.catalogue import PROTOCOLS as CATALOGUE
+from earshot.protocols.flooding import Flood
 from earshot.protocols.machine import Effects
 from earshot.wire import Packet
 
@@ -306,3 +307,32 @@ def test_the_kernel_keeps_a_nodes_own_broadcasts_from_its_ears() -> None:
     ears.close()
     own.close()
     other.close()
+
+
+@pytest.mark.parametrize("multicast", [True, False])
+def test_a_broadcast_to_a_group_is_for_its_members(multicast: bool) -> None:
+    async def run() -> None:
+        port = free_port()
+        desk = Desk()
+        options = {} if multicast else {"interface": "", "peers": (f"127.0.0.1:{port}",)}
+        listening = {} if multicast else {"interface": "", "listen": f"127.0.0.1:{port}"}
+        async with desk.node("b", **listening) as b, desk.node("a", **options) as a:
+            await acquainted(a, b)
+            packets = [Flood(Event("Tick", id=str(number)), 1) for number in range(30)]
+            heard: list[str] = []
+
+            def hear(packet: Packet, _sender: str, _now: float) -> Effects:
+                heard.append(packet.event.id)  # type: ignore[attr-defined]
+                return []
+
+            b.host.machine.hear = hear  # type: ignore[method-assign]
+            for group in range(25):
+                b.host.transport.join(group)
+            b.host.transport.leave(3)
+            for group in (*range(25), 25):
+                a.host.transport.broadcast(packets[group], group)
+            a.host.transport.broadcast(packets[29], None)
+            await until(lambda: len(heard) == 25)
+            assert sorted(map(int, heard)) == [*range(3), *range(4, 25), 29]
+
+    asyncio.run(run())
