@@ -1,4 +1,4 @@
-"""GeoRendezvous, by N. Carvalho, F. Araújo and L. Rodrigues (NCA 2006): topics hashed to places.
+"""GeoRendezvous, by N. Carvalho, F. Araújo and L. Rodrigues (DEBS 2006): topics hashed to places.
 
 A topic hashes to n positions; the home cell of each is a rendezvous cell. Publishers advertise at
 all of them, subscribers subscribe at the m nearest; where the two meet, the cell asks the publisher
@@ -136,7 +136,7 @@ class GeoRendezvous(Machine):
     """One node: publisher, subscriber, member of rendezvous cells and forwarder alike."""
 
     name = "georendezvous"
-    paper = "Carvalho, Araújo, Rodrigues: Reducing Latency in Rendezvous-Based Publish-Subscribe Systems (NCA 2006)"
+    paper = "Carvalho, Araújo, Rodrigues: Reducing Latency in Rendezvous-Based Publish-Subscribe Systems (DEBS 2006)"
     medium = "radio"
     Settings = GeoRendezvousSettings
 
