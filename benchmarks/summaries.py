@@ -26,6 +26,8 @@ TEXTS = [f"text{index}" for index in range(10)]
 NUMBERS = [f"number{index}" for index in range(10)]
 WORDS = 50
 PACKET_BYTES = 1400
+FEWEST = 20
+"Unwanted events that a rate is measured on."
 
 FORMS: dict[str, Callable[[Section], Section]] = {
     "no EAL": Section.without_rows,
@@ -89,7 +91,8 @@ def sizes_and_rates(counts: Sequence[int], published: Sequence[Event], shape: Bl
             cells = ""
             for form in FORMS:
                 summary = formed(whole, form)
-                cells += f"{len(summary.to_bytes()):>13,} B {rate(summary, strangers):>6.1%}"
+                told = f"{rate(summary, strangers):.1%}" if len(strangers) >= FEWEST else "-"
+                cells += f"{len(summary.to_bytes()):>13,} B {told:>6}"
             print(f"{count:>13,} {terms:>5} {len(strangers):>8,}{cells}")
         print()
 
@@ -100,7 +103,7 @@ def capacity(form: str, terms: int, target: float, published: Sequence[Event], m
     def fits(count: int) -> bool:
         filters = [subscription(Random(f"fit:{terms}:{index}"), terms) for index in range(count)]
         strangers = unwanted(filters, published)
-        if len(strangers) < 20:
+        if len(strangers) < FEWEST:
             return False
         return rate(formed(Summary.of(filters, shape_for(count)), form).within(PACKET_BYTES), strangers) <= target
 
@@ -127,7 +130,10 @@ def capacities(published: Sequence[Event], most: int) -> None:
         for target in (0.01, 0.05):
             cells = "".join(f"{capacity(form, terms, target, published, most):>14,}" for form in FORMS)
             print(f"{terms:>5} {target:>8.0%}{cells}")
-    print(f"(searched up to {most:,}; a single term is exact up to the vectors, so only bytes limit it)\n")
+    print(
+        f"(searched up to {most:,}, and as long as {FEWEST} of the {len(published):,} events are unwanted: "
+        "more subscriptions of one term want nearly everything)\n"
+    )
 
 
 def vectors(trials: int) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -90,7 +92,7 @@ def test_a_matching_event_always_passes(
 
 
 @settings(
-    max_examples=sized(600, 60_000),
+    max_examples=sized(400, 60_000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -103,20 +105,20 @@ def test_an_event_that_filters_were_aimed_at_always_passes(
     check_that_matching_events_pass([*aimed, *others], [event], None, budget)
 
 
-@settings(max_examples=sized(300, 20_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(150, 20_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(filters, min_size=1, max_size=8), st.integers(SMALLEST_BUDGET, 200))
 def test_a_coarsened_summary_fits_its_budget(wanted: list[AnyFilter], budget: int) -> None:
     assert len(Summary.of(wanted).within(budget).to_bytes()) <= budget
 
 
-@settings(max_examples=sized(300, 20_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(150, 20_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(filters, min_size=1, max_size=8))
 def test_bytes_read_back_as_they_were_written(wanted: list[AnyFilter]) -> None:
     written = Summary.of(wanted, SMALL).to_bytes()
     assert Summary.from_bytes(written, SMALL).to_bytes() == written
 
 
-@settings(max_examples=sized(300, 20_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sized(150, 20_000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events)
 def test_a_digest_takes_64_bytes_at_most(event: Event) -> None:
     assert len(Digest.of(event).data) <= DIGEST_BYTES
@@ -152,7 +154,7 @@ def test_figure_3_against_figure_2_passes_exactly_the_events_each_broker_wants()
     ]
     assert [[summary.may_match(event) for summary in summaries] for event in messages] == expected
     assert [[summary.may_match_digest(Digest.of(event)) for summary in summaries] for event in messages] == expected
-    assert [len(Digest.of(event).data) for event in messages] == [40, 40, 40]
+    assert [len(Digest.of(event).data) for event in messages] == [54, 54, 54]
 
 
 def test_texts_that_belong_together_stay_together_when_summaries_merge() -> None:
@@ -318,6 +320,27 @@ def test_a_time_is_compared_as_a_time_so_its_text_does_not_count() -> None:
     assert Summary.of([wanted]).may_match(event)
 
 
+@pytest.mark.parametrize(("kind", "most"), [("simple-paths", 1.5), ("simple-predicates", 3.5)])
+def test_published_queries_pass_all_the_documents_they_match(shared_data: Path, kind: str, most: float) -> None:
+    folder = shared_data / "yfilter"
+    lines = (folder / f"{kind}.txt").read_text().splitlines()
+    summaries = [Summary.of([Filter.xpath(line)]) for line in lines]
+    together = Summary.of([Filter.xpath(line) for line in lines]).within(1400)
+    passed = expected = 0
+    for name, numbers in json.loads((folder / f"{kind}.expected.json").read_text()).items():
+        event = Event.from_xml((folder / "documents" / name).read_bytes())
+        digest = Digest.of(event)
+        assert len(digest.data) <= DIGEST_BYTES
+        assert together.may_match(event) or not numbers
+        for number in numbers:
+            assert summaries[number - 1].may_match(event), (name, lines[number - 1])
+            assert summaries[number - 1].may_match_digest(digest), (name, lines[number - 1])
+        passed += sum(summary.may_match(event) for summary in summaries)
+        expected += len(numbers)
+    # An element is known by its own name, not by the way to it: some pass in vain, of 100,000 pairs.
+    assert expected <= passed < most * expected
+
+
 # Digests.
 
 
@@ -361,7 +384,7 @@ def test_a_budget_below_the_smallest_is_refused() -> None:
         wheres("p = 1").within(15)
 
 
-@settings(max_examples=sized(1000, 50_000), deadline=None)
+@settings(max_examples=sized(300, 50_000), deadline=None)
 @given(st.binary(max_size=120), st.sampled_from(SUBSCRIPTIONS), st.integers(0, 60), st.integers(0, 255))
 def test_broken_bytes_are_malformed_and_nothing_else(noise: bytes, text: str, at: int, byte: int) -> None:
     good = Summary.of([Filter.xpath(text), Filter.xpath(SUBSCRIPTIONS[4])]).to_bytes()

@@ -3,7 +3,8 @@
 A clause is a conjunction; a filter becomes several where it says `or`. Every event the filter
 matches meets at least one clause. The reverse is not promised: `not`, `!=`, positions in a
 document, wildcards and places are left unconstrained, and an element is known by its own name
-alone, wherever it stands and whether it is an element, an attribute or a field.
+alone, wherever it stands. An attribute goes by its element's name and its own (`attribute_name`),
+a field by its own: a root's attribute is both.
 """
 
 from __future__ import annotations
@@ -177,12 +178,20 @@ def _walked(path: Path, here: str | None) -> tuple[list[Clause], str | None]:
 
 def _arrived(step: Step, here: str | None) -> str | None:
     match step.test:
-        case Test.ELEMENT | Test.ATTRIBUTE:
+        case Test.ELEMENT:
             return None if step.name == "*" else step.name
+        case Test.ATTRIBUTE:
+            named = step.name != "*" and step.axis is Axis.CHILD
+            return attribute_name(here, step.name) if here is not None and named else None
         case Test.TEXT:
             return here if step.axis is Axis.CHILD else None
         case _:
             return here
+
+
+def attribute_name(element: str, attribute: str) -> str:
+    """What an element's attribute goes by."""
+    return f"{element}@{attribute}"
 
 
 def _worded(operand: Path | Field, how: str, literal: str, here: str | None) -> list[Clause]:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from earshot.events import Element, Event, Value, value_text
 from earshot.filters.bloom import fingerprint, name_key, type_key
-from earshot.filters.clauses import comparable_number
+from earshot.filters.clauses import attribute_name, comparable_number
 
 Span = tuple[float, float]
 "From the smallest to the greatest of a name's numbers."
@@ -95,12 +95,14 @@ class EventFacts:
         self.named.setdefault(name_key(name), []).append(value)
 
     def _gather(self, root: Element) -> None:
+        for name, text in root.attributes.items():
+            self._add(name, text)
         level = [root]
         while level:
             for element in level:
                 self._add(element.name, element)
                 for name, text in element.attributes.items():
-                    self._add(name, text)
+                    self._add(attribute_name(element.name, name), text)
             level = [child for element in level for child in element.elements]
 
     def _add_typed(self) -> None:
