@@ -1,0 +1,1 @@
+"""The simulator: docs/simulator.md says what it models, `run.run` runs it."""
