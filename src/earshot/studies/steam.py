@@ -309,8 +309,8 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
     dense = [row for row in rows["accuracy"] if row["saturation"] > 60]
     good, seeds = seeds_where(dense, all_reached)
     reason = (
-        "consumers strewn at random over a disc leave some of the outermost alone even at saturation 120, where "
-        "half of a node's neighbourhood lies outside the area; the paper shows one run"
+        "scenario D: consumers strewn at random over our disc leave some alone, at its edge and, as only members "
+        "inside pass on, at the edge of a proximity of 300 m with some twenty of them; the paper shows one run"
     )
     return Finding(
         f"no partition at all in {good} of {seeds} seeds ({told_seeds(dense, all_reached)}); "
@@ -351,8 +351,12 @@ def sparse_areas_partition(rows: Rows) -> Finding:
 
 def gossip_saves(rows: Rows) -> Finding:
     dense = [row for row in rows["accuracy"] if row["saturation"] > 60]
-    saved = [{**row, "saved": 100 - 100 * row["gossip_cost"] / (1 + row["covered"])} for row in dense]
-    mean = fmean(row["saved"] for row in saved if row["proximity_m"] > RANGE_M)
+    saved = [
+        {**row, "saved": 100 - 100 * row["gossip_cost"] / (1 + row["covered"])}
+        for row in dense
+        if row["proximity_m"] > RANGE_M
+    ]
+    mean = fmean(row["saved"] for row in saved)
     lost = [row["covered"] - row["reached_with_gossip"] for row in dense]
     good, seeds = seeds_where(dense, all_reached_by_gossip)
     by_scenario = grouped(saved, "scenario").items()
@@ -362,7 +366,9 @@ def gossip_saves(rows: Rows) -> Finding:
         f"{100 * sum(lost) / sum(row['covered'] for row in dense):.3f} % are lost, "
         f"none of them in {sum(missing == 0 for missing in lost)} of {len(dense)} runs",
         mean > 0 and good > seeds / 2,
-        "" if good > seeds / 2 else "at saturation 120 some of D's outermost consumers are out of flooding's reach too",
+        ""
+        if good > seeds / 2
+        else "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
         [curve(group, "proximity_m", "saved").series(scenario) for (scenario,), group in by_scenario],
     )
 
