@@ -228,7 +228,7 @@ def _on_requests(rows: Rows) -> Finding:
 def _two_ratios(rows: Rows) -> Finding:
     line = curve(_at(_moving(rows, "walking"), system="extended"), "step_s", "delivery_ratio")
     means = [point.mean for point in line.estimates]
-    within = min(means) <= 0.82 and 0.93 <= max(means)
+    within = min(means) <= 0.82 and max(means) >= 0.93
     return Finding(
         f"delivery ratio by seconds a move: {_listed(line)}",
         None if within else False,
