@@ -13,7 +13,8 @@ from earshot.errors import SettingsError, UsageError
 from earshot.protocols.cell_hash_routing import Heading
 from earshot.protocols.cell_routes import CellGraph
 from earshot.protocols.cells import home_cell
-from earshot.protocols.georendezvous import PAPER, GeoRendezvous, GeoRendezvousSettings
+from earshot.protocols.georendezvous import GeoRendezvous
+from earshot.protocols.georendezvous_settings import PAPER, GeoRendezvousSettings
 from earshot.protocols.machine import Announcement, FixedLocation, Subscription
 from earshot.protocols.path_choice import Offer, PathChoice
 from earshot.protocols.rendezvous_cell import Keep, Notify, Prune, Request
@@ -478,6 +479,16 @@ def test_unannouncing_and_unsubscribing_take_the_records_back_at_once():
     assert sum(len(machine.rendezvous.table) for machine in field.machines.values()) == 0
     assert field.do("a11", "unsubscribe", "never") == []
     assert field.do("a00", "unannounce", "never") == []
+
+
+def test_a_subscription_replaced_by_one_to_another_topic_leaves_the_first():
+    field = georendezvous(in_cells(row_of_nodes(12), GRID), rendezvous=1, nearest=1, width_m=400.0, height_m=30.0)
+    subscribe(field, "a11", Filter.of_type("cars"))
+    subscribe(field, "a11", Filter.of_type("bikes"))
+    settle(field)
+    assert list(field.machines["a11"].interests) == ["bikes"]
+    kept = [key for machine in field.machines.values() for key in machine.rendezvous.table.points()]
+    assert kept == [("bikes", 0)]
 
 
 def test_a_node_that_stops_takes_its_own_records_back():

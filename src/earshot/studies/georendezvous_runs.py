@@ -17,7 +17,8 @@ from earshot.filters import Filter
 from earshot.geometry import Position
 from earshot.protocols.cell_routes import CellGraph, Cells, cells_of
 from earshot.protocols.cells import Grid, largest_side_m
-from earshot.protocols.georendezvous import GeoRendezvous, GeoRendezvousSettings
+from earshot.protocols.georendezvous import GeoRendezvous
+from earshot.protocols.georendezvous_settings import GeoRendezvousSettings
 from earshot.protocols.machine import Announcement, FixedLocation, Subscription
 from earshot.protocols.rendezvous_cell import Notify, Prune, Request
 from earshot.protocols.rendezvous_table import Subscribe
