@@ -366,6 +366,24 @@ def test_an_effect_that_is_none_is_refused() -> None:
     assert "returned 'shout' among its effects" in failure_of(engine.run)
 
 
+class Odd(Packet, frozen=True, tag="odd of the tests"):
+    anything: Any
+
+
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        (lambda probe: probe.send("", Word("x")), "ValueError: sent to a peer without a name"),
+        (lambda probe: probe.broadcast("x"), "TypeError: sent 'x', which is no packet"),
+        (lambda probe: probe.broadcast(Odd(object())), "TypeError: Encoding objects of type object is unsupported"),
+    ],
+)
+def test_what_cannot_be_sent_is_the_machines_fault(act: Any, said: str) -> None:
+    bench = Bench(standing((0, 0), (1, 0)))
+    bench.do(1.0, "a", act)
+    assert failure_of(bench.run).startswith(f"Probe on node 'a' raised {said}\n  at 1.0 s, in its effects(")
+
+
 def test_a_long_packet_is_cut_short_in_the_message() -> None:
     def hear(*_: Any) -> None:
         raise RuntimeError("too much")

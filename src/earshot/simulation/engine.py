@@ -231,6 +231,8 @@ class Engine:
             self._to_all(transmission)
 
     def _send(self, i: int, effect: Send) -> None:
+        if not effect.peer:
+            raise self._failure(i, "its effects", ValueError("sent to a peer without a name"), effect)
         transmission = self._transmission(i, effect.packet, None)
         if transmission is not None:
             transmission.peer = self._number_of.get(effect.peer, -1)
@@ -240,7 +242,7 @@ class Engine:
 
     def _transmission(self, i: int, packet: Packet, group: int | None) -> Transmission | None:
         """What is to be sent; None where it will not be."""
-        kind = self._kinds.get(type(packet)) or self._new_kind(packet)
+        kind = self._kinds.get(type(packet)) or self._new_kind(i, packet)
         event: Any = packet.event if kind.carries_event else None  # type: ignore[attr-defined]
         event_id = event.id if type(event) is Event else ""
         if self._silent and i in self._silent and event_id and event.source != self.names[i]:
@@ -250,21 +252,26 @@ class Engine:
         if event is self._sized_event and hops == self._sized_hops and kind is self._sized_kind:
             bytes_ = self._sized_bytes
         else:
-            bytes_ = self._measure(packet, kind, event, hops)
+            bytes_ = self._measure(i, packet, kind, event, hops)
         if bytes_ > MAX_PACKET_BYTES:
             self.drop(i, "packet-too-large", event_id)
             return None
         return Transmission(i, packet, kind, bytes_, event_id, hops, group)
 
-    def _measure(self, packet: Packet, kind: PacketCount, event: Any, hops: int) -> int:
+    def _measure(self, i: int, packet: Packet, kind: PacketCount, event: Any, hops: int) -> int:
         """The packet's size. A ring of a flood passes on one event after as many hops, one node after
         another: where a packet holds nothing else, the size of the last one is kept."""
-        bytes_ = size(packet)
+        try:
+            bytes_ = size(packet)
+        except Exception as error:
+            raise self._failure(i, "its effects", error, packet) from error
         if event is not None and len(packet.__struct_fields__) == 2 and kind.counts_hops:
             self._sized_event, self._sized_hops, self._sized_kind, self._sized_bytes = event, hops, kind, bytes_
         return bytes_
 
-    def _new_kind(self, packet: Packet) -> PacketCount:
+    def _new_kind(self, i: int, packet: Packet) -> PacketCount:
+        if not isinstance(packet, Packet):
+            raise self._failure(i, "its effects", TypeError(f"sent {_short(packet)}, which is no packet"))
         fields = type(packet).__struct_fields__
         kind = PacketCount(tag_of(packet), carries_event="event" in fields, counts_hops="hops" in fields)
         self._kinds[type(packet)] = self.counts.packets[kind.tag] = kind
