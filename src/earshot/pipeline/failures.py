@@ -21,8 +21,9 @@ _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] ")
 
 
 @contextmanager
-def named_errors(starting: bool = False) -> Iterator[None]:
-    """Within it, whatever Spark throws is raised as one of our errors."""
+def named_errors(starting: str | None = None) -> Iterator[None]:
+    """Within it, whatever Spark throws is raised as one of our errors. `starting` names the cluster a
+    session is being started at."""
     try:
         yield
     except EarshotError:
@@ -34,7 +35,7 @@ def named_errors(starting: bool = False) -> Iterator[None]:
         raise named from None
 
 
-def named_error(error: BaseException, starting: bool = False) -> EarshotError | None:
+def named_error(error: BaseException, starting: str | None = None) -> EarshotError | None:
     """Our error for one of Spark's; None for what is not Spark's."""
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
     from pyspark.errors import PySparkException
@@ -50,9 +51,11 @@ def named_error(error: BaseException, starting: bool = False) -> EarshotError | 
         return _raised_again(ours[1], _without_java(ours[2]))
     if "OutOfMemoryError" in text:
         return SparkFailure("Spark ran out of memory; give it more with SPARK_DRIVER_MEMORY, as in 8g")
-    line = _cause_line(text)
-    if starting:
-        return SparkUnavailable(f"no Spark session: {line}")
+    line = cause_line(text)
+    if starting is not None:
+        if "stopped SparkContext" in text:
+            line = "the master does not answer; is the address right, and does the cluster run?"
+        return SparkUnavailable(f"no Spark session at {starting}: {line}")
     return SparkFailure(f"a Spark job failed: {line}")
 
 
@@ -79,11 +82,12 @@ def _raised_again(name: str, message: str) -> EarshotError:
     return raised
 
 
-def _cause_line(text: str) -> str:
-    """The line that says most: a Python error's last line, else the first line of the first message."""
+def cause_line(text: str) -> str:
+    """The line that says most: a Python error's last line, else an exception's, else the first."""
     if "Traceback (most recent call last)" in text and (found := _PYTHON_ERROR.findall(text)):
         return str(found[-1])
     lines = [line.strip() for line in _without_java(text).splitlines() if line.strip()]
-    line = lines[0] if lines else "no reason given"
+    line = next((line for line in lines if line.startswith("Exception in ")), lines[0] if lines else "no reason given")
+    line = re.sub(r'^Exception in thread "[^"]*" ', "", line)
     line = re.sub(r" SQLSTATE: \w+$", "", line)
     return _CONDITION.sub("", re.sub(r"^(?:[\w$]+\.)+([\w$]+): ", r"\1: ", line))

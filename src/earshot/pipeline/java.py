@@ -173,8 +173,9 @@ class ClassArchive:
     def find(self) -> Path | None:
         """The archive, where it is there and whole."""
         for path in sorted(self.folder.glob(f"spark-{self.key}-*.jsa")):
-            if path.stem.rpartition("-")[2] == str(path.stat().st_size):
-                return path
+            with suppress(FileNotFoundError):
+                if path.stem.rpartition("-")[2] == str(path.stat().st_size):
+                    return path
         return None
 
     def draft(self) -> Path:
@@ -189,7 +190,8 @@ class ClassArchive:
         for path in (*self.folder.glob(".draft-*.jsa"), *self.folder.glob("spark-*.jsa")):
             with suppress(OSError):
                 used = max(path.stat().st_atime, path.stat().st_mtime)
-                twin = path.name.startswith(f"spark-{self.key}-") and path != kept
+                # Of two kept at once the first by name stays, whoever looks.
+                twin = path.name.startswith(f"spark-{self.key}-") and path.name > kept.name
                 if twin or now - used > (DAY_S if path.name.startswith(".") else 60 * DAY_S):
                     path.unlink()
 

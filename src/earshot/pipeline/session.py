@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from earshot.errors import SparkUnavailable, UsageError
-from earshot.pipeline.failures import named_errors
+from earshot.pipeline.failures import cause_line, named_errors
 from earshot.pipeline.java import ClassArchive, cache_folder, find_java, java_home
 from earshot.pipeline.shipping import check_executors, package_zip
 
@@ -43,6 +43,8 @@ JVM_FLAGS = (
 )
 """For our own JVM in local mode. Its optimising compiler is for what runs long: commands are short, and
 it would take a core from them. Its own log would go to standard output."""
+
+_MOST_LOG_BYTES = 4 << 20
 
 _COMMON = {
     "spark.sql.session.timeZone": "UTC",
@@ -85,7 +87,7 @@ def spark_session(
     session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if session is None:
         remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
-        with named_errors(starting=True):
+        with named_errors(starting=remote or master or "the local machine"):
             if remote:
                 session = _connect(remote, dict(settings or {}))
             else:
@@ -137,8 +139,10 @@ def _classic(master: str | None, settings: dict[str, str], keep_archive: bool, n
         # Before the session: executors must find the package in their first task.
         ours["spark.submit.pyFiles"] = str(package_zip(cache_folder()))
     with _jvm_environment(local, ours, keep_archive, notice):
-        builder = SparkSession.builder.appName("earshot")
-        for name, value in (ours | settings).items():
+        wanted = {"spark.app.name": "earshot"} | ours | settings
+        _launch_jvm(wanted)
+        builder = SparkSession.builder
+        for name, value in wanted.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
     _watch_interrupts()
@@ -146,6 +150,29 @@ def _classic(master: str | None, settings: dict[str, str], keep_archive: bool, n
     if not local:
         check_executors(session)
     return session
+
+
+def _launch_jvm(wanted: Mapping[str, str]) -> None:
+    """Start Spark's own process with its words going to a file: the terminal is the command's."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf().setAll(list(wanted.items()))
+    words = cache_folder() / "spark-process.log"
+    with words.open("ab") as file:
+        if file.tell() > _MOST_LOG_BYTES:
+            file.truncate(0)
+        before = file.tell()
+        try:
+            gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError:
+            said = words.read_bytes()[before:].decode("utf-8", "replace")
+            where = wanted.get("spark.master", "this master")
+            raise SparkUnavailable(f"no Spark session at {where}: {cause_line(said)} (more in {words})") from None
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
 def _under_spark_submit() -> bool:
