@@ -177,18 +177,25 @@ def simulate(
         log=log,
     )
     engine.run()
-    sends: Counter[str] = Counter()
-    beacons: list[float] = []
-    for row in log.rows():
-        if row["kind"] == Kind.SEND and row["event"]:
-            sends[row["event"]] += 1
-        elif row["kind"] == Kind.SEND and row["packet"] == "steam-beacon":
-            beacons.append(row["time"])
+    sends, beacons = sent(log)
     reached: list[set[int]] = [set() for _ in engine.published]
     for node, event in zip(engine.deliveries.node, engine.deliveries.event, strict=True):
         reached[event].add(node)
     counts = [sends[event.id] for event in engine.published]
     return Outcome(trajectories, engine.published, counts, reached, beacons)
+
+
+def sent(log: Log) -> tuple[Counter[str], list[float]]:
+    """How often each event was transmitted, and when beacons were."""
+    events: Counter[str] = Counter()
+    beacons: list[float] = []
+    for chunk in log.chunks():
+        rows = chunk.columns["kind"] == chunk.words["kind"].index(Kind.SEND)
+        events.update(chunk.words["event"][code] for code in chunk.columns["event"][rows].tolist())
+        of_beacons = [code for code, tag in enumerate(chunk.words["packet"]) if tag == "steam-beacon"]
+        beacons += chunk.columns["time"][rows & np.isin(chunk.columns["packet"], of_beacons)].tolist()
+    del events[""]
+    return events, beacons
 
 
 def inside(outcome: Outcome, number: int) -> set[int]:
