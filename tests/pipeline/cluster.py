@@ -34,16 +34,19 @@ class Cluster:
     master: str = ""
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     "The master first, then the workers."
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def start(self, code: str, *arguments: object) -> subprocess.Popen[str]:
         """Run Python code that finds the master's address in sys.argv[1] and the arguments after it."""
-        return subprocess.Popen(
+        running = subprocess.Popen(
             [sys.executable, "-c", code, self.master, *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ | {"XDG_CACHE_HOME": str(self.folder)},
         )
+        self.started.append(running)
+        return running
 
     def run(self, code: str, *arguments: object) -> str:
         """Run the code to its end; what it printed."""
@@ -105,6 +108,9 @@ def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
             )
         yield cluster
     finally:
+        for running in cluster.started:
+            running.kill()
+            running.wait()
         for process in reversed(cluster.processes):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

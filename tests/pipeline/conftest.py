@@ -21,7 +21,7 @@ def spark() -> SparkSession:
 def wait_for() -> Callable[[Callable[[], object]], None]:
     """Look until something is so: for what other processes do in their own time."""
 
-    def wait(condition: Callable[[], object], most_s: float = 120.0) -> None:
+    def wait(condition: Callable[[], object], most_s: float = 240.0) -> None:
         until = time.monotonic() + most_s
         pause = threading.Event()
         while not condition():

@@ -44,7 +44,7 @@ def check_executors(session: SparkSession) -> None:
     """Refuse, by name, a cluster whose workers cannot run our code."""
     probes = session.range(0, 4, 1, 4).mapInArrow(_probe, "found string")
     version = ".".join(map(str, sys.version_info[:2]))
-    for row in probes.distinct().collect():
+    for row in probes.collect():
         found = json.loads(row.found)
         if found["python"] != version:
             raise SparkUnavailable(
