@@ -7,6 +7,7 @@ be: a peer's bytes never make us allocate more than `width` bits.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from earshot.errors import MalformedPacket
 
@@ -78,20 +79,22 @@ class Reader:
 
     def _gaps(self, width: int, power: int) -> bytes:
         members = self.count(width)
-        stream = int.from_bytes(self.data[self.at :], "little")
-        limit = (len(self.data) - self.at) * 8
-        at, position, found = 0, -1, bytearray((width + 7) // 8)
+        coded = self.data[self.at :]
+        # One byte a bit, so that the end of a run of ones is a search; past the end all are zeros.
+        bits = np.unpackbits(np.frombuffer(coded, np.uint8), bitorder="little").tobytes() + b"\0"
+        at, position, positions = 0, -1, []
         for _ in range(members):
-            zeros = ~(stream >> at)
-            run = (zeros & -zeros).bit_length() - 1
-            at += run + 1
-            position += 1 + (run << power) + (stream >> at & ((1 << power) - 1))
-            at += power
-            if position >= width or at > limit:
+            end = bits.find(0, at)
+            low = int.from_bytes(coded[end + 1 >> 3 : (end + 1 + power >> 3) + 1], "little") >> (end + 1 & 7)
+            position += 1 + (end - at << power) + (low & (1 << power) - 1)
+            at = end + 1 + power
+            if position >= width or at > len(bits) - 1:
                 raise MalformedPacket(f"the {self.what} sets a bit beyond {width}")
-            found[position >> 3] |= 1 << (position & 7)
+            positions.append(position)
         self.at += (at + 7) // 8
-        return bytes(found)
+        found = np.zeros((width + 7) // 8 * 8, np.uint8)
+        found[positions] = 1
+        return np.packbits(found, bitorder="little").tobytes()
 
     def end(self) -> None:
         if self.at != len(self.data):
@@ -108,20 +111,21 @@ def _packed(data: bytes, width: int) -> tuple[int, bytes]:
         return _PLAIN, plain
     power = min(15, (width // members).bit_length() - 1)
     positions = np.flatnonzero(np.unpackbits(np.frombuffer(plain, np.uint8), bitorder="little"))
-    coded = _rice(positions.tolist(), power)
+    coded = _rice(positions, power)
     return (power, coded) if len(coded) < len(plain) else (_PLAIN, plain)
 
 
-def _rice(positions: list[int], power: int) -> bytes:
+def _rice(positions: npt.NDArray[np.int64], power: int) -> bytes:
     """The number of members, then each gap: its high part in unary (ones ended by a zero), its low part plain."""
     writer = Writer()
     writer.count(len(positions))
-    stream = at = 0
-    last = -1
-    for position in positions:
-        gap = position - last - 1
-        high = gap >> power
-        stream |= ((1 << high) - 1 | (gap & ((1 << power) - 1)) << high + 1) << at
-        at += high + 1 + power
-        last = position
-    return bytes(writer.data) + stream.to_bytes((at + 7) // 8, "little")
+    gaps = np.diff(positions, prepend=-1) - 1
+    highs, lows = gaps >> power, gaps & (1 << power) - 1
+    ends = np.cumsum(highs + 1 + power)
+    starts = ends - (highs + 1 + power)
+    bits = np.zeros(int(ends[-1]), np.uint8)
+    before = np.cumsum(highs) - highs
+    bits[np.repeat(starts - before, highs) + np.arange(int(highs.sum()))] = 1
+    for bit in range(power):
+        bits[ends - power + bit] = lows >> bit & 1
+    return bytes(writer.data) + np.packbits(bits, bitorder="little").tobytes()
