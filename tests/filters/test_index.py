@@ -170,9 +170,12 @@ TERMS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("few", [0, 1000], ids=["in a table", "one by one"])
-def test_every_kind_of_value_is_compared_as_the_filter_itself_compares_it(monkeypatch, few: int) -> None:
+@pytest.mark.parametrize(
+    ("few", "bounds"), [(0, 256), (0, 0), (1000, 256)], ids=["in a table", "with rounded bounds", "one by one"]
+)
+def test_every_kind_of_value_is_compared_as_the_filter_itself_compares_it(monkeypatch, few: int, bounds: int) -> None:
     monkeypatch.setattr(groups, "FEW", few)
+    monkeypatch.setattr(columns, "MOST_BOUNDS", bounds)
     index = FilterIndex()
     filters = {(term, copy): Filter.where(term) for term in TERMS for copy in range(3)}
     for key, filter in filters.items():
@@ -182,9 +185,21 @@ def test_every_kind_of_value_is_compared_as_the_filter_itself_compares_it(monkey
         assert index.match(event) == looped(filters, event), value
     missing = Event(type="T", content={})
     assert index.match(missing) == looped(filters, missing)
-    for texts in (("5", "jazz"), ("1", "9"), ("", "x"), ("7",), ("NaN", "0")):
+    for texts in (("5", "jazz"), ("1", "9"), ("9", "-1"), ("", "x"), ("7",), ("NaN", "0")):
         event = Event(type="T", content=Element("T", {}, tuple(Element("x", {}, (text,)) for text in texts)))
         assert index.match(event) == looped(filters, event), texts
+
+
+def test_a_range_that_was_rounded_to_a_bound_is_found_when_the_bound_is_gone(monkeypatch) -> None:
+    monkeypatch.setattr(groups, "FEW", 0)
+    monkeypatch.setattr(columns, "MOST_BOUNDS", 1)
+    index = FilterIndex()
+    index.add("bound", Filter.where("x >= 5"))
+    index.add("above", Filter.where("x in 6..7"))
+    index.add("below", Filter.where("x in 3..4"))
+    index.remove("bound")
+    found = [index.match(Event(type="T", content={"x": number})) for number in range(2, 9)]
+    assert found == [set(), {"below"}, {"below"}, set(), {"above"}, {"above"}, set()]
 
 
 def cd(category: str, price: int) -> Event:
