@@ -12,12 +12,14 @@ could want the event by content, beside that node's own positions.
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import functions as F
 
@@ -27,7 +29,7 @@ from earshot.filters import Filter, FilterIndex, Viewer
 from earshot.filters.relaxing import needs_viewer, relaxed
 from earshot.geometry import Area, Position, Velocity
 from earshot.pipeline.tables import EVENTS, EXPECTED
-from earshot.pipeline.workloads import area_of, event_of
+from earshot.pipeline.workloads import area_of, event_of, events_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,6 +39,7 @@ _CANDIDATE_COLUMNS = "workload string, node string, subscription string, filter 
     f"`{name}` {kind}" for name, kind in EVENTS.columns.items() if name != "workload"
 )
 _TEXT = pa.string()
+Numbers = npt.NDArray[np.int64]
 _EXPECTED_ARROW = pa.schema([(name, _TEXT) for name in EXPECTED.columns])
 _EVENT_COLUMNS = tuple(name for name in EVENTS.columns if name != "workload")
 
@@ -102,24 +105,26 @@ def _region(text: str) -> Area | None:
 
 
 class _Matcher:
-    """Events in, (event, wish) pairs out. Travels to the executors and builds its indexes there."""
+    """Events in, (event, wish) pairs out. Travels to the executors; a worker builds its indexes once."""
 
     def __init__(self, wishes: Sequence[Wish], candidates: bool) -> None:
         self.wishes = wishes
         self.candidates = candidates
+        self.id = uuid.uuid4().hex
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lookup = _WishLookup(self.wishes)
+        lookup = self._lookup()
         for batch in batches:
-            rows: list[int] = []
-            found: list[int] = []
-            for number, row in enumerate(
-                zip(*(batch.column(name).to_pylist() for name in EVENTS.columns), strict=True)
-            ):
-                keys = lookup.wanting(event_of(dict(zip(EVENTS.columns, row, strict=True))), row[0])
-                found += keys
-                rows += [number] * len(keys)
-            yield self._pairs(batch, pa.array(rows, pa.int64()), pa.array(found, pa.int64()), lookup)
+            rows, found = lookup.wanting(batch)
+            yield self._pairs(batch, pa.array(rows), pa.array(found), lookup)
+
+    def _lookup(self) -> _WishLookup:
+        """A worker runs many tasks of one job: the index of the last jobs is kept."""
+        if self.id not in _lookups:
+            while len(_lookups) >= 2:
+                del _lookups[next(iter(_lookups))]
+            _lookups[self.id] = _WishLookup(self.wishes)
+        return _lookups[self.id]
 
     def _pairs(self, batch: pa.RecordBatch, rows: pa.Array, found: pa.Array, lookup: _WishLookup) -> pa.RecordBatch:
         of_the_wish = {"node": lookup.nodes.take(found), "subscription": lookup.subscriptions.take(found)}
@@ -141,22 +146,35 @@ class _WishLookup:
         self.subscriptions = pa.array([wish.subscription for wish in wishes], pa.string())
         self.filters = pa.array([wish.filter for wish in wishes], pa.string())
         self.regions = pa.array([wish.region for wish in wishes], pa.string())
-        self._wishes = wishes
+        self._node_codes = {name: code for code, name in enumerate(dict.fromkeys(wish.node for wish in wishes))}
+        self._node = np.array([self._node_codes[wish.node] for wish in wishes], dtype=np.int64)
+        self._start = np.array([wish.start for wish in wishes], dtype=np.float64)
+        self._end = np.array([wish.end for wish in wishes], dtype=np.float64)
         self._indexes: dict[str, FilterIndex] = {}
         for number, wish in enumerate(wishes):
             index = self._indexes.setdefault(wish.workload, FilterIndex())
             index.add(number, relaxed(_parsed(wish.filter)))
 
-    def wanting(self, event: Event, workload: str) -> list[int]:
-        """The numbers of the wishes that stand at the event's time and agree with its content."""
-        index = self._indexes.get(workload)
-        if index is None:
-            return []
-        return [
-            number
-            for number in sorted(cast("set[int]", index.match(event)))
-            if (wish := self._wishes[number]).start <= event.time < wish.end and wish.node != event.source
-        ]
+    def wanting(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
+        """(row, wish) for each event of the batch and each wish that stands at its time, agrees with its
+        content and is not its publisher's own."""
+        found: list[int] = []
+        counts: list[int] = []
+        for workload, event in zip(batch.column("workload").to_pylist(), events_of(batch), strict=True):
+            index = self._indexes.get(workload)
+            keys = cast("set[int]", index.match(event)) if index is not None else ()
+            found.extend(keys)
+            counts.append(len(keys))
+        rows = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        wishes = np.array(found, dtype=np.int64)
+        times = batch.column("time").to_numpy()[rows]
+        sources = [self._node_codes.get(name, -1) for name in batch.column("source").to_pylist()]
+        own = np.array(sources, dtype=np.int64)[rows] == self._node[wishes]
+        kept = (self._start[wishes] <= times) & (times < self._end[wishes]) & ~own
+        return rows[kept], wishes[kept]
+
+
+_lookups: dict[str, _WishLookup] = {}
 
 
 def _at_their_places(positions: DataFrame) -> Callable[[DataFrame], DataFrame]:

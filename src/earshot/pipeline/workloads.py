@@ -18,6 +18,7 @@ import msgspec
 
 from earshot.events import Element, Event, Value
 from earshot.geometry import Area, Position, Proximity, Velocity
+from earshot.pipeline.tables import EVENTS
 from earshot.protocols.machine import Announcement, Subscription
 from earshot.simulation.expected import Lives
 from earshot.simulation.faults import plan
@@ -69,31 +70,57 @@ def flat_json(content: Any) -> str:
     return msgspec.json.encode(whole.get("content", {})).decode()
 
 
-_plain = (bool, int, float, str)
 _flat_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 def event_of(row: Mapping[str, Any]) -> Event:
     """The event of one row of `events`."""
-    content: dict[str, Value] | Element
-    if row["format"] == "xml":
-        content = read_xml(row["content"])
+    return _event(*(row[name] for name in _EVENT_FIELDS))
+
+
+def events_of(batch: Any) -> Iterator[Event]:
+    """The events of an Arrow batch of `events`."""
+    return map(_event, *(batch.column(name).to_pylist() for name in _EVENT_FIELDS))
+
+
+_EVENT_FIELDS = tuple(name for name in EVENTS.columns if name != "workload")
+
+
+def _event(
+    event: str,
+    type: str,
+    source: str,
+    time: float,
+    x_m: float | None,
+    y_m: float | None,
+    x_m_s: float | None,
+    y_m_s: float | None,
+    area: str | None,
+    lifespan_s: float | None,
+    priority: int,
+    format: str,
+    content: str,
+) -> Event:
+    """In the order of the table's columns."""
+    values: dict[str, Value] | Element
+    if format == "xml":
+        values = read_xml(content)
     else:
-        content = _flat_decoder.decode(row["content"])
-        if not all(isinstance(value, _plain) for value in content.values()):
-            whole = msgspec.json.encode({"type": row["type"], "content": content})
-            content = Event.from_json(whole).content
+        flat: dict[str, Any] = _flat_decoder.decode(content)
+        values = flat
+        if any(value.__class__ is dict for value in flat.values()):  # a time or a position
+            values = Event.from_json(msgspec.json.encode({"type": type, "content": flat})).content
     return Event(
-        type=row["type"],
-        content=content,
-        id=row["event"],
-        source=row["source"],
-        position=None if row["x_m"] is None else Position(row["x_m"], row["y_m"]),
-        velocity=None if row["x_m_s"] is None else Velocity(row["x_m_s"], row["y_m_s"]),
-        time=row["time"],
-        area=area_of(row["area"]),
-        lifespan_s=row["lifespan_s"],
-        priority=row["priority"],
+        type,
+        values,
+        event,
+        source,
+        None if x_m is None or y_m is None else Position(x_m, y_m),
+        None if x_m_s is None or y_m_s is None else Velocity(x_m_s, y_m_s),
+        time,
+        area_of(area),
+        lifespan_s,
+        priority,
     )
 
 
