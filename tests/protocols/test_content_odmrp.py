@@ -17,6 +17,7 @@ from earshot.filters.bloom import BloomShape
 from earshot.filters.digest import Digest
 from earshot.filters.summary import Summary
 from earshot.geometry import Velocity
+from earshot.protocols.appetite import Appetite
 from earshot.protocols.content_odmrp import Data, JoinRequest, JoinTable, Motion, hold_s
 from earshot.protocols.content_odmrp_settings import ContentOdmrpSettings
 from earshot.protocols.link_lifetime import link_lifetime_s
@@ -440,6 +441,42 @@ def test_reports_that_do_not_fit_a_packet_are_merged_by_the_node_that_passes_the
     assert sorted(event for _, event, _ in top.delivered) == sorted(f"e{index}" for index in range(20))
 
 
+def test_a_broker_that_wants_nearly_everything_says_so_in_a_few_bytes() -> None:
+    node = extended("b")
+    for number in range(50):
+        node.subscribe(Subscription(f"b/{number}", "b", Filter.parse(f"CD: price in {number}..{number + 1}")), 0.0)
+    sizes = []
+    for sequence in range(40):
+        event = cd(sequence, source="s", time=sequence * 11.0)
+        node.hear(asking(event, sequence), "a", now=sequence * 11.0)
+        (table,) = [
+            one.packet for one in node.wake(("join-table", "s"), sequence * 11.0 + 1) if isinstance(one, Broadcast)
+        ]
+        sizes.append(len(table.reports[0].summary))
+    assert sizes[0] > 60
+    assert sizes == [sizes[0]] * 11 + [8] * 29
+    node.unsubscribe("b/0", 500.0)
+    assert not node.appetite.greedy(Digest.of(cd(0)).type)
+
+
+def test_what_the_mesh_brings_says_nothing_about_an_appetite() -> None:
+    node = extended("b")
+    node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)
+    for number in range(60):
+        node.hear(Data(1, cd(3 * number, source="s"), 1), "a", now=0.0)
+    assert not node.appetite.greedy(Digest.of(cd(0)).type)
+
+
+def test_an_appetite_comes_and_goes_with_what_is_heard() -> None:
+    appetite = Appetite(limit=0.8, capacity=1)
+    changes = [number for number in range(200) if appetite.note(7, wanted=number < 100)]
+    assert len(changes) == 2
+    assert changes[0] == 11
+    assert 100 < changes[1] < 130
+    assert not appetite.note(8, wanted=True)
+    assert not appetite.greedy(8)
+
+
 # Mobility prediction.
 
 
@@ -535,6 +572,7 @@ def test_in_any_still_network_exactly_the_matching_brokers_deliver(
         ({"summary_bytes": 10}, "summary_bytes must be at least 32"),
         ({"vector_bits": 100}, "vector_bits and vector_hashes: bits must be a power of two"),
         ({"groups_limit": 0}, "groups_limit must be at least 1"),
+        ({"greedy_share": 0.1}, "greedy_share must exceed"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(wrong: dict, message: str) -> None:  # type: ignore[type-arg]

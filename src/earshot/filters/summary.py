@@ -89,6 +89,11 @@ class Summary:
         wanted = {*types, ANY_TYPE}
         return replace(self, sections={key: part for key, part in self.sections.items() if key in wanted})
 
+    def wanting_all(self, types: Iterable[int]) -> Summary:
+        """This summary, wanting every event of those of its own types that have these keys."""
+        whole = {key: EVERYTHING for key in types if key in self.sections}
+        return replace(self, sections=self.sections | whole)
+
     # Bytes.
 
     def to_bytes(self) -> bytes:

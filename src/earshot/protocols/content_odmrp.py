@@ -17,9 +17,11 @@ import msgspec
 
 from earshot.errors import MalformedPacket
 from earshot.events import Event
+from earshot.filters.bloom import type_key
 from earshot.filters.digest import Digest
 from earshot.filters.summary import Summary
 from earshot.geometry import Position, Velocity
+from earshot.protocols.appetite import Appetite
 from earshot.protocols.content_groups import Groups
 from earshot.protocols.content_odmrp_settings import ContentOdmrpSettings
 from earshot.protocols.jitter import Jitter
@@ -128,6 +130,7 @@ class ContentOdmrp(Machine):
         "Of our own people's subscriptions; None where they changed since it was made."
         self.own_reports: dict[frozenset[int], tuple[Summary, Report]] = {}
         "The parts of it that were told, by event types."
+        self.appetite = Appetite(settings.greedy_share, settings.sources_limit)
         self.heard = RecentKeys(settings.memory)
         "Join Requests and events that were dealt with."
         self.passed = RecentKeys(settings.memory)
@@ -204,6 +207,7 @@ class ContentOdmrp(Machine):
     def _changed(self, now: float) -> Effects:
         """Section III.D: sources hear of it at once; several changes at one time make one Join Table."""
         self.summary = None
+        self.appetite.clear()
         if len(self.routes):
             self.start_timer("changed", at=now)
         return self.effects()
@@ -300,7 +304,7 @@ class ContentOdmrp(Machine):
         self._forget_later(now)
         event = request.event
         if event is not None and self.heard.add(event.id):
-            self._tell(event, request.hops, now)
+            self._tell(event, request.hops, now, flooded=True)
         if request.hops < self.settings.hop_limit:
             motion = self._motion(lifetime_s, now)
             onwards = JoinRequest(request.source, request.sequence, request.hops + 1, request.offers, event, motion)
@@ -345,19 +349,24 @@ class ContentOdmrp(Machine):
         if types not in self.own_reports:
             if len(self.own_reports) >= self.settings.sources_limit:
                 self.own_reports.clear()
-            part = self.summary.about(types).within(self.settings.summary_bytes)
+            greedy = [key for key in types if self.appetite.greedy(key)]
+            part = self.summary.about(types).wanting_all(greedy).within(self.settings.summary_bytes)
             self.own_reports[types] = (part, full_report(self.node, part.to_bytes()))
         return self.own_reports[types]
 
-    def _tell(self, event: Event, hops: int, now: float) -> bool:
-        """Deliver the event where it is wanted, exactly; False where it is too old to go on."""
+    def _tell(self, event: Event, hops: int, now: float, flooded: bool = False) -> bool:
+        """Deliver the event where it is wanted, exactly; False where it is too old to go on. Events that
+        come to everybody show how much of all we want; what the mesh brings was chosen for us."""
         lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
         if now - event.time > lifespan_s:
             self.drop("expired", event.id)
             return False
         if self.subscriptions.by_id:
-            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
+            accepting = self.subscriptions.accepting(event, self.viewer(now))
+            for subscription in accepting:
                 self.deliver(event, subscription, hops)
+            if flooded and self.appetite.note(type_key(event.type), bool(accepting)):
+                self.own_reports.clear()
         return True
 
     # As a forwarding node.

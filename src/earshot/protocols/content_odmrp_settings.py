@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from earshot.errors import SettingsError, UsageError
 from earshot.filters.bloom import BloomShape
 from earshot.filters.summary import DEFAULT_SHAPE
+from earshot.protocols.appetite import SLACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class ContentOdmrpSettings:
     "Hashes of a summary's vectors (k), one for the whole network."
     summary_bytes: int = 1000
     "A broker's summary is coarsened to this."
+    greedy_share: float = 0.8
+    "A broker that wants this share of the events it hears reports that it wants them all. Above 1: never."
     packet_bytes: int = 1400
     "Reports beyond this are merged into one by the node that passes them on."
     hop_limit: int = 32
@@ -93,6 +96,8 @@ class ContentOdmrpSettings:
         for name in ("unanswered_limit", "groups_limit", "hop_limit", "memory", "sources_limit", "reports_limit"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.greedy_share > SLACK:
+            raise SettingsError(f"greedy_share must exceed {SLACK}, got {self.greedy_share}")
         if not 32 <= self.summary_bytes <= self.packet_bytes - 100:
             raise SettingsError(
                 f"summary_bytes must be at least 32 and leave 100 of packet_bytes, got {self.summary_bytes} "
