@@ -99,6 +99,35 @@ def test_an_index_of_xpath_filters_answers_as_a_loop_over_them_does(history, siz
         relive(history)
 
 
+guards = st.sampled_from(["", "", "", "[@id]", "[@id=5]", "[@id='5']", "[@id='x'][@n]", "[@n=5][@id]", "[@n='']"])
+guarded_steps = st.builds("{}{}{}".format, st.sampled_from(["/", "/", "//"]), st.sampled_from(["a", "b", "*"]), guards)
+guarded_ends = st.sampled_from(["", "", "", "/@id", "//@*", "/text()"])
+guarded_filters = st.builds(
+    lambda steps, end: Filter.xpath("".join(steps) + end), st.lists(guarded_steps, min_size=1, max_size=3), guarded_ends
+)
+guarded_elements = st.recursive(
+    st.builds(
+        Element,
+        st.sampled_from(["a", "b"]),
+        st.dictionaries(st.sampled_from(["id", "n"]), st.sampled_from(["5", "5.0", "x", ""]), max_size=2),
+        st.lists(st.sampled_from(["", "5"]), max_size=1).map(tuple),
+    ),
+    lambda inner: st.builds(
+        lambda element, children: Element(element.name, element.attributes, element.children + tuple(children)),
+        inner,
+        st.lists(inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=sized(250, 6_000))
+@given(histories(guarded_filters, guarded_elements.map(lambda root: Event(type=root.name, content=root))), limits)
+def test_paths_with_tests_on_attributes_are_answered_as_a_loop_over_them_does(history, sizes) -> None:
+    with limited(sizes):
+        relive(history)
+
+
 @settings(max_examples=sized(100, 3_000))
 @given(
     histories(st.one_of(where_filters, xpath_filters), st.one_of(events, st.builds(Event.from_xml, documents))), limits

@@ -41,6 +41,7 @@ from earshot.filters.ast import (
     Test,
 )
 from earshot.filters.automaton import ANY, TEXT, Label, Move, Moves, attribute
+from earshot.filters.guards import Guard, Guards
 from earshot.filters.matching import text_of
 from earshot.filters.values import boolean_of, moment, number_of
 
@@ -137,8 +138,13 @@ def _alternatives(condition: Condition, here: str) -> list[Plan]:
             found = [plan for term in terms for plan in _alternatives(term, here)]
             return found if len(found) <= MOST_PLANS else [_UNKNOWN]
         case Path(absolute=True, steps=steps) if all(step.test is not Test.SELF for step in steps):
-            inner = [_alternatives(predicate, _name(step)) for step in steps for predicate in step.predicates]
-            return _all([[Plan(moves=_moves(steps), exact=not inner)], *inner])
+            inner = [
+                _alternatives(predicate, _name(step))
+                for step in steps
+                for predicate in step.predicates
+                if _guard(step, predicate) is None
+            ]
+            return _all([[Plan(moves=tuple(map(_move_of, steps)), exact=not inner)], *inner])
         case Path(absolute=False):
             return _walked(condition, here)
         case Compare(Path() as path, op, literal):
@@ -235,14 +241,28 @@ def _end(path: Path, here: str) -> InDocument | None:
     return InDocument(path.steps[-2].name if len(path.steps) > 1 else here, last.name)
 
 
-def _moves(steps: tuple[Step, ...]) -> Moves:
-    return tuple(_move(step.axis is Axis.DESCENDANT, _label(step)) for step in steps)
+def _move_of(step: Step) -> Move:
+    guards = (_guard(step, predicate) for predicate in step.predicates)
+    return _move(step.axis is Axis.DESCENDANT, _label(step), tuple(guard for guard in guards if guard is not None))
 
 
 @lru_cache(maxsize=4096)
-def _move(below: bool, label: Label) -> Move:
+def _move(below: bool, label: Label, guards: Guards) -> Move:
     """Paths have the same few moves: they share them."""
-    return Move(below, label)
+    return Move(below, label, guards)
+
+
+def _guard(step: Step, predicate: Condition) -> Guard | None:
+    """The predicate as a guard, where it is a test on an attribute of the element the step selects."""
+    if step.test is not Test.ELEMENT:
+        return None
+    match predicate:
+        case Path(False, (Step(Axis.CHILD, Test.ATTRIBUTE, name, ()),)) if name != ANY:
+            return Guard(name)
+        case Compare(Path(False, (Step(Axis.CHILD, Test.ATTRIBUTE, name, ()),)), Comparison.EQ, literal) if name != ANY:
+            return Guard(name, literal)
+        case _:
+            return None
 
 
 def _label(step: Step) -> Label:
