@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -61,13 +61,24 @@ class Cluster:
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 
+    def stop(self) -> None:
+        """End everything that was started."""
+        for running in self.started:
+            running.kill()
+            running.wait()
+        for process in reversed(self.processes):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
     def _launch(self, name: str, *arguments: str, ready: str) -> str:
         """Start a Spark daemon and wait for the line of its log that says it is ready."""
         log = self.folder / f"{name}.log"
         environment = os.environ | {
             "JAVA_HOME": str(java_home(find_java(), cache_folder())),
             "SPARK_HOME": str(SPARK_HOME),
-            "SPARK_DAEMON_MEMORY": "256m",
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_DAEMON_MEMORY": "768m",
             "SPARK_DAEMON_JAVA_OPTS": QUICK,
             "SPARK_WORKER_DIR": str(self.folder / name),
             "SPARK_LOCAL_DIRS": str(self.folder / "local"),
@@ -90,6 +101,23 @@ class Cluster:
 
 
 @contextmanager
+def running_server(folder: Path) -> Iterator[str]:
+    """A Spark Connect server of two cores; its address."""
+    server = Cluster(folder)
+    try:
+        said = server._launch(
+            "server",
+            *("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-java-options", QUICK),
+            *("--conf", "spark.connect.grpc.binding.port=0", "--conf", "spark.ui.enabled=false"),
+            *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
+            ready=r"Spark Connect server started at: [^\n]*:\d+",
+        )
+        yield f"sc://127.0.0.1:{said.rpartition(':')[2]}"
+    finally:
+        server.stop()
+
+
+@contextmanager
 def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     """A master and workers of one core each; all of them gone afterwards."""
     cluster = Cluster(folder)
@@ -108,9 +136,4 @@ def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
             )
         yield cluster
     finally:
-        for running in cluster.started:
-            running.kill()
-            running.wait()
-        for process in reversed(cluster.processes):
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        cluster.stop()

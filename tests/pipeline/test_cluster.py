@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cluster import QUICK, Cluster, running_cluster
+from cluster import QUICK, Cluster, running_cluster, running_server
 from pyspark.sql import SparkSession
 from test_contacts import wandering
 
@@ -73,3 +76,47 @@ def test_contacts_on_a_cluster_that_loses_a_worker_are_those_of_local_mode(
     ours = sorted(tuple(row) for row in lake.read("contacts", trace="walk").select("a", "b", "start", "end").collect())
     assert ours == sorted(tuple(row) for row in local.collect())
     assert len(ours) > 100
+
+
+REMOTE = """
+import sys
+from earshot.pipeline.contact_statistics import find_contacts
+from earshot.pipeline.ingest import ingest
+from earshot.pipeline.lake import Lake
+from earshot.pipeline.session import is_connect, named_errors, parallelism, spark_session
+
+spark = spark_session(remote=sys.argv[1])
+assert is_connect(spark)
+lake = Lake(spark, sys.argv[2])
+summary = ingest(lake, [sys.argv[3]], "pair")
+print(summary.rows_kept, summary.rejected, find_contacts(lake, "pair", 10.0).contacts, parallelism(spark))
+
+def failing(batches):
+    from earshot.errors import TraceError
+    for batch in batches:
+        raise TraceError("no such trace")
+    yield batch
+
+try:
+    with named_errors():
+        spark.range(3).mapInArrow(failing, "id long").collect()
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("grpc") is None, reason="no Connect client: pip install 'pyspark[connect]'"
+)
+def test_a_connect_server_runs_the_same_commands(tmp_path: Path) -> None:
+    trace = tmp_path / "pair.csv"
+    trace.write_text("node,time,x,y\na,0,0,0\nb,0,1,0\na,1,0,0\nb,1,1,0\nb,oops,1,0\n")
+    with running_server(tmp_path) as address:
+        done = subprocess.run(
+            [sys.executable, "-c", REMOTE, address, str(tmp_path / "lake"), str(trace)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout == "4 {'unparsable': 1} 1 2\nTraceError no such trace\n"

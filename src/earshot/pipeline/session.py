@@ -87,6 +87,7 @@ def spark_session(
     session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if session is None:
         remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
+        _hush()
         with named_errors(starting=remote or master or "the local machine"):
             if remote:
                 session = _connect(remote, dict(settings or {}))
@@ -102,10 +103,14 @@ def is_connect(session: SparkSession) -> bool:
 
 
 def parallelism(session: SparkSession) -> int:
-    """How many tasks run at once, as far as the session knows."""
-    if is_connect(session):
-        return int(session.conf.get("spark.sql.shuffle.partitions") or 8)
-    return max(1, int(session.sparkContext.defaultParallelism))
+    """How many tasks run at once. A server is asked, once a session: it cuts a range into as many parts."""
+    if not is_connect(session):
+        return max(1, int(session.sparkContext.defaultParallelism))
+    known: int | None = getattr(session, "_earshot_parallelism", None)
+    if known is None:
+        known = session.range(10_000).selectExpr("spark_partition_id() part").distinct().count()
+        session._earshot_parallelism = known  # type: ignore[attr-defined]
+    return max(1, known)
 
 
 def _connect(remote: str, settings: dict[str, str]) -> SparkSession:
@@ -146,7 +151,6 @@ def _classic(master: str | None, settings: dict[str, str], keep_archive: bool, n
             builder = builder.config(name, value)
         session = builder.getOrCreate()
     _watch_interrupts()
-    _hush()
     if not local:
         check_executors(session)
     return session
