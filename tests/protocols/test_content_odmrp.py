@@ -469,11 +469,11 @@ def test_what_the_mesh_brings_says_nothing_about_an_appetite() -> None:
 
 def test_an_appetite_comes_and_goes_with_what_is_heard() -> None:
     appetite = Appetite(limit=0.8, capacity=1)
-    changes = [number for number in range(200) if appetite.note(7, wanted=number < 100)]
+    changes = [number for number in range(200) if appetite.note(7, passes=number < 100)]
     assert len(changes) == 2
     assert changes[0] == 11
     assert 100 < changes[1] < 130
-    assert not appetite.note(8, wanted=True)
+    assert not appetite.note(8, passes=True)
     assert not appetite.greedy(8)
 
 

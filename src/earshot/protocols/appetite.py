@@ -1,8 +1,9 @@
-"""How much of what it hears a broker wants, by event type.
+"""How much of what it hears a broker's summary lets pass, by event type.
 
-A broker whose many subscriptions want nearly every event says so in a few bytes instead of a long
-summary: it hears a little in vain, and the network carries less. Only events that come to everybody
-may be counted.
+A broker whose many subscriptions want nearly every event, or whose summary can no longer tell them
+apart, says so in a few bytes instead of a long summary: it hears a little more in vain, and the
+network carries less. Only events that come to everybody may be counted: what the mesh brings was
+chosen by the summary itself.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ SLACK = 0.2
 @dataclass(slots=True)
 class _Share:
     heard: float = 0.0
-    wanted: float = 0.0
+    passed: float = 0.0
     greedy: bool = False
 
 
 class Appetite:
-    """Shares of wanted events by event type; at most `capacity` types."""
+    """Shares of events that pass, by event type; at most `capacity` types."""
 
     def __init__(self, limit: float, capacity: int) -> None:
         self._limit = limit
         self._capacity = capacity
         self._types: dict[int, _Share] = {}
 
-    def note(self, type: int, wanted: bool) -> bool:
+    def note(self, type: int, passes: bool) -> bool:
         """An event of this type was heard; True where that changes whether the broker is greedy for it."""
         share = self._types.get(type)
         if share is None:
@@ -40,14 +41,14 @@ class Appetite:
                 return False
             share = self._types[type] = _Share()
         share.heard += 1
-        share.wanted += wanted
+        share.passed += passes
         if share.heard >= WINDOW:
             share.heard /= 2
-            share.wanted /= 2
+            share.passed /= 2
         if share.heard < ENOUGH:
             return False
         was = share.greedy
-        share.greedy = share.wanted >= (self._limit - SLACK if was else self._limit) * share.heard
+        share.greedy = share.passed >= (self._limit - SLACK if was else self._limit) * share.heard
         return share.greedy != was
 
     def greedy(self, type: int) -> bool:

@@ -128,8 +128,10 @@ class ContentOdmrp(Machine):
         self.subscriptions = LocalSubscriptions()
         self.summary: Summary | None = None
         "Of our own people's subscriptions; None where they changed since it was made."
+        self.own_parts: dict[frozenset[int], Summary] = {}
+        "Its parts by event types, within their budget."
         self.own_reports: dict[frozenset[int], tuple[Summary, Report]] = {}
-        "The parts of it that were told, by event types."
+        "What is told of them."
         self.appetite = Appetite(settings.greedy_share, settings.sources_limit)
         self.heard = RecentKeys(settings.memory)
         "Join Requests and events that were dealt with."
@@ -207,6 +209,8 @@ class ContentOdmrp(Machine):
     def _changed(self, now: float) -> Effects:
         """Section III.D: sources hear of it at once; several changes at one time make one Join Table."""
         self.summary = None
+        self.own_parts.clear()
+        self.own_reports.clear()
         self.appetite.clear()
         if len(self.routes):
             self.start_timer("changed", at=now)
@@ -304,7 +308,8 @@ class ContentOdmrp(Machine):
         self._forget_later(now)
         event = request.event
         if event is not None and self.heard.add(event.id):
-            self._tell(event, request.hops, now, flooded=True)
+            self._tell(event, request.hops, now)
+            self._note_appetite(event)
         if request.hops < self.settings.hop_limit:
             motion = self._motion(lifetime_s, now)
             onwards = JoinRequest(request.source, request.sequence, request.hops + 1, request.offers, event, motion)
@@ -343,30 +348,40 @@ class ContentOdmrp(Machine):
 
     def _own_report(self, types: frozenset[int]) -> tuple[Summary, Report]:
         """What our own people want of these types, and the report that says so."""
-        if self.summary is None:
-            self.own_reports.clear()
-            self.summary = Summary.of((one.filter for one in self.subscriptions.by_id.values()), self.shape)
         if types not in self.own_reports:
-            if len(self.own_reports) >= self.settings.sources_limit:
-                self.own_reports.clear()
             greedy = [key for key in types if self.appetite.greedy(key)]
-            part = self.summary.about(types).wanting_all(greedy).within(self.settings.summary_bytes)
+            part = self._own_summary(types).wanting_all(greedy)
             self.own_reports[types] = (part, full_report(self.node, part.to_bytes()))
         return self.own_reports[types]
 
-    def _tell(self, event: Event, hops: int, now: float, flooded: bool = False) -> bool:
-        """Deliver the event where it is wanted, exactly; False where it is too old to go on. Events that
-        come to everybody show how much of all we want; what the mesh brings was chosen for us."""
+    def _own_summary(self, types: frozenset[int]) -> Summary:
+        """Our people's wishes for these types, as fine as the budget allows."""
+        if self.summary is None:
+            self.summary = Summary.of((one.filter for one in self.subscriptions.by_id.values()), self.shape)
+        if types not in self.own_parts:
+            if len(self.own_parts) >= self.settings.sources_limit:
+                self.own_parts.clear()
+                self.own_reports.clear()
+            self.own_parts[types] = self.summary.about(types).within(self.settings.summary_bytes)
+        return self.own_parts[types]
+
+    def _note_appetite(self, event: Event) -> None:
+        """An event came to everybody: would our summary have let it pass? One that lets nearly
+        everything pass is not worth its bytes."""
+        key = type_key(event.type)
+        part = self._own_summary(frozenset((key,)))
+        if part and self.appetite.note(key, part.may_match(event)):
+            self.own_reports.clear()
+
+    def _tell(self, event: Event, hops: int, now: float) -> bool:
+        """Deliver the event where it is wanted, exactly; False where it is too old to go on."""
         lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
         if now - event.time > lifespan_s:
             self.drop("expired", event.id)
             return False
         if self.subscriptions.by_id:
-            accepting = self.subscriptions.accepting(event, self.viewer(now))
-            for subscription in accepting:
+            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
                 self.deliver(event, subscription, hops)
-            if flooded and self.appetite.note(type_key(event.type), bool(accepting)):
-                self.own_reports.clear()
         return True
 
     # As a forwarding node.

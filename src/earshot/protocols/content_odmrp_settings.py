@@ -54,7 +54,7 @@ class ContentOdmrpSettings:
     summary_bytes: int = 1000
     "A broker's summary is coarsened to this."
     greedy_share: float = 0.8
-    "A broker that wants this share of the events it hears reports that it wants them all. Above 1: never."
+    "A broker whose summary lets this share of all events pass reports that it wants them all. Above 1: never."
     packet_bytes: int = 1400
     "Reports beyond this are merged into one by the node that passes them on."
     hop_limit: int = 32
