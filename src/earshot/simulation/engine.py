@@ -118,8 +118,8 @@ class Engine:
         self._sized_kind: PacketCount | None = None
         self._sized_hops = self._sized_bytes = 0
         self._carry: dict[type[Any], Callable[[int, Any], None]] = {
-            Broadcast: self._broadcast,
-            Send: self._send,
+            Broadcast: self._transmit,
+            Send: self._transmit,
             StartTimer: self._start_timer,
             CancelTimer: self._cancel_timer,
             Deliver: self._deliver,
@@ -129,7 +129,7 @@ class Engine:
             Note: self._note,
         }
         self._medium = open_medium(medium, trajectories, faults.partitions, self, seed)
-        self._to_all = self._medium.broadcast
+        self._to_all, self._to_one = self._medium.broadcast, self._medium.unicast
         self.agenda = Agenda(self, workload, fault_plan.outages, warm_up_s, progress)
 
     def run(self) -> None:
@@ -225,29 +225,14 @@ class Engine:
             f"  to repeat it: the same scenario and settings with seed {self._seed}"
         )
 
-    def _broadcast(self, i: int, effect: Broadcast) -> None:
-        transmission = self._transmission(i, effect.packet, effect.group)
-        if transmission is not None:
-            self._to_all(transmission)
-
-    def _send(self, i: int, effect: Send) -> None:
-        if not effect.peer:
-            raise self._failure(i, "its effects", ValueError("sent to a peer without a name"), effect)
-        transmission = self._transmission(i, effect.packet, None)
-        if transmission is not None:
-            transmission.peer = self._number_of.get(effect.peer, -1)
-            transmission.peer_name = effect.peer
-            transmission.life = self._lives[i]
-            self._medium.unicast(transmission)
-
-    def _transmission(self, i: int, packet: Packet, group: int | None) -> Transmission | None:
-        """What is to be sent; None where it will not be."""
+    def _transmit(self, i: int, effect: Broadcast | Send) -> None:
+        packet = effect.packet
         kind = self._kinds.get(type(packet)) or self._new_kind(i, packet)
         event: Any = packet.event if kind.carries_event else None  # type: ignore[attr-defined]
         event_id = event.id if type(event) is Event else ""
         if self._silent and i in self._silent and event_id and event.source != self.names[i]:
             self.drop(i, "silent-node", event_id)
-            return None
+            return
         hops = packet.hops if kind.counts_hops else -1  # type: ignore[attr-defined]
         if event is self._sized_event and hops == self._sized_hops and kind is self._sized_kind:
             bytes_ = self._sized_bytes
@@ -255,8 +240,13 @@ class Engine:
             bytes_ = self._measure(i, packet, kind, event, hops)
         if bytes_ > MAX_PACKET_BYTES:
             self.drop(i, "packet-too-large", event_id)
-            return None
-        return Transmission(i, packet, kind, bytes_, event_id, hops, group)
+        elif type(effect) is Broadcast:
+            self._to_all(Transmission(i, packet, kind, bytes_, event_id, hops, effect.group))
+        elif peer := effect.peer:  # type: ignore[union-attr]
+            number, life = self._number_of.get(peer, -1), self._lives[i]
+            self._to_one(Transmission(i, packet, kind, bytes_, event_id, hops, None, number, peer, life))
+        else:
+            raise self._failure(i, "its effects", ValueError("sent to a peer without a name"), effect)
 
     def _measure(self, i: int, packet: Packet, kind: PacketCount, event: Any, hops: int) -> int:
         """The packet's size. A ring of a flood passes on one event after as many hops, one node after
