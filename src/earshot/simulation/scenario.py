@@ -112,6 +112,11 @@ class Scenario:
         """All nodes, in the order of their numbers."""
         return tuple(name for members in self._groups().values() for name in members)
 
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are, for protocols whose settings depend on it."""
+        return len(self.names())
+
     def trajectories(self, seed: int) -> Trajectories:
         """Every node's way under this seed."""
         paths = []
