@@ -222,6 +222,148 @@ METRICS = Table(
     made_by="earshot sweep CAMPAIGN.toml",
 )
 
+_PAIR = {
+    "protocol": "string",
+    "event": "string",
+    "type": "string",
+    "area": "string",  # the square it was published in, by its south-west corner: "2000,-1000"; "" where unknown
+    "source": "string",  # the publisher
+    "published_at": "double",
+    "node": "string",
+    "wanted": "boolean",  # the oracle expects the node to get it
+    "got": "boolean",
+    "delivered_at": "double",
+    "latency_s": "double",
+    "hops": "int",
+    "receptions": "bigint",
+    "reason": "string",  # of what is wanted and not got: why it was lost
+}
+
+WATCHES = Table(
+    "watches",
+    {
+        "watch": "string",
+        "batch": "bigint",  # the last batch that is whole in every table
+        "committed_at": "double",  # by this machine's clock
+        "spools": "string",  # the folders, as a JSON list
+        "watermark": "double",  # rows with an earlier time are late; null: nothing was read yet
+        "settled_until": "double",  # what was published up to then is settled
+        "newest": "double",  # the latest time of any record
+        "cell_m": "double",  # the side of an area's square
+        "nodes": "bigint",  # not known to have left
+        "records": "bigint",  # of all batches, late ones included
+        "events": "bigint",
+        "open_events": "bigint",  # published, not settled
+        "rejects": "bigint",
+        "late": "bigint",
+        "subscriptions": "bigint",  # standing ones, of --subscriptions
+        "matches": "bigint",
+        "state": "string",  # what the next batch needs to know, as JSON: the watch's own
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_LOG = Table(
+    "watched_log",
+    {"watch": "string", "batch": "bigint", "protocol": "string", "late": "boolean"}
+    | {name: _LOG_TYPES[kind] for name, kind in records.COLUMNS.items()},
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_PAIRS = Table(
+    "watched_pairs",
+    {"watch": "string", "batch": "bigint"} | _PAIR,
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_OPEN = Table(
+    "watched_open",
+    {"watch": "string"} | _PAIR,
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_FIGURES = Table(
+    "watched_figures",
+    {
+        "watch": "string",
+        "batch": "bigint",  # as of which batch
+        "protocol": "string",
+        "by": "string",  # "all", "type", "area" or "minute"
+        "key": "string",  # which type, area or minute; "" for all
+        "metric": "string",
+        "value": "double",  # what cannot be measured (a ratio of nothing) has no row
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_LOSSES = Table(
+    "watched_losses",
+    {
+        "watch": "string",
+        "batch": "bigint",
+        "protocol": "string",
+        "type": "string",
+        "area": "string",
+        "reason": "string",
+        "lost": "bigint",  # expected (event, node) pairs without a delivery
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_MATCHES = Table(
+    "watched_matches",
+    {
+        "watch": "string",
+        "batch": "bigint",
+        "protocol": "string",
+        "event": "string",
+        "type": "string",
+        "source": "string",
+        "published_at": "double",
+        "subscription": "string",  # line-N of the file, as it was then
+        "filter": "string",
+    },
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch} --subscriptions FILE",
+)
+
+WATCHED_LATE = Table(
+    "watched_late",
+    {
+        "watch": "string",
+        "batch": "bigint",
+        "protocol": "string",
+        "reason": "string",  # "behind the watermark", "overdue" or "unknown event"
+        "time": "double",
+        "node": "string",
+        "kind": "string",
+        "event": "string",
+        "behind_s": "double",  # the watermark, or the end of patience, less the row's time
+    },
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_REJECTS = Table(
+    "watched_rejects",
+    {
+        "watch": "string",
+        "batch": "bigint",
+        "file": "string",
+        "at_byte": "bigint",
+        "reason": "string",
+        "detail": "string",
+    },
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -236,6 +378,15 @@ TABLES: dict[str, Table] = {
         RUNS,
         LOG,
         METRICS,
+        WATCHES,
+        WATCHED_LOG,
+        WATCHED_PAIRS,
+        WATCHED_OPEN,
+        WATCHED_FIGURES,
+        WATCHED_LOSSES,
+        WATCHED_MATCHES,
+        WATCHED_LATE,
+        WATCHED_REJECTS,
     )
 }
 
