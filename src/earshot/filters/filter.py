@@ -69,9 +69,10 @@ class Filter:
         """True only if every event that meets `other` meets this one. May say no where it cannot tell."""
         return covering.covers(self, other)
 
-    def overlap(self, other: Filter) -> float:
-        """A structural estimate, in 0..1, of how much of the two filters' events is common to both."""
-        return overlapping.overlap(self, other)
+    def overlap(self, other: Filter, statistics: overlapping.Statistics | None = None) -> float:
+        """An estimate, in 0..1, of how much of the two filters' events is common to both: extensional where
+        `statistics` (a `DataSummary`) can tell, structural elsewhere."""
+        return overlapping.overlap(self, other, statistics)
 
     def merge(self, other: Filter) -> Filter:
         """A filter that covers both."""

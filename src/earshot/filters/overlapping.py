@@ -1,8 +1,8 @@
-"""How much two filters have in common: an estimate from their structure, without events.
+"""How much two filters have in common: by the statistics of events, where there are some, or by structure.
 
-Each filter is taken apart into what it asks of each field or path. Where both ask something, the
-share is that of their ranges, areas or texts; where only one does, it is a guess at how many events
-pass. The shares multiply; alternatives are paired with the nearest one on the other side.
+By structure, each filter is taken apart into what it asks of each field or path. Where both ask
+something, the share is that of their ranges, areas or texts; where only one does, it is a guess at how
+many events pass. The shares multiply; alternatives are paired with the nearest one on the other side.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf, isnan, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from earshot.filters.ast import (
     Always,
@@ -42,8 +42,18 @@ RANGE_SHARE, EQUALITY_SHARE, EXISTENCE_SHARE, OTHER_SHARE = 0.5, 0.2, 0.8, 0.5
 "Guesses at how many events pass a term that the other filter does not have."
 
 
-def overlap(a: Filter, b: Filter) -> float:
+class Statistics(Protocol):
+    """What was seen of events so far, as `DataSummary` keeps it."""
+
+    def overlap(self, a: Filter, b: Filter) -> float | None:
+        """The share, in 0..1, of the events seen of either filter that are of both; None where it cannot tell."""
+        ...
+
+
+def overlap(a: Filter, b: Filter, statistics: Statistics | None = None) -> float:
     """An estimate, in 0..1, of how much of the two filters' events is common to both; 1 for equal ones."""
+    if statistics is not None and (seen := statistics.overlap(a, b)) is not None:
+        return seen
     if a == b:
         return 1.0
     left, right = list(_profiles(a)), list(_profiles(b))
