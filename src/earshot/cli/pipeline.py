@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from earshot.pipeline.contact_statistics import ContactStatistics, Spread
     from earshot.pipeline.ingest import Summary
 
-FORMATS = ("sumo-fcd", "ns2", "bonnmotion", "one", "gpx", "csv")
+FORMATS = ("sumo-fcd", "ns2", "bonnmotion", "one", "gpx", "csv", "spool")
 
 
 class Quantity(click.ParamType[float]):
@@ -100,11 +101,18 @@ def ingest(
     FILE may be compressed, a folder or a pattern; several files make one trace. Rows that are
     duplicated, out of order, impossible or unreadable go to the table `rejects`, with file, line and reason.
 
+    With `--format spool`, FILE is a folder that live nodes recorded into (`earshot node --spool`): each
+    protocol in it becomes a run NAME-PROTOCOL, judged and measured as simulated ones are.
+
     \b
       earshot ingest city.fcd.xml.gz
       earshot ingest buses.csv --trace buses --columns node=vehicle_id
       earshot ingest scenario.ns_movements --interval 1s
+      earshot ingest spools --format spool --trace monday
     """
+    if format_name == "spool":
+        _ingest_spools(files, trace, lake, as_json)
+        return
     from earshot.pipeline.ingest import IngestSettings, check_files
     from earshot.pipeline.ingest import ingest as ingest_files
 
@@ -124,6 +132,25 @@ def ingest(
         click.echo(json.dumps(summary.as_json(), indent=2))
     else:
         _print_summary(summary, lake.lake)
+
+
+def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, as_json: bool) -> None:
+    from earshot.pipeline.sources.segments import check_folders
+
+    check_folders(folders, may_be_empty=False)
+    from earshot.pipeline.spools import keep_spools
+
+    with open_lake(lake) as opened:
+        kept = keep_spools(opened, folders, name or Path(folders[0]).absolute().name)
+    if as_json:
+        click.echo(json.dumps(kept.as_json(), indent=2))
+        return
+    click.echo(f"{kept.name}: {kept.nodes:,} nodes, {kept.end - kept.start:,.1f} s")
+    click.echo(f"  records        {kept.records:>12,}")
+    click.echo(f"  unparsable     {kept.rejected:>12,}  rejected")
+    for run in kept.runs:
+        click.echo(f"  run            {run}")
+    click.echo(f"next: earshot report {lake.lake}")
 
 
 def _print_summary(summary: Summary, lake: str) -> None:

@@ -52,9 +52,9 @@ def run_metrics(runs: DataFrame, expected: DataFrame) -> Callable[[DataFrame], D
     def transform(log: DataFrame) -> DataFrame:
         finished = F.broadcast(runs.where("status = 'done'").select("run", "workload", "warm_up_s"))
         measured = log.join(finished, "run").where("time >= warm_up_s")
-        published = _publications(measured)
+        published = publications(measured)
         counted = (
-            _pairs(measured, published, finished, expected)
+            pairs(measured, published, finished, expected)
             .unionByName(_transmissions(measured), allowMissingColumns=True)
             .unionByName(published.select("run", F.lit(1).alias("events")), allowMissingColumns=True)
         )
@@ -69,14 +69,15 @@ def run_metrics(runs: DataFrame, expected: DataFrame) -> Callable[[DataFrame], D
     return transform
 
 
-def _publications(log: DataFrame) -> DataFrame:
+def publications(log: DataFrame) -> DataFrame:
     """What was published, of which type and when."""
     type_of_event = F.get_json_object("detail", "$.type").alias("type")
     return log.where("kind = 'publish'").select("run", "event", type_of_event, F.col("time").alias("published_at"))
 
 
-def _pairs(log: DataFrame, published: DataFrame, runs: DataFrame, expected: DataFrame) -> DataFrame:
-    """One row for each (event, node) that was expected, delivered or at least heard."""
+def pairs(log: DataFrame, published: DataFrame, runs: DataFrame, expected: DataFrame) -> DataFrame:
+    """One row for each published (event, node) that was expected, delivered or at least heard, with what
+    else `published` says of the event."""
     wanted = expected.select("workload", "event", "node").distinct().join(runs, "workload")
     wanted = wanted.select("run", "event", "node", F.lit(True).alias("wanted"))
     is_delivery = F.col("kind") == "deliver"
@@ -93,12 +94,12 @@ def _pairs(log: DataFrame, published: DataFrame, runs: DataFrame, expected: Data
         wanted.join(heard, ["run", "event", "node"], "full_outer")
         .join(published, ["run", "event"])
         .select(
-            "run",
-            "type",
+            *published.columns,
             "node",
             F.floor(F.col("published_at") / 60).cast("string").alias("minute"),
             F.coalesce("wanted", F.lit(False)).alias("wanted"),
             F.col("delivered_at").isNotNull().alias("got"),
+            "delivered_at",
             (F.col("delivered_at") - F.col("published_at")).alias("latency_s"),
             "hops",
             F.coalesce("receptions", F.lit(0)).alias("receptions"),

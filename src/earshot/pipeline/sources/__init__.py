@@ -2,7 +2,8 @@
 
 `register_sources(spark)` (our own sessions do it) makes `spark.read.format("ns2-mobility").load(path)`
 work, and the same for `sumo-fcd`, `bonnmotion`, `one-movement`, `gpx` and `trace-csv`. Each gives
-readings: see `earshot.pipeline.sources.readings`.
+readings: see `earshot.pipeline.sources.readings`. `earshot-spool` reads what live nodes record: see
+`earshot.pipeline.sources.spools`.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def register_sources(session: SparkSession) -> None:
     from earshot.pipeline.sources.gpx import Gpx
     from earshot.pipeline.sources.ns2 import Ns2Mobility
     from earshot.pipeline.sources.one import OneMovement
+    from earshot.pipeline.sources.spools import SpoolSource
 
-    for source in (SumoFcd, Ns2Mobility, BonnMotion, OneMovement, Gpx, TraceCsv):
+    for source in (SumoFcd, Ns2Mobility, BonnMotion, OneMovement, Gpx, TraceCsv, SpoolSource):
         session.dataSource.register(source)
 
 
