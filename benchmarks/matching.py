@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import matching_peers as peers
 from lxml import etree
@@ -127,6 +128,8 @@ def conjunctions(quick: bool) -> None:
     fractional = Workload(filters=10_000, texts=20, width=0.09, numbers=0)
     made, contents, events = workload.subscriptions(), workload.contents(2000), events_of(workload)
     index, naive, xpaths = indexed(made), peers.loop(made), peers.lxml_xpaths(made)
+    with patch("earshot.filters.attributes.compiled_sieve", return_value=None):
+        slower = indexed(made)
     documents = [peers.document_of(content) for content in contents[:50]]
     others: dict[str, peers.Match] = {"big-integer bitmaps (fixed)": peers.integer_bitmaps(made, workload)}
     for name, make in {
@@ -150,6 +153,7 @@ def conjunctions(quick: bool) -> None:
         loop,
         *(Contestant(name, match, contents, calls) for name, match in others.items()),
         Contestant("FilterIndex", index.match, events, calls),
+        Contestant("FilterIndex without numba", slower.match, events, calls),
         Contestant("FilterIndex, a filter replaced every 100 events", changing(workload, made, 100), events, calls),
         Contestant("FilterIndex, a filter replaced every 10 events", changing(workload, made, 10), events, calls),
         Contestant(

@@ -25,6 +25,7 @@ from earshot.filters.columns import Column, new_column
 from earshot.filters.plans import Between, InDocument, Plan, SimpleTest, Source
 from earshot.filters.reading import Reading
 from earshot.filters.rounding import WIDTH, RoundedRanges
+from earshot.filters.sieve import WORTH_COMPILING, Sieve, compiled_sieve, plain_sieve
 
 MOST_SHAPES = 64
 "Sets of names that events come with, each with a row."
@@ -56,6 +57,7 @@ class AttributeTable(Generic[Owner]):
 
     def __init__(self) -> None:
         self._bits = Bits()
+        self._sieve: Sieve = plain_sieve
         self._alive = self._bits.new_row()
         self._bits.words[self._alive] = 0
         self._rounded = RoundedRanges()
@@ -121,21 +123,25 @@ class AttributeTable(Generic[Owner]):
         if shape is None:
             shape = self._new_shape(tuple(content))
         rows = [shape.row, *map(getitem, shape.columns, shape.values(content))]
-        return self._collect_slots(slots_of(and_all(self._bits.words.take(rows, 0))), content.get, keys)
+        slots = self._sieve(self._bits, rows)
+        if self._rounded.count or self._unsure:
+            return self._collect_slots(slots, content.get, keys)
+        keys.update(self._keys[slots].tolist())
+        return []
 
     def collect(self, reading: Reading, keys: set[Any]) -> list[Owner]:
         """Collect for any event. Where a field has several values, all that may be met is yet to be checked."""
         sources = tuple(source for source in self._without if reading.has(source))
         shape = self._shapes.get(sources) or self._new_shape(sources)
-        words = self._bits.words
-        met = words[shape.row].copy()
+        rows = self._bits.bytes
+        met = rows[shape.row].copy()
         single = True
         for column in shape.columns:
             values = reading.values(column.source)
             if len(values) == 1:
-                met &= words[column[values[0]]]
+                met &= rows[column[values[0]]]
             else:
-                met &= or_all(words.take(list(column.rows_around(values)), 0))
+                met &= or_all(rows.take(list(column.rows_around(values)), 0))
                 single = single and isinstance(column.source, InDocument)
         if single:
             return self._collect_slots(slots_of(met), reading.value, keys)
@@ -179,6 +185,8 @@ class AttributeTable(Generic[Owner]):
             self._bits.add_slots()
             for row in (self._alive, *(shape.row for shape in self._shapes.values())):
                 self._bits.words[row, slot // 64 :] = 0
+        if slot == WORTH_COMPILING:
+            self._sieve = compiled_sieve() or plain_sieve
         if slot == len(self._keys):
             self._keys.resize(self._bits.slots, refcheck=False)
             self._rounded.resize(self._bits.slots)

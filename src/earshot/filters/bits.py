@@ -15,7 +15,7 @@ _BOOL = np.dtype(np.bool_)
 _ONES = ~np.uint64(0)
 _BIT = [np.uint8(1 << bit) for bit in range(8)]
 _OTHERS = [~bit for bit in _BIT]
-_MANY_WORDS = 400
+_MANY_BYTES = 3200
 _unpack = np.unpackbits
 
 Words = NDArray[np.uint64]
@@ -30,7 +30,8 @@ class Bits:
 
     def __init__(self) -> None:
         self.words: Words = np.full((32, 1), _ONES, _WORD)
-        self._bytes = self.words.view(_BYTE)
+        self.bytes = self.words.view(_BYTE)
+        "The same rows in bytes."
         self._used = 0
         self._free: list[int] = []
 
@@ -63,29 +64,26 @@ class Bits:
         self._resize(words=words + words // 8 + 1)
 
     def set(self, rows: Rows, slot: int) -> None:
-        self._bytes[rows, slot >> 3] |= _BIT[slot & 7]
+        self.bytes[rows, slot >> 3] |= _BIT[slot & 7]
 
     def clear(self, rows: Rows, slot: int) -> None:
-        self._bytes[rows, slot >> 3] &= _OTHERS[slot & 7]
+        self.bytes[rows, slot >> 3] &= _OTHERS[slot & 7]
 
     def _resize(self, rows: int = 0, words: int = 0) -> None:
         old = self.words
         self.words = np.full((max(old.shape[0], rows), max(old.shape[1], words)), _ONES, _WORD)
         self.words[: old.shape[0], : old.shape[1]] = old
-        self._bytes = self.words.view(_BYTE)
+        self.bytes = self.words.view(_BYTE)
 
 
-def slots_of(words: Words) -> NDArray[np.intp]:
+def slots_of(row: NDArray[np.uint8]) -> NDArray[np.intp]:
     """The slots whose bits are set."""
-    if len(words) <= _MANY_WORDS:
-        return _bits_of(words)
+    if len(row) <= _MANY_BYTES:
+        # To index by a mask would take three times as long as to ask it for its ones.
+        return _unpack(row, None, None, "little").view(_BOOL).nonzero()[0]
     # Few words of many have any: only those are unpacked.
+    words = row.view(_WORD)
     busy = words.nonzero()[0]
-    bits = _bits_of(words[busy])
+    bits = _unpack(words[busy].view(_BYTE), None, None, "little").view(_BOOL).nonzero()[0]
     slots: NDArray[np.intp] = (busy[bits >> 6] << 6) + (bits & 63)
     return slots
-
-
-def _bits_of(words: Words) -> NDArray[np.intp]:
-    # To index by a mask would take three times as long as to ask it for its ones.
-    return _unpack(words.view(_BYTE), None, None, "little").view(_BOOL).nonzero()[0]

@@ -96,16 +96,20 @@ class Group:
         if self._table is None:
             self._check(self._few, reading, viewer, found)
             return
-        for table in (self._table, self._overflow) if self._overflow is not None else (self._table,):
-            if reading.flat is not None and not self._in_document:
-                candidates = table.collect_flat(reading.flat, found)
-            else:
-                candidates = table.collect(reading, found)
-            if candidates:
-                self._check(candidates, reading, viewer, found)
+        candidates = self._ask(self._table, reading, found)
+        if self._overflow is not None:
+            candidates += self._ask(self._overflow, reading, found)
+        if candidates:
+            self._check(candidates, reading, viewer, found)
         if self._by_value:
             for group in self._groups_for(reading):
                 group.collect(reading, viewer, found)
+
+    def _ask(self, table: AttributeTable[Clause], reading: Reading, found: set[Any]) -> list[Clause]:
+        """Add the keys a table is sure of; the clauses it is not sure of."""
+        if reading.flat is None or self._in_document:
+            return table.collect(reading, found)
+        return table.collect_flat(reading.flat, found)
 
     def _check(self, clauses: list[Clause], reading: Reading, viewer: Viewer | None, found: set[Any]) -> None:
         """Ask the filters themselves."""

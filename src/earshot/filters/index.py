@@ -76,10 +76,10 @@ class FilterIndex:
             found.update(answers)
             for group in groups:
                 group.collect(reading, viewer, found)
-        for type in (None, event.type):
-            group = self._by_type.get(type)
-            if group is not None:
-                group.collect(reading, viewer, found)
+        if (group := self._by_type.get(None)) is not None:
+            group.collect(reading, viewer, found)
+        if (group := self._by_type.get(event.type)) is not None:
+            group.collect(reading, viewer, found)
         return found
 
     def _group_for(self, clause: Clause) -> Group:

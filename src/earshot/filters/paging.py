@@ -66,7 +66,8 @@ class PagedTable(AttributeTable[Owner]):
             return []
         words = self._bits.words
         pages = np.array(read)
-        bits = slots_of(and_all(words.ravel().take(np.array(rows)[:, None] * words.shape[1] + pages)))
+        met = and_all(words.ravel().take(np.array(rows)[:, None] * words.shape[1] + pages))
+        bits = slots_of(met.view(np.uint8))
         return self._collect_slots((pages[bits >> 6] << 6) + (bits & 63), content.get, keys)
 
     def _new_slot(self, plan: Plan) -> int:
