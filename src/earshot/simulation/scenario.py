@@ -117,6 +117,11 @@ class Scenario:
         """How many nodes there are, for protocols whose settings depend on it."""
         return len(self.names())
 
+    @property
+    def first_nodes(self) -> tuple[str, ...]:
+        """The first three: whom everybody knows where a protocol needs somebody to begin at."""
+        return self.names()[:3]
+
     def trajectories(self, seed: int) -> Trajectories:
         """Every node's way under this seed."""
         paths = []

@@ -1,0 +1,102 @@
+"""CoDD's settings, and every reading of a passage that the paper leaves open, by name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from earshot.errors import SettingsError
+
+Against = Literal["query", "aggregate"]
+"A node's own subscriptions, or those of its whole subtree (its effective subscription)."
+
+
+@dataclass(frozen=True)
+class CoddSettings:
+    agents: tuple[str, ...] = field(default=(), metadata={"scenario": "first_nodes"})
+    "Section 3.1's system agents: nodes everybody knows, who tell which sources there are. In a simulation, "
+    "where not given, the scenario's first nodes."
+    fan_out: int = 6
+    "Symbol f: children a node has at most in one tree."
+    seeds: int = 1
+    "How many nodes a join begins at: the source, and members that the agent draws (section 3.1)."
+    candidate_wait_s: float = 2.0
+    "Figure 2's TIMEOUT: how long a newcomer waits for its seeds' candidates, and for each answer of one peer."
+    join_attempts: int = 4
+    "After so many failed joins the node reports it and waits for retry_s."
+    retry_s: float = 10.0
+    "How long a node that found no place waits before it tries again."
+    join_against: Against = "aggregate"
+    "What of a child a newcomer's query is compared with: section 3 says the effective subscription."
+    overhead_against: Against = "query"
+    "What a document must miss to count as overhead at a possible parent: section 3.1 says its subscription."
+    keep_alive_s: float = 5.0
+    "How often parents and children tell each other that they are there (section 3.2)."
+    silence_s: float = 15.0
+    "A parent or child that was silent for so long has left."
+    directory_s: float = 30.0
+    "How often sources register with the agents, and nodes ask them, again."
+    reorganise: bool = True
+    "Section 3.3; without it the tree stays as joins and leaves made it (the paper's CoDD-NR)."
+    reorganise_every: int = 200
+    "The reorganisation frequency: a node looks at its overhead once in so many documents of the source."
+    on_demand: bool = False
+    "Whether it also does at each document."
+    overhead_threshold: float = 0.2
+    "Symbol rthresh: a node whose overhead is above it asks for a reorganisation."
+    rest_documents: int = 200
+    "The time limit: so many documents must pass between two requests of one node."
+    mover: Literal["child", "self"] = "child"
+    "Who moves: the child that the high-overhead node has the least overlap with, or that node itself."
+    top: int | None = None
+    "The policy top-c: of the requests that are pending together so many are accepted; None: all of them."
+    delta: float | None = 0.0
+    "The policy delta-threshold: a move must lower its overhead, as a share of recent documents, by more "
+    "than this; None: figure 6 as printed, which moves to the best place found whatever it is."
+    gather_s: float = 0.5
+    "How long the source lets requests gather before it accepts some."
+    window_documents: int = 200
+    "How many recent documents overlaps are estimated from."
+    enough_documents: int = 20
+    "With fewer of them statistics are thin, and structure is compared instead."
+    summary_vertices: int = 2000
+    "The bound on a data-summary tree; the vertices longest unused go first."
+    held_documents: int = 1000
+    "How many recent documents a node keeps for children that come from elsewhere, and knows again."
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "agents", tuple(self.agents))
+        if self.fan_out < 1:
+            raise SettingsError(
+                f"fan_out (f) must be at least 1: a node that takes no child passes nothing on, got {self.fan_out}"
+            )
+        for name in ("seeds", "join_attempts", "reorganise_every", "window_documents", "enough_documents"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("candidate_wait_s", "retry_s", "keep_alive_s", "directory_s", "gather_s"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise SettingsError(f"{name} must be a positive number of seconds, got {value}")
+        if not self.silence_s > self.keep_alive_s:
+            raise SettingsError(
+                f"silence_s must be longer than keep_alive_s ({self.keep_alive_s:g} s), or everybody is taken "
+                f"for gone, got {self.silence_s}"
+            )
+        if not 0 <= self.overhead_threshold <= 1:
+            raise SettingsError(f"overhead_threshold is a share from 0 to 1, got {self.overhead_threshold}")
+        if self.delta is not None and not 0 <= self.delta <= 1:
+            raise SettingsError(f"delta is a share from 0 to 1, got {self.delta}")
+        if self.top is not None and self.top < 1:
+            raise SettingsError(f"top must be at least 1, got {self.top}")
+        if self.rest_documents < 0:
+            raise SettingsError(f"rest_documents must not be negative, got {self.rest_documents}")
+        if self.held_documents < self.window_documents:
+            raise SettingsError(
+                f"held_documents must be at least window_documents ({self.window_documents}), got {self.held_documents}"
+            )
+        if self.summary_vertices < 16:
+            raise SettingsError(f"summary_vertices must be at least 16, got {self.summary_vertices}")
+
+
+PAPER = CoddSettings()
