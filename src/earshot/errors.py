@@ -13,6 +13,11 @@
     │   │       ├── XmlTooDeep        nested deeper than allowed
     │   │       ├── XmlTooManyElements
     │   │       └── XmlEntityRefused  declares or uses entities of its own
+    │   ├── DtdError              a DTD that was refused
+    │   │   ├── DtdMalformed      not well formed
+    │   │   ├── DtdTooLarge       more than allowed, in the file or unfolded
+    │   │   ├── DtdEndless        its root can never be complete
+    │   │   └── DtdEntityRefused  refers to what is outside its file
     │   ├── GeometryError         a shape, an area or a coordinate that cannot be
     │   ├── SettingsError         a protocol's settings
     │   ├── ScenarioError         a scenario file: names the key and the file
@@ -94,6 +99,26 @@ class XmlTooManyElements(XmlError):
 
 class XmlEntityRefused(XmlError):
     """The document declares or uses entities of its own."""
+
+
+class DtdError(UsageError):
+    """A document type definition that was refused."""
+
+
+class DtdMalformed(DtdError):
+    """Not well formed."""
+
+
+class DtdTooLarge(DtdError):
+    """More bytes, elements or nesting than allowed, in the file or once its entities are unfolded."""
+
+
+class DtdEndless(DtdError):
+    """No document of it is ever complete."""
+
+
+class DtdEntityRefused(DtdError):
+    """The DTD refers to something outside its own file."""
 
 
 class GeometryError(UsageError):

@@ -373,6 +373,9 @@ def test_these_are_built_in() -> None:
     assert BUILT_IN == (
         "base",
         "city",
+        "codd-customer",
+        "codd-news",
+        "codd-protein",
         "disaster",
         "drip",
         "georendezvous",

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import inf
 from random import Random
 from typing import Any, ClassVar, Literal, Protocol
 
 from earshot.errors import EventError, ScenarioError
 from earshot.events import Element, Event, EventType, Value
 from earshot.simulation.draws import zipf_rank
+from earshot.simulation.dtd import BUILT_IN, MOST_LEVELS, Dtd, built_in_dtd, load_dtd
+from earshot.simulation.ground import Span
 from earshot.simulation.own_files import read_events
 from earshot.simulation.plain import DataFile
+from earshot.simulation.xml_documents import DocumentShape, draw_document
+from earshot.xml import LIMITS
 
 
 class Generator(Protocol):
@@ -281,6 +286,72 @@ class OwnEvents:
         return structure_of(event)
 
 
+@dataclass(frozen=True, slots=True)
+class XmlDocuments:
+    """XML documents drawn after a DTD, as in the CoDD paper; each is valid."""
+
+    kind: ClassVar[str] = "xml"
+    dtd: Literal["news", "protein", "customer"] | None = None
+    "One of our own DTDs, with the shapes of those in the paper: 132, 66 and 78 elements on 12, 9 and 6 levels."
+    file: DataFile | None = None
+    "Or a .dtd file of the user's own."
+    root: str | None = None
+    "The root element; where not given, the one that stands in no other."
+    optional: float = 0.5
+    "The chance that an optional part is there."
+    repeats: Span = Span(0.0, 3.0)
+    "How often a part that may repeat does."
+    attributes: float = 0.5
+    "The chance that an attribute that may be left out is there."
+    words: Span = Span(1.0, 8.0)
+    "How many words a text has."
+    max_depth: int = 12
+    "How many levels a document has at most: a DTD may be recursive."
+    max_elements: int = 500
+    "How many elements a document has at most."
+
+    def __post_init__(self) -> None:
+        if (self.dtd is None) == (self.file is None):
+            raise ScenarioError(f"write one of dtd ({', '.join(BUILT_IN)}) and file")
+        for name, chance in (("optional", self.optional), ("attributes", self.attributes)):
+            if not 0 <= chance <= 1:
+                raise ScenarioError(f"{name} must be from 0 to 1, got {chance:g}")
+        for name, span, most in (("repeats", self.repeats, 1000), ("words", self.words, 10_000)):
+            if not (span.low >= 0 and span.high <= most and span.low.is_integer() and span.high.is_integer()):
+                raise ScenarioError(
+                    f"{name} must be whole numbers from 0 to {most:,}, got {span.low:g} to {span.high:g}"
+                )
+        if not 1 <= self.max_depth <= MOST_LEVELS:
+            raise ScenarioError(f"max_depth must be from 1 to {MOST_LEVELS}, got {self.max_depth}")
+        if not 1 <= self.max_elements <= LIMITS.elements:
+            raise ScenarioError(f"max_elements must be from 1 to {LIMITS.elements:,}, got {self.max_elements}")
+        dtd = self.document_type()
+        least = dtd.least(dtd.root, self.max_depth)
+        if least == inf:
+            raise ScenarioError(f"max_depth must be larger: no {dtd.root!r} is complete on {self.max_depth} levels")
+        if least > self.max_elements:
+            raise ScenarioError(f"max_elements must be at least {least:g}: the smallest {dtd.root!r} has so many")
+
+    def document_type(self) -> Dtd:
+        """The DTD, as its file has it now."""
+        return load_dtd(self.file.path if self.file is not None else built_in_dtd(self.dtd or ""), self.root)
+
+    def types(self) -> tuple[EventType, ...]:
+        return (EventType(self.document_type().root),)
+
+    def draw(self, random: Random, number: int) -> Event:
+        shape = DocumentShape(
+            optional=self.optional,
+            repeats=(int(self.repeats.low), int(self.repeats.high)),
+            attributes=self.attributes,
+            words=(int(self.words.low), int(self.words.high)),
+            max_depth=self.max_depth,
+            max_elements=self.max_elements,
+        )
+        document = draw_document(self.document_type(), shape, random)
+        return Event(document.name, document)
+
+
 def structure_of(event: Event) -> EventType:
     """The event type an event shows by its own values."""
     return EventType(event.type, {name: type(values[0]) for name, values in event.fields.items()})
@@ -302,6 +373,7 @@ EVENT_KINDS: dict[str, Any] = {
     "numbers": Numbers,
     "topics": Topics,
     "attributes": Attributes,
+    "xml": XmlDocuments,
     "file": OwnEvents,
 }
 "Every kind of `events` table; a new generator is a new row."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -10,8 +11,19 @@ from earshot.errors import ScenarioError
 from earshot.filters import Filter
 from earshot.filters.ast import And, Compare, Comparison, Condition, Field
 from earshot.simulation.draws import zipf_rank
-from earshot.simulation.generators import CATALOGUE, Attributes, Boolean, Choice, Generators, Integer, Number
+from earshot.simulation.dtd import Dtd
+from earshot.simulation.generators import (
+    CATALOGUE,
+    Attributes,
+    Boolean,
+    Choice,
+    Generators,
+    Integer,
+    Number,
+    XmlDocuments,
+)
 from earshot.simulation.ground import Span
+from earshot.simulation.xpath_queries import MOST_STEPS, QueryPool, QueryShape, draw_query, steered_pool
 
 
 class Interest(Protocol):
@@ -191,6 +203,60 @@ class Conjunctions:
             raise ScenarioError(f'of must name a publish entry whose events are of kind "attributes", got {self.of!r}')
 
 
+@dataclass(frozen=True, slots=True)
+class XPaths:
+    """XPath twigs drawn after a DTD, as in the CoDD paper (section 4.2)."""
+
+    kind: ClassVar[str] = "xpath"
+    of: str
+    'The publish entry, of kind "xml", whose DTD is asked about.'
+    p_star: float = 0.2
+    "The probability of a step using a wildcard, the paper's p_*."
+    p_child: float = 0.3
+    "The probability of an element having more than one child in the query, the paper's p_c."
+    p_descendant: float = 0.2
+    "The probability of a step along the closure axis //, the paper's p_λ."
+    steps: Span = Span(3.0, 8.0)
+    "How many steps a branch has, as far as the DTD goes."
+    selectivity: float | None = None
+    "The share of the documents that queries select on average, measured on a sample of 500: they are drawn from 1000 "
+    "by weights that make it so. What comes where not given."
+
+    def __post_init__(self) -> None:
+        for name in ("p_star", "p_child", "p_descendant"):
+            if not 0 <= (value := getattr(self, name)) <= 1:
+                raise ScenarioError(f"{name} must be from 0 to 1, got {value:g}")
+        low, high = self.steps.low, self.steps.high
+        if not (low >= 1 and high <= MOST_STEPS and low.is_integer() and high.is_integer()):
+            raise ScenarioError(f"steps must be whole numbers from 1 to {MOST_STEPS}, got {low:g} to {high:g}")
+        if self.selectivity is not None and not 0 < self.selectivity < 1:
+            raise ScenarioError(f"selectivity must be between 0 and 1, got {self.selectivity:g}")
+
+    @property
+    def shape(self) -> QueryShape:
+        return QueryShape(self.p_star, self.p_child, self.p_descendant, (int(self.steps.low), int(self.steps.high)))
+
+    def draw(self, random: Random, number: int, sources: Generators) -> Filter:
+        source = sources[self.of]
+        assert isinstance(source, XmlDocuments)
+        dtd = source.document_type()
+        if self.selectivity is None:
+            return draw_query(dtd, self.shape, random)
+        return _pool(source, dtd, self.shape, self.selectivity).draw(random, number)
+
+    def check(self, sources: Generators) -> None:
+        if not isinstance(_entry(self.of, sources), XmlDocuments):
+            raise ScenarioError(f'of must name a publish entry whose events are of kind "xml", got {self.of!r}')
+
+
+@lru_cache(maxsize=16)
+def _pool(source: XmlDocuments, dtd: Dtd, shape: QueryShape, selectivity: float) -> QueryPool:
+    """The same for every seed: what is steered is the kind of queries, not one run's."""
+    random = Random("sample")
+    sample = [source.draw(random, number) for number in range(500)]
+    return steered_pool(dtd, shape, sample, 1000, selectivity, Random("pool"))
+
+
 def _entry(name: str, sources: Generators) -> Any:
     if name not in sources:
         raise ScenarioError(f"of names no publish entry: {name!r}; there are: {', '.join(sources) or 'none'}")
@@ -220,5 +286,6 @@ FILTER_KINDS: dict[str, Any] = {
     "number-intervals": NumberIntervals,
     "types": Types,
     "conjunctions": Conjunctions,
+    "xpath": XPaths,
 }
 "Every kind of `filters` table; a new one is a new row."
