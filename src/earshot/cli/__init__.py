@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "sweep": ("earshot.cli.campaigns", "sweep", "Run a campaign of simulations (Spark)."),
     "report": ("earshot.cli.campaigns", "report", "Write one HTML page about everything in a lake (Spark)."),
     "why": ("earshot.cli.campaigns", "why", "Why an event did, or did not, reach a node (Spark)."),
+    "view": ("earshot.cli.view", "view", "Look at runs: a map in motion, what was missed and why."),
     "reproduce": ("earshot.cli.studies", "reproduce", "Run the papers' experiments and judge their claims (Spark)."),
 }
 

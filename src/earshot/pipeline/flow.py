@@ -54,7 +54,7 @@ def _silent(stage: str) -> None:
 
 
 def draw_workloads(lake: Lake, runs: Iterable[Run]) -> None:
-    """`events`, `subscriptions`, `announcements` and `positions` of the runs' workloads."""
+    """`scenarios`, `events`, `subscriptions`, `announcements` and `positions` of the runs' workloads."""
     wanted = {run.workload: run for run in runs}
     missing = [run for workload, run in wanted.items() if not lake.has("events", workload=workload)]
     with Outpost.of(lake) as outpost:
@@ -69,6 +69,7 @@ class _Drawing:
 
     def __call__(self, run: Run) -> str:
         drawn = facts(run.workload, run.scenario, run.seed)
+        self.outpost.commit_rows("scenarios", [drawn.scenario], workload=run.workload)
         self.outpost.commit_rows("positions", drawn.positions, trace=run.workload)
         self.outpost.commit_rows("subscriptions", drawn.subscriptions, workload=run.workload)
         self.outpost.commit_rows("announcements", drawn.announcements, workload=run.workload)

@@ -28,7 +28,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -48,10 +48,12 @@ _MARK = "_COMMITTED-"
 _VERSION = "version"
 _UNSAFE = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
 Value = str | float | int
+Key = tuple[tuple[str, str], ...]
+"A partition: its columns and their values, as texts."
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class _Version:
+class Version:
     """One committed version of one partition; they order by when they were committed. A stamp is its own."""
 
     stamp: str
@@ -68,7 +70,7 @@ class Lake:
         self.name = os.fspath(root)
         self._leases: Leases | None = None
         if isinstance(self.storage, LocalStorage) and Leases.work_here():
-            self._leases = _leases_of(self.storage)
+            self._leases = leases_of(self.storage)
 
     # -- reading
 
@@ -135,6 +137,15 @@ class Lake:
         self._sweep_up(kind, targets)
         return [dict(_key(target.split("/")[1:])) for target in targets]
 
+    def write_rows(self, rows: Sequence[dict[str, Any]], table: str, **partition: Value) -> None:
+        """Replace one small partition, without a Spark job."""
+        from earshot.pipeline.outposts import Outpost
+
+        kind = table_named(table)
+        with Outpost.of(self) as outpost:
+            outpost.commit_rows(table, rows, **partition)
+        self._sweep_up(kind, ["/".join(prefix_of(kind, partition))])
+
     @contextmanager
     def staging(self) -> Iterator[str]:
         """A folder of our own to write in, which nobody else's clean-up takes away; gone afterwards."""
@@ -160,7 +171,7 @@ class Lake:
         kept = 1 if self._leases else 2
         doomed: list[str] = []
         for target in targets:
-            versions: dict[str, list[_Version]] = {}
+            versions: dict[str, list[Version]] = {}
             for version in sorted(_versions(self.storage, kind, target), reverse=True):
                 versions.setdefault(version.path.rpartition("/")[0], []).append(version)
             for old in itertools.chain.from_iterable(group[kept:] for group in versions.values()):
@@ -204,17 +215,10 @@ class Lake:
 
     # -- finding
 
-    def _committed(self, kind: Table, partition: Mapping[str, Value]) -> dict[tuple[tuple[str, str], ...], _Version]:
-        """The newest committed version of each partition that is asked for."""
-        wanted = {name: _text(kind, name, value) for name, value in partition.items()}
-        newest: dict[tuple[tuple[str, str], ...], _Version] = {}
-        for version in _versions(self.storage, kind, "/".join(prefix_of(kind, partition))):
-            key = _key(version.path.split("/")[1:-1])
-            if all(dict(key).get(name) == value for name, value in wanted.items()):
-                newest[key] = max(newest.get(key, version), version)
-        return newest
+    def _committed(self, kind: Table, partition: Mapping[str, Value]) -> dict[Key, Version]:
+        return committed(self.storage, kind, partition)
 
-    def _frame(self, kind: Table, folders: list[str], versions: Iterable[_Version]) -> DataFrame:
+    def _frame(self, kind: Table, folders: list[str], versions: Iterable[Version]) -> DataFrame:
         """These versions as one frame. The folder is read as one path and the versions picked as
         partitions: Spark takes time by the square of the number of paths it is given."""
         from pyspark.sql import functions as F
@@ -229,12 +233,12 @@ class Lake:
                 .select(*kind.columns)
             )
 
-    def _marked(self, version: _Version) -> bool:
+    def _marked(self, version: Version) -> bool:
         return any(file.endswith(f"{_MARK}{version.digest}") for file in self.storage.files(version.path))
 
     # -- errors
 
-    def _check_schema(self, kind: Table, found: Mapping[tuple[tuple[str, str], ...], _Version]) -> None:
+    def _check_schema(self, kind: Table, found: Mapping[Key, Version]) -> None:
         for key, version in found.items():
             if version.digest != kind.digest:
                 raise LakeError(
@@ -277,19 +281,30 @@ def prefix_of(kind: Table, partition: Mapping[str, Value]) -> list[str]:
     return folders
 
 
+def committed(storage: Storage, kind: Table, partition: Mapping[str, Value]) -> dict[Key, Version]:
+    """The newest committed version of each partition that is asked for."""
+    wanted = {name: _text(kind, name, value) for name, value in partition.items()}
+    newest: dict[Key, Version] = {}
+    for version in _versions(storage, kind, "/".join(prefix_of(kind, partition))):
+        key = _key(version.path.split("/")[1:-1])
+        if all(dict(key).get(name) == value for name, value in wanted.items()):
+            newest[key] = max(newest.get(key, version), version)
+    return newest
+
+
 def is_committed(storage: Storage, kind: Table, partition: Mapping[str, Value]) -> bool:
     """Whether the partition has a whole version."""
     return bool(_versions(storage, kind, "/".join(prefix_of(kind, partition))))
 
 
-def _versions(storage: Storage, kind: Table, path: str) -> list[_Version]:
+def _versions(storage: Storage, kind: Table, path: str) -> list[Version]:
     depth = 1 + len(kind.partition_by)
     found = []
     for file in storage.files(path):
         parts = file.split("/")
         if len(parts) == depth + 2 and parts[-1].startswith(_MARK):
             stamp = parts[depth].removeprefix(f"{_VERSION}=")
-            found.append(_Version(stamp, "/".join(parts[:-1]), parts[-1].removeprefix(_MARK)))
+            found.append(Version(stamp, "/".join(parts[:-1]), parts[-1].removeprefix(_MARK)))
     return found
 
 
@@ -297,7 +312,7 @@ _open_leases: dict[str, Leases] = {}
 _opening = threading.Lock()
 
 
-def _leases_of(storage: LocalStorage) -> Leases:
+def leases_of(storage: LocalStorage) -> Leases:
     """One lease a process and lake; given back when the process ends."""
     with _opening:
         folder = storage.root / "_leases"

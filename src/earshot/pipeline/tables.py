@@ -122,6 +122,18 @@ CONTACTS = Table(
     made_by="earshot contacts {trace} --range {range_m}",
 )
 
+SCENARIOS = Table(
+    "scenarios",
+    {
+        "workload": "string",
+        "scenario": "string",  # its name
+        "seed": "bigint",
+        "described": "string",  # the whole scenario as JSON, every default written out
+    },
+    partition_by=("workload",),
+    made_by="earshot workload {workload}",
+)
+
 EVENTS = Table(
     "events",
     {
@@ -281,7 +293,7 @@ WATCHED_PAIRS = Table(
 
 WATCHED_OPEN = Table(
     "watched_open",
-    {"watch": "string"} | _PAIR,
+    {"watch": "string", "batch": "bigint"} | _PAIR,
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
 )
@@ -371,6 +383,7 @@ TABLES: dict[str, Table] = {
         POSITIONS,
         REJECTS,
         CONTACTS,
+        SCENARIOS,
         EVENTS,
         SUBSCRIPTIONS,
         ANNOUNCEMENTS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from earshot.events import Event
@@ -58,14 +59,65 @@ class Answer:
         }
 
 
+class EventLog:
+    """What a log says of one event: read once, asked for any node."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.first: dict[str, Record] = {}
+        "The first receipt at each node."
+        self.delivered: set[str] = set()
+        self.senders: set[str] = set()
+        self.drops: dict[str, Counter[str]] = defaultdict(Counter)
+        for record in sorted(records, key=lambda record: (record["time"], record["transmission"])):
+            match record["kind"]:
+                case Kind.RECEIVE:
+                    self.first.setdefault(record["node"], record)
+                case Kind.DELIVER:
+                    self.delivered.add(record["node"])
+                case Kind.SEND:
+                    self.senders.add(record["node"])
+                case Kind.DROP:
+                    self.drops[record["node"]][record["detail"]] += 1
+
+    def path_to(self, node: str, source: str) -> list[Hop]:
+        """The transmissions by which the event first came to the node, from its source on."""
+        path: list[Hop] = []
+        here = node
+        while here in self.first and here != source and len(path) <= len(self.first):
+            heard = self.first[here]
+            path.append(Hop(heard["time"], heard["peer"], here, heard["packet"]))
+            here = heard["peer"]
+        return path[::-1]
+
+    def losses_before(self, node: str, source: str) -> list[str]:
+        """What there is to say of an event that was not delivered to the node."""
+        if node in self.drops:
+            return [f"{node} dropped it: {reason}" for reason in sorted(self.drops[node])]
+        if node in self.first and node != source:
+            return [f"{node} heard the event and did not deliver it"]
+        holders, senders = len(self.first.keys() | {source}), len(self.senders)
+        told = [f"{holders} nodes had the event, {senders} sent it on; none of them reached {node}"]
+        return told + [
+            f"dropped on the way: {reason} ({count} times)" for reason, count in self._dropped_anywhere.most_common(5)
+        ]
+
+    @cached_property
+    def _dropped_anywhere(self) -> Counter[str]:
+        total = Counter[str]()
+        for reasons in self.drops.values():
+            total.update(reasons)
+        return total
+
+
 def explain_receiver(
-    event: Event, node: str, wishes: Iterable[Wish], viewer: Viewer | None, records: Sequence[Record]
+    event: Event, node: str, wishes: Iterable[Wish], viewer: Viewer | None, records: Iterable[Record] | EventLog
 ) -> Answer:
     """The whole answer for one event and one node; `viewer` is the node at the time of publication."""
+    log = records if isinstance(records, EventLog) else EventLog(records)
     expected, reasons = expectation(event, node, wishes, viewer)
-    delivered = any(record["kind"] == Kind.DELIVER and record["node"] == node for record in records)
-    path = path_to(node, event.source, records)
-    losses = [] if delivered else losses_before(node, event, bool(path), records)
+    delivered = node in log.delivered
+    path = log.path_to(node, event.source)
+    losses = [] if delivered else log.losses_before(node, event.source)
     return Answer(event.id, node, expected, delivered, reasons, path, losses)
 
 
@@ -96,38 +148,3 @@ def _verdict(event: Event, wish: Wish, viewer: Viewer | None) -> tuple[bool, str
         return False, f"the event happened outside the region of interest, {region.shape} at {region.at}"
     filter = Filter.parse(wish.filter)
     return filter.matches(event, viewer), filter.explain(event, viewer)
-
-
-def path_to(node: str, source: str, records: Sequence[Record]) -> list[Hop]:
-    """The transmissions by which the event first came to the node, from its source on."""
-    first: dict[str, Record] = {}
-    for record in sorted(records, key=lambda record: (record["time"], record["transmission"])):
-        if record["kind"] == Kind.RECEIVE:
-            first.setdefault(record["node"], record)
-    path: list[Hop] = []
-    here = node
-    while here in first and here != source and len(path) <= len(first):
-        heard = first[here]
-        path.append(Hop(heard["time"], heard["peer"], here, heard["packet"]))
-        here = heard["peer"]
-    return path[::-1]
-
-
-def losses_before(node: str, event: Event, heard: bool, records: Sequence[Record]) -> list[str]:
-    """What the log says of an event that was not delivered to the node."""
-    drops: dict[str, Counter[str]] = defaultdict(Counter)
-    for record in records:
-        if record["kind"] == Kind.DROP:
-            drops[record["node"]][record["detail"]] += 1
-    if node in drops:
-        return [f"{node} dropped it: {reason}" for reason in sorted(drops[node])]
-    if heard:
-        return [f"{node} heard the event and did not deliver it"]
-    holders = {record["node"] for record in records if record["kind"] == Kind.RECEIVE} | {event.source}
-    senders = {record["node"] for record in records if record["kind"] == Kind.SEND}
-    told = [f"{len(holders)} nodes had the event, {len(senders)} sent it on; none of them reached {node}"]
-    elsewhere = Counter[str]()
-    for reasons in drops.values():
-        elsewhere.update(reasons)
-    told += [f"dropped on the way: {reason} ({count} times)" for reason, count in elsewhere.most_common(5)]
-    return told

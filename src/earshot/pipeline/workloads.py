@@ -132,6 +132,7 @@ class Facts:
     subscriptions: Sequence[Row]
     announcements: Sequence[Row]
     positions: Sequence[Row]
+    scenario: Row
 
 
 def facts(workload: str, scenario: Scenario, seed: int) -> Facts:
@@ -191,7 +192,10 @@ def facts(workload: str, scenario: Scenario, seed: int) -> Facts:
         end_subscription(node, id, math.inf)
     for node, subject in list(announced):
         end_announcement(node, subject, math.inf)
-    return Facts(events, subscriptions, announcements, list(knot_rows(workload, trajectories, scenario.duration_s)))
+    ways = list(knot_rows(workload, trajectories, scenario.duration_s))
+    described = msgspec.json.encode(scenario.table()).decode()
+    told = {"workload": workload, "scenario": scenario.name, "seed": seed, "described": described}
+    return Facts(events, subscriptions, announcements, ways, told)
 
 
 def _subscription_row(

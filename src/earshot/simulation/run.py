@@ -29,7 +29,7 @@ def run(
     simulated time now and then.
     """
     machine = protocol(protocol_name)
-    built = build_settings(machine.Settings, {**_facts(scenario, machine.Settings), **(settings or {})})
+    built = settings_in(scenario, machine, settings or {})
     medium = scenario.medium_for(machine.medium)
     trajectories = scenario.trajectories(seed)
     engine = Engine(
@@ -60,6 +60,12 @@ def run(
         deliveries=engine.deliveries,
         queue_calls=engine.queue.scheduled - len(engine.queue),
     )
+
+
+def settings_in(scenario: Scenario, machine: type[Machine], given: Mapping[str, Any]) -> Any:
+    """The settings a protocol runs with in this scenario: what is given, else what the scenario says of
+    the network, else the protocol's own defaults."""
+    return build_settings(machine.Settings, {**_facts(scenario, machine.Settings), **given})
 
 
 def _facts(scenario: Scenario, settings: type[Any]) -> dict[str, Any]:

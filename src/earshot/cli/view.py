@@ -1,0 +1,123 @@
+"""`earshot view`: a replay that people can look at, served on this machine or written as one file."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from earshot.cli.spark import LakeOptions, lake_options, open_lake
+from earshot.errors import UsageError
+
+if TYPE_CHECKING:
+    from earshot.pipeline.replays import Chosen, StagedShelf
+
+MOST_ANSWERS = 20_000
+"Why and why-not for so many pairs of a run travel with a file; a served page can ask for all."
+MOST_HOPS = 2_000_000
+"Hops of a run in a file: some ten megabytes."
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="RUN_OR_LAKE...", type=click.Path(path_type=str))
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write one file instead of serving a page."
+)
+@click.option("--run", metavar="ID", help="Of a lake: the run whose id begins so.")
+@click.option("--scenario", metavar="NAME", help="Of a lake: runs of this scenario.")
+@click.option("--seed", type=int, help="Of a lake: runs of this seed.")
+@click.option("--protocols", metavar="A,B", help="Of a lake: runs of these protocols.")
+@click.option(
+    "--port", default=0, type=click.IntRange(0, 65535), help="Where to serve the page  [default: any free port]"
+)
+@click.option("--no-browser", is_flag=True, help="Only say where the page is.")
+@lake_options(lake=False)
+def view(
+    paths: Sequence[str],
+    out: Path | None,
+    run: str | None,
+    scenario: str | None,
+    seed: int | None,
+    protocols: str | None,
+    port: int,
+    no_browser: bool,
+    lake: LakeOptions,
+) -> None:
+    """Look at runs: nodes moving on a map, events spreading hop by hop, what was missed and why.
+
+    RUN_OR_LAKE is a folder that `earshot simulate --log DIR` wrote, a lake with the runs of `earshot
+    compare` or `sweep`, or a lake that `earshot watch` is filling: then the page follows it. Several
+    run folders of one scenario and seed stand side by side, as the runs of a lake do.
+
+    \b
+      earshot simulate city -p steam --log runs/steam
+      earshot view runs/steam
+      earshot view lake --scenario city --seed 0
+      earshot view lake --run 3fa9 --out replay.html
+
+    The page is served on this machine only, until Ctrl-C; with --out it is one file that opens
+    without a network.
+    """
+    from earshot.pipeline.replays import Chosen
+
+    chosen = Chosen(run, scenario, seed, [one.strip() for one in protocols.split(",")] if protocols else None)
+    with _shelf(paths, chosen, lake) as shelf:
+        title = ", ".join(Path(path.rstrip("/")).name or path for path in paths)
+        if out is not None:
+            _write(shelf, title, out)
+        else:
+            _serve(shelf, title, port, no_browser)
+
+
+@contextmanager
+def _shelf(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Iterator[StagedShelf]:
+    from earshot.pipeline.local_tables import LocalTables, SparkTables
+    from earshot.pipeline.replays import FolderShelf, LakeShelf, is_run_folder
+
+    folders = [Path(path) for path in paths]
+    if all(is_run_folder(folder) for folder in folders):
+        yield FolderShelf(folders)
+        return
+    if len(paths) > 1:
+        odd = next(path for path, folder in zip(paths, folders, strict=True) if not is_run_folder(folder))
+        raise UsageError(f"{odd} is no run's folder; name several only if each is one that simulate --log wrote")
+    if "://" in paths[0]:
+        with open_lake(lake.at(paths[0])) as opened:
+            yield LakeShelf(SparkTables(opened), chosen=chosen)
+        return
+    if not folders[0].is_dir():
+        raise UsageError(f"there is no folder {paths[0]}; name a run (simulate --log DIR) or a lake (compare, sweep)")
+    yield LakeShelf(LocalTables(folders[0]), chosen=chosen)
+
+
+def _write(shelf: StagedShelf, title: str, out: Path) -> None:
+    from earshot.view.keeping import whole_page, write_page
+
+    entries = list(shelf.scenes())[:1]
+    document = whole_page(
+        title,
+        entries,
+        shelf.scene,
+        lambda scene, play: shelf.staged(scene, play).with_answers(MOST_ANSWERS),
+        MOST_HOPS,
+    )
+    write_page(out, document)
+    plays = ", ".join(play.title for play in entries[0].plays)
+    click.echo(f"{out}: {entries[0].title}: {plays} ({len(document.encode()) / 1e6:.1f} MB)")
+    left = len(list(shelf.scenes())) - 1
+    if left:
+        click.echo(f"{left} other scenes are in {title}; choose with --scenario, --seed or --run")
+
+
+def _serve(shelf: StagedShelf, title: str, port: int, no_browser: bool) -> None:
+    from earshot.view.server import PageServer
+
+    with PageServer(shelf, title, port) as server:
+        click.echo(f"{server.address}  (Ctrl-C ends)")
+        if not no_browser:
+            webbrowser.open(server.address)
+        server.serve_forever()

@@ -1,0 +1,413 @@
+"""Shelves for the replay page: a run's folder, the runs in a lake, a log on its own.
+
+Runs on one scene (the same trace and workload) stand side by side. Nothing here needs Spark where
+the lake is on a local disk.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from earshot.errors import LakeError, ScenarioError, SettingsError, UnknownName, UsageError
+from earshot.geometry import Proximity
+from earshot.pipeline.answers import Answers, expected_pairs
+from earshot.pipeline.local_tables import Tables
+from earshot.pipeline.recordings import LOG_COLUMNS, Recording, records_of
+from earshot.pipeline.workloads import area_of, event_of, facts
+from earshot.protocols.catalogue import build_settings, protocol
+from earshot.simulation.medium import Overlay
+from earshot.simulation.run import settings_in
+from earshot.simulation.scenario import Scenario
+from earshot.simulation.toml import Where, read
+from earshot.view.plays import Play, Records, Why, lives_of, play_of
+from earshot.view.scenes import Announced, Ints, Scene, Ways, Wished, node_names
+from earshot.view.shelf import PlayEntry, SceneEntry, Shelf
+
+_proximity = msgspec.json.Decoder(Proximity)
+Rows = Iterable[Mapping[str, Any]]
+
+
+def scenario_from(described: Mapping[str, Any], file: str) -> Scenario:
+    """A scenario from its own table, as `Scenario.table` wrote it."""
+    return read(Scenario, dict(described), Where(file))
+
+
+def scene_from_tables(
+    key: str,
+    scenario: Scenario | None,
+    name: str,
+    seed: int,
+    times: tuple[float, float, float],
+    positions: pa.Table,
+    events: Rows,
+    subscriptions: Rows,
+    announcements: Rows,
+) -> Scene:
+    """A scene from the lake's tables; `times` are start, end, and from when on counts."""
+    names = positions.column("node").to_pylist()
+    nodes = node_names(set(names))
+    number = {node: i for i, node in enumerate(nodes)}
+    columns = [positions.column(column).to_numpy() for column in ("time", "x_m", "y_m")]
+    ways = Ways.of(len(nodes), np.array([number[one] for one in names], dtype=np.int32), *columns)
+    medium = scenario.medium if scenario else None
+    return Scene(
+        key=key,
+        name=name,
+        seed=seed,
+        start=times[0],
+        end=times[1],
+        counted_from=times[2],
+        range_m=None if medium is None or isinstance(medium, Overlay) else medium.range_m,
+        ground=(scenario.area.width_m, scenario.area.height_m) if scenario else None,
+        nodes=nodes,
+        ways=ways,
+        events=sorted((event_of(row) for row in events), key=lambda event: (event.time, event.id)),
+        wishes=[
+            Wished(
+                row["node"],
+                row["subscription"],
+                row["filter"],
+                area_of(row["region"]),
+                row["start"],
+                math.inf if row["end"] is None else row["end"],
+            )
+            for row in subscriptions
+        ],
+        announced=[
+            Announced(
+                row["node"],
+                row["type"],
+                None if row["proximity"] is None else _proximity.decode(row["proximity"]),
+                row["start"],
+                math.inf if row["end"] is None else row["end"],
+            )
+            for row in announcements
+        ],
+    )
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A play with what is needed to answer for it."""
+
+    play: Play
+    answers: Answers
+
+    def with_answers(self, most: int) -> Play:
+        """The play with answers for what was missed, for what came unasked, and for what was met, so far
+        as there is room: for a page with nobody to ask."""
+        scene = self.answers.scene
+        count = max(1, len(scene.nodes))
+        expected = scene.expected[0].astype(np.int64) * count + scene.expected[1]
+        got = self.play.deliveries[0].astype(np.int64) * count + self.play.deliveries[1]
+        pairs = np.concatenate(
+            [np.setdiff1d(expected, got), np.setdiff1d(got, expected), np.intersect1d(expected, got)]
+        )
+        why: list[Why] = self.answers.for_pairs((int(pair // count), int(pair % count)) for pair in pairs[:most])
+        return replace(self.play, why=why, answers=False)
+
+
+def staged(
+    scene: Scene, records: Records, key: str, title: str, name: str, settings: Any, shown: Mapping[str, Any]
+) -> Staged:
+    """A play on its scene; the page can ask for answers."""
+    play = play_of(scene, records, key, title, name, settings, shown)
+    return Staged(replace(play, answers=True), Answers(scene, records))
+
+
+def with_range(scene: Scene, records: Records, name: str) -> Scene:
+    """The scene with a range read off the log, where nobody says one: as far as anybody was heard."""
+    over_a_radio = name not in _overlay_protocols()
+    if scene.range_m is not None or not over_a_radio:
+        return scene
+    rows = np.flatnonzero((records.event >= 0) & (records.node >= 0) & (records.peer >= 0))[:20_000]
+    from_x, from_y = scene.ways.at(records.peer[rows], records.time[rows])
+    to_x, to_y = scene.ways.at(records.node[rows], records.time[rows])
+    far = np.hypot(from_x - to_x, from_y - to_y)
+    far = far[np.isfinite(far)]
+    if not len(far) or far.max() == 0.0:
+        return scene
+    said = "The log does not say how far a radio reaches: the range drawn is the farthest anybody was heard."
+    return replace(scene, range_m=float(far.max()), notes=[*scene.notes, said])
+
+
+def _overlay_protocols() -> set[str]:
+    from earshot.protocols.catalogue import PROTOCOLS
+
+    return {name for name, machine in PROTOCOLS.items() if machine.medium == "overlay"}
+
+
+def settings_of(name: str, scenario: Scenario | None, given: Mapping[str, Any]) -> Any:
+    """A protocol's settings; None where this version knows no such protocol, or it has other settings now."""
+    try:
+        machine = protocol(name)
+        return settings_in(scenario, machine, given) if scenario else build_settings(machine.Settings, given)
+    except (UnknownName, SettingsError):
+        return None
+
+
+class StagedShelf(Shelf, Protocol):
+    """A shelf whose plays come with their answers, for files."""
+
+    def staged(self, scene: str, key: str) -> Staged:
+        """The play with its answers; KeyError where there is none."""
+
+
+class FolderShelf:
+    """Runs that `earshot simulate --log DIR` left behind; those of one scenario and seed share a scene."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._runs: dict[str, tuple[Path, dict[str, Any]]] = {}
+        for folder in folders:
+            told = _run_file(folder)
+            key = folder.name if folder.name not in self._runs else str(folder)
+            self._runs[key] = (folder, told)
+        self._scenes: dict[str, list[str]] = {}
+        for key, (_, told) in self._runs.items():
+            of = json.dumps([told["scenario"], told["seed"]], sort_keys=True)
+            self._scenes.setdefault(of, []).append(key)
+        self._keys = {f"scene-{i}": runs for i, runs in enumerate(self._scenes.values())}
+        self._scene = lru_cache(maxsize=2)(self._read_scene)
+        self._staged = lru_cache(maxsize=8)(self._stage)
+
+    def scenes(self) -> list[SceneEntry]:
+        found = []
+        for key, runs in self._keys.items():
+            told = self._runs[runs[0]][1]
+            title = f"{told['scenario'].get('name', 'unnamed')}, seed {told['seed']}"
+            found.append(SceneEntry(key, title, [PlayEntry(run, self._title(run)) for run in runs]))
+        return found
+
+    def _title(self, run: str) -> str:
+        name = str(self._runs[run][1]["protocol"])
+        same = [one for one in self._runs if self._runs[one][1]["protocol"] == name]
+        return name if len(same) == 1 else f"{name} ({run})"
+
+    def scene(self, key: str) -> Scene:
+        return self._scene(key)
+
+    def play(self, scene: str, key: str) -> Play:
+        return self.staged(scene, key).play
+
+    def staged(self, scene: str, key: str) -> Staged:
+        """The play with its answers."""
+        if key not in self._keys[scene]:
+            raise KeyError(key)
+        return self._staged(scene, key)
+
+    def why(self, scene: str, play: str, event: str, node: str) -> Mapping[str, Any]:
+        return self.staged(scene, play).answers.answer(event, node).as_json()
+
+    def news(self) -> None:
+        return None
+
+    def _scenario(self, folder: Path, told: Mapping[str, Any]) -> Scenario | None:
+        """None where the scenario cannot be had again: a file it names is gone."""
+        try:
+            return scenario_from(told["scenario"], str(folder / "run.json"))
+        except (ScenarioError, SettingsError):
+            return None
+
+    def _read_scene(self, key: str) -> Scene:
+        run = self._keys[key][0]
+        folder, told = self._runs[run]
+        scenario = self._scenario(folder, told)
+        lasting = float(told["scenario"]["duration_s"])
+        seed, name = int(told["seed"]), str(told["scenario"].get("name", "unnamed"))
+        times = (0.0, lasting, float(told["scenario"].get("warm_up_s", 0.0)))
+        try:
+            if scenario is None:
+                raise ScenarioError("gone")
+            drawn = facts(key, scenario, seed)
+        except (ScenarioError, OSError):
+            recording = Recording()
+            for _ in recording.add(_log_batches(folder)):
+                pass
+            medium = told["scenario"].get("medium", {})
+            scene = recording.scene(key, name, range_m=medium.get("range_m"))
+            scene = replace(scene, seed=seed, start=0.0, end=lasting, counted_from=times[2])
+        else:
+            positions = pa.Table.from_pylist(list(drawn.positions))
+            scene = scene_from_tables(
+                key, scenario, name, seed, times, positions, drawn.events, drawn.subscriptions, drawn.announcements
+            )
+        records = records_of(_log_batches(folder), scene)
+        scene = with_range(scene, records, str(told["protocol"]))
+        return replace(scene, expected=expected_pairs(scene, lives_of(records)))
+
+    def _stage(self, scene_key: str, key: str) -> Staged:
+        folder, told = self._runs[key]
+        scene = self._scene(scene_key)
+        name = str(told["protocol"])
+        settings = settings_of(name, self._scenario(folder, told), told["settings"])
+        records = records_of(_log_batches(folder), scene)
+        return staged(scene, records, key, self._title(key), name, settings, told["settings"])
+
+
+def is_run_folder(path: Path) -> bool:
+    """Whether `earshot simulate --log` wrote this folder."""
+    return (path / "run.json").is_file() and (path / "log.parquet").is_file()
+
+
+def _run_file(folder: Path) -> dict[str, Any]:
+    file = folder / "run.json"
+    try:
+        told = json.loads(file.read_text("utf-8"))
+        if all(isinstance(told[name], kind) for name, kind in _RUN_FILE.items()):
+            return dict(told)
+    except FileNotFoundError:
+        raise UsageError(f"{folder} is no run: it has no run.json; make one with earshot simulate --log DIR") from None
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise UsageError(f"{file} does not say what was run; make the run again with earshot simulate --log DIR")
+
+
+_RUN_FILE = {"scenario": dict, "protocol": str, "settings": dict, "seed": int}
+
+
+def _log_batches(folder: Path) -> Iterator[pa.RecordBatch]:
+    file = folder / "log.parquet"
+    try:
+        yield from pq.ParquetFile(file).iter_batches(1 << 17, columns=LOG_COLUMNS)
+    except (pa.ArrowInvalid, FileNotFoundError) as error:
+        raise UsageError(f"{file} is no log: {error}") from None
+
+
+class LakeShelf:
+    """The runs in a lake; those of one workload share a scene."""
+
+    def __init__(self, tables: Tables, runs: Sequence[str] | None = None, chosen: Chosen | None = None) -> None:
+        self._tables = tables
+        rows = tables.read("runs").to_pylist()
+        chosen = chosen or Chosen()
+        done = [row for row in rows if row["status"] == "done" and chosen.takes(row)]
+        if runs is not None:
+            done = [row for row in done if row["run"] in set(runs)]
+        if not done:
+            raise LakeError(f"the lake {tables.name} has no finished run{chosen.said}; run: earshot compare SCENARIO")
+        done.sort(key=lambda row: (row["scenario"], row["seed"], row["workload"], row["variant"]))
+        self._runs: dict[str, dict[str, Any]] = {row["run"]: row for row in done}
+        self._scenes: dict[str, list[str]] = {}
+        for row in done:
+            self._scenes.setdefault(row["workload"], []).append(row["run"])
+        self._scene = lru_cache(maxsize=2)(self._read_scene)
+        self._staged = lru_cache(maxsize=8)(self._stage)
+
+    def scenes(self) -> list[SceneEntry]:
+        titles = [self._scene_title(runs) for runs in self._scenes.values()]
+        found = []
+        for (key, runs), title in zip(self._scenes.items(), titles, strict=True):
+            shown = title if titles.count(title) == 1 else f"{title} ({key[:6]})"
+            found.append(SceneEntry(key, shown, [PlayEntry(run, self._runs[run]["variant"]) for run in runs]))
+        return found
+
+    def _scene_title(self, runs: Sequence[str]) -> str:
+        first = self._runs[runs[0]]
+        return f"{first['scenario']}, seed {first['seed']}"
+
+    def scene(self, key: str) -> Scene:
+        return self._scene(key)
+
+    def play(self, scene: str, key: str) -> Play:
+        return self.staged(scene, key).play
+
+    def staged(self, scene: str, key: str) -> Staged:
+        """The play with its answers."""
+        if key not in self._scenes[scene]:
+            raise KeyError(key)
+        return self._staged(scene, key)
+
+    def why(self, scene: str, play: str, event: str, node: str) -> Mapping[str, Any]:
+        return self.staged(scene, play).answers.answer(event, node).as_json()
+
+    def news(self) -> None:
+        return None
+
+    @lru_cache(maxsize=4)  # noqa: B019 - a shelf lives as long as its page
+    def _scenario(self, workload: str) -> Scenario | None:
+        rows = self._tables.read("scenarios", workload=workload).to_pylist()
+        try:
+            return scenario_from(json.loads(rows[0]["described"]), rows[0]["scenario"]) if rows else None
+        except (ScenarioError, SettingsError, ValueError):
+            return None
+
+    def _read_scene(self, key: str) -> Scene:
+        run = self._runs[self._scenes[key][0]]
+        tables, scenario = self._tables, self._scenario(key)
+        scene = scene_from_tables(
+            key,
+            scenario,
+            run["scenario"],
+            run["seed"],
+            (0.0, run["duration_s"], run["warm_up_s"]),
+            tables.read("positions", trace=key),
+            tables.read("events", workload=key).to_pylist(),
+            tables.read("subscriptions", workload=key).to_pylist(),
+            tables.read("announcements", workload=key).to_pylist(),
+        )
+        scene = replace(scene, expected=_expected(tables.read("expected", workload=key), scene))
+        if scene.range_m is None and scenario is None:
+            scene = with_range(scene, self._records(run["run"], scene), run["protocol"])
+        return scene
+
+    def _records(self, run: str, scene: Scene) -> Records:
+        return records_of(self._tables.batches("log", LOG_COLUMNS, run=run), scene)
+
+    def _stage(self, scene_key: str, key: str) -> Staged:
+        run, scene = self._runs[key], self._scene(scene_key)
+        given = json.loads(run["settings"])
+        settings = settings_of(run["protocol"], self._scenario(scene_key), given)
+        shown = {name: getattr(settings, name) for name in settings.__dataclass_fields__} if settings else given
+        return staged(scene, self._records(key, scene), key, run["variant"], run["protocol"], settings, shown)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which of a lake's runs to look at; None: all."""
+
+    run: str | None = None
+    "The beginning of a run's id: that one, and those on the same scene stay beside it."
+    scenario: str | None = None
+    seed: int | None = None
+    protocols: Sequence[str] | None = None
+
+    def takes(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row of `runs` is one of them."""
+        return (
+            (self.run is None or str(row["run"]).startswith(self.run))
+            and (self.scenario is None or row["scenario"] == self.scenario)
+            and (self.seed is None or row["seed"] == self.seed)
+            and (self.protocols is None or row["protocol"] in self.protocols)
+        )
+
+    @property
+    def said(self) -> str:
+        """The choice in words, for errors."""
+        parts = [("whose id begins with", self.run), ("of scenario", self.scenario), ("of seed", self.seed)]
+        words = [f"{what} {value}" for what, value in parts if value is not None]
+        if self.protocols is not None:
+            words.append(f"of {' or '.join(self.protocols)}")
+        return f" {', '.join(words)}" if words else ""
+
+
+def _expected(table: pa.Table, scene: Scene) -> tuple[Ints, Ints]:
+    """The oracle's pairs by number, each once."""
+    events, nodes = scene.number_of_event, scene.number_of_node
+    pairs = {
+        (events[event], nodes[node])
+        for event, node in zip(table.column("event").to_pylist(), table.column("node").to_pylist(), strict=True)
+        if event in events and node in nodes
+    }
+    numbers = np.array(sorted(pairs), dtype=np.int32).reshape(len(pairs), 2)
+    return numbers[:, 0].copy(), numbers[:, 1].copy()

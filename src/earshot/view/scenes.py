@@ -1,0 +1,271 @@
+"""The scene: what is the same whichever protocol runs. Ground, nodes and their ways, what is
+published, what is wanted, and who should have received what."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot.events import Element, Event, value_text
+from earshot.geometry import AnyShape, Area, Position, Proximity
+from earshot.view.packing import Array, pack
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+
+LONGEST_CONTENT = 2000
+"Characters of an event's content that the page keeps."
+STEPS_ACROSS = 4000
+"A way is simplified to within the ground's width divided by this: a quarter of a pixel on a wide screen."
+
+
+@dataclass(frozen=True)
+class Ways:
+    """Where everybody is: knots of node i are `first[i]:first[i + 1]`, straight and even motion between."""
+
+    first: Ints
+    time: Floats
+    x_m: Floats
+    y_m: Floats
+
+    @classmethod
+    def of(cls, count: int, node: Array, time: Array, x_m: Array, y_m: Array) -> Ways:
+        """From rows in any order; `node` is a number from 0 to `count` - 1. A row without a place is none."""
+        known = np.isfinite(x_m) & np.isfinite(y_m) & (node >= 0)
+        node, time, x_m, y_m = (np.asarray(column)[known] for column in (node, time, x_m, y_m))
+        order = np.lexsort((time, node))
+        first = np.searchsorted(node[order], np.arange(count + 1)).astype(np.int32)
+        return cls(first, *(np.asarray(column, dtype=np.float64)[order] for column in (time, x_m, y_m)))
+
+    @property
+    def node(self) -> Ints:
+        """Whose knot each one is."""
+        return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
+
+    def at(self, nodes: Array, times: Array) -> tuple[Floats, Floats]:
+        """Where those nodes are at those times; NaN for a node without a knot."""
+        x, y = np.full(len(nodes), np.nan), np.full(len(nodes), np.nan)
+        for node in np.unique(nodes):
+            knots = slice(self.first[node], self.first[node + 1])
+            if knots.start < knots.stop:
+                asked = nodes == node
+                x[asked] = np.interp(times[asked], self.time[knots], self.x_m[knots])
+                y[asked] = np.interp(times[asked], self.time[knots], self.y_m[knots])
+        return x, y
+
+    def simplified(self, within_m: float) -> Ways:
+        """Fewer knots, nobody farther than so much from where they really are at any time.
+
+        Each pass looks at every second knot and lets go those that straight motion between their
+        neighbours comes close to; a pass may err by half of what the one before might, so that all
+        of them together stay within the bound.
+        """
+        way, allowed = self, within_m / 2
+        while allowed > within_m / 1000:
+            kept = way._without_idle(allowed)
+            if kept.all():
+                break
+            node = way.node[kept]
+            first = np.searchsorted(node, np.arange(len(way.first))).astype(np.int32)
+            way, allowed = Ways(first, way.time[kept], way.x_m[kept], way.y_m[kept]), allowed / 2
+        return way
+
+    def _without_idle(self, allowed_m: float) -> npt.NDArray[np.bool_]:
+        kept = np.ones(len(self.time), dtype=bool)
+        if len(self.time) < 3:
+            return kept
+        node, place = self.node, np.arange(len(self.time)) - self.first[self.node]
+        middle = np.flatnonzero(place % 2 == 1)
+        middle = middle[middle + 1 < len(self.time)]
+        middle = middle[node[middle + 1] == node[middle]]
+        before, after = middle - 1, middle + 1
+        lasting = self.time[after] - self.time[before]
+        share = np.divide(self.time[middle] - self.time[before], lasting, out=np.zeros(len(middle)), where=lasting > 0)
+        dx = self.x_m[before] + share * (self.x_m[after] - self.x_m[before]) - self.x_m[middle]
+        dy = self.y_m[before] + share * (self.y_m[after] - self.y_m[before]) - self.y_m[middle]
+        kept[middle[np.hypot(dx, dy) <= allowed_m]] = False
+        return kept
+
+
+@dataclass(frozen=True)
+class Wished:
+    """A node's subscription, from when until when it stands (infinity: to the end)."""
+
+    node: str
+    id: str
+    filter: str
+    region: Area | None
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Announced:
+    """What a node said it would publish, and within which proximity (None: everywhere)."""
+
+    node: str
+    type: str
+    proximity: Proximity | None
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One trace and one workload."""
+
+    key: str
+    "Names the scene; runs with the same key can be looked at side by side."
+    name: str
+    seed: int
+    start: float
+    end: float
+    counted_from: float
+    "What is published earlier (the warm-up) is not measured."
+    range_m: float | None
+    "How far a node is heard; None where there is no radio, or nobody knows."
+    ground: tuple[float, float] | None
+    "Width and height from the origin; None: as far as the nodes go."
+    nodes: Sequence[str]
+    ways: Ways
+    events: Sequence[Event]
+    "In order of publication."
+    wishes: Sequence[Wished]
+    announced: Sequence[Announced]
+    expected: tuple[Ints, Ints] = field(default_factory=lambda: (_none(), _none()))
+    "Pairs (event, node), by number: who should have received what."
+    notes: Sequence[str] = ()
+    "What the reader should know, such as a range that was guessed."
+
+    @cached_property
+    def number_of_node(self) -> dict[str, int]:
+        """Node names to their numbers."""
+        return {name: i for i, name in enumerate(self.nodes)}
+
+    @cached_property
+    def number_of_event(self) -> dict[str, int]:
+        """Event ids to their numbers."""
+        return {event.id: i for i, event in enumerate(self.events)}
+
+    @cached_property
+    def types(self) -> list[str]:
+        """Every event type that is published, announced or not, in order."""
+        return sorted({event.type for event in self.events} | {one.type for one in self.announced})
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """West, south, east, north of all that is to be seen."""
+        x, y = self.ways.x_m, self.ways.y_m
+        box = [0.0, 0.0, *self.ground] if self.ground else [math.inf, math.inf, -math.inf, -math.inf]
+        if len(x):
+            box = [min(box[0], x.min()), min(box[1], y.min()), max(box[2], x.max()), max(box[3], y.max())]
+        if not math.isfinite(box[0]):
+            box = [0.0, 0.0, 1.0, 1.0]
+        return float(box[0]), float(box[1]), float(box[2]), float(box[3])
+
+    def packed(self) -> bytes:
+        """The scene as the page reads it; times count from its start."""
+        west, south, east, north = self.bounds
+        ways = self.ways.simplified(max(east - west, north - south) / STEPS_ACROSS)
+        types = {name: i for i, name in enumerate(self.types)}
+        number = self.number_of_node
+        meta = {
+            "key": self.key,
+            "name": self.name,
+            "seed": self.seed,
+            "start": self.start,
+            "end": self.end - self.start,
+            "counted_from": self.counted_from - self.start,
+            "range_m": self.range_m,
+            "bounds": [west, south, east, north],
+            "ground": self.ground,
+            "nodes": list(self.nodes),
+            "types": self.types,
+            "events": [self._event(event, types, number) for event in self.events],
+            "wishes": [
+                [number[w.node], w.id, w.filter, _area(w.region), w.start - self.start, self._until(w.end)]
+                for w in self.wishes
+                if w.node in number
+            ],
+            "announced": [
+                [number[a.node], types[a.type], _proximity(a.proximity), a.start - self.start, self._until(a.end)]
+                for a in self.announced
+                if a.node in number
+            ],
+            "notes": list(self.notes),
+        }
+        arrays: dict[str, Array] = {
+            "first": ways.first,
+            "time": (ways.time - self.start).astype(np.float32),
+            "x": ways.x_m.astype(np.float32),
+            "y": ways.y_m.astype(np.float32),
+            "expected_event": self.expected[0].astype(np.int32),
+            "expected_node": self.expected[1].astype(np.int32),
+        }
+        return pack(meta, arrays)
+
+    def _until(self, end: float) -> float | None:
+        return end - self.start if math.isfinite(end) else None
+
+    def _event(self, event: Event, types: dict[str, int], number: dict[str, int]) -> list[Any]:
+        at = event.position
+        return [
+            event.id,
+            types[event.type],
+            number.get(event.source, -1),
+            event.time - self.start,
+            [at.x_m, at.y_m] if at else None,
+            _area(event.area),
+            content_text(event)[:LONGEST_CONTENT],
+        ]
+
+
+def _none() -> Ints:
+    return np.zeros(0, dtype=np.int32)
+
+
+def content_text(event: Event) -> str:
+    """An event's content for people to read."""
+    if isinstance(event.content, Element):
+        return event.to_xml().decode()
+    return ", ".join(f"{name} = {value_text(value)}" for name, value in event.content.items())
+
+
+def corners(shape: AnyShape, at: Position) -> list[list[float]]:
+    """A shape's outline as flat rings of x and y, the outer one first, rounded to a tenth of a metre."""
+    outline = shape.polygon(at)
+    rings = [outline.exterior, *outline.interiors]
+    return [[round(value, 1) for x, y in list(ring.coords)[:-1] for value in (x, y)] for ring in rings]
+
+
+def _area(area: Area | None) -> dict[str, Any] | None:
+    return None if area is None else {"text": str(area.shape), "rings": corners(area.shape, area.at)}
+
+
+def _proximity(proximity: Proximity | None) -> dict[str, Any] | None:
+    """A mobile proximity's rings are around its publisher, a stationary one's where they lie."""
+    if proximity is None:
+        return None
+    at = Position(0.0, 0.0) if proximity.mobile else proximity.naval
+    return {"text": str(proximity.shape), "mobile": proximity.mobile, "rings": corners(proximity.shape, at)}
+
+
+def node_names(*sources: Iterable[str]) -> list[str]:
+    """All names, once, in the order people count: car2 before car10."""
+    return sorted({name for source in sources for name in source if name}, key=_natural)
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Runs of digits order by their number, however long they are."""
+    parts = [part for part in re.split("([0-9]+)", name) if part]
+    digits = [part.lstrip("0") if part[0] in "0123456789" else None for part in parts]
+    return [
+        (1, 0, part) if number is None else (0, len(number), number) for part, number in zip(parts, digits, strict=True)
+    ] + [(0, 0, name)]

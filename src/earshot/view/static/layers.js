@@ -1,0 +1,243 @@
+// What is drawn beneath and above the nodes. Every layer gets the brush: context, view, colours.
+
+class Brush {
+  constructor(context, view, colours, width, height) {
+    Object.assign(this, { context, view, colours, width, height });
+    this.scale = view.scale;
+    this.left = width / 2 - view.x * view.scale;
+    this.top = height / 2 + view.y * view.scale;
+  }
+
+  x(x) { return this.left + x * this.scale; }
+  y(y) { return this.top - y * this.scale; }
+
+  path(rings, dx = 0, dy = 0) {
+    const context = this.context;
+    for (const ring of rings) {
+      for (let i = 0; i < ring.length; i += 2) {
+        const x = this.x(ring[i] + dx), y = this.y(ring[i + 1] + dy);
+        if (i) context.lineTo(x, y); else context.moveTo(x, y);
+      }
+      context.closePath();
+    }
+  }
+
+  sees(x, y, margin = 0) {
+    return x > -margin && x < this.width + margin && y > -margin && y < this.height + margin;
+  }
+}
+
+function drawGround(brush, scene) {
+  const { context, colours } = brush;
+  const [west, south, east, north] = scene.ground ? [0, 0, ...scene.ground] : scene.bounds;
+  context.fillStyle = colours.ground;
+  context.fillRect(brush.x(west), brush.y(north), (east - west) * brush.scale, (north - south) * brush.scale);
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1;
+  context.strokeRect(brush.x(west), brush.y(north), (east - west) * brush.scale, (north - south) * brush.scale);
+}
+
+function drawScaleBar(brush) {
+  const { context, colours } = brush;
+  const wanted = 90 / brush.scale;
+  const power = 10 ** Math.floor(Math.log10(wanted));
+  const metres = [5, 2, 1].map((k) => k * power).find((m) => m <= wanted) ?? power;
+  const length = metres * brush.scale;
+  const text = metres >= 1000 ? `${metres / 1000} km` : `${metres} m`;
+  const y = brush.height - 14;
+  context.strokeStyle = colours.soft;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(12, y - 4); context.lineTo(12, y); context.lineTo(12 + length, y); context.lineTo(12 + length, y - 4);
+  context.stroke();
+  label(brush, text, 16 + length, y + 1, colours.soft, "11px");
+}
+
+function label(brush, text, x, y, colour, size = "12px", weight = "400") {
+  const { context, colours } = brush;
+  context.font = `${weight} ${size} system-ui, sans-serif`;
+  context.lineWidth = 3;
+  context.lineJoin = "round";
+  context.strokeStyle = colours.ground;
+  context.strokeText(text, x, y);
+  context.fillStyle = colour;
+  context.fillText(text, x, y);
+}
+
+// GeoRendezvous: the grid, the cells somebody is in, and where the topics hash to.
+function drawCells(brush, play, topic) {
+  const cells = play.overlays.cells;
+  if (!cells) return;
+  const { context, colours } = brush;
+  const { side_m: side, origin: [ox, oy] } = cells;
+  const [west, south, east, north] = play.scene.ground ? [0, 0, ...play.scene.ground] : play.scene.bounds;
+  if (side * brush.scale >= 5) {
+    const scene = play.scene;
+    const populated = new Set();
+    for (let i = 0; i < scene.count; i++) {
+      if (play.up[i] && scene.placed[i]) {
+        populated.add(`${Math.floor((scene.x[i] - ox) / side)},${Math.floor((scene.y[i] - oy) / side)}`);
+      }
+    }
+    context.fillStyle = colours.cell;
+    for (const name of populated) {
+      const [column, row] = name.split(",").map(Number);
+      context.fillRect(brush.x(ox + column * side), brush.y(oy + (row + 1) * side), side * brush.scale, side * brush.scale);
+    }
+    context.strokeStyle = colours.grid;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let x = ox + Math.ceil((west - ox) / side) * side; x <= east; x += side) {
+      context.moveTo(brush.x(x), brush.y(south)); context.lineTo(brush.x(x), brush.y(north));
+    }
+    for (let y = oy + Math.ceil((south - oy) / side) * side; y <= north; y += side) {
+      context.moveTo(brush.x(west), brush.y(y)); context.lineTo(brush.x(east), brush.y(y));
+    }
+    context.stroke();
+  }
+  for (const [type, points] of cells.topics) {
+    const name = play.scene.types[type];
+    const chosen = topic === name;
+    if (topic && !chosen) continue;
+    for (let i = 0; i < points.length; i += 2) {
+      const x = brush.x(points[i]), y = brush.y(points[i + 1]);
+      if (chosen) {
+        const left = ox + Math.floor((points[i] - ox) / side) * side, below = oy + Math.floor((points[i + 1] - oy) / side) * side;
+        context.fillStyle = colours.rendezvousTint;
+        context.fillRect(brush.x(left), brush.y(below + side), side * brush.scale, side * brush.scale);
+      }
+      diamond(context, x, y, chosen ? 6 : 3.5);
+      context.fillStyle = colours.rendezvous;
+      context.globalAlpha = chosen ? 1 : 0.6;
+      context.fill();
+      context.globalAlpha = 1;
+    }
+    if (chosen) for (let i = 0; i < points.length; i += 2) {
+      label(brush, `${name} ${i / 2}`, brush.x(points[i]) + 9, brush.y(points[i + 1]) + 4, colours.rendezvous, "11px");
+    }
+  }
+}
+
+function diamond(context, x, y, r) {
+  context.beginPath();
+  context.moveTo(x, y - r); context.lineTo(x + r, y); context.lineTo(x, y + r); context.lineTo(x - r, y);
+  context.closePath();
+}
+
+// Publishers' proximities: fixed where they were announced, mobile around their publisher.
+function drawProximities(brush, play, t, onlyNode) {
+  const { context, colours } = brush;
+  const scene = play.scene;
+  context.lineWidth = 1;
+  for (const one of scene.announced) {
+    if (!one.proximity || t < one.start || t >= one.end || !play.up[one.node]) continue;
+    const mine = one.node === onlyNode;
+    const [dx, dy] = one.proximity.mobile ? [scene.x[one.node], scene.y[one.node]] : [0, 0];
+    context.beginPath();
+    brush.path(one.proximity.rings, dx, dy);
+    if (mine) {
+      context.fillStyle = colours.proximityMine;
+      context.fill("evenodd");
+    }
+    context.strokeStyle = colours.proximity;
+    context.globalAlpha = mine ? 1 : 0.6;
+    context.setLineDash(one.proximity.mobile ? [] : [5, 4]);
+    context.stroke();
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+}
+
+// A tree, a mesh, brokers and those they serve, or the ways that led to deliveries of late.
+function drawLinks(brush, play, t) {
+  const { context, colours } = brush;
+  const { x, y } = play.scene;
+  context.strokeStyle = colours.link;
+  context.lineWidth = play.links.kind === "ways" ? 1 : 1.5;
+  context.globalAlpha = play.links.kind === "ways" ? 0.45 : 0.75;
+  context.beginPath();
+  play.eachLink(t, (a, b) => {
+    context.moveTo(brush.x(x[a]), brush.y(y[a]));
+    context.lineTo(brush.x(x[b]), brush.y(y[b]));
+  });
+  context.stroke();
+  context.globalAlpha = 1;
+}
+
+// The ground divided among brokers: each point belongs to the nearest. (Cut the box by half-planes.)
+function drawRegions(brush, play, t) {
+  const brokers = brokersAt(play, t);
+  if (!brokers.length) return;
+  const { context, colours } = brush;
+  const scene = play.scene;
+  const [west, south, east, north] = scene.ground ? [0, 0, ...scene.ground] : scene.bounds;
+  brokers.forEach((broker, k) => {
+    let cell = [[west, south], [east, south], [east, north], [west, north]];
+    for (const other of brokers) {
+      if (other === broker) continue;
+      const ax = scene.x[broker], ay = scene.y[broker], bx = scene.x[other], by = scene.y[other];
+      const nx = bx - ax, ny = by - ay, limit = (bx * bx + by * by - ax * ax - ay * ay) / 2;
+      const cut = [];
+      for (let i = 0; i < cell.length; i++) {
+        const p = cell[i], q = cell[(i + 1) % cell.length];
+        const dp = p[0] * nx + p[1] * ny - limit, dq = q[0] * nx + q[1] * ny - limit;
+        if (dp <= 0) cut.push(p);
+        if (dp < 0 !== dq < 0 && dp !== dq) {
+          const share = dp / (dp - dq);
+          cut.push([p[0] + share * (q[0] - p[0]), p[1] + share * (q[1] - p[1])]);
+        }
+      }
+      cell = cut;
+      if (!cell.length) break;
+    }
+    context.beginPath();
+    brush.path([cell.flat()]);
+    context.fillStyle = colours.regions[k % colours.regions.length];
+    context.fill();
+    context.strokeStyle = colours.regionEdge;
+    context.lineWidth = 1.5;
+    context.stroke();
+  });
+  context.strokeStyle = colours.ink;
+  context.lineWidth = 2;
+  for (const broker of brokers) {
+    const x = brush.x(scene.x[broker]), y = brush.y(scene.y[broker]);
+    context.strokeRect(x - 6, y - 6, 12, 12);
+  }
+}
+
+// Those that others name as their broker, or that name themselves.
+function brokersAt(play, t) {
+  if (play.links.kind !== "brokers") return [];
+  const found = new Set();
+  play.eachLink(t, (a, b) => found.add(b));
+  return [...found].filter((i) => play.scene.placed[i]).sort((a, b) => a - b);
+}
+
+function drawRanges(brush, play, nodes) {
+  const { context, colours } = brush;
+  const { x, y, range_m: range } = play.scene;
+  if (!range) return;
+  const r = range * brush.scale;
+  context.strokeStyle = colours.range;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (const i of nodes) {
+    const cx = brush.x(x[i]), cy = brush.y(y[i]);
+    if (!play.up[i] || !brush.sees(cx, cy, r)) continue;
+    context.moveTo(cx + r, cy);
+    context.arc(cx, cy, r, 0, 2 * Math.PI);
+  }
+  context.stroke();
+}
+
+function drawArea(brush, area, colour, tint) {
+  const { context } = brush;
+  context.beginPath();
+  brush.path(area.rings);
+  context.fillStyle = tint;
+  context.fill("evenodd");
+  context.strokeStyle = colour;
+  context.lineWidth = 1.5;
+  context.stroke();
+}

@@ -1,0 +1,75 @@
+// Packed data (earshot.view.packing): JSON with plain values, and arrays of numbers behind it.
+
+const ARRAYS = { float32: Float32Array, float64: Float64Array, int32: Int32Array, uint16: Uint16Array, uint8: Uint8Array };
+
+async function unpacked(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const buffer = await new Response(stream).arrayBuffer();
+  const length = new DataView(buffer).getUint32(0, true);
+  const told = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const arrays = {};
+  for (const [name, [kind, count, at]] of Object.entries(told.arrays)) {
+    arrays[name] = new ARRAYS[kind](buffer, 4 + length + at, count);
+  }
+  return { meta: told.meta, arrays };
+}
+
+function fromBase64(text) {
+  const raw = atob(text);
+  const bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+  return bytes;
+}
+
+// What the document carries, by name.
+function embedded() {
+  const found = new Map();
+  for (const block of document.querySelectorAll("script[data-name]")) {
+    const name = block.dataset.name === "start" ? "start" : utf8(fromBase64(block.dataset.name));
+    found.set(name, block.textContent);
+  }
+  return found;
+}
+
+function utf8(bytes) {
+  return new TextDecoder().decode(bytes);
+}
+
+// Scenes and plays: out of the document, or from the server that served it.
+class Shelf {
+  constructor() {
+    this.blocks = embedded();
+    const start = JSON.parse(utf8(fromBase64(this.blocks.get("start"))));
+    this.title = start.title;
+    this.served = start.served;
+    this.scenes = start.scenes;
+  }
+
+  async fetch(address) {
+    if (this.blocks.has(address)) return unpacked(fromBase64(this.blocks.get(address)));
+    if (!this.served) throw new Error(`this page does not have ${address}`);
+    const answer = await fetch(address);
+    if (!answer.ok) throw new Error((await answer.text()).trim());
+    return unpacked(await answer.arrayBuffer());
+  }
+
+  scene(key) {
+    return this.fetch(`/scene?${new URLSearchParams({ scene: key })}`);
+  }
+
+  play(scene, key) {
+    return this.fetch(`/play?${new URLSearchParams({ scene, play: key })}`);
+  }
+
+  async why(scene, play, event, node) {
+    const answer = await fetch(`/why?${new URLSearchParams({ scene, play, event, node })}`);
+    if (!answer.ok) throw new Error((await answer.text()).trim());
+    return answer.json();
+  }
+
+  async news() {
+    const answer = await fetch("/news");
+    if (!answer.ok) throw new Error((await answer.text()).trim());
+    return answer.json();
+  }
+}
