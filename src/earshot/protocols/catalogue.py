@@ -10,20 +10,28 @@ from typing import Any, TypeVar
 import msgspec
 
 from earshot.errors import SettingsError, UnknownName
+from earshot.protocols.codd import Codd
 from earshot.protocols.content_odmrp import ContentOdmrp
+from earshot.protocols.drip import Drip
+from earshot.protocols.drip_sf import SimpleFramework
 from earshot.protocols.flooding import Flooding
 from earshot.protocols.georendezvous import GeoRendezvous
 from earshot.protocols.gossip import Gossip
 from earshot.protocols.machine import Machine
 from earshot.protocols.odmrp import Odmrp
+from earshot.protocols.siena import Siena
 from earshot.protocols.steam import Steam
 
 PROTOCOLS: dict[str, type[Machine]] = {
+    "codd": Codd,
     "content-odmrp": ContentOdmrp,
+    "drip": Drip,
+    "drip-sf": SimpleFramework,
     "flooding": Flooding,
     "georendezvous": GeoRendezvous,
     "gossip": Gossip,
     "odmrp": Odmrp,
+    "siena": Siena,
     "steam": Steam,
 }
 

@@ -7,11 +7,15 @@ from typing import Literal
 
 from earshot.errors import SettingsError
 
+BROKERS = 10
+"Symbol k where nobody says."
+
 
 @dataclass(frozen=True, slots=True)
 class DripSettings:
-    brokers: int = 10
-    "Symbol k: so many nodes, the ablest, are brokers (section IV.A)."
+    brokers: int | None = None
+    """Symbol k: so many nodes, the ablest, are brokers (section IV.A). Not given: 10, or every node of a
+    network that is known to be smaller."""
     nearest: int = 4
     "Symbol l: a node keeps its so many nearest brokers; they are the destinations of what it wants (IV.B, V.B)."
     copies: int = 2
@@ -21,7 +25,7 @@ class DripSettings:
     selection: Literal["ability", "random"] = "ability"
     "Who becomes a broker: the ablest, or (figure 4's baseline) whoever draws the highest numbers."
 
-    announce_interval_s: float = 3.0
+    announce_interval_s: float = 2.0
     "A broker announces itself so often, the paper's low frequency (IV.B)."
     expiry_periods: float = 1.7
     "A broker not heard of for so many announcement intervals is no longer among the nearest."
@@ -47,8 +51,10 @@ class DripSettings:
     "A broker contacts one broker at a time: so long lies between two contacts (V.C)."
     contact_events: int = 4
     "One contact carries at most so many events."
-    contact_records: int = 16
+    contact_records: int = 8
     "And at most so many news of subscribers."
+    exchange_interval_s: float = 3.0
+    "Two brokers tell each other news of subscribers this often at most."
     taken_wait_s: float = 1.0
     "A copy not confirmed by then may be sent again; each time in vain doubles it."
     source_carries: bool = True
@@ -76,15 +82,16 @@ class DripSettings:
     that time as delay."""
 
     def __post_init__(self) -> None:
-        for name in ("brokers", "nearest", "copies"):
+        for name in ("nearest", "copies"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.nearest + self.copies >= self.brokers:
+        wanted = BROKERS if self.brokers is None else self.brokers
+        if self.nearest + self.copies >= wanted:
             raise SettingsError(
                 f"nearest + copies must stay below brokers (l + m < k), got {self.nearest} + {self.copies} "
-                f"of {self.brokers}: an event would go to every broker"
+                f"of {wanted}: an event would go to every broker"
             )
-        if self.network_nodes is not None and self.brokers > self.network_nodes:
+        if None not in (self.network_nodes, self.brokers) and self.brokers > self.network_nodes:  # type: ignore[operator]
             raise SettingsError(
                 f"brokers must not exceed the network's nodes, got {self.brokers} brokers of {self.network_nodes} nodes"
             )
@@ -94,6 +101,7 @@ class DripSettings:
             "bootstrap_s",
             "replace_after_s",
             "contact_interval_s",
+            "exchange_interval_s",
             "taken_wait_s",
             "lifespan_s",
         ):
@@ -123,6 +131,13 @@ class DripSettings:
                 f"replace_after_s must exceed expiry_periods announcement intervals ({self.expiry_s:g} s), "
                 f"got {self.replace_after_s:g}"
             )
+
+    @property
+    def k(self) -> int:
+        """How many brokers there are to be."""
+        if self.brokers is not None:
+            return self.brokers
+        return BROKERS if self.network_nodes is None else min(BROKERS, self.network_nodes)
 
     @property
     def expiry_s(self) -> float:

@@ -1,0 +1,198 @@
+"""Who is near (section IV.B): a node's nearest brokers by delay, the ways to them, and its neighbours' regions."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+
+from earshot.protocols.drip_packets import Announcement, Letter
+from earshot.protocols.drip_settings import DripSettings
+
+
+@dataclass(slots=True)
+class Nearby:
+    """A broker among the nearest, as its latest announcement told."""
+
+    broker: str
+    sequence: int
+    sent_at: float
+    delay_s: float
+    heard_at: float
+    hops: int
+    upstreams: list[str] = field(default_factory=list)
+    "The neighbours it came from, fastest first: the ways to the broker."
+
+
+class Regions:
+    """The l nearest brokers, and what follows from them."""
+
+    def __init__(self, node: str, settings: DripSettings) -> None:
+        self.node = node
+        self.settings = settings
+        self.brokers: dict[str, Nearby] = {}
+        "Set S_D of the paper."
+        self.neighbours: dict[str, tuple[str, float]] = {}
+        "Of each neighbour: its local broker, and when it was heard."
+        self.toward: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        "The neighbour a letter of each node came from, and when: the way back."
+        self.is_broker = False
+
+    # Announcements.
+
+    def hear(self, announcement: Announcement, sender: str, now: float) -> bool:
+        """Whether the announcement is to be passed on: it improves the list, or is news of one who is on it."""
+        if announcement.broker == self.node:
+            return False
+        delay_s = now - announcement.sent_at
+        if delay_s < 0.0:
+            delay_s = 0.0
+        known = self.brokers.get(announcement.broker)
+        if known is None:
+            return self._hear_of(announcement, sender, delay_s, now)
+        if announcement.sequence == known.sequence:
+            upstreams = known.upstreams
+            if delay_s < known.delay_s:
+                better = known.delay_s - delay_s >= self.settings.improvement_s
+                known.delay_s, known.hops = delay_s, announcement.hops
+                if sender in upstreams:
+                    upstreams.remove(sender)
+                upstreams.insert(0, sender)
+                del upstreams[self.settings.upstreams :]
+                return better
+            # Only who is nearer than this node is a way to the broker: others would send it back.
+            if announcement.hops <= known.hops and len(upstreams) < self.settings.upstreams and sender not in upstreams:
+                upstreams.append(sender)
+            return False
+        if announcement.sequence < known.sequence or not isfinite(announcement.sent_at):
+            return False
+        self.brokers[announcement.broker] = Nearby(
+            announcement.broker, announcement.sequence, announcement.sent_at, delay_s, now, announcement.hops, [sender]
+        )
+        return True
+
+    def _hear_of(self, announcement: Announcement, sender: str, delay_s: float, now: float) -> bool:
+        """Of a broker that is not on the list: it takes the place of the farthest, if it is nearer."""
+        if not isfinite(announcement.sent_at):
+            return False
+        room = self.settings.nearest - self.is_broker
+        if len(self.brokers) >= room:
+            if room == 0:
+                return False
+            farthest = max(self.brokers.values(), key=lambda nearby: (nearby.delay_s, nearby.broker))
+            if delay_s >= farthest.delay_s:
+                return False
+            del self.brokers[farthest.broker]
+        self.brokers[announcement.broker] = Nearby(
+            announcement.broker, announcement.sequence, announcement.sent_at, delay_s, now, announcement.hops, [sender]
+        )
+        return True
+
+    def forget(self, now: float) -> None:
+        """Let go who has fallen silent."""
+        # Written as in `next_end`, so that the timer set there finds somebody to let go.
+        lasts_s = self.settings.expiry_s
+        for broker in [nearby.broker for nearby in self.brokers.values() if nearby.heard_at + lasts_s <= now]:
+            del self.brokers[broker]
+        for neighbour in [name for name, (_, heard_at) in self.neighbours.items() if heard_at + lasts_s <= now]:
+            del self.neighbours[neighbour]
+
+    def next_end(self, now: float) -> float:
+        """When the next broker falls silent, if nothing is heard of it."""
+        first = min((nearby.heard_at for nearby in self.brokers.values()), default=now)
+        return first + self.settings.expiry_s
+
+    def trim(self) -> None:
+        """A broker is its own nearest: it keeps one less."""
+        room = self.settings.nearest - self.is_broker
+        for nearby in self.ordered()[room:]:
+            del self.brokers[nearby.broker]
+
+    def ordered(self) -> list[Nearby]:
+        """The nearest brokers, nearest first."""
+        return sorted(self.brokers.values(), key=lambda nearby: (nearby.delay_s, nearby.broker))
+
+    def nearest_names(self) -> tuple[str, ...]:
+        """The l nearest brokers, nearest first; a broker is its own nearest."""
+        others = tuple(nearby.broker for nearby in self.ordered())
+        return (self.node, *others) if self.is_broker else others
+
+    # Neighbours and bridges.
+
+    def sees(self, neighbour: str, attached: str, now: float) -> None:
+        """A neighbour was heard, and tells its region."""
+        if neighbour not in self.neighbours and len(self.neighbours) >= self.settings.memory:
+            self.forget(now)
+            if len(self.neighbours) >= self.settings.memory:
+                return
+        self.neighbours[neighbour] = (attached, now)
+
+    def bridges_to(self, now: float) -> str:
+        """Section V.B.1: the broker this node is a bridge to; none: the empty text."""
+        if self.is_broker or len(self.brokers) < 2:
+            return ""
+        other = self.ordered()[1].broker
+        return other if self.foreign_neighbour(other, now) else ""
+
+    def foreign_neighbour(self, broker: str, now: float) -> str:
+        """A neighbour in that broker's region, best one that is on the way to the broker."""
+        after = now - self.settings.expiry_s
+        known = self.brokers.get(broker)
+        if known is not None:
+            for neighbour in known.upstreams:
+                if self.neighbours.get(neighbour, ("", 0.0))[0] == broker:
+                    return neighbour
+        living = [
+            (-heard_at, name)
+            for name, (attached, heard_at) in self.neighbours.items()
+            if attached == broker and heard_at > after
+        ]
+        return min(living)[1] if living else ""
+
+    # Letters.
+
+    def came(self, letter: Letter, sender: str, now: float) -> None:
+        """A letter passes: whoever sent it is reached over the neighbour it came from."""
+        toward = self.toward
+        if letter.origin not in toward and len(toward) >= self.settings.memory:
+            toward.popitem(last=False)
+        toward[letter.origin] = (sender, now)
+        toward.move_to_end(letter.origin)
+
+    def next_hop(self, letter: Letter, now: float, sender: str = "") -> str:
+        """The neighbour to hand a letter to, not the one it came from; none: the empty text."""
+        return next((way for way in self._ways(letter, now) if way and way != sender), "")
+
+    def _ways(self, letter: Letter, now: float) -> Iterator[str]:
+        """Over its bridge; along the announcements of its target; back along its target's own letters; over
+        whoever was heard lately and lives in the target's region."""
+        target = letter.target
+        if letter.via == self.node:
+            yield self.foreign_neighbour(target, now)
+        elif letter.via:
+            yield self._back(letter.via, now)
+        if target in self.neighbours:
+            yield target
+        nearby = self.brokers.get(target)
+        if nearby is not None:
+            yield from nearby.upstreams
+        yield self._back(target, now)
+        yield self.foreign_neighbour(target, now)
+
+    def _back(self, node: str, now: float) -> str:
+        """The way to a node from whom a letter has come."""
+        if node in self.neighbours:
+            return node
+        back = self.toward.get(node)
+        return back[0] if back is not None and now - back[1] <= 2 * self.settings.expiry_s else ""
+
+    def lost(self, neighbour: str, letter: Letter) -> None:
+        """A neighbour is out of reach: no way leads over it any more."""
+        self.neighbours.pop(neighbour, None)
+        for nearby in self.brokers.values():
+            if neighbour in nearby.upstreams:
+                nearby.upstreams.remove(neighbour)
+        for node in (letter.target, letter.via):
+            if self.toward.get(node, ("", 0.0))[0] == neighbour:
+                del self.toward[node]
