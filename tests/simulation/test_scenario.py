@@ -376,6 +376,7 @@ def test_these_are_built_in() -> None:
         "codd-customer",
         "codd-news",
         "codd-protein",
+        "codd",
         "disaster",
         "drip",
         "georendezvous",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from earshot.filters.data_summary import DataSummary
 from earshot.protocols.codd_packets import (
+    NEW,
     Add,
     AddChild,
     AddResult,
@@ -168,7 +169,7 @@ class Membership:
         tree.parent, tree.parent_heard_at = sender, now
         tree.first_link = tree.heard_link = packet.link
         tree.ahead.clear()
-        tree.version = 0
+        tree.version = packet.link
         tree.registering, tree.registering_since = True, now
         self.codd.note("parent", f"{tree.id} {sender} {len(packet.ancestors)}")
         if old and old != sender:
@@ -298,7 +299,7 @@ class Membership:
             gone += tree.give_up(packet.replaces)
         child = tree.children[sender]
         codd.send(sender, Answer(tree.id, packet.request, True, (*tree.ancestors, codd.node), child.first_link))
-        if packet.since >= 0:
+        if packet.since > NEW:
             codd.send_missed(tree, sender, child, wants, packet.since)
         if tree.is_root:
             codd.send(sender, Registered(tree.id, (sender,), tree.number))
@@ -355,7 +356,7 @@ class Membership:
         self.codd.start_timer(("guests", tree.id), at=now + self.settings.silence_s)
         # Taken for granted until it is refused, so that the others find a place here meanwhile.
         tree.parent, tree.parent_heard_at = packet.parent, now
-        tree.first_link = tree.heard_link = 0
+        tree.first_link = tree.heard_link = tree.version = 0
         tree.ahead.clear()
         self.attempts.pop(tree.id, None)
         self.ask(tree, packet.parent, now, replaces=sender)

@@ -15,8 +15,10 @@ from earshot.wire import Packet
 
 Texts = tuple[str, ...]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
-Known = Annotated[int, msgspec.Meta(ge=-1, le=1 << 62)]
-"The number of a document; -1 for none."
+NEW = -2
+"Where a newcomer's documents begin: with those that are to come."
+Known = Annotated[int, msgspec.Meta(ge=NEW, le=1 << 62)]
+"The number of a document; -1 before the first, NEW where nothing is asked for again."
 Share = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
 
 
@@ -72,7 +74,7 @@ class AddResult(Packet, frozen=True, tag="codd-add-result"):
 
 
 class AddChild(Packet, frozen=True, tag="codd-add-child"):
-    """Take me: this is my own query, this my subtree's; I have everything up to `since` (-1: I am new).
+    """Take me: this is my own query, this my subtree's; I have everything up to `since`.
     `replaces` names the child whose place I take over."""
 
     tree: str

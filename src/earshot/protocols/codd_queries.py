@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from earshot.protocols.codd_packets import AddQuery, Aggregate, GetAggregate, Registered, RemoveQuery
+from earshot.protocols.codd_packets import NEW, AddQuery, Aggregate, Registered, RemoveQuery
 from earshot.protocols.dissemination_tree import Child, Tree
 from earshot.protocols.filter_answers import read_filter
 
@@ -57,7 +57,7 @@ class Queries:
             return
         new, gone = tree.replace_own(own)
         if new:
-            self.add(tree, new, -1, (self.codd.node,))
+            self.add(tree, new, NEW, (self.codd.node,))
         self.remove(tree, gone)
 
     def register_again(self, tree: Tree, now: float) -> None:
@@ -111,7 +111,7 @@ class Queries:
         if packet.path == (sender,):
             child.own |= frozenset(new)
         gone = self.no_longer_guest(tree, packet.path)
-        if packet.since >= 0:
+        if packet.since > NEW:
             codd.send_missed(tree, sender, child, texts, packet.since)
         if tree.is_root:
             codd.send(sender, Registered(tree.id, packet.path, tree.number))
@@ -142,7 +142,7 @@ class Queries:
                 self.codd.send(below[-1], Registered(tree.id, below, packet.number))
         elif tree.registering:
             tree.registering = False
-            if tree.complete < 0:
+            if tree.complete == NEW:
                 tree.complete = packet.number
 
     # Queries that got lost.
@@ -161,8 +161,5 @@ class Queries:
         child.early = {version: early for version, early in child.early.items() if version > packet.version}
         fresh, gone = tree.wants.hold(new), tree.wants.release(old)
         if fresh:
-            self.add(tree, fresh, -1, (sender, self.codd.node))
+            self.add(tree, fresh, NEW, (sender, self.codd.node))
         self.remove(tree, gone)
-
-    def ask_aggregate(self, tree: Tree, child: str) -> None:
-        self.codd.send(child, GetAggregate(tree.id))

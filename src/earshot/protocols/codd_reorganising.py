@@ -75,7 +75,9 @@ class Reorganising:
         tree.recent.forget(settings.window_documents)
         rested = tree.asked_at is None or tree.number - tree.asked_at >= settings.rest_documents
         enough = transfers >= settings.enough_documents
-        if settings.reorganise and rested and enough and overhead > settings.overhead_threshold and tree.parent:
+        interior = tree.parent != "" and tree.fan_out > 0
+        too_much = enough and overhead > settings.overhead_threshold
+        if settings.reorganise and interior and rested and too_much:
             tree.asked_at = tree.number // every * every if period_over else tree.number
             self.codd.note("reorganise", f"{tree.id} {overhead:.4f}")
             if settings.mover == "self":

@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from earshot.events import Event
-from earshot.protocols.codd_packets import AddQuery, RemoveQuery, source_of
+from earshot.protocols.codd_packets import NEW, AddQuery, RemoveQuery, source_of
 from earshot.protocols.filter_answers import FilterTexts, meets
 from earshot.protocols.recent_documents import RecentDocuments, bitmap
 
 MOST_MISSING = 1000
 "Lost documents asked for at a time."
 LINKS_A_CHILD = 1 << 32
-"Documents to one child are numbered from a multiple of this on: those of an earlier bond are told apart."
+"Documents to a child, and its queries, are numbered from a multiple of this on: those of an earlier bond "
+"are told apart."
 
 
 @dataclass(slots=True)
@@ -85,7 +86,7 @@ class Tree:
         "Of the last query sent to the parent."
         self.number = -1
         "The greatest number known of,"
-        self.complete = -1
+        self.complete = NEW
         "and the one up to which everything wanted has come."
         self.registering = False
         "A new bond has yet to be known at the source; until then `complete` stays as it is."
@@ -120,7 +121,7 @@ class Tree:
     @property
     def since(self) -> int:
         """From where on a new parent must send documents again."""
-        return min([self.complete, *(since for since in self.pending.values() if since >= 0)])
+        return min([self.complete, *(since for since in self.pending.values() if since > NEW)])
 
     # Children.
 
@@ -128,7 +129,8 @@ class Tree:
         """A new child, or a new bond to an old one; the texts that nobody here wanted before."""
         before = self.children.get(name)
         self._bonds += 1
-        child = Child(frozenset(own), set(wants), now, self._bonds * LINKS_A_CHILD, guest=guest)
+        first = self._bonds * LINKS_A_CHILD
+        child = Child(frozenset(own), set(wants), now, first, version=first, guest=guest)
         self.children[name] = child
         new = self.wants.hold(sorted(child.wants))
         if before is not None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from earshot.errors import EventError, ScenarioError
 from earshot.events import Element, Event, EventType, Value
+from earshot.simulation.buckets import Buckets
 from earshot.simulation.draws import zipf_rank
 from earshot.simulation.dtd import BUILT_IN, MOST_LEVELS, Dtd, built_in_dtd, load_dtd
 from earshot.simulation.ground import Span
@@ -373,6 +374,7 @@ EVENT_KINDS: dict[str, Any] = {
     "numbers": Numbers,
     "topics": Topics,
     "attributes": Attributes,
+    "buckets": Buckets,
     "xml": XmlDocuments,
     "file": OwnEvents,
 }

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from earshot.errors import ScenarioError
 from earshot.filters import Filter
 from earshot.filters.ast import And, Compare, Comparison, Condition, Field
+from earshot.simulation.buckets import BucketQueries
 from earshot.simulation.draws import zipf_rank
 from earshot.simulation.dtd import Dtd
 from earshot.simulation.generators import (
@@ -286,6 +287,7 @@ FILTER_KINDS: dict[str, Any] = {
     "number-intervals": NumberIntervals,
     "types": Types,
     "conjunctions": Conjunctions,
+    "buckets": BucketQueries,
     "xpath": XPaths,
 }
 "Every kind of `filters` table; a new one is a new row."
