@@ -32,6 +32,7 @@ _TYPE_NAMES: dict[Any, str] = {
 }
 VALUE_TYPES = tuple(_TYPE_NAMES.values())
 _PLAIN_TYPES = frozenset(_TYPE_NAMES) - {datetime, int}
+_TEXTS = frozenset((str,))
 "Values of these need no second look."
 _LEAST, _MOST = -(2**63), 2**64 - 1
 "The whole numbers that the wire carries."
@@ -97,6 +98,8 @@ class Event(msgspec.Struct, frozen=True, dict=True):
             if self.content.name != self.type:
                 raise EventError(f"the root element {self.content.name!r} must name the event type {self.type!r}")
         elif isinstance(self.content, dict):
+            if _PLAIN_TYPES.issuperset(map(type, self.content.values())) and _TEXTS.issuperset(map(type, self.content)):
+                return
             changed = {
                 name: _plain_value(name, value)
                 for name, value in self.content.items()

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from earshot.events import Value
 from earshot.filters.bits import Bits, slots_of
 from earshot.filters.columns import Column, new_column
+from earshot.filters.compiling import WORTH_COMPILING
 from earshot.filters.plans import Between, InDocument, Plan, SimpleTest, Source
 from earshot.filters.reading import Reading
 from earshot.filters.rounding import WIDTH, RoundedRanges
-from earshot.filters.sieve import WORTH_COMPILING, Sieve, compiled_sieve, plain_sieve
+from earshot.filters.sieve import Sieve, compiled_sieve, plain_sieve
 
 MOST_SHAPES = 64
 "Sets of names that events come with, each with a row."
@@ -187,6 +188,7 @@ class AttributeTable(Generic[Owner]):
                 self._bits.words[row, slot // 64 :] = 0
         if slot == WORTH_COMPILING:
             self._sieve = compiled_sieve() or plain_sieve
+            self._rounded.compile()
         if slot == len(self._keys):
             self._keys.resize(self._bits.slots, refcheck=False)
             self._rounded.resize(self._bits.slots)

@@ -139,6 +139,12 @@ class RangeColumn(Column):
         self._rounded: dict[int, int] = {}
         "For slots with bounds that cut no cells, which ones: bit i for bound i."
 
+    def __missing__(self, value: Value) -> int:
+        # Fractions seldom come twice: they are looked up quicker than remembered.
+        if type(value) is float and value == value:
+            return self._cells[bisect_right(self._bounds, value)]
+        return super().__missing__(value)
+
     def row_of(self, value: Value) -> int:
         number = number_of(value)
         return self._nothing if isnan(number) else self._cells[bisect_right(self._bounds, number)]

@@ -6,7 +6,6 @@ a compiler takes long to load, so that only large tables ask for it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -15,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot.filters.bits import Bits, slots_of
-
-WORTH_COMPILING = 4096
-"So many slots are worth loading a compiler for."
+from earshot.filters.compiling import compiled
 
 Sieve = Callable[[Bits, list[int]], NDArray[np.intp]]
 
@@ -33,19 +30,14 @@ def plain_sieve(bits: Bits, rows: list[int]) -> NDArray[np.intp]:
 @cache
 def compiled_sieve() -> Sieve | None:
     """The same, compiled; None where there is no compiler."""
-    try:
-        from numba import njit
-    except ImportError:
+    sift = compiled(_sift, Bits().words, _array([0]))
+    if sift is None:
         return None
-    if sys.byteorder != "little":  # Words are little-endian everywhere, compiled code takes the machine's own.
-        return None
-    sift = njit(cache=True, nogil=True)(_sift)
 
     def sieve(bits: Bits, rows: list[int]) -> NDArray[np.intp]:
         slots: NDArray[np.intp] = sift(bits.words, _array(rows))
         return slots
 
-    sieve(Bits(), [0])  # It is compiled now, and not while an event waits.
     return sieve
 
 

@@ -83,6 +83,7 @@ def events_of(batch: Any) -> Iterator[Event]:
     return map(_event, *(batch.column(name).to_pylist() for name in _EVENT_FIELDS))
 
 
+_class_of = type
 _EVENT_FIELDS = tuple(name for name in EVENTS.columns if name != "workload")
 
 
@@ -108,7 +109,7 @@ def _event(
     else:
         flat: dict[str, Any] = _flat_decoder.decode(content)
         values = flat
-        if any(value.__class__ is dict for value in flat.values()):  # a time or a position
+        if dict in map(_class_of, flat.values()):  # a time or a position
             values = Event.from_json(msgspec.json.encode({"type": type, "content": flat})).content
     return Event(
         type,
