@@ -1,0 +1,36 @@
+"""How fast the pipeline is on Spark local[2], each stage beside one plain process that gives the same rows.
+
+    python benchmarks/pipeline.py [--quick] [contacts] [sweep] [oracle]
+
+Session start is not counted; each stage runs once beforehand, so that Spark's workers are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import pipeline_contacts
+import pipeline_oracle
+import pipeline_sweep
+
+from earshot.pipeline.session import spark_session
+
+PARTS = {
+    "contacts": pipeline_contacts.measure,
+    "sweep": pipeline_sweep.measure,
+    "oracle": pipeline_oracle.measure,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all where none is named")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    asked = parser.parse_args()
+    spark = spark_session("local[2]")
+    for part in asked.parts or PARTS:
+        PARTS[part](spark, asked.quick)
+
+
+if __name__ == "__main__":
+    main()
