@@ -1,5 +1,6 @@
 """Data summaries: what recent documents say about filters, held to matching every one of them."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -178,6 +179,34 @@ def test_long_texts_are_not_kept_and_yet_found() -> None:
     flat = DataSummary()
     flat.add("one", Event("A", {"text": long}))
     assert found(flat, f'text = "{long}"') == ("one",)
+
+
+def thicket(random: Random, levels: int) -> Element:
+    inside = tuple(thicket(random, levels - 1) for _ in range(random.randint(0, 3))) if levels else ()
+    attributes = {"id": str(random.randint(0, 40))} if random.random() < 0.3 else {}
+    return Element(random.choice("abcd"), attributes, inside)
+
+
+@pytest.mark.parametrize("first", ["//*//*", "//a//b", "//*", "//d", "//*[.//a]//*"])
+def test_descendants_of_many_places_are_found_like_those_of_one(first: str) -> None:
+    random = Random("thicket")
+    roots = [thicket(random, 6) for _ in range(12)]
+    summary = DataSummary()
+    for number, root in enumerate(roots):
+        summary.add(number, Event(root.name, root))
+    for last in (
+        "//a",
+        "//c//d[not(*)]",
+        "//*[a][b][c]",
+        "//@id",
+        '//@id[. = "7"]',
+        "//b[@id > 20]",
+        "//d/d/d/d",
+        "//e",
+    ):
+        filter = Filter.xpath(first + last)
+        truth = tuple(number for number, root in enumerate(roots) if filter.matches(Event(root.name, root)))
+        assert found(summary, first + last) == truth, first + last
 
 
 def test_deep_documents_and_many_descendant_steps_end() -> None:

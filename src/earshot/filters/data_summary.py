@@ -1,7 +1,7 @@
 """A node's statistics of recent documents (CoDD, section 3.1): which of them meet a filter, and how
 much two filters have in common by what was seen of them.
 
-A look-up traces the filter over bitmaps (`twigs.py`, `field_bitmaps.py`), so that its cost is that
+A look-up traces the filter over bitmaps (`summary_tree.py`, `field_bitmaps.py`), so that its cost is that
 of the summary's size and not of the number of documents; only the documents that the bitmaps cannot
 decide are matched themselves. The answers are therefore exact.
 """
@@ -30,7 +30,8 @@ from earshot.filters.ast import (
 )
 from earshot.filters.field_bitmaps import FieldBitmaps
 from earshot.filters.filter import Filter
-from earshot.filters.twigs import Bounds, SummaryTree, union
+from earshot.filters.summary_tree import Bounds, SummaryTree, union
+from earshot.filters.twigs import look_up
 
 MOST_ANSWERS = 1024
 "Answers remembered between two documents."
@@ -163,7 +164,7 @@ class DataSummary:
                 return Bounds(0, -1)
             case Compare(operand=Path()) | Contains(operand=Path()) | StartsWith(operand=Path()) | Path():
                 self._enter_tree()
-                return self._tree.look_up(condition)
+                return look_up(self._tree, condition)
             case Compare() | Contains() | StartsWith() | Exists():
                 self._enter_fields()
                 return self._fields.look_up(condition)

@@ -8,7 +8,7 @@ from typing import Any
 from earshot.events import Value
 from earshot.filters.ast import Compare, Condition, Contains, Exists, Field, StartsWith
 from earshot.filters.matching import text_of, value_test
-from earshot.filters.twigs import LONGEST_TEXT, NOTHING, Bounds, Texts
+from earshot.filters.summary_tree import LONGEST_TEXT, NOTHING, Bounds, Texts
 
 
 class FieldBitmaps:

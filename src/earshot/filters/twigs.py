@@ -1,17 +1,14 @@
-"""The data-summary tree of CoDD (section 3.1): which documents have an element where, and what it says.
+"""Twig look-ups in a data-summary tree (CoDD, section 3.1): which documents meet a condition?
 
-A vertex stands for all elements that one way of names down from the root leads to; bit i of its
-bitmaps is document i. Tracing a filter over the vertices tells two sets apart: the documents that
-certainly match, and those that may. They differ only where elements repeat within a document (one
-`b` has the `c`, another the `d`) or where a text was not kept.
+Tracing a condition over the vertices tells two sets apart: the documents that certainly meet it, and
+those that may. They differ only where elements repeat within a document (one `b` has the `c`, another
+the `d`), where a text was not kept, and where a filter asks for the order of nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
 
-from earshot.events import Element
 from earshot.filters.ast import (
     Always,
     And,
@@ -28,166 +25,85 @@ from earshot.filters.ast import (
     Test,
 )
 from earshot.filters.paths import node_test, string_test
-
-LONGEST_TEXT = 64
-"Longer texts are not kept: nobody compares a paragraph."
+from earshot.filters.summary_tree import NOTHING, Bounds, Places, SummaryTree, Texts, Vertex, union
 
 
-class Bounds(NamedTuple):
-    """The documents that certainly meet a condition, and all that may (those among them)."""
-
-    certain: int
-    possible: int
+def look_up(tree: SummaryTree, condition: Condition) -> Bounds:
+    """The documents of the tree that meet a condition on theirs."""
+    return _Tracing(tree.places).look(condition)(tree.document)
 
 
-NOTHING = Bounds(0, 0)
-
-
-class Texts:
-    """The texts found in one place, each with the documents that have it there."""
-
-    __slots__ = ("by_text", "documents", "unread")
-
-    def __init__(self) -> None:
-        self.by_text: dict[Any, int] = {}
-        self.documents = 0
-        self.unread = 0
-        "Documents with a text here that was not kept."
-
-    def note(self, text: Any, bit: int, kept: bool) -> int:
-        """Enter a document's text; how many entries that adds."""
-        self.documents |= bit
-        if not kept:
-            self.unread |= bit
-            return 0
-        known = self.by_text.get(text)
-        self.by_text[text] = bit if known is None else known | bit
-        return known is None
-
-    def passing(self, test: Callable[[Any], bool]) -> Bounds:
-        """The documents with a text here that passes."""
-        certain = 0
-        for text, documents in self.by_text.items():
-            if test(text):
-                certain |= documents
-        return Bounds(certain, certain | self.unread)
-
-    def retain(self, mask: int, shift: int) -> int:
-        """Keep only the documents under the mask, renumbered; how many entries are left."""
-        left = {text: (found & mask) >> shift for text, found in self.by_text.items() if found & mask}
-        self.by_text, self.documents = left, (self.documents & mask) >> shift
-        self.unread = (self.unread & mask) >> shift
-        return len(left)
-
-
-class Vertex:
-    """The elements of one place in the documents."""
-
-    __slots__ = ("attributes", "children", "documents", "repeated", "texts")
-
-    def __init__(self) -> None:
-        self.documents = 0
-        self.repeated = 0
-        "Documents with more than one element here."
-        self.texts = Texts()
-        "What the elements without elements inside say; those with some count as unread."
-        self.children: dict[str, Vertex] = {}
-        self.attributes: dict[str, Texts] = {}
-
-
-class SummaryTree:
-    """Vertices by their ways down from the root; `size` counts them and the texts they keep."""
-
-    def __init__(self) -> None:
-        self.document = Vertex()
-        "What stands above all roots."
-        self.document.documents = self.document.texts.unread = -1
-        self.size = 0
-
-    def add(self, root: Element, bit: int) -> None:
-        """Enter one document, in a single pass."""
-        grown = 0
-        stack = [(self.document, root)]
-        while stack:
-            above, element = stack.pop()
-            vertex = above.children.get(element.name)
-            if vertex is None:
-                vertex = above.children[element.name] = Vertex()
-                grown += 1
-            if vertex.documents & bit:
-                vertex.repeated |= bit
-            else:
-                vertex.documents |= bit
-            for name, text in element.attributes.items():
-                texts = vertex.attributes.get(name)
-                if texts is None:
-                    texts = vertex.attributes[name] = Texts()
-                    grown += 1
-                grown += texts.note(text, bit, len(text) <= LONGEST_TEXT)
-            match element.children:
-                case ():
-                    grown += vertex.texts.note("", bit, True)
-                case (str() as text,):
-                    grown += vertex.texts.note(text, bit, len(text) <= LONGEST_TEXT)
-                case children:
-                    vertex.texts.note("", bit, False)
-                    stack.extend((vertex, child) for child in children if isinstance(child, Element))
-        self.size += grown
-
-    def look_up(self, condition: Condition) -> Bounds:
-        """The documents that meet a condition on their trees."""
-        return _look(condition)(self.document)
-
-    def retain(self, mask: int, shift: int) -> None:
-        """Keep only the documents under the mask, renumbered, and only what they have."""
-        self.size = 0
-        stack = [self.document]
-        while stack:
-            above = stack.pop()
-            above.children = {name: one for name, one in above.children.items() if one.documents & mask}
-            for vertex in above.children.values():
-                vertex.documents = (vertex.documents & mask) >> shift
-                vertex.repeated = (vertex.repeated & mask) >> shift
-                vertex.attributes = {name: one for name, one in vertex.attributes.items() if one.documents & mask}
-                entries = sum(one.retain(mask, shift) for one in (vertex.texts, *vertex.attributes.values()))
-                self.size += 1 + len(vertex.attributes) + entries
-                stack.append(vertex)
-
-
-# A condition becomes a function: for which documents does some element at this vertex meet it?
 Look = Callable[[Vertex], Bounds]
+"For which documents does some element at this vertex meet a condition?"
 
 
-def _look(condition: Condition) -> Look:
-    match condition:
-        case And(terms):
-            return _every([_look(term) for term in terms])
-        case Or(terms):
-            looks = [_look(term) for term in terms]
-            return lambda vertex: union(look(vertex) for look in looks)
-        case Not(term):
-            return _not(_look(term))
-        case Path(steps=steps):
-            return _leads(steps, None)
-        case Compare(Path(steps=steps), op, literal):
-            return _leads(steps, string_test(op, literal))
-        case Contains(Path(steps=steps), part):
-            return _of_the_first(_leads(steps, lambda text: part in text))
-        case StartsWith(Path(steps=steps), part):
-            return _of_the_first(_leads(steps, lambda text: text.startswith(part)))
-        case Always():
-            return _here
-        case _:
-            raise TypeError(f"{type(condition).__name__} is no condition on a node")
+class _Tracing:
+    """Conditions become functions over the vertices of one tree."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+
+    def look(self, condition: Condition) -> Look:
+        match condition:
+            case And(terms):
+                return _every([self.look(term) for term in terms])
+            case Or(terms):
+                looks = [self.look(term) for term in terms]
+                return lambda vertex: union(look(vertex) for look in looks)
+            case Not(term):
+                return _not(self.look(term))
+            case Path(steps=steps):
+                return self.leads(steps, None)
+            case Compare(Path(steps=steps), op, literal):
+                return self.leads(steps, string_test(op, literal))
+            # Of the first node alone, and the tree has no order.
+            case Contains(Path(steps=steps), part):
+                return _unsure(self.leads(steps, lambda text: part in text))
+            case StartsWith(Path(steps=steps), part):
+                return _unsure(self.leads(steps, lambda text: text.startswith(part)))
+            case Always():
+                return _here
+            case _:
+                raise TypeError(f"{type(condition).__name__} is no condition on a node")
+
+    def leads(self, steps: tuple[Step, ...], last: TextTest | None) -> Look:
+        """Some element leads, by these steps, to a node whose string value passes the last test."""
+        if not steps or steps[0].test is Test.SELF:
+            return _here if last is None else lambda vertex: vertex.texts.passing(last)
+        step, rest = steps[0], steps[1:]
+        found = self.elements(step, rest, last) if step.test is Test.ELEMENT else self.texts(step, rest, last)
+        return _unsure(found) if any(isinstance(predicate, At) for predicate in step.predicates) else found
+
+    def elements(self, step: Step, rest: tuple[Step, ...], last: TextTest | None) -> Look:
+        looks = [self.look(predicate) for predicate in step.predicates if not isinstance(predicate, At)]
+        onward = self.leads(rest, last)
+        if onward is not _here:
+            looks.append(onward)
+        passes, name = _every(looks), step.name
+        if step.axis is Axis.DESCENDANT:
+            return _Descendants(self.places, name, passes, and_self=False)
+        if name == "*":
+            return lambda vertex: union(passes(child) for child in vertex.children.values())
+        return lambda vertex: passes(vertex.children[name]) if name in vertex.children else NOTHING
+
+    def texts(self, step: Step, rest: tuple[Step, ...], last: TextTest | None) -> Look:
+        """The same for attributes and text nodes, about which everything is known here."""
+        if rest and rest[0].test is not Test.SELF:
+            return lambda _vertex: NOTHING  # nothing stands below a text
+        tests = [node_test(predicate) for predicate in step.predicates if not isinstance(predicate, At)]
+
+        def passes(text: str) -> bool:
+            return all(test(text, {}) for test in tests) and (last is None or last(text))
+
+        def found(vertex: Vertex) -> Bounds:
+            if step.test is Test.TEXT:
+                return vertex.texts.passing(lambda text: text != "" and passes(text))
+            return union(texts.passing(passes) for texts in _named(vertex, step.name))
+
+        return _Descendants(self.places, "*", found, and_self=True) if step.axis is Axis.DESCENDANT else found
 
 
-def union(found: Iterable[Bounds]) -> Bounds:
-    """The documents of any of them."""
-    certain = possible = 0
-    for one in found:
-        certain |= one.certain
-        possible |= one.possible
-    return Bounds(certain, possible)
+TextTest = Callable[[str], bool]
 
 
 def _here(vertex: Vertex) -> Bounds:
@@ -227,45 +143,6 @@ def _unsure(look: Look) -> Look:
     return lambda vertex: Bounds(0, look(vertex).possible)
 
 
-_of_the_first = _unsure
-"The tree has no order: it cannot tell which of several nodes is the first."
-
-
-def _leads(steps: tuple[Step, ...], last: Callable[[str], bool] | None) -> Look:
-    """Some element leads, by these steps, to a node whose string value passes the last test."""
-    if not steps or steps[0].test is Test.SELF:
-        return _here if last is None else lambda vertex: vertex.texts.passing(last)
-    step, rest = steps[0], steps[1:]
-    below = _elements(step, rest, last) if step.test is Test.ELEMENT else _attributes_or_texts(step, rest, last)
-    if any(isinstance(predicate, At) for predicate in step.predicates):
-        below = _unsure(below)
-    return below if step.axis is Axis.CHILD else _descendants(below)
-
-
-def _elements(step: Step, rest: tuple[Step, ...], last: Callable[[str], bool] | None) -> Look:
-    looks = [_look(predicate) for predicate in step.predicates if not isinstance(predicate, At)]
-    onward = _leads(rest, last)
-    if onward is not _here:
-        looks.append(onward)
-    passes, name = _every(looks), step.name
-    if name == "*":
-        return lambda vertex: union(passes(child) for child in vertex.children.values())
-    return lambda vertex: passes(vertex.children[name]) if name in vertex.children else NOTHING
-
-
-def _attributes_or_texts(step: Step, rest: tuple[Step, ...], last: Callable[[str], bool] | None) -> Look:
-    tests = [node_test(predicate) for predicate in step.predicates if not isinstance(predicate, At)]
-    if rest and rest[0].test is not Test.SELF:
-        return lambda _vertex: NOTHING  # nothing stands below a text
-
-    def passes(text: str) -> bool:
-        return all(test(text, {}) for test in tests) and (last is None or last(text))
-
-    if step.test is Test.TEXT:
-        return lambda vertex: vertex.texts.passing(lambda text: text != "" and passes(text))
-    return lambda vertex: union(texts.passing(passes) for texts in _named(vertex, step.name))
-
-
 def _named(vertex: Vertex, name: str) -> Iterator[Texts]:
     if name == "*":
         yield from vertex.attributes.values()
@@ -273,19 +150,53 @@ def _named(vertex: Vertex, name: str) -> Iterator[Texts]:
         yield vertex.attributes[name]
 
 
-def _descendants(below: Look) -> Look:
-    """What is found directly below the vertex or any under it; each is looked at once."""
-    known: dict[int, Bounds] = {}
+class _Descendants:
+    """What is found at the vertices of a name below one, or at that one itself, too.
 
-    def somewhere(vertex: Vertex) -> Bounds:
-        if (found := known.get(id(vertex))) is not None:
-            return found
-        unknown = [vertex]
-        for each in unknown:  # grows as it goes
-            unknown.extend(child for child in each.children.values() if id(child) not in known)
-        for each in reversed(unknown):
-            deeper = union(known[id(child)] for child in each.children.values())
-            known[id(each)] = union((below(each), deeper))
-        return known[id(vertex)]
+    Each is asked once. A few vertices are gathered for themselves; where many are asked about the ones
+    below them, each answer is put together from those of its children, so that no filter costs more than
+    its length times the tree's size.
+    """
 
-    return somewhere
+    def __init__(self, places: Places, name: str, look: Look, and_self: bool) -> None:
+        self.places = places
+        self.name = name
+        self.look = look
+        self.and_self = and_self
+        self.left = len(places.all)
+        "How many vertices may still be gathered one by one."
+        self.found: dict[int, Bounds] = {}
+        "By number: what is found at a vertex."
+        self.known: dict[int, Bounds] = {}
+        "By number: what is found at all vertices below one, or itself."
+
+    def __call__(self, vertex: Vertex) -> Bounds:
+        known = self.known.get(vertex.start)
+        if known is None:
+            below = self.places.below(vertex, self.name)
+            if len(below) < self.left:
+                self.left -= len(below)
+                known = union(map(self._at, below))
+                if self.and_self:
+                    known = union((known, self._at(vertex)))
+                self.known[vertex.start] = known
+            else:
+                known = self._put_together(vertex)
+        return known
+
+    def _at(self, vertex: Vertex) -> Bounds:
+        found = self.found.get(vertex.start)
+        if found is None:
+            found = self.found[vertex.start] = self.look(vertex)
+        return found
+
+    def _put_together(self, vertex: Vertex) -> Bounds:
+        for each in reversed(self.places.all[vertex.start : vertex.end]):
+            if each.start not in self.known:
+                parts = [self.known[child.start] for child in each.children.values()]
+                if self.and_self:
+                    parts.append(self._at(each))
+                else:
+                    parts.extend(self._at(child) for name, child in each.children.items() if self.name in ("*", name))
+                self.known[each.start] = union(parts)
+        return self.known[vertex.start]
