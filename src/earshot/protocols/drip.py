@@ -84,6 +84,7 @@ class Drip(Machine):
         "Since when each of the k ablest is one of them."
         self.since = 0.0
         "When the present subscriptions were first wanted."
+        self.registered_at = -math.inf
         self.reported: dict[tuple[str, str], tuple[float, int]] = {}
         "Bridges' reports passed on for each pair of regions: since when, and how many."
 
@@ -232,7 +233,7 @@ class Drip(Machine):
         self.note("broker", self.node)
         self._attach(now)
         # Brokers that come forward together do not all announce themselves at once.
-        self.start_timer("announce", at=now + self.random.random() * self.settings.announce_interval_s / 4)
+        self.start_timer("announce", at=now + self.random.random() * self.settings.announce_interval_s / 2)
         self.broker.contact_soon(now)
 
     def _step_down(self, now: float) -> None:
@@ -383,6 +384,7 @@ class Drip(Machine):
         """Section V.A.1: submit the subscriptions and the nearest brokers to the local broker."""
         if not self.local_broker:
             return
+        self.registered_at = now
         letter = Register(
             self.node,
             self.local_broker,
@@ -528,8 +530,9 @@ class Drip(Machine):
             case "bridge":
                 self.on_bridge_time(now)
             case "renew":
-                self.start_timer("renew", at=now + self.settings.register_interval_s)
-                if self.subscriptions.by_id:
+                due_at = self.registered_at + self.settings.register_interval_s
+                self.start_timer("renew", at=due_at if due_at > now else now + self.settings.register_interval_s)
+                if self.subscriptions.by_id and due_at <= now:
                     self.register(now)
             case "roll":
                 self.on_roll(now)

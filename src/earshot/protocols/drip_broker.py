@@ -33,7 +33,7 @@ class Broker:
         self.settings = machine.settings
         self.sharing = sharing
         settings = machine.settings
-        self.subscribers = Subscribers(machine.node, settings.memory, 3 * settings.register_interval_s)
+        self.subscribers = Subscribers(machine.node, settings.memory, 6 * settings.register_interval_s)
         self.events = EventMemory(settings.memory_events)
         self.bridges: SoftTable[str, str] = SoftTable(settings.memory)
         "Over which bridge each broker is reached: the one that reported last."

@@ -62,7 +62,7 @@ class DripSettings:
     destinations: Literal["each", "common"] = "each"
     """Where several subscribers want one event: the l brokers of each of them are destinations ("each"), or
     the l brokers named by most of them ("common")."""
-    bridge_reports: int = 2
+    bridge_reports: int = 1
     "A node passes on at most so many bridges' reports for one pair of regions in an announcement interval."
     upstreams: int = 3
     "A node remembers so many neighbours on the way to each broker."
