@@ -28,7 +28,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ from earshot.pipeline.storage import LocalStorage, Storage, storage_at
 from earshot.pipeline.tables import TABLES, Table, table_named
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 STALE_S = 86_400.0
@@ -137,13 +138,13 @@ class Lake:
         self._sweep_up(kind, targets)
         return [dict(_key(target.split("/")[1:])) for target in targets]
 
-    def write_rows(self, rows: Sequence[dict[str, Any]], table: str, **partition: Value) -> None:
-        """Replace one small partition, without a Spark job."""
+    def write_table(self, rows: pa.Table, table: str, **partition: Value) -> None:
+        """Replace one small partition from an Arrow table at hand, without a Spark job."""
         from earshot.pipeline.outposts import Outpost
 
         kind = table_named(table)
         with Outpost.of(self) as outpost:
-            outpost.commit_rows(table, rows, **partition)
+            outpost.commit_table(table, rows, **partition)
         self._sweep_up(kind, ["/".join(prefix_of(kind, partition))])
 
     @contextmanager

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -147,17 +147,6 @@ class Lives:
                     spans[key] = [span for span in some if span.end is None or span.end >= settled]
                     if not spans[key]:
                         del spans[key]
-
-    # -- kept between batches
-
-    def state(self) -> dict[str, Any]:
-        """As plain values."""
-        return {name: asdict(life) for name, life in self.lives.items()}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Lives:
-        """What `state` gave."""
-        return cls(msgspec.convert(state, dict[str, Life]))
 
 
 def _standing(spans: Mapping[str, list[Span]]) -> list[Span]:

@@ -68,19 +68,23 @@ def expected_receivers(
     subscriptions: DataFrame, positions: DataFrame | None = None
 ) -> Callable[[DataFrame], DataFrame]:
     """`events.transform(expected_receivers(subscriptions, positions))` gives `expected`."""
-    wishes = wishes_of(subscriptions)
+    return receivers_among(wishes_of(subscriptions), positions)
+
+
+def receivers_among(wishes: Sequence[Wish], positions: DataFrame | None = None) -> Callable[[DataFrame], DataFrame]:
+    """The same, where the subscriptions are at hand."""
 
     def transform(events: DataFrame) -> DataFrame:
-        by_content = [wish for wish in wishes if not _asks_for_place(wish)]
-        by_place = [wish for wish in wishes if _asks_for_place(wish)]
+        by_content = [wish for wish in wishes if not asks_for_place(wish)]
+        by_place = [wish for wish in wishes if asks_for_place(wish)]
         everywhere = events.where("area is null")
-        settled = everywhere.mapInArrow(_Matcher(by_content, candidates=False), EXPECTED_COLUMNS)
+        settled = everywhere.mapInArrow(Matcher(by_content, candidates=False), EXPECTED_COLUMNS)
         placed: list[DataFrame] = []
         if by_place:
-            placed.append(everywhere.mapInArrow(_Matcher(by_place, candidates=True), _CANDIDATE_COLUMNS))
+            placed.append(everywhere.mapInArrow(Matcher(by_place, candidates=True), _CANDIDATE_COLUMNS))
         somewhere = events.where("area is not null")
         if not somewhere.isEmpty():
-            placed.append(somewhere.mapInArrow(_Matcher(wishes, candidates=True), _CANDIDATE_COLUMNS))
+            placed.append(somewhere.mapInArrow(Matcher(wishes, candidates=True), _CANDIDATE_COLUMNS))
         for candidates in placed:
             if positions is None:
                 raise LakeError("these events or subscriptions ask for places: the oracle needs the positions table")
@@ -90,21 +94,24 @@ def expected_receivers(
     return transform
 
 
-def _asks_for_place(wish: Wish) -> bool:
-    return wish.region is not None or needs_viewer(_parsed(wish.filter))
+def asks_for_place(wish: Wish) -> bool:
+    """Whether it depends on where its node or the event is."""
+    return wish.region is not None or needs_viewer(parsed(wish.filter))
 
 
 @lru_cache(maxsize=200_000)
-def _parsed(text: str) -> Filter:
+def parsed(text: str) -> Filter:
+    """A filter by its text; each is read once."""
     return Filter.parse(text)
 
 
 @lru_cache(maxsize=10_000)
-def _region(text: str) -> Area | None:
+def region(text: str | None) -> Area | None:
+    """A region of interest by its text; each is read once."""
     return area_of(text)
 
 
-class _Matcher:
+class Matcher:
     """Events in, (event, wish) pairs out. Travels to the executors; a worker builds its indexes once."""
 
     def __init__(self, wishes: Sequence[Wish], candidates: bool) -> None:
@@ -113,20 +120,20 @@ class _Matcher:
         self.id = uuid.uuid4().hex
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lookup = self._lookup()
+        lookup = self.lookup()
         for batch in batches:
             rows, found = lookup.wanting(batch)
             yield self._pairs(batch, pa.array(rows), pa.array(found), lookup)
 
-    def _lookup(self) -> _WishLookup:
+    def lookup(self) -> WishLookup:
         """A worker runs many tasks of one job: the index of the last jobs is kept."""
         if self.id not in _lookups:
             while len(_lookups) >= 2:
                 del _lookups[next(iter(_lookups))]
-            _lookups[self.id] = _WishLookup(self.wishes)
+            _lookups[self.id] = WishLookup(self.wishes)
         return _lookups[self.id]
 
-    def _pairs(self, batch: pa.RecordBatch, rows: pa.Array, found: pa.Array, lookup: _WishLookup) -> pa.RecordBatch:
+    def _pairs(self, batch: pa.RecordBatch, rows: pa.Array, found: pa.Array, lookup: WishLookup) -> pa.RecordBatch:
         of_the_wish = {"node": lookup.nodes.take(found), "subscription": lookup.subscriptions.take(found)}
         workload = {"workload": batch.column("workload").take(rows)}
         if not self.candidates:
@@ -138,7 +145,7 @@ class _Matcher:
         return pa.RecordBatch.from_pydict({**workload, **of_the_wish, **asked, **event})
 
 
-class _WishLookup:
+class WishLookup:
     """The wishes of each workload, indexed by content."""
 
     def __init__(self, wishes: Sequence[Wish]) -> None:
@@ -153,7 +160,7 @@ class _WishLookup:
         self._indexes: dict[str, FilterIndex] = {}
         for number, wish in enumerate(wishes):
             index = self._indexes.setdefault(wish.workload, FilterIndex())
-            index.add(number, relaxed(_parsed(wish.filter)))
+            index.add(number, relaxed(parsed(wish.filter)))
 
     def wanting(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
         """(row, wish) for each event of the batch and each wish that stands at its time, agrees with its
@@ -174,7 +181,7 @@ class _WishLookup:
         return rows[kept], wishes[kept]
 
 
-_lookups: dict[str, _WishLookup] = {}
+_lookups: dict[str, WishLookup] = {}
 
 
 def _at_their_places(positions: DataFrame) -> Callable[[DataFrame], DataFrame]:
@@ -203,7 +210,7 @@ def _keep_in_place(candidates: pa.Table, positions: pa.Table) -> pa.Table:
         if viewer is None:
             continue
         event = events.get(row["event"]) or events.setdefault(row["event"], event_of(row))
-        if accepts(event, _parsed(row["filter"]), row["region"] and _region(row["region"]), viewer):
+        if accepts(event, parsed(row["filter"]), region(row["region"]), viewer):
             kept.append(number)
     chosen = candidates.take(pa.array(kept, pa.int64()))
     why = pa.repeat(pa.scalar("content and place", _TEXT), len(kept))

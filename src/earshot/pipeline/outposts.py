@@ -19,6 +19,8 @@ from earshot.pipeline.storage import ArrowStorage, LocalStorage, Storage
 from earshot.pipeline.tables import table_named
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from earshot.pipeline.lake import Lake
 
 
@@ -81,18 +83,36 @@ class Outpost:
     def commit_rows(self, table: str, rows: Sequence[dict[str, Any]], **partition: Value) -> None:
         """A small partition from rows."""
         import pyarrow as pa
+
+        self.commit_table(table, pa.Table.from_pylist(list(rows), schema=arrow_schema(table)), **partition)
+
+    def commit_table(self, table: str, rows: pa.Table, **partition: Value) -> None:
+        """A partition from an Arrow table that has the table's columns, and maybe more."""
         import pyarrow.parquet as pq
 
-        kind = table_named(table)
-        types = {"string": pa.string(), "double": pa.float64(), "bigint": pa.int64(), "int": pa.int32()}
-        schema = pa.schema([(name, types[kind.columns[name]]) for name in kind.data_columns])
+        schema = arrow_schema(table)
         with self.draft() as folder:
-            pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), folder / "part-0.parquet")
+            pq.write_table(rows.select(schema.names).cast(schema), folder / "part-0.parquet", compression="zstd")
             self.commit(table, folder, **partition)
 
     def has(self, table: str, **partition: Value) -> bool:
         """Whether the partition has been committed."""
         return is_committed(self.storage, table_named(table), partition)
+
+
+def arrow_schema(table: str) -> pa.Schema:
+    """The columns inside a table's files."""
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(),
+        "double": pa.float64(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "boolean": pa.bool_(),
+    }
+    kind = table_named(table)
+    return pa.schema([(name, types[kind.columns[name]]) for name in kind.data_columns])
 
 
 @contextmanager

@@ -7,10 +7,12 @@ Each protocol in the spools becomes a run `NAME-PROTOCOL` with its `log`, `event
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import functions as F
 
@@ -111,29 +113,29 @@ class Counts:
 
     records: int
     rejects: int
+    publications: int
+    oldest: float
+    "The earliest and the latest time of any record; infinite where there is none."
+    newest: float
 
 
 def take_in(lives: Lives, rows: DataFrame) -> Counts:
-    """Tell the lives what these rows of spools say of them: one pass for when each was seen, one for what
-    it did."""
-    good = F.col("problem").isNull() & F.col("more").isNull()
-    seen = rows.groupBy("life").agg(
-        F.max(F.when(good, F.col("node"))).alias("node"),
-        F.min(F.when(good, F.col("time"))).alias("first"),
-        F.max(F.when(good, F.col("time"))).alias("last"),
-        F.max("more").alias("more"),
-        F.count_if(good).alias("records"),
-        F.count("problem").alias("rejects"),
+    """Tell the lives what these rows of spools say of them."""
+    doings = F.col("problem").isNull() & F.col("kind").isin(list(DOINGS))
+    found = rows.where(F.col("more").isNotNull() | doings).select("life", "more", *COLUMNS).collect()
+    sums = [(row, msgspec.json.decode(row["detail"], type=source.Sum)) for row in found if row["more"] is not None]
+    for row, whole in sums:
+        if whole.first is not None and whole.last is not None:
+            lives.seen(row["life"], whole.node, whole.first, whole.last)
+        lives.has_more(row["life"], row["more"])
+    lives.tell(row.asDict() for row in found if row["more"] is None)
+    return Counts(
+        sum(whole.records for _, whole in sums),
+        sum(whole.rejects for _, whole in sums),
+        sum(whole.publications for _, whole in sums),
+        min((whole.first for _, whole in sums if whole.first is not None), default=math.inf),
+        max((whole.last for _, whole in sums if whole.last is not None), default=-math.inf),
     )
-    found = seen.collect()
-    for row in found:
-        if row["records"]:
-            lives.seen(row["life"], row["node"], row["first"], row["last"])
-        if row["more"] is not None:
-            lives.has_more(row["life"], row["more"])
-    doings = rows.where(good & F.col("kind").isin(list(DOINGS)))
-    lives.tell(row.asDict() for row in doings.select("life", *COLUMNS).collect())
-    return Counts(sum(row["records"] for row in found), sum(row["rejects"] for row in found))
 
 
 def of_their_protocols(rows: DataFrame, lives: Lives) -> DataFrame:
@@ -160,7 +162,7 @@ def positions_in(log: DataFrame) -> DataFrame:
 
 
 _ARROW = {"string": pa.string(), "double": pa.float64(), "int": pa.int32()}
-_EVENTS_ARROW = pa.schema([(name, _ARROW[kind]) for name, kind in EVENTS.columns.items()])
+EVENTS_ARROW = pa.schema([(name, _ARROW[kind]) for name, kind in EVENTS.columns.items()])
 
 
 def published_events(publications: DataFrame) -> DataFrame:
@@ -172,7 +174,7 @@ def _read_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         pairs = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
         rows = [event_row(workload, Event.from_json(detail)) for workload, detail in pairs]
-        yield pa.RecordBatch.from_pylist(rows, schema=_EVENTS_ARROW)
+        yield pa.RecordBatch.from_pylist(rows, schema=EVENTS_ARROW)
 
 
 def _reject(lake: Lake, rows: DataFrame, name: str) -> None:

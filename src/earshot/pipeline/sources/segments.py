@@ -19,7 +19,7 @@ from earshot.errors import UsageError
 
 _SEGMENT = re.compile(r"(?P<life>.+?)(?:-(?P<number>\d{5,9}))?(?P<open>\.open)?\.jsonl")
 _CHUNK = 1 << 20
-LEAST_BYTES = 1 << 16
+LEAST_BYTES = 1 << 12
 "Of each life with something to read, in one batch: a line is seldom longer."
 
 Places = dict[str, dict[str, str]]
@@ -144,7 +144,7 @@ def _advanced(place: Place, segments: Mapping[int, Segment], quota: int | None) 
             if left is not None:
                 left -= end - byte
             byte = end
-            if byte < segment.bytes and left is not None and left <= 0:
+            if most < segment.bytes:
                 return Place(number, byte, _end_of_line(segment.path, byte, segment.bytes, segment.bytes) > byte)
         later = [other for other in segments if other > number]
         # A closed segment without a last newline: what follows the last one is no record.

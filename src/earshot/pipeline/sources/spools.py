@@ -3,7 +3,8 @@
 `spark.read.format("earshot-spool").load(folder)` gives every record there is, and
 `spark.readStream` follows them as they are written, segments that still grow included. A reader
 loses nothing: a line that is no record is a row with a `problem`, its file and its byte. After the
-records of a life one row without a kind says whether `more` of it was waiting when the batch was cut.
+records of a life one row without a kind sums them up (`detail`, a `Sum`) and says whether `more` of the
+life was waiting when the batch was cut.
 """
 
 from __future__ import annotations
@@ -151,6 +152,28 @@ def arrow_batches(rows: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA)
 
 
+class Sum(msgspec.Struct):
+    """What the records of a life in one batch amount to; times None where there are none."""
+
+    node: str = ""
+    first: float | None = None
+    last: float | None = None
+    records: int = 0
+    rejects: int = 0
+    publications: int = 0
+
+    def add(self, line: Any) -> None:
+        """One record more; None: a line that is none."""
+        if line is None:
+            self.rejects += 1
+            return
+        self.node = line.node
+        self.first = line.time if self.first is None else min(self.first, line.time)
+        self.last = line.time if self.last is None else max(self.last, line.time)
+        self.records += 1
+        self.publications += line.kind == Kind.PUBLISH
+
+
 @dataclass
 class Share(InputPartition):
     """What one task reads: pieces of some lives, and whether there was more of each."""
@@ -174,9 +197,12 @@ def read_share(share: Share) -> Iterator[pa.RecordBatch]:
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for name, more, pieces in share.lives:
+            whole = Sum()
             for piece in pieces:
-                yield from rows_of(piece, latest)
-            yield name, name, 0, None, more, None
+                for row in rows_of(piece, latest):
+                    whole.add(row[-1])
+                    yield row
+            yield name, name, 0, None, more, Line(math.nan, "", "", detail=msgspec.json.encode(whole).decode())
 
     return arrow_batches(rows())
 
