@@ -6,6 +6,7 @@ import pytest
 from codd_table import CATEGORIES, SMALL, CoddTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from sizes import sized
 
 NAMES = [f"n{i:02}" for i in range(14)]

@@ -252,8 +252,8 @@ class Siena(Machine):
             self.send(self.above, Connect(self.broker))
             self.meet(self.above, Link(broker=True))
         self.hear_early()
-        for event in self.waiting:
-            self.forward(event, 0, "")
+        for event in self.waiting if self.above else ():
+            self.send(self.above, Notify(event, 1))  # who knows already what others want
         self.waiting.clear()
 
     def on_connect(self, packet: Connect, sender: str) -> None:

@@ -1,0 +1,168 @@
+"""Siena, as CoDD's paper emulates it."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot.errors import SettingsError
+from earshot.events import Event, EventType
+from earshot.filters import Filter
+from earshot.protocols.machine import Announcement, Drop, FixedLocation, Send, Subscription
+from earshot.protocols.siena import Control, Siena, SienaSettings, Subscribe, Unsubscribe
+from earshot.protocols.tabletop import Tabletop
+from sizes import sized
+
+SETTINGS = SienaSettings(agents=("a00",), clients=3)
+
+
+def network(count, settings=SETTINGS):
+    names = [f"a{i:02}" for i in range(count)]
+    table = Tabletop([Siena(name, settings, FixedLocation(), Random(name)) for name in names], [])
+    for name in names:
+        table.do(name, "announce", Announcement(EventType("Document")))
+        table.run(table.now + 0.1)
+    return table, names
+
+
+def subscribe(table, name, text, id="1"):
+    table.do(name, "subscribe", Subscription(f"{name}/{id}", name, Filter.where(text, type="Document")))
+    table.run(table.now + 0.5)
+
+
+def publish(table, source, number, **content):
+    event = Event("Document", content, f"{source}/{number}", source, time=table.now)
+    table.do(source, "publish", event)
+    table.run(table.now + 0.5)
+    return event.id
+
+
+def receivers(table, event):
+    return sorted(node for node, id, _ in table.delivered if id == event)
+
+
+def test_one_in_f_plus_1_is_a_broker_with_f_clients_in_a_balanced_tree():
+    control = Control(SienaSettings(clients=6), Random(1))
+    places = {f"n{i:03}": control.place(f"n{i:03}", "") for i in range(400)}
+    brokers = [name for name, place in places.items() if place.broker]
+    assert len(brokers) == 58
+    clients = Counter(place.above for place in places.values() if not place.broker)
+    assert max(clients.values()) == 6
+    children = Counter(place.above for name, place in places.items() if place.broker and place.above)
+    assert set(children.values()) <= {1, 2}
+    assert len(children) == 29  # the interior brokers of the paper's figure 8
+    assert sum(not place.above for place in places.values()) == 1
+
+
+def test_brokers_may_have_as_many_brokers_below_them_as_clients():
+    control = Control(SienaSettings(clients=6, broker_fan_out=0), Random(1))
+    places = [control.place(f"n{i:03}", "") for i in range(400)]
+    assert max(Counter(place.above for place in places if place.broker).values()) == 6
+
+
+def test_a_broker_that_is_gone_is_passed_over():
+    control = Control(SienaSettings(clients=1), Random(1))
+    places = {name: control.place(name, "") for name in "abcdefghij"}
+    (root,) = [name for name, place in places.items() if place.broker and not place.above]
+    below = next(name for name, place in places.items() if place.broker and place.above == root)
+    assert control.place(below, root).above == ""
+    lower = [name for name, place in places.items() if place.broker and place.above == below]
+    assert all(control.place(name, below).above != below for name in lower)
+
+
+def test_events_reach_whoever_wants_them_from_any_publisher_once():
+    table, names = network(30)
+    for i, name in enumerate(names[1:], 1):
+        subscribe(table, name, f"size > {i}")
+    assert receivers(table, publish(table, "a00", 0, size=12)) == names[1:12]
+    assert receivers(table, publish(table, "a07", 0, size=12)) == [name for name in names[1:12] if name != "a07"]
+
+
+def test_a_covered_subscription_is_not_forwarded_until_the_covering_one_is_taken_back():
+    broker = Siena("b", SETTINGS, FixedLocation(), Random(1))
+    from earshot.protocols.siena import Advertise, Connect, Place
+
+    broker.hear(Place(True, "up"), "a00", 0.0)
+    broker.hear(Advertise(1, "s", ("Document",)), "up", 0.0)
+    for name in ("x", "y"):
+        broker.hear(Connect(False), name, 0.0)
+    wide, narrow = "Document: size > 1", "Document: size > 5"
+    assert broker.hear(Subscribe(1, (wide,)), "x", 1.0) == [Send("up", Subscribe(1, (wide,)))]
+    assert broker.hear(Subscribe(1, (narrow,)), "y", 1.0) == []
+    assert broker.hear(Unsubscribe(2, (wide,)), "x", 2.0) == [
+        Send("up", Unsubscribe(2, (wide,))),
+        Send("up", Subscribe(3, (narrow,))),
+    ]
+
+
+def test_overhead_is_what_neither_a_broker_nor_its_clients_want():
+    for interest, expected in (("clients", 0), ("own", 1)):
+        broker = Siena("b", SienaSettings(agents=("a00",), broker_interest=interest), FixedLocation(), Random(1))
+        from earshot.protocols.siena import Connect, Notify, Place
+
+        broker.hear(Place(True, "up"), "a00", 0.0)
+        broker.hear(Connect(False), "x", 0.0)
+        broker.hear(Subscribe(1, ("Document: size > 1",)), "x", 1.0)
+        broker.hear(Notify(Event("Document", {"size": 3}, "1", "s"), 1), "up", 2.0)
+        assert (broker.transfers, broker.extraneous) == (1, expected)
+
+
+def test_a_network_that_loses_a_broker_finds_itself_again():
+    table, names = network(30)
+    for name in names[1:]:
+        subscribe(table, name, "size > 1")
+    lost = next(name for name in names[1:] if table.machines[name].broker)
+    table.do(lost, "stop")
+    del table.machines[lost]
+    table.run(table.now + 10.0)
+    publish(table, "a00", 0, size=3)
+    table.run(table.now + 10.0)
+    assert receivers(table, publish(table, "a00", 1, size=3)) == [name for name in names[1:] if name != lost]
+
+
+def test_what_was_published_before_there_was_a_place_is_not_forgotten():
+    table, _ = network(4)
+    subscribe(table, "a01", "size > 1")
+    late = Siena("z", SETTINGS, FixedLocation(), Random("z"))
+    table.machines["z"] = late
+    table.do("z", "start")
+    table.do("z", "announce", Announcement(EventType("Document")))
+    assert receivers(table, publish(table, "z", 0, size=5)) == ["a01"]
+
+
+@settings(max_examples=sized(25, 300), deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("on"), st.integers(1, 19), st.integers(0, 9)),
+            st.tuples(st.just("off"), st.integers(1, 19), st.integers(0, 9)),
+            st.tuples(st.just("event"), st.integers(0, 19), st.integers(0, 10)),
+        ),
+        max_size=60,
+    )
+)
+def test_everybody_gets_what_it_wants_whatever_comes_and_goes(script):
+    table, names = network(20)
+    wants: dict[str, dict[int, int]] = {name: {} for name in names}
+    for number, (what, node, size) in enumerate(script):
+        name = names[node]
+        if what == "on":
+            subscribe(table, name, f"size > {size}", str(size))
+            wants[name][size] = 1
+        elif what == "off" and size in wants[name]:
+            table.do(name, "unsubscribe", f"{name}/{size}")
+            table.run(table.now + 0.5)
+            del wants[name][size]
+        elif what == "event":
+            got = receivers(table, publish(table, name, number, size=size))
+            expected = {other: sum(size > wanted for wanted in wants[other]) for other in names if other != name}
+            assert Counter(got) == Counter({other: count for other, count in expected.items() if count})
+
+
+def test_bad_settings_and_a_missing_control_are_named():
+    with pytest.raises(SettingsError, match="clients must be at least 1, got 0"):
+        SienaSettings(clients=0)
+    lonely = Siena("n", SienaSettings(), FixedLocation(), Random(1))
+    assert lonely.subscribe(Subscription("1", "n", Filter.of_type("Document")), 0.0) == [Drop("no-agent")]
