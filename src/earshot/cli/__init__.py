@@ -42,6 +42,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "report": ("earshot.cli.campaigns", "report", "Write one HTML page about everything in a lake (Spark)."),
     "why": ("earshot.cli.campaigns", "why", "Why an event did, or did not, reach a node (Spark)."),
     "view": ("earshot.cli.view", "view", "Look at runs: a map in motion, what was missed and why."),
+    "watch": ("earshot.cli.watch", "watch", "Follow live nodes: do their events arrive? (Spark)."),
+    "drip-brokers": ("earshot.cli.drip", "drip_brokers", "How many brokers DRIP's analysis asks for."),
     "reproduce": ("earshot.cli.studies", "reproduce", "Run the papers' experiments and judge their claims (Spark)."),
 }
 

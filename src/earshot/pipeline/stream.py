@@ -169,6 +169,19 @@ class Watch:
             finally:
                 query.stop()
 
+    def last(self) -> Commit | None:
+        """The last commit, as the tables have it; None where there is none yet."""
+        if not self.lake.has("watches", watch=self.settings.name):
+            return None
+
+        def rows(table: str) -> list[dict[str, Any]]:
+            found = self.lake.read(table, watch=self.settings.name).drop("watch")
+            return [row.asDict() for row in found.collect()]
+
+        (counts,) = rows("watches")
+        del counts["state"]
+        return Commit(counts["batch"], counts, rows("watched_figures"), rows("watched_losses"))
+
     @property
     def _own(self) -> str:
         return f"_watches/{self.settings.name}"

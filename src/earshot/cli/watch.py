@@ -1,0 +1,208 @@
+"""`earshot watch`: whether the events of a live network arrive, as its nodes record them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from earshot.cli.pipeline import DURATION, LENGTH
+from earshot.cli.spark import LakeOptions, lake_options, open_lake
+
+if TYPE_CHECKING:
+    from earshot.pipeline.stream import Commit
+
+POLL_S = 0.2
+MOST_TYPES = 12
+SHOWN = (
+    ("events", "events", "{:.0f}"),
+    ("expected", "expected", "{:.0f}"),
+    ("met", "got", "{:.0f}"),
+    ("delivery_ratio", "ratio", "{:.3f}"),
+    ("latency_p50_s", "p50 ms", "{:.1f}"),
+    ("latency_p95_s", "p95 ms", "{:.1f}"),
+    ("latency_p99_s", "p99 ms", "{:.1f}"),
+    ("lost", "lost", "{:.0f}"),
+)
+"Metric, heading and form of a column of the table; seconds are shown as milliseconds."
+
+
+@click.command()
+@click.argument("spools", nargs=-1, required=True, metavar="SPOOL_DIR...")
+@click.option(
+    "--out",
+    "out",
+    default="lake",
+    show_default=True,
+    envvar="EARSHOT_LAKE",
+    metavar="LAKE",
+    help="The lake to write to.",
+)
+@click.option("--name", default="live", show_default=True, help="The watch's name in the lake.")
+@click.option(
+    "--subscriptions",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Filters, one a line: which events match which goes to a table. Read again when it changes.",
+)
+@click.option("--once", is_flag=True, help="Catch up with what is there, and end.")
+@click.option("--every", type=DURATION, default="2s", show_default=True, help="Look for news so often.")
+@click.option(
+    "--watermark", type=DURATION, default="10s", show_default=True, help="How far a node's records may be behind."
+)
+@click.option(
+    "--patience", type=DURATION, default="30s", show_default=True, help="How long after an event its delivery counts."
+)
+@click.option("--cell", type=LENGTH, default="1km", show_default=True, help="The side of the squares that areas are.")
+@click.option("--forget", type=DURATION, default="1h", show_default=True, help="Forget a node silent for so long.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each batch.")
+@lake_options(lake=False)
+def watch(
+    spools: Sequence[str],
+    out: str,
+    name: str,
+    subscriptions: Path | None,
+    once: bool,
+    every: float,
+    watermark: float,
+    patience: float,
+    cell: float,
+    forget: float,
+    as_json: bool,
+    lake: LakeOptions,
+) -> None:
+    """Follow the spools of live nodes, and say whether their events arrive.
+
+    SPOOL_DIR is a folder that nodes record into (`earshot node --spool`), or one that holds such folders.
+    Who should have got what is the oracle's answer, as for simulated runs. Stop it with Ctrl-C, or by
+    any other means, and start it again: it goes on where it was.
+
+    \b
+    Examples:
+      earshot watch spools
+      earshot watch spools --out lake --subscriptions wanted.txt
+      earshot watch spools --once --json
+    """
+    from earshot.pipeline.sources.segments import check_folders
+
+    # What is wrong is said before Spark is started for it.
+    check_folders(spools, may_be_empty=not once)
+    from earshot.pipeline.standing import StandingFile
+    from earshot.pipeline.stream import Watch, WatchSettings
+
+    settings = WatchSettings(
+        name=name, delay_s=watermark, patience_s=patience, cell_m=cell, every_s=every, forget_s=forget
+    )
+    if subscriptions is not None:
+        StandingFile(subscriptions)
+    screen = Screen(as_json, once)
+    with open_lake(lake.at(out)) as opened:
+        watching = Watch(opened, spools, settings, subscriptions, screen.show)
+        pause = threading.Event()
+        with watching.running(once) as query:
+            while query.isActive:
+                pause.wait(POLL_S)
+            if failure := query.exception():
+                raise failure
+        screen.end(watching.last())
+
+
+class Screen:
+    """What is shown of the commits: a table in place on a terminal, else a line each."""
+
+    def __init__(self, as_json: bool, once: bool) -> None:
+        self.as_json = as_json
+        self.once = once
+        self.in_place = not as_json and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        self.height = 0
+        self.shown = -1
+
+    def show(self, commit: Commit) -> None:
+        """One more batch."""
+        for line in commit.wrong:
+            click.echo(f"earshot: {line}", err=True)
+            self.height = 0
+        self.shown = commit.batch
+        if self.as_json:
+            click.echo(json.dumps(as_json(commit)))
+        elif self.in_place:
+            lines = table_lines(commit)
+            click.echo(f"\x1b[{self.height}F\x1b[J" if self.height else "", nl=False)
+            click.echo("\n".join(lines))
+            self.height = len(lines)
+        elif not self.once:
+            click.echo(status_line(commit.counts))
+
+    def end(self, last: Commit | None) -> None:
+        """All that was there has been read: the table for those who saw none, and for --once."""
+        if last is None:
+            click.echo("nothing was recorded yet", err=True)
+        elif self.as_json and self.shown < 0:
+            click.echo(json.dumps(as_json(last)))
+        elif not self.as_json and not (self.in_place and self.shown >= 0):
+            click.echo("\n".join(table_lines(last)))
+
+
+def as_json(commit: Commit) -> dict[str, Any]:
+    """A commit for programs."""
+    counts = {**commit.counts, "spools": json.loads(commit.counts["spools"])}
+    rows = {"figures": commit.figures, "losses": commit.losses}
+    return counts | {
+        name: [{key: value for key, value in row.items() if key != "batch"} for row in some]
+        for name, some in rows.items()
+    }
+
+
+def status_line(counts: Mapping[str, Any]) -> str:
+    """One line on how far the watch is."""
+    parts = [
+        f"batch {counts['batch']}",
+        f"{counts['nodes']:,} nodes",
+        f"{counts['records']:,} records",
+        f"{counts['events']:,} events ({counts['open_events']:,} open)",
+    ]
+    parts += [f"{counts[name]:,} {name}" for name in ("late", "rejects") if counts[name]]
+    if counts["subscriptions"]:
+        parts.append(f"{counts['matches']:,} matches of {counts['subscriptions']:,} subscriptions")
+    return ", ".join(parts)
+
+
+def table_lines(commit: Commit) -> list[str]:
+    """The table: each protocol, its event types with most to deliver, and why events were lost."""
+    figures: dict[tuple[str, str, str], dict[str, float]] = {}
+    for row in commit.figures:
+        figures.setdefault((row["protocol"], row["by"], row["key"]), {})[row["metric"]] = row["value"]
+    rows = [["", *(heading for _, heading, _ in SHOWN)]]
+    for protocol in sorted({group[0] for group in figures}):
+        rows.append([protocol, *_cells(figures.get((protocol, "all", ""), {}))])
+        types = [(key, found) for (of, by, key), found in figures.items() if (of, by) == (protocol, "type")]
+        types.sort(key=lambda one: (-one[1]["expected"], one[0]))
+        rows += [[f"  {key}", *_cells(found)] for key, found in types[:MOST_TYPES]]
+        if len(types) > MOST_TYPES:
+            rows.append([f"  and {len(types) - MOST_TYPES} more types", *[""] * len(SHOWN)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [status_line(commit.counts)]
+    for first, *cells in rows:
+        right = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
+    reasons = Counter[str]()
+    for row in commit.losses:
+        reasons[row["reason"]] += row["lost"]
+    if reasons:
+        told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common(6))
+        lines.append(f"lost: {told}")
+    return lines
+
+
+def _cells(found: Mapping[str, float]) -> list[str]:
+    return [
+        form.format(found[metric] * (1000.0 if metric.endswith("_s") else 1.0)) if metric in found else "-"
+        for metric, _, form in SHOWN
+    ]
