@@ -22,8 +22,8 @@ from earshot.filters.ast import Axis, Path, Step, Test
 from earshot.filters.data_summary import DataSummary
 from earshot.simulation.dtd import Dtd
 
-MOST_STEPS = 16
-"Of one branch."
+MOST_STEPS = 12
+"Of one branch: were all of them inside each other, the filter could still be read."
 MOST_NODES = 32
 "Of a twig: from there on nothing branches."
 
