@@ -242,7 +242,7 @@ def test_a_member_passes_on_what_goes_beyond_one_hop() -> None:
     machine.hear(Beacon((advert(),)), "p", 0.1)
     raised = Raised(siren(), GROUP, 0.0, 1, multi_hop=True, hops=2)
     assert machine.hear(raised, "q", 0.5) == [
-        Deliver(siren(), "s", 3),
+        Deliver(siren(), "s", 2),
         Broadcast(msgspec.structs.replace(raised, hops=3), GROUP),
     ]
 
@@ -251,7 +251,7 @@ def test_nothing_goes_beyond_the_hop_limit() -> None:
     machine = node(settings=replace(STEADY, hop_limit=3))
     machine.subscribe(WANTS_SIREN, 0.0)
     machine.hear(Beacon((advert(),)), "p", 0.1)
-    assert machine.hear(Raised(siren(), GROUP, 0.0, 1, True, hops=2), "q", 0.5) == [
+    assert machine.hear(Raised(siren(), GROUP, 0.0, 1, True, hops=3), "q", 0.5) == [
         Deliver(siren(), "s", 3),
         Drop("hop limit", "p:1"),
     ]

@@ -20,7 +20,7 @@ from earshot.simulation.mobility import Path as Way
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.workload import Action, Workload
 
-GOLDEN = "e5720715519a8c9b"
+GOLDEN = "00c5b23ad6979204"
 
 
 def digest() -> str:

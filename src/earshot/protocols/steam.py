@@ -29,14 +29,14 @@ from earshot.wire import Packet
 
 
 class Raised(Packet, frozen=True, array_like=True, tag="steam-event"):
-    """An event, to the members of its group."""
+    """An event, to the members of its group; `hops` counts the transmissions, this one included."""
 
     event: Event
     group: int
     epoch: float
     sequence: int
     multi_hop: bool
-    hops: int = 0
+    hops: int = 1
 
 
 class Request(Packet, frozen=True, array_like=True, tag="steam-request"):
@@ -58,7 +58,7 @@ class Recovered(Packet, frozen=True, array_like=True, tag="steam-recovered"):
     sequence: int
     oldest: int
     route: tuple[str, ...]
-    hops: int = 0
+    hops: int = 1
 
 
 class Steam(Machine):
@@ -200,9 +200,9 @@ class Steam(Machine):
         if typed is None:
             return
         for subscription in self.subscriptions.accepting(typed, viewer):
-            self.deliver(typed, subscription, raised.hops + 1)
+            self.deliver(typed, subscription, raised.hops)
         if raised.multi_hop and self.chooses_to_forward(event, viewer.position):
-            if raised.hops + 1 < self.settings.hop_limit:
+            if raised.hops < self.settings.hop_limit:
                 self.broadcast(msgspec.structs.replace(raised, hops=raised.hops + 1), raised.group)
             else:
                 self.drop("hop limit", event.id)
@@ -351,7 +351,7 @@ class Steam(Machine):
         event = recovered.event
         if recovered.route:
             *back, neighbour = recovered.route
-            if recovered.hops + 1 < self.settings.hop_limit:
+            if recovered.hops < self.settings.hop_limit:
                 self.send(neighbour, msgspec.structs.replace(recovered, route=tuple(back), hops=recovered.hops + 1))
             else:
                 self.drop("hop limit", event.id)
@@ -365,7 +365,7 @@ class Steam(Machine):
         if entry is None or not entry.wanted:
             self.drop("recovered too late", event.id)
         elif (typed := self.type_checked(entry, event)) is not None:
-            self.deliver_late(entry, typed, recovered.hops + 1, now)
+            self.deliver_late(entry, typed, recovered.hops, now)
 
     def deliver_late(self, entry: Relevant, event: Event, hops: int, now: float) -> None:
         """To a subscription that stood when the event was raised, of a node that was inside then and is now."""
