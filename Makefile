@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-long lint types bench clean
+.PHONY: demo test test-long lint types clean
 
 demo: $(INSTALLED)
 	$(BIN)/earshot compare city --seeds 2 --lake demo-lake
