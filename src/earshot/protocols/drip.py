@@ -9,7 +9,8 @@ that are carried to the l brokers nearest to each other subscriber. Departures: 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable
 from random import Random
 
 from msgspec import structs
@@ -63,6 +64,8 @@ class Drip(Machine):
         "Events that were flooded in a region, and retirements: (event, region)."
         self.told = RecentKeys(settings.memory)
         "Events our own people were told of."
+        self.had: deque[str] = deque(maxlen=settings.known_events)
+        "The last of them."
         self.brokered = RecentKeys(settings.memory)
         "Events this node has had as a broker."
         self.unsent: dict[str, Publication] = {}
@@ -347,7 +350,8 @@ class Drip(Machine):
             self._attach(now)
         elif not self.settling:
             self.settling = True
-            self.start_timer("settle", at=now + 2 * self.settings.jitter_s)
+            # A faster copy may have waited longer on its way.
+            self.start_timer("settle", at=now + 6 * self.settings.jitter_s)
 
     def _attach(self, now: float) -> None:
         """Section IV.B: always to the nearest."""
@@ -377,10 +381,9 @@ class Drip(Machine):
         if self.subscriptions.by_id:
             if before and before != self.node:
                 self.post(Quit(self.node, before, "", 1, now), now)
-            had = reversed(self.told.keys)
-            self.register(now, [str(event) for event, _ in zip(had, range(self.settings.known_events), strict=False)])
+            self.register(now, self.had)
 
-    def register(self, now: float, known: Sequence[str] = ()) -> None:
+    def register(self, now: float, known: Iterable[str] = ()) -> None:
         """Section V.A.1: submit the subscriptions and the nearest brokers to the local broker."""
         if not self.local_broker:
             return
@@ -426,6 +429,8 @@ class Drip(Machine):
 
     def on_letter(self, letter: Letter, sender: str, now: float) -> None:
         if letter.origin == self.node:
+            # Routes have changed under it, and it came back.
+            self._give_up(letter, "no-route", now)
             return
         self.regions.came(letter, sender, now)
         if letter.target == self.node:
@@ -502,8 +507,11 @@ class Drip(Machine):
     def tell(self, event: Event, hops: int, now: float) -> None:
         """Deliver the event once, where it is wanted on this node."""
         if self.subscriptions.by_id and self.told.add(event.id):
-            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
+            wanted = self.subscriptions.accepting(event, self.viewer(now))
+            for subscription in wanted:
                 self.deliver(event, subscription, hops)
+            if wanted:
+                self.had.append(event.id)
 
     def lifespan_s(self, event: Event) -> float:
         return self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s

@@ -161,7 +161,7 @@ class Regions:
         toward.move_to_end(letter.origin)
 
     def next_hop(self, letter: Letter, now: float, sender: str = "") -> str:
-        """The neighbour to hand a letter to, not the one it came from; none: the empty text.
+        """The neighbour to hand a letter to, not one it came from; none: the empty text.
 
         A neighbour passes about l announcements on in each interval: who has not been heard for three of
         them has probably gone, and is asked only if there is nobody else.
@@ -169,7 +169,7 @@ class Regions:
         after = now - 3 * self.settings.announce_interval_s / self.settings.nearest
         stale = ""
         for way in self._ways(letter, now):
-            if way and way != sender:
+            if way and way != sender and way != letter.origin:
                 if self.neighbours.get(way, ("", -1.0))[1] > after:
                     return way
                 stale = stale or way
