@@ -2,9 +2,9 @@
 
 =============  ==============================================================================
 cells          GeoRendezvous: the grid and the topics' rendezvous points, from the settings
-links          who hangs on whom, while it lasts: a dissemination tree, brokers and those they
-               serve, from the machines' notes; a mesh, from the ways that led to deliveries
-regions        DRIP: the brokers at each time, whose Voronoi regions the page draws
+links          who hangs on whom, while it lasts: dissemination trees, and brokers with those
+               they serve, from the machines' notes; a mesh, from the ways that led to deliveries
+brokers        DRIP: who is a broker when; the page draws their Voronoi regions
 =============  ==============================================================================
 
 Proximities need no overlay of their own: the scene has the announcements. How each is derived:
@@ -13,7 +13,7 @@ docs/view.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,6 @@ USED_FOR_S = 10.0
 MOST_TOPICS = 24
 "Rendezvous points are drawn for so many topics, those with most events first."
 TREE, MESH, WAYS, BROKERS = "tree", "mesh", "ways", "brokers"
-LINK_TOPICS = {"parent": TREE, "broker": BROKERS}
-"Notes that name another node: what the link to it is. An empty name, or the node's own, ends it."
 
 
 @dataclass(frozen=True)
@@ -61,16 +59,20 @@ def overlays_of(
     arrays: dict[str, Array] = {}
     if isinstance(settings, CellSettings):
         meta["cells"] = _cells(settings, scene)
-    links = _noted_links(scene, notes)
-    if links is not None:
-        kind, columns = links
+    parents, attached = _parents(scene, notes), _attached(scene, notes)
+    if parents is not None:
+        kind, (meta["trees"], columns) = TREE, parents
+    elif attached is not None:
+        kind, columns = BROKERS, attached
+        arrays["broker_node"], arrays["broker_start"], arrays["broker_end"] = _brokers(scene, notes)
     else:
         lasting = getattr(settings, "forwarding_timeout_s", USED_FOR_S)
         kind = MESH if protocol in ("odmrp", "content-odmrp") else WAYS
         columns = _ways_that_led_to_deliveries(scene, hops, deliveries, lasting)
         meta["lasting_s"] = lasting
     meta["links"] = kind
-    arrays["link_a"], arrays["link_b"], arrays["link_start"], arrays["link_end"] = columns
+    for name, column in zip(LINK_COLUMNS, columns, strict=True):
+        arrays[name] = np.asarray(column)
     return Overlays(meta, arrays)
 
 
@@ -90,34 +92,82 @@ def _cells(settings: CellSettings, scene: Scene) -> dict[str, Any]:
     return cells
 
 
-Columns = tuple["Ints", "Ints", "Floats", "Floats"]
+Columns = tuple["Ints", "Ints", "Ints", "Floats", "Floats"]
+LINK_COLUMNS = ("link_a", "link_b", "link_group", "link_start", "link_end")
+"From whom, to whom, in which tree or under which broker, from when and until when."
+Link = tuple[int, int, int, float, float]
 
 
-def _noted_links(scene: Scene, notes: Sequence[Note]) -> tuple[str, Columns] | None:
-    """Links that machines told of: each lasts until the node names another."""
-    number = scene.number_of_node
-    found: list[tuple[int, int, float, float]] = []
-    kind = ""
-    hangs_on: dict[int, tuple[int, float]] = {}
-    for time, node, topic, detail in notes:
-        if topic not in LINK_TOPICS:
-            continue
-        kind = LINK_TOPICS[topic]
-        if node in hangs_on:
-            peer, since = hangs_on.pop(node)
-            found.append((node, peer, since, time))
-        peer = number.get(detail, -1)
+class _Standing:
+    """Links that stand until their end is told: one for each key."""
+
+    def __init__(self) -> None:
+        self.found: list[Link] = []
+        self._open: dict[tuple[int, str], tuple[int, int, float]] = {}
+
+    def begin(self, key: tuple[int, str], peer: int, group: int, time: float) -> None:
+        self.end(key, time)
         if peer >= 0:
-            hangs_on[node] = (peer, time)
-    if not kind:
-        return None
-    found += [(node, peer, since, scene.end) for node, (peer, since) in hangs_on.items()]
-    return kind, _columns(found)
+            self._open[key] = (peer, group, time)
+
+    def end(self, key: tuple[int, str], time: float) -> None:
+        if key in self._open:
+            peer, group, since = self._open.pop(key)
+            self.found.append((key[0], peer, group, since, time))
+
+    def columns(self, end: float) -> Columns:
+        for key in list(self._open):
+            self.end(key, end)
+        return _columns(self.found)
 
 
-def _columns(links: Sequence[tuple[int, int, float, float]]) -> Columns:
-    table = np.array(links, dtype=np.float64).reshape(len(links), 4)
-    return table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2], table[:, 3]
+def _parents(scene: Scene, notes: Sequence[Note]) -> tuple[list[str], Columns] | None:
+    """CoDD: "parent: TREE NODE DEPTH" until another parent in that tree, or "orphan: TREE"."""
+    standing, trees = _Standing(), dict[str, int]()
+    for time, node, topic, detail in notes:
+        if topic == "parent":
+            tree, parent = _tree_and_parent(detail.rpartition(" ")[0], scene.number_of_node)
+            standing.begin((node, tree), parent, trees.setdefault(tree, len(trees)), time)
+        elif topic == "orphan":
+            standing.end((node, detail), time)
+    return (list(trees), standing.columns(scene.end)) if trees else None
+
+
+def _tree_and_parent(text: str, number: Mapping[str, int]) -> tuple[str, int]:
+    """Names of trees and nodes may have spaces: the node is the longest ending that is one."""
+    at = text.find(" ")
+    while at >= 0:
+        if text[at + 1 :] in number:
+            return text[:at], number[text[at + 1 :]]
+        at = text.find(" ", at + 1)
+    return text.rpartition(" ")[0], -1
+
+
+def _attached(scene: Scene, notes: Sequence[Note]) -> Columns | None:
+    """DRIP: "attached: BROKER" until another one; nothing where it names nobody."""
+    standing, any_told = _Standing(), False
+    for time, node, topic, detail in notes:
+        if topic == "attached":
+            any_told = True
+            broker = scene.number_of_node.get(detail, -1)
+            standing.begin((node, ""), broker, max(0, broker), time)
+    return standing.columns(scene.end) if any_told else None
+
+
+def _brokers(scene: Scene, notes: Sequence[Note]) -> tuple[Ints, Floats, Floats]:
+    """DRIP: "broker: ITSELF" until it steps down."""
+    standing = _Standing()
+    for time, node, topic, detail in notes:
+        if topic == "broker":
+            standing.begin((node, ""), node if detail else -1, node, time)
+    who, _, _, start, end = standing.columns(scene.end)
+    return who, start, end
+
+
+def _columns(links: Sequence[Link]) -> Columns:
+    table = np.array(links, dtype=np.float64).reshape(len(links), 5)
+    a, b, group = (table[:, i].astype(np.int32) for i in range(3))
+    return a, b, group, table[:, 3], table[:, 4]
 
 
 def _ways_that_led_to_deliveries(
@@ -137,8 +187,8 @@ def _ways_that_led_to_deliveries(
     new = np.concatenate(([True], (edge[1:] != edge[:-1]) | (time[1:] - time[:-1] > lasting_s)))
     begins = np.flatnonzero(new)
     lasts = np.append(begins[1:], len(edge)) - 1
-    a, b = edge[begins] // count, edge[begins] % count
-    return a.astype(np.int32), b.astype(np.int32), time[begins], time[lasts] + lasting_s
+    a, b = (edge[begins] // count).astype(np.int32), (edge[begins] % count).astype(np.int32)
+    return a, b, np.zeros_like(a), time[begins], time[lasts] + lasting_s
 
 
 def _useful(scene: Scene, hops: Hops, deliveries: tuple[Ints, Ints, Floats]) -> Array:

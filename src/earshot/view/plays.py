@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from earshot.protocols.catalogue import PROTOCOLS
 from earshot.records import Kind
 from earshot.view.overlays import Overlays, overlays_of
 from earshot.view.packing import Array, pack
@@ -93,6 +94,8 @@ class Play:
     air: tuple[Ints, Ints]
     "Transmissions with an event and without one, by columns of the timeline."
     overlays: Overlays
+    radio: bool = True
+    "Whether it runs over a radio; over an overlay everybody reaches everybody."
     why: Sequence[Why] = field(default=())
     "Answers that travel with the page, for where there is nobody to ask."
     answers: bool = False
@@ -112,6 +115,7 @@ class Play:
             "scene": scene.key,
             "title": self.title,
             "protocol": self.protocol,
+            "radio": self.radio,
             "settings": {name: _shown(value) for name, value in self.settings.items()},
             "answers": self.answers,
             "events_with_hops": kept,
@@ -161,6 +165,7 @@ def play_of(
         lives=lives_of(records),
         air=air_of(scene, records),
         overlays=overlays_of(protocol, settings, scene, hops, deliveries, notes_of(records)),
+        radio=protocol not in PROTOCOLS or PROTOCOLS[protocol].medium == "radio",
     )
 
 

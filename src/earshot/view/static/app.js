@@ -17,7 +17,9 @@ class App {
     this.speed = 1;
     this.playing = false;
     this.hop = Infinity;
-    this.topic = null;
+    this.budget = MOST_HOPS;
+    this.gap = 1 / 60;
+    this.tree = "";
     this.chosen = { event: -1, node: -1 };
     this.shown = { links: false, proximities: false, cells: true, regions: true, range: "chosen", names: false };
     this.touched = new Set();
@@ -27,7 +29,6 @@ class App {
 
   async start() {
     document.title = `${this.shelf.title} · Earshot`;
-    part("name").textContent = this.shelf.title;
     this.timeline = new Timeline(this, part("histogram"), part("scrub"));
     this.panel = new Panel(this);
     this.theme();
@@ -51,6 +52,7 @@ class App {
     const entry = this.shelf.scenes.find((one) => one.key === key);
     this.entry = entry;
     part("scene").value = key;
+    part("name").textContent = this.shelf.scenes.length > 1 ? this.shelf.title : `${this.shelf.title}: ${entry.title}`;
     this.scene = new Scene(await this.shelf.scene(key));
     this.plays.clear();
     this.chosen = { event: -1, node: -1 };
@@ -68,9 +70,11 @@ class App {
   }
 
   async showPlays(keys) {
+    this.wanted = keys;
     for (const key of keys) {
       if (!this.plays.has(key)) this.plays.set(key, new Play(await this.shelf.play(this.scene.key, key), this.scene));
     }
+    if (this.wanted !== keys) return;   // somebody has asked for others meanwhile
     this.panes = keys.map((key) => new Pane(this, this.plays.get(key)));
     for (const pane of this.panes) this.listen(pane);
     fill(part("panes"), this.panes.map((pane) => pane.element));
@@ -83,11 +87,12 @@ class App {
 
   // Which protocols are looked at, side by side.
   choices() {
-    const here = this.panes.map((pane) => pane.play.key);
+    const here = this.wanted;
     fill(part("plays"), this.entry.plays.map(({ key, title }) => make("button", {
       class: "choice", "aria-pressed": String(here.includes(key)), "data-play": key,
       onclick: () => {
-        const next = here.includes(key) ? here.filter((one) => one !== key) : [...here, key].slice(-MOST_PANES);
+        const now = this.wanted;
+        const next = now.includes(key) ? now.filter((one) => one !== key) : [...now, key].slice(-MOST_PANES);
         if (next.length) this.guard(this.showPlays(next));
       },
     }, title)));
@@ -99,7 +104,7 @@ class App {
       links: this.panes.some(({ play }) => play.links.a.length > 0),
       proximities: this.scene.announced.some((one) => one.proximity),
       cells: this.panes.some(({ play }) => play.overlays.cells),
-      regions: this.panes.some(({ play }) => play.links.kind === "brokers"),
+      regions: this.panes.some(({ play }) => play.brokers.node.length > 0),
     };
     // A protocol's own picture is there from the start; what it has in common with the others, on demand.
     const own = {
@@ -112,10 +117,27 @@ class App {
       class: "layer", "aria-pressed": String(Boolean(this.shown[name])), "data-layer": name, onclick: () => this.toggle(name),
     }, name === "links" ? kinds.join(" / ") : word));
     const range = { chosen: "Range: chosen", all: "Range: all", "": "Range: off" }[this.shown.range];
-    if (this.scene.range_m) buttons.push(make("button", { class: "layer", "aria-pressed": String(Boolean(this.shown.range)), "data-layer": "range", onclick: () => this.toggle("range") }, range));
+    if (this.scene.range_m && this.panes.some(({ play }) => play.radio)) buttons.push(make("button", { class: "layer", "aria-pressed": String(Boolean(this.shown.range)), "data-layer": "range", onclick: () => this.toggle("range") }, range));
     buttons.push(make("button", { class: "layer", "aria-pressed": String(this.shown.names), "data-layer": "names", onclick: () => this.toggle("names") }, "Names"));
+    const trees = this.panes.find(({ play }) => play.trees.length > 1)?.play.trees;
+    if (trees && this.shown.links) {
+      const names = [["", "Chosen event's tree"], ["*", `all ${trees.length} trees`], ...trees.map(({ name, links }) => [name, `${name} (${links})`])];
+      buttons.push(make("select", { id: "tree", "aria-label": "Which tree", onchange: (change) => { this.tree = change.target.value; this.dirty = true; } },
+        names.map(([value, words]) => make("option", { value, selected: value === this.tree }, words))));
+    }
     fill(part("layers"), buttons);
     this.offered = LAYERS.filter(([name]) => has[name]).map(([name]) => name);
+  }
+
+  // The trees to draw, by their groups; null for whatever links there are.
+  treesOf(play) {
+    if (!play.trees.length || this.tree === "*") return null;
+    const named = play.trees.filter(({ name }) => name === this.tree);
+    const event = this.scene.events[this.chosen.event];
+    const source = event ? this.scene.nodes[event.source] : null;
+    const own = play.trees.filter(({ name }) => source !== null && (name === source || name.startsWith(`${source}#`)));
+    const trees = this.tree ? named : event ? own : play.trees.slice(0, 1);
+    return new Set(trees.map(({ group }) => group));
   }
 
   toggle(name) {
@@ -140,6 +162,7 @@ class App {
     requestAnimationFrame((next) => this.frame(next));
     const passed = Math.min(0.25, (now - (this.last ?? now)) / 1000);
     this.last = now;
+    this.pace(passed);
     if (this.playing) {
       this.t += passed * this.speed;
       if (this.t >= this.scene.end) { this.t = this.scene.end; this.setPlaying(false); }
@@ -149,6 +172,14 @@ class App {
     const began = performance.now();
     this.draw();
     this.count(now, performance.now() - began);
+  }
+
+  // Thirty frames a second matter more than the last of a thousand hops.
+  pace(passed) {
+    if (!this.playing || passed === 0) { this.gap = 1 / 60; return; }
+    this.gap += 0.15 * (passed - this.gap);
+    if (this.gap > 0.028) this.budget = Math.max(FEWEST_HOPS, this.budget * 0.93);
+    else if (this.gap < 0.02) this.budget = Math.min(MOST_HOPS, this.budget * 1.02 + 1);
   }
 
   draw() {
@@ -390,7 +421,7 @@ class App {
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
     this.colours = Object.fromEntries(COLOURS.map((name) => [camel(name), colour(name)]));
-    this.colours.regions = [1, 2, 3, 4, 5, 6].map((k) => colour(`region-${k}`));
+    this.colours.groups = [1, 2, 3, 4, 5, 6, 7].map((k) => colour(`group-${k}`));
     part("theme").setAttribute("aria-label", this.isDark() ? "Light" : "Dark");
     if (this.scene) { this.timeline.draw(); this.dirty = true; }
   }

@@ -148,30 +148,48 @@ function drawProximities(brush, play, t, onlyNode) {
   }
 }
 
-// A tree, a mesh, brokers and those they serve, or the ways that led to deliveries of late.
-function drawLinks(brush, play, t) {
+// Trees, a mesh, brokers and those they serve, or the ways that led to deliveries of late.
+// Of trees only those that are asked for: there is one for each publisher. What lies out of a radio's
+// range by now is no link any more.
+function drawLinks(brush, play, t, trees, faint) {
   const { context, colours } = brush;
-  const { x, y } = play.scene;
-  context.strokeStyle = colours.link;
-  context.lineWidth = play.links.kind === "ways" ? 1 : 1.5;
-  context.globalAlpha = play.links.kind === "ways" ? 0.45 : 0.75;
-  context.beginPath();
-  play.eachLink(t, (a, b) => {
-    context.moveTo(brush.x(x[a]), brush.y(y[a]));
-    context.lineTo(brush.x(x[b]), brush.y(y[b]));
+  const { x, y, range_m: range } = play.scene;
+  const groups = new Map();
+  const far = play.radio && range && play.links.kind !== "brokers" ? range * 1.1 : Infinity;
+  play.eachLink(t, (a, b, group) => {
+    if (trees && !trees.has(group)) return;
+    if (Math.abs(x[a] - x[b]) > far || Math.abs(y[a] - y[b]) > far || Math.hypot(x[a] - x[b], y[a] - y[b]) > far) return;
+    if (!groups.has(group)) groups.set(group, []);
+    groups.get(group).push(a, b);
   });
-  context.stroke();
+  const alike = play.links.kind === "ways" || play.links.kind === "mesh";
+  context.lineWidth = play.links.kind === "ways" || play.links.kind === "brokers" ? 1 : 1.5;
+  context.globalAlpha = faint ? 0.3 : play.links.kind === "ways" ? 0.5 : 0.8;
+  for (const [group, ends] of groups) {
+    context.strokeStyle = alike ? colours.link : shadeOf(brush, play, group);
+    context.beginPath();
+    for (let i = 0; i < ends.length; i += 2) {
+      context.moveTo(brush.x(x[ends[i]]), brush.y(y[ends[i]]));
+      context.lineTo(brush.x(x[ends[i + 1]]), brush.y(y[ends[i + 1]]));
+    }
+    context.stroke();
+  }
   context.globalAlpha = 1;
+}
+
+// A tree's or a broker's colour: the same for its region and for its links.
+function shadeOf({ colours }, play, group) {
+  return colours.groups[(play.shade.get(group) ?? group) % colours.groups.length];
 }
 
 // The ground divided among brokers: each point belongs to the nearest. (Cut the box by half-planes.)
 function drawRegions(brush, play, t) {
-  const brokers = brokersAt(play, t);
+  const brokers = play.brokersAt(t).filter((i) => play.scene.placed[i]);
   if (!brokers.length) return;
   const { context, colours } = brush;
   const scene = play.scene;
   const [west, south, east, north] = scene.ground ? [0, 0, ...scene.ground] : scene.bounds;
-  brokers.forEach((broker, k) => {
+  for (const broker of brokers) {
     let cell = [[west, south], [east, south], [east, north], [west, north]];
     for (const other of brokers) {
       if (other === broker) continue;
@@ -192,12 +210,14 @@ function drawRegions(brush, play, t) {
     }
     context.beginPath();
     brush.path([cell.flat()]);
-    context.fillStyle = colours.regions[k % colours.regions.length];
+    context.fillStyle = shadeOf(brush, play, broker);
+    context.globalAlpha = 0.14;
     context.fill();
+    context.globalAlpha = 1;
     context.strokeStyle = colours.regionEdge;
     context.lineWidth = 1.5;
     context.stroke();
-  });
+  }
   context.strokeStyle = colours.ink;
   context.lineWidth = 2;
   for (const broker of brokers) {
@@ -206,18 +226,10 @@ function drawRegions(brush, play, t) {
   }
 }
 
-// Those that others name as their broker, or that name themselves.
-function brokersAt(play, t) {
-  if (play.links.kind !== "brokers") return [];
-  const found = new Set();
-  play.eachLink(t, (a, b) => found.add(b));
-  return [...found].filter((i) => play.scene.placed[i]).sort((a, b) => a - b);
-}
-
 function drawRanges(brush, play, nodes) {
   const { context, colours } = brush;
   const { x, y, range_m: range } = play.scene;
-  if (!range) return;
+  if (!range || !play.radio) return;
   const r = range * brush.scale;
   context.strokeStyle = colours.range;
   context.lineWidth = 1;

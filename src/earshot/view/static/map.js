@@ -3,7 +3,8 @@
 const HOP_STAGGER_S = 0.12;   // of the reader's time: a hop is shown so much after the one before it
 const HOP_GROW_S = 0.22;      // and grows from sender to receiver for so long
 const FADE_S = 0.9;           // and fades for so long
-const MOST_HOPS = 4000;       // drawn in one frame; the latest first
+const MOST_HOPS = 3000;       // drawn in one frame, the latest first; fewer where the machine is slow
+const FEWEST_HOPS = 200;
 
 class View {
   constructor() { this.x = 0; this.y = 0; this.scale = 1; this.fitted = true; }
@@ -89,10 +90,10 @@ class Pane {
     context.fillRect(0, 0, this.width, this.height);
     drawGround(brush, play.scene);
     const event = chosen.event >= 0 ? play.scene.events[chosen.event] : null;
-    if (shown.cells) drawCells(brush, play, event ? event.type : app.topic);
+    if (shown.cells) drawCells(brush, play, event ? event.type : null);
     if (shown.regions) drawRegions(brush, play, t);
     if (shown.proximities && (app.touched.has("proximities") || play.protocol === "steam")) drawProximities(brush, play, t, chosen.node);
-    if (shown.links && (app.touched.has("links") || play.links.kind !== "ways")) drawLinks(brush, play, t);
+    if (shown.links && (app.touched.has("links") || play.links.kind !== "ways")) drawLinks(brush, play, t, app.treesOf(play), event !== null);
     if (shown.range === "all") drawRanges(brush, play, Array.from({ length: play.scene.count }, (_, i) => i));
     else if (shown.range) drawRanges(brush, play, [chosen.node, this.hover].filter((i) => i >= 0));
     if (event?.area) drawArea(brush, event.area, colours.event, colours.eventTint);
@@ -123,12 +124,13 @@ class Pane {
     const speed = this.app.speed;
     const window = (FADE_S + 12 * HOP_STAGGER_S) * speed;
     const last = countUpTo(hops.time, t) - 1;
-    const least = Math.max(0, last - MOST_HOPS);
     const bins = [[], [], [], []];
-    for (let hop = last; hop >= least && hops.time[hop] > t - window; hop--) {
+    let left = this.app.budget;
+    for (let hop = last; hop >= 0 && left > 0 && hops.time[hop] > t - window; hop--) {
       const age = (t - this.shownAt(hop)) / speed;
       if (age < 0 || age >= FADE_S) continue;
       bins[Math.min(3, Math.floor((age / FADE_S) * 4))].push(hop);
+      left--;
     }
     context.strokeStyle = colours.spread;
     context.lineWidth = 1.4;

@@ -100,9 +100,18 @@ class Play {
     this.air = { data: arrays.air_data, control: arrays.air_control };
     const links = arrays.overlay_link_a ?? new Int32Array(0);
     this.links = {
-      kind: meta.overlays.links, a: links, b: arrays.overlay_link_b,
+      kind: meta.overlays.links, a: links, b: arrays.overlay_link_b, group: arrays.overlay_link_group,
       start: arrays.overlay_link_start, end: arrays.overlay_link_end,
     };
+    this.brokers = {
+      node: arrays.overlay_broker_node ?? [], start: arrays.overlay_broker_start, end: arrays.overlay_broker_end,
+    };
+    const everBroker = [...new Set(this.brokers.node)].sort((one, other) => one - other);
+    this.shade = new Map(everBroker.map((node, k) => [node, k]));
+    // Trees, those with most links first.
+    this.trees = (meta.overlays.trees ?? []).map((name, group) => ({ name, group, links: 0 }));
+    if (this.trees.length) for (const group of this.links.group) this.trees[group].links++;
+    this.trees.sort((one, other) => other.links - one.links);
     this.hopsOf = grouped(this.hops.event, scene.events.length);
     this.gotOf = grouped(this.got.event, scene.events.length);
     this.gotAt = grouped(this.got.node, scene.count);
@@ -238,9 +247,16 @@ class Play {
     return Math.max(0, Math.min(this.bucketCount - 1, Math.floor((t / this.scene.end) * this.bucketCount)));
   }
 
-  // Calls back with each link that stands at t.
+  // Calls back with each link that stands at t: from whom, to whom, in which group.
   eachLink(t, call) {
-    const { a, b, start, end } = this.links;
-    for (const i of this.buckets[this.bucket(t)]) if (start[i] <= t && t < end[i]) call(a[i], b[i], i);
+    const { a, b, group, start, end } = this.links;
+    for (const i of this.buckets[this.bucket(t)]) if (start[i] <= t && t < end[i]) call(a[i], b[i], group[i]);
+  }
+
+  brokersAt(t) {
+    const { node, start, end } = this.brokers;
+    const found = [];
+    for (let i = 0; i < node.length; i++) if (start[i] <= t && t < end[i] && this.up[node[i]]) found.push(node[i]);
+    return found.sort((one, other) => one - other);
   }
 }
