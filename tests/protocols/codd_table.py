@@ -132,7 +132,7 @@ class CoddTable(Tabletop):
             for child, known in tree.children.items():
                 below = self.tree(child, source)
                 assert below is not None
-                assert known.wants == set(below.wants.holders), (name, child)
+                assert set(known.wants) == set(below.wants.holders), (name, child)
             own = {f'Document: category = "{category}"' for category in self.wants.get(name, "")}
             held = own.union(*(known.wants for known in tree.children.values()))
             assert set(tree.wants.holders) == (held if name != source else held - own)

@@ -167,7 +167,7 @@ def test_a_filter_that_is_none_is_left_out_and_the_rest_kept():
     node = member()
     effects = node.hear(AddChild(TREE, 4, (), (B, "][", "Siren: within 20 m"), NEW), "x", 1.0)
     assert Drop("malformed-filter") in effects
-    assert node.trees[TREE].children["x"].wants == {B}
+    assert node.trees[TREE].children["x"].wants == {B: None}
 
 
 def test_a_removed_query_goes_up_only_when_nobody_else_wants_it():
@@ -186,7 +186,7 @@ def test_queries_that_overtake_each_other_are_taken_in_order():
     assert sent(node.hear(RemoveQuery(TREE, version + 2, (C,)), "x", 2.0)) == []
     effects = node.hear(AddQuery(TREE, version + 1, (C,), NEW, ("x",)), "x", 2.1)
     assert [type(packet).__name__ for _, packet in sent(effects)] == ["AddQuery", "RemoveQuery"]
-    assert node.trees[TREE].children["x"].wants == {B}
+    assert node.trees[TREE].children["x"].wants == {B: None}
 
 
 def test_a_node_that_meets_itself_on_a_querys_path_goes_back_to_the_seeds():

@@ -102,6 +102,10 @@ class Codd(Machine):
 
     def on_tree_packet(self, packet: Packet, tree: Tree, sender: str, now: float) -> None:
         match packet:
+            case GetOverhead():  # the two of which there are most
+                self.reorganising.on_get_overhead(packet, tree, sender)
+            case Overhead():
+                self.reorganising.on_overhead(packet, tree, sender, now)
             case Add():
                 self.membership.on_add(packet, tree, now)
             case AddResult():
@@ -138,10 +142,6 @@ class Codd(Machine):
                 self.reorganising.on_granted(tree, now)
             case Moved():
                 self.reorganising.on_moved(tree, sender, now)
-            case GetOverhead():
-                self.reorganising.on_get_overhead(packet, tree, sender)
-            case Overhead():
-                self.reorganising.on_overhead(packet, tree, sender, now)
 
     def not_in_tree(self, packet: Packet, sender: str) -> None:
         """Somebody takes this node for a member of a tree that it is not in."""

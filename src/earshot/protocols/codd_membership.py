@@ -261,8 +261,8 @@ class Membership:
                 theirs = self.documents_for(tree, child.own, first) if own else bitmap(child.sent, first)
                 costs[name] = float(overhead_of(wanted, theirs))
             return costs
-        aggregates = {name: child.own if own else child.wants for name, child in tree.children.items()}
-        return {name: -structural_overlap(texts, aggregates[name]) for name in names}
+        children = ((name, tree.children[name]) for name in names)
+        return {name: -structural_overlap(texts, sorted(one.own) if own else one.wants) for name, one in children}
 
     def documents_for(self, tree: Tree, texts: Iterable[str], first: int) -> int:
         """The recent documents, as a bitmap, that any of these filters wants, looked up in the data
@@ -369,9 +369,9 @@ class Membership:
 
     def orphaned(self, tree: Tree, now: float) -> None:
         """Section 3.2: the parent is gone. Join again at the grandparent, then at the seeds."""
-        above = tree.ancestors[-2] if len(tree.ancestors) > 1 else ""
+        above, lost = tree.ancestors[-2] if len(tree.ancestors) > 1 else "", tree.parent
         self.lose_parent(tree)
-        self.codd.note("orphan", tree.id)
+        self.codd.note("orphan", f"{tree.id} {lost}")
         self.join(tree, now, [(above,)])
 
     def lose_parent(self, tree: Tree) -> None:

@@ -106,7 +106,7 @@ class Queries:
             return
         texts = self.readable(packet.texts)
         new = [text for text in texts if text not in child.wants]
-        child.wants.update(new)
+        child.wants.update(dict.fromkeys(new))
         tree.wants.hold(new)
         if packet.path == (sender,):
             child.own |= frozenset(new)
@@ -126,7 +126,8 @@ class Queries:
 
     def _remove(self, packet: RemoveQuery, tree: Tree, child: Child) -> None:
         held = [text for text in packet.texts if text in child.wants]
-        child.wants.difference_update(held)
+        for text in held:
+            del child.wants[text]
         child.own -= frozenset(held)
         self.remove(tree, tree.wants.release(held))
 
@@ -155,8 +156,9 @@ class Queries:
         child = tree.children.get(sender)
         if child is None or child.guest or packet.version < child.version:
             return
-        wants = set(self.readable(packet.wants))
-        new, old = sorted(wants - child.wants), sorted(child.wants - wants)
+        wants = dict.fromkeys(self.readable(packet.wants))
+        new = [text for text in wants if text not in child.wants]
+        old = [text for text in child.wants if text not in wants]
         child.own, child.wants, child.version = frozenset(packet.own), wants, packet.version
         child.early = {version: early for version, early in child.early.items() if version > packet.version}
         fresh, gone = tree.wants.hold(new), tree.wants.release(old)

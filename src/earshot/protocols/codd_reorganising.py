@@ -79,11 +79,12 @@ class Reorganising:
         too_much = enough and overhead > settings.overhead_threshold
         if settings.reorganise and interior and rested and too_much:
             tree.asked_at = tree.number // every * every if period_over else tree.number
-            self.codd.note("reorganise", f"{tree.id} {overhead:.4f}")
-            if settings.mover == "self":
+            mover = self.codd.node if settings.mover == "self" else self.least_overlap_child(tree)
+            self.codd.note("reorganise", f"{tree.id} {overhead:.4f} {mover}")
+            if mover == self.codd.node:
                 self.request(tree, overhead, now)
             else:
-                self.codd.send(self.least_overlap_child(tree), Move(tree.id, overhead))
+                self.codd.send(mover, Move(tree.id, overhead))
 
     def least_overlap_child(self, tree: Tree) -> str:
         """The child that contributes most to this node's overhead."""

@@ -26,7 +26,7 @@ class Child:
 
     own: frozenset[str]
     "Its own query,"
-    wants: set[str]
+    wants: dict[str, None]
     "and its subtree's: its aggregate filter query."
     heard_at: float
     first_link: int
@@ -130,7 +130,7 @@ class Tree:
         before = self.children.get(name)
         self._bonds += 1
         first = self._bonds * LINKS_A_CHILD
-        child = Child(frozenset(own), set(wants), now, first, version=first, guest=guest)
+        child = Child(frozenset(own), dict.fromkeys(wants), now, first, version=first, guest=guest)
         self.children[name] = child
         new = self.wants.hold(sorted(child.wants))
         if before is not None:

@@ -5,8 +5,9 @@ A bitmap is an int; bit i stands for the document number `first + i` of the sour
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from earshot.protocols.filter_answers import read_filter
 
@@ -49,16 +50,14 @@ def _structural(a: str, b: str) -> float:
     return 0.0 if one is None or other is None else one.overlap(other)
 
 
-MOST_COMPARED = 64
-"Filters of one aggregate that a query is compared with by structure."
+MOST_COMPARED = 16
+"Filters of one aggregate that a filter is compared with by structure, where it is not among them."
 
 
-def structural_overlap(query: Iterable[str], aggregate: Iterable[str]) -> float:
+def structural_overlap(query: Collection[str], aggregate: Collection[str]) -> float:
     """The intensional overlap: how near each filter of the query is to the nearest of the aggregate."""
-    texts = set(query)
-    others = sorted(aggregate)[:MOST_COMPARED]
-    if not texts or not others:
+    if not query or not aggregate:
         return 0.0
-    have = set(aggregate)
-    shares = [1.0 if text in have else max(_structural(text, other) for other in others) for text in sorted(texts)]
+    some = list(islice(aggregate, MOST_COMPARED))
+    shares = [1.0 if text in aggregate else max(_structural(text, other) for other in some) for text in query]
     return sum(shares) / len(shares)

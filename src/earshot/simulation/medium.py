@@ -159,6 +159,8 @@ class Overlay:
     "Messages of one pair differ by up to so much; they may overtake each other."
     bit_rate_bps: float | None = None
     "None: size does not matter."
+    loss: float = 0.0
+    "The chance that a message is lost on the way; its sender does not learn of it."
     links: LinkScript = LinkScript()
     "A link held down cuts the pair; a graph leaves only its own pairs."
 
@@ -169,6 +171,8 @@ class Overlay:
             raise SettingsError("an overlay needs a latency: set latency_s")
         if self.bit_rate_bps is not None and not (math.isfinite(self.bit_rate_bps) and self.bit_rate_bps > 0):
             raise SettingsError(f"bit_rate_bps must be a positive number of bits a second, got {self.bit_rate_bps}")
+        if not 0 <= self.loss < 1:
+            raise SettingsError(f"loss is a chance from 0 to below 1, got {self.loss}")
 
 
 MediumSettings = UnitDisk | Lossy | Contention | Overlay

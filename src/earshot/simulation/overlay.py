@@ -74,6 +74,9 @@ class OverlayNetwork:
 
     def _arrive(self, arrival: tuple[Transmission, bool]) -> None:
         transmission, reaches = arrival
+        if self._settings.loss and self._draw() < self._settings.loss:
+            self._host.lost(transmission, [transmission.peer] if transmission.peer >= 0 else [], "lost")
+            return
         if reaches and self._host.up[transmission.peer]:
             transmission.receivers = [transmission.peer]
             self._host.received(transmission)

@@ -8,6 +8,7 @@ from earshot.errors import UnknownName
 from earshot.studies.study import Study
 
 STUDIES: dict[str, str] = {
+    "codd": "earshot.studies.codd",
     "content-odmrp": "earshot.studies.content_odmrp",
     "georendezvous": "earshot.studies.georendezvous",
     "steam": "earshot.studies.steam",
