@@ -75,8 +75,9 @@ def view(
 
 @contextmanager
 def _shelf(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Iterator[StagedShelf]:
+    from earshot.pipeline.following import WatchShelf
     from earshot.pipeline.local_tables import LocalTables, SparkTables
-    from earshot.pipeline.replays import FolderShelf, LakeShelf, is_run_folder
+    from earshot.pipeline.replays import Chosen, FolderShelf, LakeShelf, is_run_folder
 
     folders = [Path(path) for path in paths]
     if all(is_run_folder(folder) for folder in folders):
@@ -91,7 +92,9 @@ def _shelf(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Iterator[
         return
     if not folders[0].is_dir():
         raise UsageError(f"there is no folder {paths[0]}; name a run (simulate --log DIR) or a lake (compare, sweep)")
-    yield LakeShelf(LocalTables(folders[0]), chosen=chosen)
+    tables = LocalTables(folders[0])
+    watched = tables.partitions("watches") and chosen == Chosen()
+    yield WatchShelf(tables) if watched else LakeShelf(tables, chosen=chosen)
 
 
 def _write(shelf: StagedShelf, title: str, out: Path) -> None:

@@ -151,10 +151,20 @@ class Recording:
             announced=[one for one in announced if one.end > since],
         )
 
+    def forget(self, before: float) -> None:
+        """Let go where nodes were before that time, and what was published then; what was said of
+        subscriptions and announcements may still stand."""
+        self.places = [
+            tuple(column[part[1] >= before] for column in part)  # type: ignore[misc]
+            for part in self.places
+            if len(part[1]) and part[1].max() >= before
+        ]
+        self.told = [row for row in self.told if row["kind"] != Kind.PUBLISH or row["time"] >= before]
+
     @property
-    def protocols(self) -> dict[str, str]:
-        """Which protocol each live node said it runs."""
-        return _Lives.over(self.told).protocols
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The settings that live nodes said they run with, by protocol."""
+        return _Lives.over(self.told).settings
 
 
 def _event(row: Mapping[str, Any]) -> Event | None:

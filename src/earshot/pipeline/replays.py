@@ -345,13 +345,14 @@ class LakeShelf:
     def _read_scene(self, key: str) -> Scene:
         run = self._runs[self._scenes[key][0]]
         tables, scenario = self._tables, self._scenario(key)
+        positions = tables.read("positions", trace=key)
         scene = scene_from_tables(
             key,
             scenario,
             run["scenario"],
             run["seed"],
-            (0.0, run["duration_s"], run["warm_up_s"]),
-            tables.read("positions", trace=key),
+            _times(run, positions, scenario is not None),
+            positions,
             tables.read("events", workload=key).to_pylist(),
             tables.read("subscriptions", workload=key).to_pylist(),
             tables.read("announcements", workload=key).to_pylist(),
@@ -370,6 +371,16 @@ class LakeShelf:
         settings = settings_of(run["protocol"], self._scenario(scene_key), given)
         shown = {name: getattr(settings, name) for name in settings.__dataclass_fields__} if settings else given
         return staged(scene, self._records(key, scene), key, run["variant"], run["protocol"], settings, shown)
+
+
+def _times(run: Mapping[str, Any], positions: pa.Table, simulated: bool) -> tuple[float, float, float]:
+    """When a run started and ended, and from when on it counts; live nodes count from the epoch."""
+    lasting, warm_up = float(run["duration_s"] or 0.0), float(run["warm_up_s"] or 0.0)
+    if simulated or not positions.num_rows:
+        return 0.0, lasting, warm_up
+    time = positions.column("time").to_numpy()
+    start = float(time.min())
+    return start, max(float(time.max()), start + lasting), start + warm_up
 
 
 @dataclass(frozen=True)

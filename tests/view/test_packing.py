@@ -1,0 +1,35 @@
+"""Packed data reads back as it was written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from earshot.view.packing import TYPES, pack, unpack
+
+KINDS = st.sampled_from(sorted(TYPES))
+COLUMNS = st.dictionaries(st.text(max_size=8), KINDS.flatmap(lambda kind: arrays.arrays(kind, st.integers(0, 20))))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), VALUES, max_size=4), COLUMNS)
+def test_what_was_packed_comes_out(meta: dict[str, object], columns: dict[str, np.ndarray]) -> None:
+    packed = pack(meta, columns)
+    told, found = unpack(packed)
+    assert told == meta
+    assert {name: (one.dtype.name, one.tobytes()) for name, one in found.items()} == {
+        name: (one.dtype.name, one.tobytes()) for name, one in columns.items()
+    }
+    assert pack(meta, columns) == packed
+
+
+def test_a_type_no_page_reads_is_refused() -> None:
+    with pytest.raises(KeyError):
+        pack({}, {"long": np.zeros(3, dtype=np.int64)})

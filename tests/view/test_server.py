@@ -1,0 +1,110 @@
+"""The server: on this machine, for this machine, and nothing but its page."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from earshot.errors import LakeError, UsageError
+from earshot.view.page import page
+from earshot.view.plays import Play
+from earshot.view.scenes import Scene
+from earshot.view.server import PageServer
+from earshot.view.shelf import PlayEntry, SceneEntry
+
+
+class Stub:
+    """A shelf with nothing on it but a title and an answer."""
+
+    def scenes(self) -> list[SceneEntry]:
+        return [SceneEntry("s", "a <b> & 'c'", [PlayEntry("p", "p")])]
+
+    def scene(self, key: str) -> Scene:
+        raise KeyError(key)
+
+    def play(self, scene: str, key: str) -> Play:
+        raise LakeError("the lake is gone")
+
+    def why(self, scene: str, play: str, event: str, node: str) -> Mapping[str, Any]:
+        return {"asked": [scene, play, event, node]}
+
+    def news(self) -> Mapping[str, Any] | None:
+        return {"batch": 3, "figures": []}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PageServer]:
+    with PageServer(Stub(), "t") as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def get(server: PageServer, path: str, **headers: str) -> tuple[int, bytes, Mapping[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, body, dict(answer.getheaders())
+
+
+def test_it_listens_on_this_machine_only(server: PageServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+    assert server.address == f"http://127.0.0.1:{server.server_port}/"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1", "127.0.0.1.evil.example:1"])
+def test_it_answers_to_its_own_name_only(server: PageServer, host: str) -> None:
+    assert get(server, "/", Host=host)[0] == 403
+    assert get(server, "/why?scene=s&play=p&event=e&node=n", Host=host)[0] == 403
+
+
+def test_it_answers_its_own_page_only(server: PageServer) -> None:
+    assert get(server, "/news", **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert get(server, "/news", **{"Sec-Fetch-Site": "same-origin"})[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/static/app.js", "/../../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd", "/x"])
+def test_no_file_can_be_asked_for(server: PageServer, path: str) -> None:
+    assert get(server, path)[:2] == (404, b"there is nothing here\n")
+
+
+def test_the_page_comes_with_a_policy_that_lets_nothing_else_run(server: PageServer) -> None:
+    status, body, headers = get(server, "/")
+    assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert b"a <b>" not in body
+
+
+def test_answers_and_errors_are_said_plainly(server: PageServer) -> None:
+    status, body, _ = get(server, "/why?scene=s&play=p&event=e%20%3C&node=%C3%A9")
+    assert (status, json.loads(body)) == (200, {"asked": ["s", "p", "e <", "é"]})
+    assert get(server, "/why?scene=s")[:2] == (400, b"say which play\n")
+    assert get(server, "/scene?scene=none")[:2] == (404, b"there is no 'none'\n")
+    assert get(server, "/play?scene=s&play=p")[:2] == (500, b"the lake is gone\n")
+    assert json.loads(get(server, "/news")[1]) == {
+        "batch": 3,
+        "figures": [],
+        "scenes": [{"key": "s", "title": "a <b> & 'c'", "plays": [{"key": "p", "title": "p"}]}],
+    }
+
+
+def test_a_port_in_use_is_said(server: PageServer) -> None:
+    with pytest.raises(UsageError, match="choose another with --port"):
+        PageServer(Stub(), "t", server.server_port)
+
+
+def test_data_cannot_end_its_element() -> None:
+    document = page("</script><b>", [{"key": "</script>"}], {"/scene?scene=</script>": b"</script>"}, served=False)
+    assert document.count("</script>") == document.count("<script") == 3
+    assert "connect-src 'none'" in document
