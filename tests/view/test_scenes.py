@@ -64,7 +64,7 @@ def test_content_is_for_people_to_read() -> None:
 
 
 def test_a_scene_is_packed_with_times_from_its_start_and_nodes_by_number() -> None:
-    stamp = {"position": Position(1, 2), "area": Area(Circle(50), Position(10, 0))}
+    area = Area(Circle(50), Position(10, 0))
     scene = Scene(
         key="k",
         name="walk",
