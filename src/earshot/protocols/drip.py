@@ -481,12 +481,12 @@ class Drip(Machine):
         return self.effects()
 
     def _give_up(self, letter: Letter, reason: str, now: float) -> None:
-        if type(letter) is Publication and reason == "no-route":
+        if type(letter) is Publication:
             # Any broker will do: the local one of whoever has the event now.
-            if self.local_broker not in ("", letter.target):
+            if self.local_broker not in ("", letter.target) and reason == "no-route":
                 self.post(structs.replace(letter, target=self.local_broker), now)
             else:
-                self._keep_unsent(letter)
+                self._keep_unsent(structs.replace(letter, legs=1))
         else:
             self.drop(f"{reason}: {tag_of(letter)}", _event_of(letter))
 

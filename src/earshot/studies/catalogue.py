@@ -10,6 +10,7 @@ from earshot.studies.study import Study
 STUDIES: dict[str, str] = {
     "codd": "earshot.studies.codd",
     "content-odmrp": "earshot.studies.content_odmrp",
+    "drip": "earshot.studies.drip",
     "georendezvous": "earshot.studies.georendezvous",
     "steam": "earshot.studies.steam",
 }
