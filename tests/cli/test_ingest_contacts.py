@@ -84,6 +84,15 @@ def test_contacts_print_statistics_for_people_and_for_programs(run: Run, trace: 
     assert (found["contacts"], found["contact_s"]["p50"], found["inter_contact_s"]) == (1, 2.0, None)
 
 
+def test_one_command_reads_a_trace_and_finds_its_contacts(run: Run, trace: Path, lake: Path) -> None:
+    code, out, err = run("ingest", trace, "--trace", "once", "--contacts", "10m", "--lake", lake)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0].startswith("once: 2 nodes from ")
+    assert "once: contacts within 10 m, sampled every 1 s" in out.splitlines()
+    code, out, _ = run("ingest", trace, "--trace", "once", "--contacts", "10m", "--json", "--lake", lake)
+    assert (code, json.loads(out)["nodes"], json.loads(out)["contacts"]["contacts"]) == (0, 2, 1)
+
+
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -106,6 +115,7 @@ def test_what_the_caller_did_wrong_is_one_line_and_exit_code_2(
     [
         (["contacts", "x", "--range", "near"], "'near' is no length: give a positive number and a unit (m, km)"),
         (["contacts", "x", "--range", "-5m"], "'-5m' is no length"),
+        (["ingest", "x", "--format", "spool", "--contacts", "5m"], "--contacts is for traces"),
         (
             ["ingest", "x", "--max-speed", "3 furlongs"],
             "is no speed: give a positive number and a unit (m/s, km/h or",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from earshot.cli.spark import LakeOptions, lake_options, open_lake
+from earshot.errors import UsageError
 
 if TYPE_CHECKING:
     from earshot.pipeline.contact_statistics import ContactStatistics, Spread
@@ -81,6 +82,7 @@ class Origin(click.ParamType[tuple[float, float]]):
     help="Reject what would be faster; 'none' for no limit.",
 )
 @click.option("--interval", type=DURATION, help="Read positions off at every multiple of it, as 1s.")
+@click.option("--contacts", "range_m", type=LENGTH, metavar="RANGE", help="Find who meets whom within it too, as 100m.")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def ingest(
@@ -93,6 +95,7 @@ def ingest(
     origin: tuple[float, float] | None,
     max_speed: float,
     interval: float | None,
+    range_m: float | None,
     lake: LakeOptions,
     as_json: bool,
 ) -> None:
@@ -105,14 +108,17 @@ def ingest(
     protocol in it becomes a run NAME-PROTOCOL, judged and measured as simulated ones are.
 
     \b
-      earshot ingest city.fcd.xml.gz
+      earshot ingest city.fcd.xml.gz --contacts 100m
       earshot ingest buses.csv --trace buses --columns node=vehicle_id
       earshot ingest scenario.ns_movements --interval 1s
       earshot ingest spools --format spool --trace monday
     """
     if format_name == "spool":
+        if range_m is not None:
+            raise UsageError("--contacts is for traces; what live nodes recorded becomes runs")
         _ingest_spools(files, trace, lake, as_json)
         return
+    from earshot.pipeline.contact_statistics import find_contacts
     from earshot.pipeline.ingest import IngestSettings, check_files
     from earshot.pipeline.ingest import ingest as ingest_files
 
@@ -128,10 +134,17 @@ def ingest(
     check_files(files, settings)
     with open_lake(lake) as opened:
         summary = ingest_files(opened, files, trace, settings)
+        met = None if range_m is None else find_contacts(opened, summary.trace, range_m)
     if as_json:
-        click.echo(json.dumps(summary.as_json(), indent=2))
+        told = summary.as_json() if met is None else {**summary.as_json(), "contacts": met.as_json()}
+        click.echo(json.dumps(told, indent=2))
+        return
+    _print_summary(summary)
+    if met is None:
+        click.echo(f"next: earshot contacts {summary.trace} --range 100m --lake {lake.lake}")
     else:
-        _print_summary(summary, lake.lake)
+        click.echo("")
+        _print_statistics(met)
 
 
 def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, as_json: bool) -> None:
@@ -153,7 +166,7 @@ def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, 
     click.echo(f"next: earshot report {lake.lake}")
 
 
-def _print_summary(summary: Summary, lake: str) -> None:
+def _print_summary(summary: Summary) -> None:
     files = summary.files[0] if len(summary.files) == 1 else f"{len(summary.files)} files"
     click.echo(f"{summary.trace}: {summary.nodes:,} nodes from {files} ({summary.format})")
     click.echo(f"  rows read      {summary.rows_read:>12,}")
@@ -168,7 +181,6 @@ def _print_summary(summary: Summary, lake: str) -> None:
         click.echo(f"  interval       {summary.interval_s:>12,.2f}  s {kind} (median)")
     if summary.origin is not None:
         click.echo(f"  origin         {summary.origin[0]:>12.6f}, {summary.origin[1]:.6f}")
-    click.echo(f"next: earshot contacts {summary.trace} --range 100m --lake {lake}")
 
 
 @click.command()
