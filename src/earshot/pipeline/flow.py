@@ -15,6 +15,7 @@ from earshot.pipeline.metrics import run_metrics
 from earshot.pipeline.oracle import Way, expected_receivers, wishes_of
 from earshot.pipeline.outposts import Outpost
 from earshot.pipeline.own_workloads import own_events, own_subscriptions
+from earshot.pipeline.replay_files import write_replays
 from earshot.pipeline.report import lake_report
 from earshot.pipeline.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.tasks import each_in_a_task
@@ -173,7 +174,9 @@ def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Pat
     drawn = ours.groupBy("scenario").agg(F.min("workload").alias("workload")).limit(3).collect()
     workloads = [row["workload"] for row in drawn]
     positions = lake.read_or_empty("positions").where(F.col("trace").isin(workloads))
-    page = lake_report(ours, metrics, positions).html()
+    done = [row["run"] for row in ours.where("status = 'done'").select("run").collect()]
+    replays = write_replays(lake, to, done) if done else {}
+    page = lake_report(ours, metrics, positions, replays=replays).html()
     to.parent.mkdir(parents=True, exist_ok=True)
     draft = to.with_name(f".{to.name}.draft")
     draft.write_text(page, "utf-8")

@@ -35,6 +35,17 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 
 
 @dataclass(frozen=True)
+class Link:
+    """A cell that leads somewhere; in a download, its address."""
+
+    words: str
+    href: str
+
+    def __str__(self) -> str:
+        return self.href
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of the page; every one can be downloaded as CSV."""
 
@@ -83,9 +94,14 @@ class Report:
 
 
 def lake_report(
-    runs: DataFrame, metrics: DataFrame, positions: DataFrame | None = None, contacts: DataFrame | None = None
+    runs: DataFrame,
+    metrics: DataFrame,
+    positions: DataFrame | None = None,
+    contacts: DataFrame | None = None,
+    replays: Mapping[str, str] | None = None,
 ) -> Report:
-    """Everything a lake has to say: leaderboard, a figure for each metric, over time, by type, the map."""
+    """Everything a lake has to say: leaderboard, a figure for each metric, over time, by type, the map,
+    and where the replays of its runs are."""
     entries = leaderboard(runs, metrics)
     scenarios = sorted({entry.scenario for entry in entries})
     sections = [
@@ -106,7 +122,7 @@ def lake_report(
         )
     if contacts is not None:
         sections.append(Section("Contacts", figures=[figure_html(contact_figure(contacts))]))
-    sections.append(Section("Runs", tables=[runs_table(runs)]))
+    sections.append(Section("Runs", tables=[runs_table(runs, replays or {})]))
     done = sum(row["count"] for row in runs.where("status = 'done'").groupBy("status").count().collect())
     return Report("Earshot report", f"{done} runs, {len(scenarios)} scenarios", _with_content(sections))
 
@@ -202,8 +218,8 @@ def drops_table(table: DataFrame) -> Table:
     return Table("drops", ["scenario", "protocol", "reason", "drops a run"], lines)
 
 
-def runs_table(runs: DataFrame) -> Table:
-    """Every run; a failed one with its error."""
+def runs_table(runs: DataFrame, replays: Mapping[str, str]) -> Table:
+    """Every run; a failed one with its error, one that has a replay with the way to it."""
     names = ["run", "scenario", "variant", "seed", "status", "took_s", "error"]
     rows = [
         [
@@ -213,11 +229,14 @@ def runs_table(runs: DataFrame) -> Table:
             row["seed"],
             row["status"],
             f"{row['took_s']:.2f}",
+            Link("replay", replays[row["run"]]) if row["run"] in replays else "",
             row["error"] or "",
         ]
         for row in runs.select(*names).orderBy("scenario", "variant", "seed").collect()
     ]
-    return Table("runs", ["run", "scenario", "protocol", "seed", "status", "took (s)", "error"], rows)
+    header = ["run", "scenario", "protocol", "seed", "status", "took (s)", "replay", "error"]
+    note = "Any run can be looked at: earshot view LAKE --run ID." if replays else ""
+    return Table("runs", header, rows, note)
 
 
 def map_figures(positions: DataFrame, most: int = 3) -> list[go.Figure]:

@@ -136,7 +136,7 @@ def expectation(event: Event, node: str, wishes: Iterable[Wish], viewer: Viewer 
 
 def _verdict(event: Event, wish: Wish, viewer: Viewer | None) -> tuple[bool, str]:
     if not wish.start <= event.time < wish.end:
-        return False, f"did not stand at {event.time:.3f} s (from {wish.start:g} s until {wish.end:g} s)"
+        return False, f"did not stand at {event.time:.3f} s (from {wish.start:.10g} s until {wish.end:.10g} s)"
     if event.area is not None:
         if viewer is None:
             return False, "the node's position at that time is not known, and the event has an area"

@@ -54,6 +54,7 @@ class App {
     part("scene").value = key;
     part("name").textContent = this.shelf.scenes.length > 1 ? this.shelf.title : `${this.shelf.title}: ${entry.title}`;
     this.scene = new Scene(await this.shelf.scene(key));
+    epoch.start = this.scene.start;
     this.plays.clear();
     this.chosen = { event: -1, node: -1 };
     this.hop = Infinity;
@@ -460,6 +461,7 @@ class App {
     const keys = this.panes.map((pane) => pane.play.key).filter((key) => entry.plays.some((play) => play.key === key));
     this.entry = entry;
     this.scene = new Scene(await this.shelf.scene(entry.key));
+    epoch.start = this.scene.start;
     this.plays.clear();
     this.chosen = {
       event: this.scene.events.findIndex((one) => one.id === event), node: this.scene.nodes.indexOf(node),
