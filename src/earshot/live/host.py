@@ -18,6 +18,8 @@ from typing import Any
 
 from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Element, Event, EventType
+from earshot.filters import Filter
+from earshot.filters.ast import And, Inside
 from earshot.geometry import Position
 from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.location import Fix, LocationService, Whereabouts, plane_name
@@ -178,7 +180,7 @@ class Host:
         """The application wants what this filter matches; each match goes to `hand`."""
         self._hands[subscription.id] = hand
         if self.spool is not None:
-            self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=str(subscription.filter))
+            self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=_wanted(subscription))
         try:
             self._carry_out(self.machine.subscribe(subscription, self.now()))
         except Exception:
@@ -406,6 +408,12 @@ class Host:
         self._flushing = False
         if self.spool is not None:
             self.spool.flush()
+
+
+def _wanted(subscription: Subscription) -> str:
+    """A subscription as the spool tells it: one filter, its region of interest included."""
+    wanted, region = subscription.filter, subscription.region
+    return str(wanted if region is None else Filter(And((wanted.condition, Inside(region))), wanted.type))
 
 
 def _announced(announcement: Announcement) -> str:

@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -236,7 +237,7 @@ def ways_of(positions: pa.Table) -> dict[Key, Way]:
     time, x_m, y_m = (ordered[name].to_numpy() for name in columns[2:])
     starts = [number for number, key in enumerate(keys) if number == 0 or key != keys[number - 1]]
     ways = {}
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+    for start, end in pairwise([*starts, len(keys)]):
         last_of_its_time = np.append(time[start : end - 1] != time[start + 1 : end], True)
         ways[keys[start]] = Way(*(column[start:end][last_of_its_time] for column in (time, x_m, y_m)))
     return ways

@@ -18,6 +18,7 @@ the watermark; a delivery later than that is reported as overdue.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import time
@@ -34,7 +35,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from earshot.errors import LakeError, SettingsError, UsageError
+from earshot.errors import EarshotError, LakeError, SettingsError, SparkFailure, UsageError
+from earshot.pipeline.failures import named_error
 from earshot.pipeline.judging import COUNT, LATE, PAIR, READ, Judge, Key, judged, ways_of
 from earshot.pipeline.lake import committed
 from earshot.pipeline.lives import Life, Lives
@@ -46,7 +48,7 @@ from earshot.pipeline.sources.segments import check_folders
 from earshot.pipeline.spools import Counts, of_their_protocols, published_events, take_in
 from earshot.pipeline.standing import MATCHES, StandingFile, StandingMatcher
 from earshot.pipeline.storage import LocalStorage
-from earshot.pipeline.tables import WATCHED_LATE, WATCHED_LOG
+from earshot.pipeline.tables import WATCHED_LOG
 from earshot.pipeline.tallies import KeptTallies, Tallies
 from earshot.records import Kind
 
@@ -124,7 +126,17 @@ class Commit:
     "What is wrong with the standing subscriptions since they changed."
 
 
-_LATE = list(WATCHED_LATE.data_columns)
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What a window came to."""
+
+    tallies: Tallies
+    "Of settled and open events."
+    open_events: int
+    ways: Mapping[Key, Way]
+
+
+_LATE = arrow_schema("watched_late")
 
 Tell = Callable[[Commit], None]
 
@@ -163,6 +175,8 @@ class Watch:
                     f"the lake {self.lake.name} has a watch {self.settings.name!r}, but how far it had read is lost "
                     f"({self.checkpoint}); take another --name"
                 )
+            # What goes wrong in a batch is raised; this one would also write its stack trace to the terminal.
+            logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL + 1)
             query = self._start(once)
             try:
                 yield query
@@ -261,6 +275,11 @@ class Step:
         rows = rows.persist()
         try:
             commit = self._batch(rows, batch)
+        except Exception as error:
+            if isinstance(error, EarshotError) or named_error(error) is not None:
+                raise
+            # Spark would tell no more of it than that something failed.
+            raise SparkFailure(f"batch {batch} of the watch failed: {type(error).__name__}: {error}") from error
         finally:
             rows.unpersist()
         self.tell(commit)
@@ -295,12 +314,13 @@ class Step:
             window=window,
             tallies=old.tallies,
         )
-        tallies, open_events = self._judge(old, state, lives, is_late=counts.oldest < _or_never(old.watermark))
+        verdict = self._judge(old, state, lives, is_late=counts.oldest < _or_never(old.watermark))
         state.window = {
             number: newest for number, newest in window.items() if newest >= settled - self.settings.memory_s
         }
         lives.forget(settled, _or_never(state.newest) - self.settings.forget_s)
-        return self._commit(state, tallies, open_events, wrong)
+        state.ways = _last_places(verdict.ways, settled, lives)
+        return self._commit(state, verdict, wrong)
 
     # -- 1: the log
 
@@ -330,11 +350,11 @@ class Step:
 
     # -- 2, 3: the oracle
 
-    def _judge(self, old: State, state: State, lives: Lives, is_late: bool) -> tuple[Tallies, int]:
-        """The tallies of settled and open events, and how many are open. Settled ones go into the state."""
+    def _judge(self, old: State, state: State, lives: Lives, is_late: bool) -> _Verdict:
+        """The tallies of settled and open events. Those of the settled ones go into the state."""
         tallies = state.tallies.tallies()
         if not state.window:
-            return tallies, 0
+            return _Verdict(tallies, 0, {})
         log = self._window(state.window)
         ways = self._ways(log, old)
         settled_before, settled = _or_never(old.settled), _or_never(state.settled)
@@ -352,18 +372,17 @@ class Step:
         self._keep_pairs(_of_role(verdict, PAIR), state.batch)
         late = _of_role(verdict, LATE)
         if is_late:
-            late = pa.concat_tables([late.select(_LATE), self._behind(log, old, state.batch)])
+            behind = self._behind(log, old, state.batch)
+            late = pa.concat_tables([one.select(_LATE.names).cast(_LATE) for one in (late, behind)])
         if late.num_rows:
             state.late += late.num_rows
             self._keep(late, "watched_late", batch=state.batch)
-        if settled > settled_before:
-            state.ways = _last_places(ways, settled, lives)
         tallies.add(row for row in counted if row["is_settled"])
         tallies.forget_minutes()
         state.tallies = tallies.kept()
         whole = tallies.copy()
         whole.add(row for row in counted if not row["is_settled"])
-        return whole, sum(row["events"] for row in counted if not row["is_settled"])
+        return _Verdict(whole, sum(row["events"] for row in counted if not row["is_settled"]), ways)
 
     def _keep_pairs(self, pairs: pa.Table, batch: int) -> None:
         settled = pairs.filter(pairs["is_settled"])
@@ -409,12 +428,12 @@ class Step:
                 "behind_s": F.lit(_or_never(old.watermark)) - F.col("time"),
             }
         )
-        return late.select(*_LATE).toArrow()
+        return late.select(*_LATE.names).toArrow()
 
     # -- 4: the commit
 
-    def _commit(self, state: State, tallies: Tallies, open_events: int, wrong: Sequence[str]) -> Commit:
-        figures, losses = tallies.figure_rows(state.batch), tallies.loss_rows(state.batch)
+    def _commit(self, state: State, verdict: _Verdict, wrong: Sequence[str]) -> Commit:
+        figures, losses = verdict.tallies.figure_rows(state.batch), verdict.tallies.loss_rows(state.batch)
         self._keep(_table(figures, "watched_figures"), "watched_figures")
         self._keep(_table(losses, "watched_losses"), "watched_losses")
         counts = {
@@ -428,7 +447,7 @@ class Step:
             "nodes": len({life.node for life in state.lives.values() if not life.left}),
             "records": state.records,
             "events": state.events,
-            "open_events": open_events,
+            "open_events": verdict.open_events,
             "rejects": state.rejects,
             "late": state.late,
             "subscriptions": len(self.standing.now.wishes) if self.standing else 0,
