@@ -7,7 +7,7 @@ import pytest
 from codd_table import SMALL, CoddTable
 
 from earshot.errors import SettingsError
-from earshot.events import Event
+from earshot.events import Event, EventType
 from earshot.filters import Filter
 from earshot.geometry import Position
 from earshot.protocols.codd import Codd
@@ -26,6 +26,7 @@ from earshot.protocols.codd_packets import (
     Move,
     NewParent,
     Overhead,
+    Register,
     Registered,
     RemoveQuery,
     Reorganize,
@@ -33,7 +34,7 @@ from earshot.protocols.codd_packets import (
     Source,
 )
 from earshot.protocols.codd_settings import CoddSettings
-from earshot.protocols.machine import Drop, FixedLocation, Send, Subscription
+from earshot.protocols.machine import Announcement, Broadcast, Drop, FixedLocation, Send, Subscription
 from earshot.protocols.recent_documents import bitmap, overhead_of, structural_overlap
 
 TREE = "source-0#0"
@@ -394,9 +395,17 @@ def test_settings_that_will_not_do_are_refused(wrong, message):
     assert str(caught.value) == message
 
 
-def test_without_an_agent_a_node_says_so():
+def test_without_an_agent_nodes_and_sources_speak_to_all_in_range():
     node = Codd("n", CoddSettings(), FixedLocation(), Random(1))
-    assert Drop("no-agent") in node.subscribe(Subscription("n/a", "n", Filter.of_type("Document")), 0.0)
+    assert Broadcast(GetSeedSet()) in node.subscribe(Subscription("n/a", "n", Filter.of_type("Document")), 0.0)
+    node.hear(Register("source-0#0", ("Document",)), "source-0", 0.1)
+    assert sent(node.wake("push", 0.3)) == [("source-0", Add(TREE, "n", 1, ("Document: true",)))]
+    source = Codd("source-0", CoddSettings(), FixedLocation(), Random(1))
+    register = Register("source-0#0", ("Document",))
+    assert Broadcast(register) in source.announce(Announcement(EventType("Document")), 0.0)
+    assert sent(source.hear(GetSeedSet(), "n", 0.2)) == [("n", register)]
+    node.hear(Register("source-0#0", ("Document",)), "mallory", 0.1)
+    assert source.hear(Register("n#0", ("Document",)), "mallory", 0.1) == [Drop("not-registered")]
 
 
 def test_an_agent_that_does_not_answer_is_followed_by_the_next():

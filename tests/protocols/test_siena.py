@@ -11,7 +11,19 @@ from earshot.errors import SettingsError
 from earshot.events import Event, EventType
 from earshot.filters import Filter
 from earshot.protocols.machine import Announcement, Drop, FixedLocation, Send, Subscription
-from earshot.protocols.siena import Control, Siena, SienaSettings, Subscribe, Unsubscribe
+from earshot.protocols.siena import (
+    Advertise,
+    Connect,
+    Control,
+    Elected,
+    Enter,
+    Notify,
+    Place,
+    Siena,
+    SienaSettings,
+    Subscribe,
+    Unsubscribe,
+)
 from earshot.protocols.tabletop import Tabletop
 from sizes import sized
 
@@ -82,8 +94,6 @@ def test_events_reach_whoever_wants_them_from_any_publisher_once():
 
 def test_a_covered_subscription_is_not_forwarded_until_the_covering_one_is_taken_back():
     broker = Siena("b", SETTINGS, FixedLocation(), Random(1))
-    from earshot.protocols.siena import Advertise, Connect, Place
-
     broker.hear(Place(True, "up"), "a00", 0.0)
     broker.hear(Advertise(1, "s", ("Document",)), "up", 0.0)
     for name in ("x", "y"):
@@ -100,8 +110,6 @@ def test_a_covered_subscription_is_not_forwarded_until_the_covering_one_is_taken
 def test_overhead_is_what_neither_a_broker_nor_its_clients_want():
     for interest, expected in (("clients", 0), ("own", 1)):
         broker = Siena("b", SienaSettings(agents=("a00",), broker_interest=interest), FixedLocation(), Random(1))
-        from earshot.protocols.siena import Connect, Notify, Place
-
         broker.hear(Place(True, "up"), "a00", 0.0)
         broker.hear(Connect(False), "x", 0.0)
         broker.hear(Subscribe(1, ("Document: size > 1",)), "x", 1.0)
@@ -164,5 +172,38 @@ def test_everybody_gets_what_it_wants_whatever_comes_and_goes(script):
 def test_bad_settings_and_a_missing_control_are_named():
     with pytest.raises(SettingsError, match="clients must be at least 1, got 0"):
         SienaSettings(clients=0)
-    lonely = Siena("n", SienaSettings(), FixedLocation(), Random(1))
-    assert lonely.subscribe(Subscription("1", "n", Filter.of_type("Document")), 0.0) == [Drop("no-agent")]
+    node = Siena("n", SETTINGS, FixedLocation(), Random(1))
+    node.subscribe(Subscription("1", "n", Filter.of_type("Document")), 0.0)
+    assert Drop("no-control") in node.unreachable(Enter(), "a00", 1.0)
+    assert Send("a00", Enter()) in node.wake("enter", 5.0)
+
+
+def test_where_no_control_is_named_one_in_range_is_elected():
+    names = ["a", "b", "c", "d"]
+    links = [(one, other) for one in names for other in names if one < other]
+    table = Tabletop([Siena(name, SienaSettings(), FixedLocation(), Random(name)) for name in names], links)
+    for name in names:
+        table.do(name, "announce", Announcement(EventType("Document")))
+        subscribe(table, name, "size > 1")
+    table.run(table.now + 10.0)
+    assert len({table.machines[name].elected or name for name in names}) == 1
+    assert receivers(table, publish(table, "c", 0, size=3)) == ["a", "b", "d"]
+
+
+def test_of_two_controls_the_one_with_the_lesser_name_stays():
+    names = ["a", "b", "c", "d"]
+    table = Tabletop(
+        [Siena(name, SienaSettings(), FixedLocation(), Random(name)) for name in names], [("a", "b"), ("c", "d")]
+    )
+    for name in names:
+        table.do(name, "announce", Announcement(EventType("Document")))
+        subscribe(table, name, "size > 1")
+    table.run(table.now + 10.0)
+    for one in ("a", "b"):
+        for other in ("c", "d"):
+            table.link(one, other)
+    controls = sorted(name for name in names if table.machines[name].elected == name)
+    assert len(controls) == 2
+    table.do(controls[1], "hear", Elected(), controls[0])
+    table.run(table.now + 20.0)
+    assert receivers(table, publish(table, "c", 0, size=3)) == ["a", "b", "d"]

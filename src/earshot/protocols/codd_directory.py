@@ -2,7 +2,8 @@
 
 Sources register with every agent and do so again now and then; a node that wants something asks one
 agent, the next where that one does not answer, and is told of changes. An agent that lost its memory
-knows again after `directory_s`.
+knows again after `directory_s`. Where no agent is named, sources and those who look for them speak to
+all in range, and everybody keeps a directory of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 PUSH_S = 0.2
 "News of sources gather so long before members are told."
+MOST_SOURCES = 10_000
 PERIODS = 3
 "What was not heard for so many periods is forgotten."
 
@@ -58,8 +60,11 @@ class Directory:
         if codd.local.by_id:
             self._tried = 0
             self.ask(now)
-        for tree in [tree for tree, known in self.register.items() if now - known.heard_at > PERIODS * period_s]:
+        old = [tree for tree, known in self.register.items() if now - known.heard_at > PERIODS * period_s]
+        for tree in old:
             del self.register[tree]
+        if old and not self.agents:
+            self._answer(codd.node, now)
         for name in [name for name, heard_at in self.members.items() if now - heard_at > PERIODS * period_s]:
             del self.members[name]
         codd.start_timer("directory", at=now + period_s)
@@ -69,7 +74,7 @@ class Directory:
     def ask(self, now: float) -> None:
         """Figure 2: get the seed set from the system agent."""
         if not self.agents:
-            self.codd.drop("no-agent")
+            self.codd.broadcast(GetSeedSet())
             return
         agent = self.agents[self._agent % len(self.agents)]
         if agent != self.codd.node:
@@ -98,13 +103,17 @@ class Directory:
     def register_own(self, now: float) -> None:
         """A source tells every agent."""
         if self.codd.own_tree is not None:
-            for agent in self.agents:
-                self._tell(agent, Register(self.codd.own_tree.id, self.codd.own_types), now)
+            self._tell_all(Register(self.codd.own_tree.id, self.codd.own_types), now)
 
     def unregister_own(self, now: float) -> None:
         if self.codd.own_tree is not None:
-            for agent in self.agents:
-                self._tell(agent, Unregister(self.codd.own_tree.id), now)
+            self._tell_all(Unregister(self.codd.own_tree.id), now)
+
+    def _tell_all(self, packet: Packet, now: float) -> None:
+        for agent in self.agents:
+            self._tell(agent, packet, now)
+        if not self.agents:
+            self.codd.broadcast(packet)
 
     def _tell(self, agent: str, packet: Packet, now: float) -> None:
         if agent == self.codd.node:
@@ -115,13 +124,13 @@ class Directory:
     # An agent.
 
     def on_agent_packet(self, packet: Packet, sender: str, now: float) -> None:
-        if not self.is_agent:
+        if self.agents and not self.is_agent:
             self.codd.drop("not-an-agent")
             return
         match packet:
             case Register(tree, types):
-                if source_of(tree) != sender:
-                    self.codd.drop("not-its-own-tree")
+                if source_of(tree) != sender or len(self.register) >= MOST_SOURCES:
+                    self.codd.drop("not-registered")
                     return
                 known = self.register.get(tree)
                 if known is None or known.types != types:
@@ -131,17 +140,19 @@ class Directory:
             case Unregister(tree):
                 if source_of(tree) == sender and self.register.pop(tree, None) is not None:
                     self.codd.start_timer("push", at=now + PUSH_S)
-            case GetSeedSet():
+            case GetSeedSet() if self.agents:
                 self.members[sender] = now
                 self._answer(sender, now)
+            case GetSeedSet() if self.codd.own_tree is not None:
+                self.codd.send(sender, Register(self.codd.own_tree.id, self.codd.own_types))
 
     def _forget_earlier(self, source: str, tree: str) -> None:
         for earlier in [one for one in self.register if source_of(one) == source and one != tree]:
             del self.register[earlier]
 
     def push(self, now: float) -> None:
-        """Tell all members what there is now."""
-        for name in sorted(self.members):
+        """Tell all members what there is now; without agents, this node alone."""
+        for name in sorted(self.members) if self.agents else [self.codd.node]:
             self._answer(name, now)
 
     def _answer(self, member: str, now: float) -> None:

@@ -28,7 +28,7 @@ from earshot.wire import Packet
 class SienaSettings:
     agents: tuple[str, ...] = field(default=(), metadata={"scenario": "first_nodes"})
     "The nodes that may set the network up; the first of them does. In a simulation, where not given, the "
-    "scenario's first nodes."
+    "scenario's first nodes; elsewhere a node in range that finds none."
     clients: int = 6
     "Symbol f: clients a broker has."
     broker_fan_out: int = 2
@@ -64,6 +64,10 @@ class Place(Packet, frozen=True, tag="siena-place"):
 
     broker: bool
     above: str
+
+
+class Elected(Packet, frozen=True, tag="siena-elected"):
+    """Nobody is named as the central control: I am it."""
 
 
 class Connect(Packet, frozen=True, tag="siena-connect"):
@@ -156,6 +160,10 @@ class Siena(Machine):
         self.early: list[tuple[Packet, str]] = []
         "What neighbours to be have said before: the control may have told them first."
         self.control = Control(settings, random)
+        self.elected = ""
+        "The control where the settings name none;"
+        self.askers: dict[str, str] = {}
+        "and those who look for it too, with the neighbour each has lost."
         self._asking = False
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
@@ -164,8 +172,10 @@ class Siena(Machine):
                 return self.on_notify(packet, sender, now)
             case Enter():
                 self.on_enter(packet, sender)
+            case Elected():
+                self.on_elected(sender, now)
             case Place():
-                if sender in self.settings.agents:
+                if sender in self.settings.agents or not self.settings.agents:
                     self.on_place(packet)
             case Bye():
                 self.lost(sender, now)
@@ -203,12 +213,17 @@ class Siena(Machine):
     def wake(self, timer: Timer, now: float) -> Effects:
         if timer == "enter":
             self._asking = False
+            if self.elected != self.node:
+                self.elected = ""  # it has not answered
             self.enter(now)
+        elif timer == "elect" and self.above is None:
+            self.elect(now)
         return self.effects()
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
         if isinstance(packet, Enter | Place):
             self.drop("no-control")
+            self.elected = "" if peer == self.elected else self.elected
         else:
             self.lost(peer, now)
         return self.effects()
@@ -224,27 +239,53 @@ class Siena(Machine):
         """Ask the central control for a place, again and again until there is one."""
         if self.above is not None or self._asking:
             return
-        if not self.settings.agents:
-            self.drop("no-agent")
-            return
         self._asking = True
         self.start_timer("enter", at=now + self.settings.retry_s)
-        agent = self.settings.agents[0]
+        agent = self.settings.agents[0] if self.settings.agents else self.elected
         if agent == self.node:
             self.on_place(self.control.place(self.node, gone))
-        else:
+        elif agent and agent != gone:
             self.send(agent, Enter(gone))
+        else:
+            self.broadcast(Enter(gone))
+            self.start_timer("elect", at=now + self.settings.retry_s * self.random.uniform(0.05, 0.5))
 
     def on_enter(self, packet: Enter, sender: str) -> None:
-        if self.node != self.settings.agents[0]:
+        if self.settings.agents and self.node != self.settings.agents[0]:
             self.drop("not-an-agent")
+        elif self.settings.agents or self.elected == self.node:
+            self.send(sender, self.control.place(sender, packet.gone))
+        elif self.above is None and len(self.askers) < self.settings.memory:
+            self.askers[sender] = packet.gone
+
+    def elect(self, now: float) -> None:
+        """Nobody has answered: this node is the control, and gives those a place who have asked in vain."""
+        self.elected = self.node
+        self._asking = False
+        self.broadcast(Elected())
+        self.enter(now)
+        for name, gone in self.askers.items():
+            self.send(name, self.control.place(name, gone))
+        self.askers.clear()
+
+    def on_elected(self, sender: str, now: float) -> None:
+        """Of two controls the one with the lesser name stays."""
+        if self.settings.agents or (self.elected == self.node and sender > self.node):
             return
-        self.send(sender, self.control.place(sender, packet.gone))
+        stepped_down = self.elected == self.node
+        self.elected = sender
+        if stepped_down:
+            for name in list(self.links):
+                self.send(name, Bye())
+                self.cut(name)
+            self.above = None
+            self.enter(now)
 
     def on_place(self, place: Place) -> None:
         if self.above is not None:
             return
         self.cancel_timer("enter")
+        self.cancel_timer("elect")
         self._asking = False
         self.broker, self.above = place.broker, place.above
         self.note("place", f"{'broker' if place.broker else 'client'} below {place.above or 'nobody'}")

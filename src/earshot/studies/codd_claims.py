@@ -20,7 +20,8 @@ def _of(rows: Sequence[Row], **values: object) -> list[Row]:
 
 
 def _mean(rows: Sequence[Row], column: str) -> float:
-    return estimate(row[column] for row in rows).mean
+    """Rows that have no value of their own are left out."""
+    return estimate(row[column] for row in rows if row[column] is not None).mean
 
 
 def _top(row: Row) -> float:
