@@ -267,6 +267,7 @@ class Panel {
     } else {
       const standing = [...scene.wishesOf.of(i)].map((k) => scene.wishes[k]).filter((wish) => wish.start <= event.time && event.time < wish.end);
       const words = event.source === i ? "It published the event itself."
+        : play.expected.has(play.pair(e, i)) ? "One of its subscriptions accepts the event. This page does not carry the answer in full; `earshot view` serves it:"
         : standing.length ? `None of its ${standing.length} subscriptions that stood then accepts the event:` : "It had no subscription then.";
       content.push(make("p", {}, words));
       if (event.source !== i) content.push(make("ul", { class: "plain reasons" }, standing.map((wish) => make("li", {}, make("code", {}, wish.filter)))));

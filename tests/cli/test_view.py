@@ -1,0 +1,61 @@
+"""`earshot view`: what it writes, and what it says where it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from earshot.cli.simulate import simulate
+from earshot.cli.view import view
+from earshot.errors import UsageError
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(view, [str(one) for one in arguments])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for protocol in ("flooding", "gossip"):
+        changes = ["--set", "duration_s=12", "--set", "warm_up_s=2", "--set", "nodes.node.count=20"]
+        done = CliRunner().invoke(simulate, ["base", "-p", protocol, *changes, "--log", str(folder / protocol)])
+        assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_runs_become_one_file_that_names_no_other(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "pages" / "replay.html"
+    done = run(folder / "flooding", folder / "gossip", "--out", out)
+    assert (done.exit_code, done.output) == (0, f"{out}: base, seed 1: flooding, gossip (0.1 MB)\n")
+    document = out.read_text()
+    assert "http://" not in document
+    assert "https://" not in document
+    assert "src=" not in document
+    assert [path.name for path in out.parent.iterdir()] == ["replay.html"]
+
+
+def test_the_same_runs_give_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    for name in ("one.html", "two.html"):
+        assert run(folder / "gossip", "--out", tmp_path / name).exit_code == 0
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+
+
+def said(*arguments: str | Path) -> str:
+    error = run(*arguments).exception
+    assert isinstance(error, UsageError)
+    return str(error)
+
+
+def test_what_cannot_be_shown_is_said(folder: Path, tmp_path: Path) -> None:
+    assert said(tmp_path / "none").startswith("there is no folder")
+    assert "has no finished run; run: earshot compare SCENARIO" in said(tmp_path)
+    assert "is no run's folder" in said(folder / "gossip", tmp_path)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text((folder / "gossip" / "run.json").read_text())
+    (tmp_path / "broken" / "log.parquet").write_text("no parquet")
+    assert "is no log" in said(tmp_path / "broken", "--out", tmp_path / "x.html")
+    assert not (tmp_path / "x.html").exists()
+    assert "cannot write" in said(folder / "gossip", "--out", folder / "gossip" / "run.json" / "x.html")
