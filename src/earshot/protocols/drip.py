@@ -118,7 +118,7 @@ class Drip(Machine):
         self.roll.learn([(self.node, self.worth, now, False)])
         self._pass_on_roll(now)
         self.start_timer("elect", at=now + settings.bootstrap_s)
-        self.start_timer("bridge", at=now + settings.bootstrap_s + self.random.random() * settings.announce_interval_s)
+        self.start_timer("bridge", at=now + settings.bootstrap_s + self.random.random() * settings.bridge_interval_s)
         self.start_timer("renew", at=now + settings.bootstrap_s + self.random.random() * settings.register_interval_s)
         return self.effects()
 
@@ -269,7 +269,7 @@ class Drip(Machine):
         if self.broker is not None:
             self.broker.look_around(now)
             for node in self.roll.top:
-                sign = max(self.broker.last_sign_of(node), self.top_since.get(node, now))
+                sign = max(self.broker.last_sign_of(node), self.top_since.get(node, now), self.broker.since)
                 if node != self.node and now - sign > settings.replace_after_s:
                     silent.append(node)
         elif not self.local_broker and now - self.alone_since > settings.replace_after_s:
@@ -410,7 +410,7 @@ class Drip(Machine):
     # Section V.B.1: bridges.
 
     def on_bridge_time(self, now: float) -> None:
-        self.start_timer("bridge", at=now + self.settings.announce_interval_s)
+        self.start_timer("bridge", at=now + self.settings.bridge_interval_s)
         if other := self.regions.bridges_to(now):
             self.post(Bridge(self.node, self.local_broker, "", 1, other), now)
 
@@ -445,7 +445,7 @@ class Drip(Machine):
         """A few bridges are enough for two regions: further reports of this interval end here."""
         pair = (letter.target, letter.other)
         since, count = self.reported.get(pair, (-math.inf, 0))
-        if now - since > 0.8 * self.settings.announce_interval_s:
+        if now - since > self.settings.bridge_interval_s / 2:
             since, count = now, 0
         if len(self.reported) >= self.settings.memory:
             self.reported.clear()

@@ -37,6 +37,7 @@ class Broker:
         self.events = EventMemory(settings.memory_events)
         self.bridges: SoftTable[str, str] = SoftTable(settings.memory)
         "Over which bridge each broker is reached: the one that reported last."
+        self.since = now
         self.next_contact = now
         self.told: dict[str, int] = {}
         "Up to which version each broker has confirmed our news of subscribers."
@@ -132,7 +133,7 @@ class Broker:
 
     def on_bridge(self, letter: Bridge, now: float) -> None:
         if letter.other != self.node:
-            self.bridges.put(letter.other, letter.origin, now + self.settings.expiry_s)
+            self.bridges.put(letter.other, letter.origin, now + 1.5 * self.settings.bridge_interval_s)
 
     def bridge_to(self, broker: str, now: float) -> str | None:
         """The bridge to take to a broker; the empty text where it is a neighbour; None: it cannot be reached."""

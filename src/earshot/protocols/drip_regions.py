@@ -39,6 +39,11 @@ class Regions:
         "The neighbour a letter of each node came from, and when: the way back."
         self.is_broker = False
 
+    @property
+    def room(self) -> int:
+        """How many brokers are kept: l, and two at least, for bridges know two (V.B.1); a broker is one of its own."""
+        return max(self.settings.nearest, 2) - self.is_broker
+
     # Announcements.
 
     def hear(self, announcement: Announcement, sender: str, now: float) -> bool:
@@ -76,10 +81,7 @@ class Regions:
         """Of a broker that is not on the list: it takes the place of the farthest, if it is nearer."""
         if not isfinite(announcement.sent_at):
             return False
-        room = self.settings.nearest - self.is_broker
-        if len(self.brokers) >= room:
-            if room == 0:
-                return False
+        if len(self.brokers) >= self.room:
             farthest = max(self.brokers.values(), key=lambda nearby: (nearby.delay_s, nearby.broker))
             if delay_s >= farthest.delay_s:
                 return False
@@ -105,8 +107,7 @@ class Regions:
 
     def trim(self) -> None:
         """A broker is its own nearest: it keeps one less."""
-        room = self.settings.nearest - self.is_broker
-        for nearby in self.ordered()[room:]:
+        for nearby in self.ordered()[self.room :]:
             del self.brokers[nearby.broker]
 
     def ordered(self) -> list[Nearby]:
@@ -116,7 +117,7 @@ class Regions:
     def nearest_names(self) -> tuple[str, ...]:
         """The l nearest brokers, nearest first; a broker is its own nearest."""
         others = tuple(nearby.broker for nearby in self.ordered())
-        return (self.node, *others) if self.is_broker else others
+        return ((self.node, *others) if self.is_broker else others)[: self.settings.nearest]
 
     # Neighbours and bridges.
 

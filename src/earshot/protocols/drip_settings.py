@@ -62,8 +62,10 @@ class DripSettings:
     destinations: Literal["each", "common"] = "each"
     """Where several subscribers want one event: the l brokers of each of them are destinations ("each"), or
     the l brokers named by most of them ("common")."""
+    bridge_interval_s: float = 4.0
+    "A bridge reports to its local broker so often; a report holds for half as long again (V.B.1)."
     bridge_reports: int = 1
-    "A node passes on at most so many bridges' reports for one pair of regions in an announcement interval."
+    "A node passes on at most so many bridges' reports for one pair of regions in that time."
     upstreams: int = 3
     "A node remembers so many neighbours on the way to each broker."
 
@@ -102,6 +104,7 @@ class DripSettings:
             "replace_after_s",
             "contact_interval_s",
             "exchange_interval_s",
+            "bridge_interval_s",
             "taken_wait_s",
             "lifespan_s",
         ):
