@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import textwrap
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c510a", "#000000")
 "Okabe and Ito's, which colour-blind people can tell apart."
+TITLE_WIDTH = 58
+"Characters of a figure's title in a line: what half a page holds."
 
 
 @dataclass(frozen=True)
@@ -282,12 +285,13 @@ def contact_figure(contacts: DataFrame) -> go.Figure:
 def _blank(title: str, y_title: str, x_title: str = "") -> go.Figure:
     import plotly.graph_objects as go
 
+    lines = textwrap.wrap(title, TITLE_WIDTH) or [""]
     figure = go.Figure()
     figure.update_layout(
-        title=title,
+        title={"text": "<br>".join(lines), "font": {"size": 14}, "x": 0.02, "xanchor": "left"},
         template="plotly_white",
-        height=360,
-        margin={"l": 60, "r": 20, "t": 50, "b": 50},
+        height=360 + 18 * (len(lines) - 1),
+        margin={"l": 60, "r": 20, "t": 50 + 18 * (len(lines) - 1), "b": 50},
         legend={"orientation": "h", "y": -0.2},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",

@@ -22,17 +22,17 @@ def _section(study: Study, judged: Sequence[Judged]) -> Section:
     rows = [
         [
             one.claim.claim,
+            _VERDICTS[one.finding.holds],
             one.claim.where,
             one.claim.paper,
             one.finding.measured,
-            _VERDICTS[one.finding.holds],
             one.finding.reason,
         ]
         for one in judged
     ]
     table = Table(
         f"claims-{study.name}",
-        ["claim", "where", "the paper", "measured", "verdict", "why"],
+        ["claim", "verdict", "where", "the paper", "measured", "why"],
         rows,
         "Intervals are 95 % confidence intervals over seeds.",
     )
