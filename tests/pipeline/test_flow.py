@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from click.testing import CliRunner, Result
@@ -11,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from earshot.cli import earshot
 from earshot.pipeline.campaigns import Run, campaign
-from earshot.pipeline.flow import ask_oracle, ask_why, draw_workloads, measure, run_campaign, standings
+from earshot.pipeline.flow import ask_oracle, ask_why, draw_workloads, measure, run_campaign, standings, write_report
 from earshot.pipeline.lake import Lake
 from earshot.pipeline.sweeps import sweep
 from earshot.simulation.library import load_scenario
@@ -126,3 +128,17 @@ def test_why_on_the_command_line(lake: Lake, city: Scenario) -> None:
     assert pair is not None
     told = json.loads(call("why", run.id, pair["event"], pair["node"], "--lake", lake.name, "--json").stdout)
     assert (told["expected"], told["delivered"]) == (True, True)
+
+
+def test_the_report_leads_to_a_replay_of_each_run(lake: Lake, tmp_path: Path) -> None:
+    report = write_report(lake, tmp_path / "the report.html")
+    links = dict(re.findall(r'<td>([0-9a-f]{16})</td>.*?<a href="([^"]+)">replay</a>', report.read_text()))
+    runs = {row["run"]: row["seed"] for row in lake.read("runs").where("status = 'done'").collect()}
+    assert links.keys() == runs.keys()
+    files = sorted(path.name for path in (tmp_path / "the report-replays").iterdir())
+    assert [re.sub("-[0-9a-f]{8}[.]", ".", name) for name in files] == ["city-seed-0.html", "city-seed-1.html"]
+    for run, link in links.items():
+        path, _, choice = unquote(link).partition("#")
+        assert choice == f"run={run}"
+        assert f"seed-{runs[run]}" in path
+        assert (tmp_path / path).is_file()

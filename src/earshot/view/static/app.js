@@ -52,7 +52,8 @@ class App {
     const entry = this.shelf.scenes.find((one) => one.key === key);
     this.entry = entry;
     part("scene").value = key;
-    part("name").textContent = this.shelf.scenes.length > 1 ? this.shelf.title : `${this.shelf.title}: ${entry.title}`;
+    const { title, scenes } = this.shelf;
+    part("name").textContent = scenes.length > 1 ? title : entry.title.startsWith(title) ? entry.title : `${title}: ${entry.title}`;
     this.scene = new Scene(await this.shelf.scene(key));
     epoch.start = this.scene.start;
     this.plays.clear();
@@ -122,7 +123,7 @@ class App {
     buttons.push(make("button", { class: "layer", "aria-pressed": String(this.shown.names), "data-layer": "names", onclick: () => this.toggle("names") }, "Names"));
     const trees = this.panes.find(({ play }) => play.trees.length > 1)?.play.trees;
     if (trees && this.shown.links) {
-      const names = [["", "Chosen event's tree"], ["*", `all ${trees.length} trees`], ...trees.map(({ name, links }) => [name, `${name} (${links})`])];
+      const names = [["", "Tree of the chosen event"], ["*", `all ${trees.length} trees`], ...trees.map(({ name, links }) => [name, `${name} (${links})`])];
       buttons.push(make("select", { id: "tree", "aria-label": "Which tree", onchange: (change) => { this.tree = change.target.value; this.dirty = true; } },
         names.map(([value, words]) => make("option", { value, selected: value === this.tree }, words))));
     }

@@ -56,6 +56,8 @@ function drawScaleBar(brush) {
 function label(brush, text, x, y, colour, size = "12px", weight = "400") {
   const { context, colours } = brush;
   context.font = `${weight} ${size} system-ui, sans-serif`;
+  const wide = context.measureText(text).width;
+  if (x < brush.width && x + wide > brush.width - 4) x = Math.max(4, x - wide - 22);   // the other side of what it names
   context.lineWidth = 3;
   context.lineJoin = "round";
   context.strokeStyle = colours.ground;
