@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,4 +123,5 @@ def _serve(shelf: StagedShelf, title: str, port: int, no_browser: bool) -> None:
         click.echo(f"{server.address}  (Ctrl-C ends)")
         if not no_browser:
             webbrowser.open(server.address)
-        server.serve_forever()
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()

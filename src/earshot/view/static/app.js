@@ -150,7 +150,22 @@ class App {
     this.dirty = true;
   }
 
+  // As many columns as show the ground largest; on a phone one.
+  columns() {
+    const box = part("panes").getBoundingClientRect(), count = this.panes.length;
+    const [west, south, east, north] = this.scene.bounds;
+    let best = 1, largest = 0;
+    for (let columns = 1; columns <= count; columns++) {
+      const tall = box.height / Math.ceil(count / columns) - 76;
+      const scale = Math.min((box.width / columns - 48) / Math.max(east - west, 1e-6), tall / Math.max(north - south, 1e-6));
+      if (scale > largest) { largest = scale; best = columns; }
+    }
+    const narrow = window.matchMedia("(max-width: 60rem)").matches;
+    part("panes").style.gridTemplateColumns = narrow ? "" : `repeat(${best}, minmax(0, 1fr))`;
+  }
+
   layout() {
+    this.columns();
     for (const pane of this.panes) pane.resize();
     const first = this.panes[0];
     if (first && this.view.fitted) this.view.fit(this.scene.bounds, first.width, first.height);

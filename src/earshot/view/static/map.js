@@ -324,7 +324,7 @@ class Pane {
       context.fill();
       context.globalAlpha = 1;
       this.marks.push([x, y - 13, e]);
-      if (e === chosen) label(brush, `${event.type} ${event.id}`, x + 10, y - 12, colours.event, "12px", "600");
+      if (e === chosen) label(brush, `${event.type} ${event.id}`, x + 4, y - 22, colours.event, "12px", "600");
     }
   }
 
