@@ -237,6 +237,33 @@ def test_a_new_parent_sends_what_was_missed():
     assert [packet.number for peer, packet in sent(effects, Document) if peer == "x"] == [1, 3]
 
 
+def test_a_new_parent_is_asked_for_what_any_below_still_lack():
+    node = member()
+    tree = node.trees[TREE]
+    assert tree.since == -1
+    tree.complete = 9
+    node.hear(AddChild(TREE, 1, (B,), (B,), 4), "x", 1.0)
+    node.hear(AddChild(TREE, 1, (C,), (C,), NEW), "y", 1.0)
+    assert (tree.since, tree.pending) == (4, {"x": 4, "y": NEW})
+    tree.complete = NEW
+    assert tree.since == 4
+    node.hear(Registered(TREE, ("x", "n"), 9), "source-0", 2.0)
+    assert tree.since == NEW
+
+
+def test_a_guest_takes_no_room_and_gets_none_where_there_is_none():
+    node = member()
+    node.trees[TREE].ancestors, node.trees[TREE].parent = ("source-0", "p"), "p"
+    for name in ("x", "y"):
+        node.hear(AddChild(TREE, 1, (A,), (A,), NEW), name, 1.0)
+    node.hear(NewParent(TREE, "source-0", True, 3, 0, (("g", (B,)),)), "p", 2.0)
+    assert node.trees[TREE].fan_out == 2
+    assert B in node.trees[TREE].wants
+    assert sent(node.hear(AddChild(TREE, 5, (B,), (B,), 3), "g", 3.0)) == [("g", Answer(TREE, 5, accepted=False))]
+    node.wake(("guests", TREE), 20.0)
+    assert B not in node.trees[TREE].wants
+
+
 def test_lost_documents_are_asked_for_again():
     node = member(wants="ab")
     node.hear(document("a", 0, 101), "source-0", 1.0)

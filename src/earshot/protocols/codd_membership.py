@@ -285,7 +285,8 @@ class Membership:
 
     def on_add_child(self, packet: AddChild, tree: Tree, sender: str, now: float) -> None:
         codd = self.codd
-        takes_over = sender in tree.children or packet.replaces in tree.children
+        children = {name for name, child in tree.children.items() if not child.guest}
+        takes_over = sender in children or packet.replaces in children
         room = tree.fan_out < self.settings.fan_out or takes_over
         if not tree.is_in or not room or sender == codd.node or sender in tree.ancestors:
             codd.send(sender, Answer(tree.id, packet.request, accepted=False))

@@ -121,7 +121,7 @@ class Tree:
     @property
     def since(self) -> int:
         """From where on a new parent must send documents again."""
-        return min([self.complete, *(since for since in self.pending.values() if since > NEW)])
+        return min((since for since in (self.complete, *self.pending.values()) if since > NEW), default=NEW)
 
     # Children.
 
