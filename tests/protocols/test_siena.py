@@ -11,16 +11,15 @@ from earshot.errors import SettingsError
 from earshot.events import Event, EventType
 from earshot.filters import Filter
 from earshot.protocols.machine import Announcement, Drop, FixedLocation, Send, Subscription
-from earshot.protocols.siena import (
+from earshot.protocols.siena import Siena
+from earshot.protocols.siena_control import Control, SienaSettings
+from earshot.protocols.siena_packets import (
     Advertise,
     Connect,
-    Control,
     Elected,
     Enter,
     Notify,
     Place,
-    Siena,
-    SienaSettings,
     Subscribe,
     Unsubscribe,
 )

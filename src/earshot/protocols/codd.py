@@ -4,8 +4,9 @@ Each source is the root of a tree of its subscribers. A node knows what each chi
 passes a document on only to children whose aggregate filter it meets. Newcomers go down the tree to
 where they overlap most; nodes that receive too much that is not for them send a child elsewhere.
 
-Joining and leaving are in `codd_membership.py`, reorganising in `codd_reorganising.py`, the system
-agent in `codd_directory.py`. Readings and departures: docs/papers/codd.md.
+Joining and leaving are in `codd_membership.py`, aggregate queries in `codd_queries.py`, reorganising in
+`codd_reorganising.py`, keep-alives in `codd_keep_alives.py`, the system agent in `codd_directory.py`.
+Readings and departures: docs/papers/codd.md.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from random import Random
 from earshot.events import Event
 from earshot.filters.relaxing import relaxed
 from earshot.protocols.codd_directory import Directory
+from earshot.protocols.codd_keep_alives import KeepAlives
 from earshot.protocols.codd_membership import Membership
 from earshot.protocols.codd_packets import (
     Add,
@@ -79,7 +81,7 @@ class Codd(Machine):
         self.membership = Membership(self)
         self.queries = Queries(self)
         self.reorganising = Reorganising(self)
-        self._alive = False
+        self.keep_alives = KeepAlives(self)
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         if type(packet) is Document:
@@ -91,7 +93,7 @@ class Codd(Machine):
                 if sender in self.settings.agents:
                     self.directory.on_seed_set(packet, now)
             case KeepAlive():
-                self.on_keep_alive(packet, sender, now)
+                self.keep_alives.on_keep_alive(packet, sender, now)
             case _:
                 tree = self.trees.get(getattr(packet, "tree", ""))
                 if tree is None:
@@ -158,7 +160,7 @@ class Codd(Machine):
     def wake(self, timer: Timer, now: float) -> Effects:
         match timer:
             case "alive":
-                self.keep_alive(now)
+                self.keep_alives.tick(now)
             case "directory":
                 self.directory.tick(now)
             case "asked":
@@ -289,9 +291,7 @@ class Codd(Machine):
         tree = Tree(id, self.node, is_root, self.settings.held_documents)
         tree.next_look = self.settings.reorganise_every
         self.trees[id] = tree
-        if not self._alive:
-            self._alive = True
-            self.start_timer("alive", at=now + self.settings.keep_alive_s * self.random.uniform(0.5, 1.0))
+        self.keep_alives.begin(now)
         return tree
 
     def forget_tree(self, tree: Tree) -> None:
@@ -410,58 +410,3 @@ class Codd(Machine):
             number = child.number_at(link)
             if number is not None and number in tree.held:
                 self.send_held(tree, sender, link, number, tree.held[number])
-
-    # Keep-alives.
-
-    def keep_alive(self, now: float) -> None:
-        """Section 3.2: one message a peer, for all trees; and see who has been silent."""
-        down: dict[str, list[tuple[str, int, int]]] = {}
-        up: dict[str, list[tuple[str, int]]] = {}
-        for tree in list(self.trees.values()):
-            self.see_who_is_silent(tree, now)
-            for name, child in tree.children.items():
-                if not child.guest:
-                    child.forget_sent(self.settings.held_documents)
-                    down.setdefault(name, []).append((tree.id, tree.complete, child.link))
-            if tree.parent:
-                up.setdefault(tree.parent, []).append((tree.id, tree.version))
-            tree.recent.forget(self.settings.window_documents)
-        for peer in sorted({*down, *up}):
-            self.send(peer, KeepAlive(tuple(down.get(peer, ())), tuple(up.get(peer, ()))))
-        if self.trees:
-            self.start_timer("alive", at=now + self.settings.keep_alive_s)
-        else:
-            self._alive = False
-
-    def see_who_is_silent(self, tree: Tree, now: float) -> None:
-        silence_s = self.settings.silence_s
-        silent = [name for name, child in tree.children.items() if not child.guest and now - child.heard_at > silence_s]
-        for name in silent:
-            self.queries.remove(tree, tree.give_up(name))
-        if tree.parent and now - tree.parent_heard_at > silence_s:
-            self.membership.orphaned(tree, now)
-        elif tree.parent and tree.registering and now - tree.registering_since > silence_s:
-            self.queries.register_again(tree, now)
-        elif not tree.is_in:
-            self.membership.see_to(tree, now)
-
-    def on_keep_alive(self, packet: KeepAlive, sender: str, now: float) -> None:
-        for id, complete, link in packet.down:
-            tree = self.trees.get(id)
-            if tree is None or tree.parent != sender:
-                self.send(sender, Leave(id))
-                continue
-            tree.parent_heard_at = now
-            if missing := tree.missing_links(link):
-                self.send(sender, Resend(id, missing))
-            else:
-                tree.completed(complete)
-        for id, version in packet.up:
-            tree = self.trees.get(id)
-            child = None if tree is None else tree.children.get(sender)
-            if tree is None or child is None or child.guest:
-                self.send(sender, Answer(id, 0, accepted=False))
-                continue
-            child.heard_at = now
-            if version > child.version:
-                self.send(sender, GetAggregate(id))

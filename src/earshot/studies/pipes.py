@@ -23,7 +23,7 @@ from earshot.protocols.machine import (
     StartTimer,
     Timer,
 )
-from earshot.protocols.siena import Notify
+from earshot.protocols.siena_packets import Notify
 from earshot.wire import Packet
 
 Watcher = Callable[[str, str, str], None]
