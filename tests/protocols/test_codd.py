@@ -24,6 +24,7 @@ from earshot.protocols.codd_packets import (
     KeepAlive,
     Leave,
     Move,
+    Moved,
     NewParent,
     Overhead,
     Register,
@@ -343,6 +344,17 @@ def test_figure_6_searches_from_the_root_and_prunes_what_cannot_be_better():
     answer(9.0, True)  # s
     assert asked == ["p", "source-0", "p", "q", "r", "s"]
     assert sent(node.effects())[-1][0] == "q"
+
+
+def test_a_parent_that_leaves_ends_the_search_for_a_better_one():
+    node, _ = busy(WIDE)
+    node.trees[TREE].parent, node.trees[TREE].ancestors = "p", ("source-0", "p")
+    node.reorganising.on_granted(node.trees[TREE], 3.0)
+    (asked,) = [packet for _, packet in sent(node.effects(), GetOverhead)]
+    effects = node.hear(NewParent(TREE, "source-0", True, 40, 0), "p", 3.1)
+    assert [packet.replaces for _, packet in sent(effects, AddChild)] == ["p"]
+    assert sent(effects, Moved) == [("source-0", Moved(TREE, moved=False))]
+    assert node.hear(Overhead(TREE, asked.request, 0.0, True, ()), "p", 3.2) == []
 
 
 def test_a_move_that_gains_nothing_is_not_made_unless_the_figure_is_followed():

@@ -344,6 +344,7 @@ class Membership:
 
     def on_new_parent(self, packet: NewParent, tree: Tree, sender: str, now: float) -> None:
         """The parent leaves."""
+        self.codd.reorganising.ended(tree, moved=False)
         if tree.heard_link == packet.link:
             tree.completed(packet.complete)
         above = tree.ancestors[-2] if len(tree.ancestors) > 1 else ""

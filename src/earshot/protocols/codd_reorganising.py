@@ -212,7 +212,7 @@ class Reorganising:
             self.ask(tree, search, search.prospective.popleft(), now)
             return
         self.codd.cancel_timer(("search", tree.id))
-        if search.best and self._worth(tree, search):
+        if search.best and self._worth(tree, search) and tree.id not in self.codd.membership.attempts:
             search.asked = ""
             self.codd.membership.ask(tree, search.best, now)
         else:
