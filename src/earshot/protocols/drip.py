@@ -93,6 +93,20 @@ class Drip(Machine):
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         if type(packet) is Announcement:
+            # Most of what is heard: a copy of what is known, and no faster.
+            regions = self.regions
+            known = regions.brokers.get(packet.broker)
+            if (
+                known is not None
+                and packet.sequence == known.sequence
+                and now - packet.sent_at >= known.delay_s
+                and packet.roll == self.roll.digest
+                and sender in regions.neighbours
+            ):
+                regions.neighbours[sender] = (packet.attached, now)
+                if packet.hops <= known.hops:
+                    regions.also_over(sender, known)
+                return NOTHING
             self.on_announcement(packet, sender, now)
         elif isinstance(packet, Letter):
             self.on_letter(packet, sender, now)
@@ -298,7 +312,7 @@ class Drip(Machine):
             self._show_roll(now)
         broker = announcement.broker
         if self.broker is not None:
-            self.broker.heard(broker, announcement.sent_at)
+            self.broker.heard(broker, announcement.sent_at, now)
         if not self.regions.hear(announcement, sender, now):
             if broker in self.passing and announcement.sequence == self.passing[broker][0].sequence:
                 self._improve(announcement, now)
@@ -431,6 +445,9 @@ class Drip(Machine):
         if letter.origin == self.node:
             # Routes have changed under it, and it came back.
             self._give_up(letter, "no-route", now)
+            return
+        if letter.legs < 1:
+            self.drop("letter that has come no way")
             return
         self.regions.came(letter, sender, now)
         if letter.target == self.node:

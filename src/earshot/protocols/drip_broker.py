@@ -110,7 +110,7 @@ class Broker:
     def _hold(self, event: Event, hops: int, now: float) -> Held | None:
         machine = self.machine
         until = event.time + machine.lifespan_s(event)
-        if now >= until:
+        if not now < until:
             machine.drop("expired", event.id)
             return None
         machine.brokered.add(event.id)
@@ -238,8 +238,7 @@ class Broker:
         """Section V.B.2: what another broker knows."""
         self.machine.post(Taken(self.node, letter.origin, "", 1, "", letter.version), now)
         for broker, at in letter.brokers.items():
-            if at <= now + self.settings.announce_interval_s:
-                self.heard(broker, at)
+            self.heard(broker, at, now)
         for record in letter.records:
             unknown = record.subscriber not in self.subscribers.table
             subscriber = self.subscribers.learn(record, now, letter.origin)
@@ -272,8 +271,10 @@ class Broker:
         """The latest announcement of a broker that anyone has told of."""
         return self.heard_of.get(broker, -math.inf)
 
-    def heard(self, broker: str, sent_at: float) -> None:
-        """An announcement was heard, whether or not it is passed on."""
+    def heard(self, broker: str, sent_at: float, now: float) -> None:
+        """A sign of life of a broker, whether or not its announcement is passed on; not one from the future."""
         known = self.heard_of.get(broker, -math.inf)
-        if sent_at > known and (known > -math.inf or len(self.heard_of) < self.settings.memory):
+        if not known < sent_at <= now + self.settings.announce_interval_s:
+            return
+        if known > -math.inf or len(self.heard_of) < self.settings.memory:
             self.heard_of[broker] = sent_at

@@ -66,9 +66,8 @@ class Regions:
                 upstreams.insert(0, sender)
                 del upstreams[self.settings.upstreams :]
                 return better
-            # Only who is nearer than this node is a way to the broker: others would send it back.
-            if announcement.hops <= known.hops and len(upstreams) < self.settings.upstreams and sender not in upstreams:
-                upstreams.append(sender)
+            if announcement.hops <= known.hops:
+                self.also_over(sender, known)
             return False
         if announcement.sequence < known.sequence or not isfinite(announcement.sent_at):
             return False
@@ -76,6 +75,11 @@ class Regions:
             announcement.broker, announcement.sequence, announcement.sent_at, delay_s, now, announcement.hops, [sender]
         )
         return True
+
+    def also_over(self, neighbour: str, known: Nearby) -> None:
+        """Another way to a broker. Only who is nearer than this node is one: others would send letters back."""
+        if len(known.upstreams) < self.settings.upstreams and neighbour not in known.upstreams:
+            known.upstreams.append(neighbour)
 
     def _hear_of(self, announcement: Announcement, sender: str, delay_s: float, now: float) -> bool:
         """Of a broker that is not on the list: it takes the place of the farthest, if it is nearer."""
