@@ -3,7 +3,7 @@
 import pytest
 from small_networks import Bench, Word, failure_of, say, standing, tell
 
-from earshot.errors import MachineFailure
+from earshot.errors import MachineFailure, SettingsError
 from earshot.geometry import Area, Circle, Position
 from earshot.simulation.faults import Crash, FaultSettings, Partition
 from earshot.simulation.links import LinkChange, LinkScript
@@ -93,3 +93,15 @@ def test_an_overlay_has_no_broadcast() -> None:
         "Probe on node 'a' raised ValueError: a broadcast on an overlay, which has none: "
         "a machine there sends to peers it knows\n  at 1.0 s, in its effects(Word(text='hello, everybody'))"
     )
+
+
+def test_a_share_of_the_messages_is_lost_and_nobody_told() -> None:
+    bench = Bench(APART, Overlay(latency_s=0.05, loss=0.3))
+    for number in range(200):
+        bench.do(1.0 + number, "a", tell("b", "hi"))
+    bench.run()
+    heard = len(bench.calls("b", "hear"))
+    assert 110 < heard < 170
+    assert bench.calls("a", "unreachable") == []
+    with pytest.raises(SettingsError, match="loss is a chance from 0 to below 1, got 1.0"):
+        Overlay(loss=1.0)
