@@ -12,7 +12,21 @@ from earshot.filters import Filter
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.drip import Drip
 from earshot.protocols.drip_memory import EventMemory, Held
-from earshot.protocols.drip_packets import Abilities, Announcement, Copy, InRegion, Quit, Record, Register
+from earshot.protocols.drip_packets import (
+    Abilities,
+    Announcement,
+    Bridge,
+    Copy,
+    Exchange,
+    InRegion,
+    Notice,
+    Publication,
+    Quit,
+    Record,
+    Register,
+    Retirement,
+    Taken,
+)
 from earshot.protocols.drip_regions import Regions
 from earshot.protocols.drip_roll import Roll
 from earshot.protocols.drip_settings import DripSettings
@@ -375,3 +389,63 @@ def test_an_unsubscribed_node_is_sent_nothing_more() -> None:
     publish(table, "n00")
     table.run(table.now + 5.0)
     assert (table.delivered, sent(table, Copy)) == ([], [])
+
+
+# What strangers send.
+
+
+def test_packets_that_cannot_be_are_let_go_without_harm() -> None:
+    table = line()
+    broker = drip(table, "n01")
+    nan, event = float("nan"), Event("Number", {"value": 50}).stamped(id="x", source="z", time=0.0)
+    packets: list[Any] = [
+        Announcement("evil", 1, nan, -5, "", 0),
+        Announcement("evil", 2**62, float("inf"), 1, "", 0),
+        Abilities((("evil", float("inf"), nan, False), ("evil", 1e308, 0.0, True)), 0),
+        Register("evil", "n01", "", 1, nan, nan, ("n01",), ("not a filter (",), ()),
+        Quit("evil", "n01", "", -(2**62), 1.0),
+        Quit("evil", "nobody", "n01", 5, 1.0),
+        Copy("evil", "n01", "", 1, event, 1, ("n01", "evil"), True),
+        Exchange("evil", "n01", "", 1, 3, (Record("s", nan, "b", (), None, nan),), {"b": float("inf")}, ("x",)),
+        Bridge("evil", "n01", "", 1, "n01"),
+        Taken("evil", "n01", "", 1, "unknown"),
+        Notice("evil", "n01", "", 1, event, 1),
+        Publication("evil", "n01", "", 1, event, 1),
+        InRegion(event, -1, "n01"),
+        Retirement("nobody", 2**62),
+    ]
+    for packet in packets:
+        broker.hear(packet, "evil", table.now)
+    table.run(table.now + 10.0)
+    want(table, "n00")
+    table.run(table.now + 6.0)
+    publish(table, "n02")
+    table.run(table.now + 2.0)
+    assert table.delivered == [("n00", "e1", "n00/1")]
+
+
+def test_tables_stay_bounded_whoever_sends() -> None:
+    settings = DripSettings(brokers=4, nearest=2, copies=1, memory=16, memory_events=4, jitter_s=0.0)
+    table = line(settings)
+    broker = drip(table, "n01")
+    assert broker.broker is not None
+    for number in range(200):
+        name = f"evil-{number}"
+        event = Event("Number", {"value": 50}).stamped(id=name, source=name, time=table.now)
+        broker.hear(Register(name, "n01", "", 1, 1.0, 1.0, ("n01",), ("Number: value > 10",), ()), name, table.now)
+        broker.hear(Publication(name, "n01", "", 1, event, 1), name, table.now)
+        broker.hear(Announcement(name, 1, table.now, 1, name, broker.roll.digest), name, table.now)
+        broker.hear(Bridge(name, "n01", "", 1, name), name, table.now)
+        broker.hear(Abilities(((name, 1e6 + number, 0.0, number % 2 == 0),), 0), name, table.now)
+    inside = broker.broker
+    sizes = [
+        len(inside.subscribers.table),
+        len(inside.events.held),
+        len(inside.bridges),
+        len(broker.regions.neighbours),
+        len(broker.regions.toward),
+        len(inside.heard_of),
+    ]
+    assert all(size <= 16 for size in sizes)
+    assert len(broker.regions.brokers) <= 2
+    assert len(broker.roll.standings()) <= 3 * (settings.k + settings.spares)
