@@ -12,20 +12,15 @@ from earshot import Area, Circle, Event, Position, Proximity
 from earshot.view.packing import unpack
 from earshot.view.scenes import Announced, Scene, Ways, Wished, content_text, node_names
 
-STEP = st.tuples(st.integers(0, 2), st.floats(-2, 2), st.floats(-2, 2))
-"Who takes a step, and how far east and north: ways that bend a little at every knot."
 
-
-@given(st.lists(STEP, max_size=150), st.floats(0.1, 10))
-def test_a_simplified_way_stays_within_its_bound_and_keeps_its_ends(
-    steps: list[tuple[int, float, float]], within_m: float
-) -> None:
-    node, x, y = np.array(steps, dtype=np.float64).reshape(len(steps), 3).T
-    places = [np.zeros(len(steps)), np.zeros(len(steps))]
-    for place, step in zip(places, (x, y), strict=True):
-        for one in range(3):
-            place[node == one] = np.cumsum(step[node == one])
-    ways = Ways.of(3, node.astype(np.int32), np.arange(len(steps), dtype=np.float64), *places)
+@given(st.integers(0, 2**32), st.integers(0, 200), st.floats(0.1, 10))
+def test_a_simplified_way_stays_within_its_bound_and_keeps_its_ends(seed: int, knots: int, within_m: float) -> None:
+    """Ways that bend a little at every knot."""
+    random = np.random.default_rng(seed)
+    steps = random.normal(0, 1, (3, knots, 2)) * random.uniform(0, 2, (3, 1, 1))
+    places = steps.cumsum(axis=1).reshape(3 * knots, 2)
+    node, time = np.repeat(np.arange(3), knots), np.tile(np.arange(knots, dtype=np.float64), 3)
+    ways = Ways.of(3, node, time, places[:, 0], places[:, 1])
     few = ways.simplified(within_m)
     assert len(few.time) <= len(ways.time)
     x, y = few.at(ways.node, ways.time)
