@@ -248,8 +248,8 @@ def test_a_new_parent_is_asked_for_what_any_below_still_lack():
     assert (tree.since, tree.pending) == (4, {"x": 4, "y": NEW})
     tree.complete = NEW
     assert tree.since == 4
-    node.hear(Registered(TREE, ("x", "n"), 9), "source-0", 2.0)
-    assert tree.since == NEW
+    node.hear(Registered(TREE, ("x", "n"), 12), "source-0", 2.0)
+    assert (tree.since, tree.pending) == (12, {"y": NEW})
 
 
 def test_a_guest_takes_no_room_and_gets_none_where_there_is_none():

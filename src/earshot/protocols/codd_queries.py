@@ -141,10 +141,10 @@ class Queries:
             tree.pending.pop(below[0], None)
             if below[-1] in tree.children:
                 self.codd.send(below[-1], Registered(tree.id, below, packet.number))
-        elif tree.registering:
+        else:
             tree.registering = False
-            if tree.complete == NEW:
-                tree.complete = packet.number
+        if tree.complete == NEW:  # from here on everything counts, if only for those below
+            tree.complete = packet.number
 
     # Queries that got lost.
 
