@@ -206,3 +206,13 @@ def test_of_two_controls_the_one_with_the_lesser_name_stays():
     table.do(controls[1], "hear", Elected(), controls[0])
     table.run(table.now + 20.0)
     assert receivers(table, publish(table, "c", 0, size=3)) == ["a", "b", "d"]
+
+
+def test_an_event_that_comes_twice_is_taken_once():
+    node = Siena("n", SETTINGS, FixedLocation(), Random(1))
+    node.subscribe(Subscription("n/1", "n", Filter.of_type("Document")), 0.0)
+    node.hear(Place(False, "b"), "a00", 0.1)
+    again = Notify(Event("Document", {"size": 3}, "1", "s"), 2)
+    assert [effect.subscription for effect in node.hear(again, "b", 1.0)] == ["n/1"]
+    assert node.hear(again, "b", 1.1) == []
+    assert node.hear(Notify(Event("Document", {}, "", "s"), 1), "b", 1.2) == [Drop("malformed-document")]
