@@ -38,7 +38,7 @@ class Follower:
         self.more: dict[str, bool] = {}
 
     def look(self, most_bytes: int | None = None) -> None:
-        end = advance(self.places, {self.folder: find_segments(self.folder)}, most_bytes)
+        end = advance(self.places, find_segments(self.folder), most_bytes)
         for life, until, pieces in pieces_between(self.places, end):
             self.more[life.rpartition("/")[2]] = until.more
             for piece in pieces:
@@ -133,6 +133,19 @@ def test_a_copied_spool_with_both_names_of_a_segment_is_read_once(tmp_path: Path
     follower = Follower(tmp_path)
     follower.look()
     assert follower.read == {"a": [1.0, 2.0]}
+
+
+def test_a_spool_is_read_once_from_wherever_one_looks(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "all" / "car", "a", 1)
+    spool.write(Record(1.0, "a", "note"))
+    spool.close()
+    (tmp_path / "link").symlink_to(tmp_path / "all" / "car")
+    follower = Follower(tmp_path / "all")
+    follower.look()
+    for other in (tmp_path / "all" / "car", tmp_path / "link"):
+        follower.folder = str(other)
+        follower.look()
+    assert follower.read == {"a": [1.0]}
 
 
 def test_places_are_what_they_were_written_as() -> None:

@@ -21,6 +21,7 @@ import json
 import logging
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -80,8 +81,8 @@ class WatchSettings:
     "Read in one batch."
 
     def __post_init__(self) -> None:
-        if not self.name or self.name.startswith("."):
-            raise SettingsError(f"a watch needs a name, got {self.name!r}")
+        if not re.fullmatch(r"\w[\w.-]*", self.name):
+            raise SettingsError(f"a watch is named by letters, digits, '.', '-' and '_', got {self.name!r}")
         for name in ("delay_s", "patience_s", "forget_s", "most_bytes"):
             if not 0 < getattr(self, name) < math.inf:
                 raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")

@@ -70,7 +70,7 @@ class Piece:
 
 def check_folders(folders: Sequence[str], may_be_empty: bool) -> list[str]:
     """The spools' folders as absolute paths, each once; UsageError for what is none."""
-    known: list[str] = []
+    known: set[str] = set()
     for folder in folders:
         path = Path(folder).expanduser().absolute()
         if not path.exists():
@@ -79,34 +79,47 @@ def check_folders(folders: Sequence[str], may_be_empty: bool) -> list[str]:
             raise UsageError(f"{folder} is a file; give the folder that nodes record into (--spool)")
         if not may_be_empty and not find_segments(str(path)):
             raise UsageError(f"no spool in {folder}: it has no segment (*.jsonl)")
-        # What lies inside another folder would be read twice.
-        if not any(path == Path(other) or Path(other) in path.parents for other in known):
-            known = [other for other in known if path not in Path(other).parents]
-            known.append(str(path))
+        known.add(str(path))
     if not known:
         raise UsageError("no spool was given: name the folders that nodes record into")
     return sorted(known)
 
 
-def find_segments(folder: str) -> Found:
-    """The segments there are, by life and number."""
-    found: Found = {}
-    for here, below, names in os.walk(folder):
+def find_segments(root: str) -> dict[str, Found]:
+    """The segments there are, by the folder they lie in: named by itself, whoever looks from where."""
+    found: dict[str, Found] = {}
+    for here, below, _ in os.walk(os.path.realpath(root)):
         below[:] = sorted(name for name in below if not name.startswith("."))
-        for name in sorted(names):
-            match = _SEGMENT.fullmatch(name)
-            if match is None or name.startswith("."):
-                continue
-            path = Path(here, name)
-            try:
-                size = path.stat().st_size
-            except FileNotFoundError:  # renamed this moment; the next look finds it
-                continue
-            life = os.path.relpath(os.path.join(here, match["life"]), folder).replace(os.sep, "/")
-            number, closed = int(match["number"] or 1), match["open"] is None
-            segments = found.setdefault(life, {})
-            if number not in segments or closed:
-                segments[number] = Segment(path, closed, size)
+        if segments := segments_in(here):
+            found[here] = segments
+    return found
+
+
+def find_all(roots: Sequence[str]) -> dict[str, Found]:
+    """The segments below any of these folders."""
+    return {folder: segments for root in roots for folder, segments in find_segments(root).items()}
+
+
+def segments_in(folder: str) -> Found:
+    """The segments in one folder, by life and number; none where it is gone."""
+    found: Found = {}
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return found
+    for name in names:
+        match = _SEGMENT.fullmatch(name)
+        if match is None or name.startswith("."):
+            continue
+        path = Path(folder, name)
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:  # renamed this moment; the next look finds it
+            continue
+        number, closed = int(match["number"] or 1), match["open"] is None
+        segments = found.setdefault(match["life"], {})
+        if number not in segments or closed:
+            segments[number] = Segment(path, closed, size)
     return found
 
 
@@ -198,7 +211,7 @@ def pieces_between(start: Mapping[str, Mapping[str, str]], end: Places) -> Itera
             if before == text:
                 continue
             if found is None:
-                found = find_segments(folder)
+                found = segments_in(folder)
             since, until = Place.parse(before), Place.parse(text)
             name = f"{folder}/{life}"
             yield name, until, list(_pieces(name, since, until, found.get(life, {})))

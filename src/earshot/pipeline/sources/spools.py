@@ -32,7 +32,7 @@ from earshot.pipeline.sources.segments import (
     Places,
     advance,
     check_folders,
-    find_segments,
+    find_all,
     open_segment,
     pieces_between,
 )
@@ -215,8 +215,7 @@ class SpoolReader(DataSourceReader):
         self.tasks = tasks
 
     def partitions(self) -> Sequence[InputPartition]:
-        end = advance({}, {folder: find_segments(folder) for folder in self.folders}, None)
-        return shares({}, end, self.tasks)
+        return shares({}, advance({}, find_all(self.folders), None), self.tasks)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
@@ -239,10 +238,10 @@ class SpoolStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxBytes(self.most_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.all_there_is = self._look()
+        self.all_there_is = find_all(self.folders)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        found = self._look() if self.all_there_is is None else self.all_there_is
+        found = find_all(self.folders) if self.all_there_is is None else self.all_there_is
         return advance(start, found, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -251,9 +250,6 @@ class SpoolStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
         return read_share(partition)
-
-    def _look(self) -> dict[str, Found]:
-        return {folder: find_segments(folder) for folder in self.folders}
 
 
 class SpoolSource(DataSource):
