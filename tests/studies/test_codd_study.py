@@ -74,7 +74,7 @@ def rows_by_fan_out(values: Mapping[int, float], system: str) -> Measured:
         {"fan_out": fan_out, "interior_overhead": value, "system_overhead": value, "system": system, "seed": 0}
         for fan_out, value in values.items()
     ]
-    return {"fan-outs": rows, "default": [], "readings": []}
+    return {"fan-outs": rows, "default": [], "readings": [], "brokers": []}
 
 
 def test_a_curve_must_be_steep_first_and_flat_then() -> None:

@@ -84,10 +84,7 @@ def below_siena(rows: Rows) -> Finding:
         f"{where}, CoDD-R {means['codd-r']:.3f}, CoDD-NR {means['codd-nr']:.3f}, Siena {means['siena']:.3f}; "
         f"Siena with {told}",
         holds,
-        ""
-        if holds
-        else "a Siena broker's own clients soak up most of what passes; counted against its own query alone, as a "
-        "CoDD node's, its overhead is above CoDD's",
+        "" if holds else "what a broker's clients want is not overhead there; see the other readings",
         [_ranked(default, system) for system in ("codd-r", "siena")],
     )
 
@@ -122,8 +119,7 @@ def steep_then_flat(rows: Rows) -> Finding:
         holds,
         ""
         if holds
-        else "a node with more children passes on more that is not for it; what a wide tree gains is that fewer "
-        "nodes are interior: over all transfers the overhead is "
+        else "what a wide tree gains is mostly that fewer nodes are interior: over all transfers the overhead is "
         + _listed(
             curve(
                 _of([*rows["fan-outs"], *_of(rows["default"], seed=0)], system="codd-r"), "fan_out", "system_overhead"
@@ -137,10 +133,15 @@ def siena_rises(rows: Rows) -> Finding:
     line = _by_fan_out(rows, "siena")
     fit = fit_line(line.x, [point.mean for point in line.estimates])
     holds = fit.low > 0
+    others = [
+        f"{reading}, {_listed(curve(group, 'fan_out', 'interior_overhead'))}"
+        for (reading,), group in grouped(rows["brokers"], "reading").items()
+        if reading != AS_READ
+    ]
     return Finding(
         f"Siena's by fan-out, {_listed(line)}; slope {fit.slope:+.4f} [{fit.low:+.4f}, {fit.high:+.4f}]",
         holds,
-        "" if holds else "more clients a broker want more of what passes, which is then no overhead",
+        "" if holds else f"what more clients want is not overhead; in other readings: {'; '.join(others)}",
     )
 
 
@@ -187,14 +188,15 @@ def depth_lowered(rows: Rows) -> Finding:
         holds,
         ""
         if holds
-        else "equal queries say nothing about structure here, so joins without documents already make a balanced "
-        f"tree; where queries share categories joins pile up and the depths are {told}",
+        else "queries that name different words overlap nowhere by structure, so newcomers are spread evenly and the "
+        f"tree is balanced before any document; where queries share categories the depths are {told}",
         lines,
     )
 
 
 def depth_grows(rows: Rows) -> Finding:
     told, holds, lines = [], True, []
+    logarithmic: list[str] = []
     for system in BOTH:
         found = _sized(rows, system, 6)
         line = curve(found, "nodes", "depth")
@@ -203,10 +205,12 @@ def depth_grows(rows: Rows) -> Finding:
         by_log, by_size = _residual([math.log2(x) for x in line.x], y), _residual(line.x, y)
         told.append(f"{NAMES[system]} {_listed(line)} (misfit of a log {by_log:.3f}, of a line {by_size:.3f})")
         holds &= (by_log < by_size) is (system == "codd-r")
+        if by_log < by_size:
+            logarithmic.append("with" if system == "codd-r" else "without")
     return Finding(
         "; ".join(told),
         holds,
-        "" if holds else "both grow like a logarithm: see the depths above",
+        "" if holds else f"a logarithm fits better {' and '.join(logarithmic) or 'neither'}",
         lines,
     )
 
@@ -231,8 +235,7 @@ def xml_overhead(rows: Rows) -> Finding:
         most < 0.1,
         ""
         if most < 0.1
-        else "queries of such selectivities, drawn one by one, seldom contain each other: an interior "
-        "node's own query leaves out much of what its subtree wants",
+        else "an interior node receives what its whole subtree wants, and wants only its own share of it",
         lines,
     )
 
