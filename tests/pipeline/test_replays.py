@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from watched_lake import live_records, watched
 
 from earshot.cli.simulate import simulate
 from earshot.errors import LakeError, UsageError
@@ -177,25 +177,6 @@ def test_runs_in_a_lake_can_be_chosen(tmp_path: Path) -> None:
     assert [play.key for play in LakeShelf(tables, chosen=Chosen(run="run-fl")).scenes()[0].plays] == ["run-flooding"]
     with pytest.raises(LakeError, match="no finished run of seed 9, of steam"):
         LakeShelf(tables, chosen=Chosen(seed=9, protocols=["steam"]))
-
-
-def watched(root: Path, batch: int, rows: list[dict[str, Any]], pairs: list[dict[str, Any]]) -> None:
-    """One batch of a watch, committed as `earshot watch` does."""
-    (root / "_staging" / "t").mkdir(parents=True, exist_ok=True)
-    outpost = Outpost(str(root), local=True, staging="_staging/t")
-    outpost.commit_rows("watched_log", rows, watch="live", batch=batch)
-    outpost.commit_rows("watched_pairs", pairs, watch="live", batch=batch)
-    outpost.commit_rows("watched_open", [], watch="live")
-    figure = {"batch": batch, "protocol": "steam", "by": "all", "key": "", "metric": "delivery_ratio", "value": 0.5}
-    outpost.commit_rows("watched_figures", [figure], watch="live")
-    newest = max(row["time"] for row in rows)
-    outpost.commit_rows("watches", [{"batch": batch, "newest": newest, "nodes": 2}], watch="live")
-
-
-def live_records(folder: Path, start: float) -> list[dict[str, Any]]:
-    """A simulated log's first seconds, as live nodes would have told it."""
-    rows = pq.read_table(folder / "log.parquet").to_pylist()
-    return [{**row, "protocol": "steam", "late": False} for row in rows if start <= row["time"] < start + 8.0]
 
 
 def test_a_watched_network_is_followed_batch_by_batch(folder: Path, tmp_path: Path) -> None:
