@@ -50,34 +50,46 @@ class App {
 
   async openScene(key, wanted = new URLSearchParams()) {
     const entry = this.shelf.scenes.find((one) => one.key === key);
+    const runs = (wanted.get("run") ?? "").split(",").filter((run) => entry.plays.some((play) => play.key === run));
+    const keys = runs.length ? runs : [entry.plays[0].key];
+    const { scene, plays } = await this.fetched(key, keys);
     this.entry = entry;
     part("scene").value = key;
     const { title, scenes } = this.shelf;
     part("name").textContent = scenes.length > 1 ? title : entry.title.startsWith(title) ? entry.title : `${title}: ${entry.title}`;
-    this.scene = new Scene(await this.shelf.scene(key));
-    epoch.start = this.scene.start;
-    this.plays.clear();
     this.chosen = { event: -1, node: -1 };
     this.hop = Infinity;
-    this.t = Math.min(this.scene.counted_from, this.scene.end);
     this.view.fitted = true;
-    const runs = (wanted.get("run") ?? "").split(",").filter((run) => entry.plays.some((play) => play.key === run));
-    await this.showPlays(runs.length ? runs : [entry.plays[0].key]);
+    this.t = Math.min(scene.counted_from, scene.end);
+    if (wanted.has("t")) this.t = Math.max(0, Math.min(scene.end, Number(wanted.get("t")) || 0));
+    this.show(scene, plays, keys);
     this.panel.open(this.panel.tab);
-    if (wanted.has("t")) this.t = Math.max(0, Math.min(this.scene.end, Number(wanted.get("t")) || 0));
-    const event = this.scene.events.findIndex((one) => one.id === wanted.get("event"));
-    const node = this.scene.nodes.indexOf(wanted.get("node"));
-    this.choose(event, node);
-    if (event >= 0 && !wanted.has("t")) this.goTo(this.scene.events[event]);
+    const event = scene.events.findIndex((one) => one.id === wanted.get("event"));
+    this.choose(event, scene.nodes.indexOf(wanted.get("node")));
+    if (event >= 0 && !wanted.has("t")) this.goTo(scene.events[event]);
+  }
+
+  // A scene and some of its plays; nothing is shown before all of it is there.
+  async fetched(key, keys) {
+    const scene = new Scene(await this.shelf.scene(key));
+    const plays = new Map();
+    for (const one of keys) plays.set(one, new Play(await this.shelf.play(key, one), scene));
+    return { scene, plays };
   }
 
   async showPlays(keys) {
+    const { scene, plays } = this;
     this.wanted = keys;
     for (const key of keys) {
-      if (!this.plays.has(key)) this.plays.set(key, new Play(await this.shelf.play(this.scene.key, key), this.scene));
+      if (!plays.has(key)) plays.set(key, new Play(await this.shelf.play(scene.key, key), scene));
     }
-    if (this.wanted !== keys) return;   // somebody has asked for others meanwhile
-    this.panes = keys.map((key) => new Pane(this, this.plays.get(key)));
+    if (this.wanted === keys && this.scene === scene) this.show(scene, plays, keys);   // else others were asked for
+  }
+
+  show(scene, plays, keys) {
+    Object.assign(this, { scene, plays, wanted: keys });
+    epoch.start = scene.start;
+    this.panes = keys.map((key) => new Pane(this, plays.get(key)));
     for (const pane of this.panes) this.listen(pane);
     fill(part("panes"), this.panes.map((pane) => pane.element));
     part("panes").dataset.count = String(this.panes.length);
@@ -470,20 +482,15 @@ class App {
   }
 
   async renew() {
-    const { chosen, t, following } = this;
-    const event = this.scene.events[chosen.event]?.id, node = this.scene.nodes[chosen.node];
-    const began = this.scene.start;
     const entry = this.shelf.scenes.find((one) => one.key === this.scene.key) ?? this.shelf.scenes[0];
-    const keys = this.panes.map((pane) => pane.play.key).filter((key) => entry.plays.some((play) => play.key === key));
+    const own = this.wanted.filter((key) => entry.plays.some((play) => play.key === key));
+    const keys = own.length ? own : [entry.plays[0].key];
+    const { scene, plays } = await this.fetched(entry.key, keys);
+    const event = this.scene.events[this.chosen.event]?.id, node = this.scene.nodes[this.chosen.node];
     this.entry = entry;
-    this.scene = new Scene(await this.shelf.scene(entry.key));
-    epoch.start = this.scene.start;
-    this.plays.clear();
-    this.chosen = {
-      event: this.scene.events.findIndex((one) => one.id === event), node: this.scene.nodes.indexOf(node),
-    };
-    this.t = following ? this.scene.end : Math.max(0, t + began - this.scene.start);
-    await this.showPlays(keys.length ? keys : [entry.plays[0].key]);
+    this.chosen = { event: scene.events.findIndex((one) => one.id === event), node: scene.nodes.indexOf(node) };
+    this.t = this.following ? scene.end : Math.max(0, this.t + this.scene.start - scene.start);
+    this.show(scene, plays, keys);
   }
 
   setFollowing(following) {
