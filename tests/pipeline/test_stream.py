@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -324,6 +325,7 @@ def test_deliveries_past_patience_and_of_unknown_events_are_reported(spark: Spar
     recorder.write([Record(40.0, "b", "deliver", event="e1", subscription="b/1", hops=1)])
     recorder.write([Record(41.0, "b", "deliver", event="nobody's", subscription="b/1", hops=1)])
     recorder.write([*ticks("a", 41, 80), *ticks("b", 41, 80)])
+    (tmp_path / "spools" / "c-1-00001.jsonl").write_text('{"time":1.0,"node":"c","kind":"dance"}\nnonsense\n')
     (second,) = watched(lake, tmp_path / "spools")
     recorder.close()
     rows = [row.asDict() for row in lake.read("watched_late").drop("watch", "batch").orderBy("time").collect()]
@@ -332,7 +334,12 @@ def test_deliveries_past_patience_and_of_unknown_events_are_reported(spark: Spar
         {**same, "reason": "overdue", "time": 40.0, "event": "e1", "behind_s": 29.0},
         {**same, "reason": "unknown event", "time": 41.0, "event": "nobody's", "behind_s": None},
     ]
-    assert second.counts["late"] == 2
+    assert (second.counts["late"], second.counts["rejects"]) == (2, 2)
+    rejects = [row.asDict() for row in lake.read("watched_rejects").drop("watch", "batch").orderBy("at_byte").collect()]
+    assert [(Path(row["file"]).name, row["at_byte"], row["reason"]) for row in rejects] == [
+        ("c-1-00001.jsonl", 0, "no kind of record"),
+        ("c-1-00001.jsonl", 39, "not a record"),
+    ]
     assert [(row["reason"], row["lost"]) for row in second.losses] == [("never sent", 1)]
 
 
@@ -362,26 +369,36 @@ def test_the_state_expires(spark: SparkSession, tmp_path: Path) -> None:
     assert sizes == [(2, 1, 1), (1, 1, 1), (2, 1, 2)]
 
 
-def test_only_one_watch_of_a_name_runs_and_a_lost_checkpoint_is_said(
-    spark: SparkSession, spools: Path, tmp_path: Path
-) -> None:
-    import shutil
-
+def test_a_watch_that_goes_on_takes_what_comes_and_new_subscriptions(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path / "lake")
     recorder = Recorder(tmp_path / "spools")
-    recorder.write([Record(1.0, "a", "note")])
-    watch = Watch(lake, [str(tmp_path / "spools")], SETTINGS)
+    (wanted := tmp_path / "wanted.txt").write_text("Siren: speed > 10\n")
+    told: list[Commit] = []
+
+    def publish(number: int) -> None:
+        event = json.dumps({"type": "Siren", "id": f"e{number}", "source": "a", "content": {"speed": 20}})
+        recorder.write([Record(float(number), "a", "publish", event=f"e{number}", detail=event)])
+
+    publish(1)
+    watch = Watch(lake, [str(tmp_path / "spools")], SETTINGS, wanted, told.append)
     with watch.running() as query:
-        with pytest.raises(UsageError, match="runs already"), Watch(lake, [str(spools)], SETTINGS).running():
+        with pytest.raises(UsageError, match="runs already"), Watch(lake, [str(tmp_path)], SETTINGS).running():
             pass
         query.processAllAvailable()
-        recorder.write([Record(2.0, "a", "note")])
+        wanted.write_text("speed >\nspeed > 15\nSiren: speed > 30\n")
+        publish(2)
         query.processAllAvailable()
     assert not query.isActive
     recorder.close()
+    assert [(commit.batch, commit.counts["records"], len(commit.wrong)) for commit in told] == [(0, 1, 0), (1, 2, 1)]
+    rows = lake.read("watched_matches").orderBy("event").collect()
+    assert [(row["event"], row["subscription"], row["filter"]) for row in rows] == [
+        ("e1", "line-1", "Siren: speed > 10"),
+        ("e2", "line-2", "speed > 15"),
+    ]
     last = watch.last()
     assert last is not None
-    assert (last.batch, last.counts["records"]) == (1, 2)
+    assert {**last.counts, "watch": None} == {**told[-1].counts, "watch": None}
     shutil.rmtree(tmp_path / "lake/_watches/live/checkpoint")
     with pytest.raises(LakeError, match="take another --name"), watch.running():
         pass
