@@ -14,9 +14,10 @@ from watched_lake import live_records, watched
 from earshot.cli.simulate import simulate
 from earshot.errors import LakeError, UsageError
 from earshot.pipeline.following import WatchShelf
+from earshot.pipeline.lake_replays import Chosen, LakeShelf
 from earshot.pipeline.local_tables import LocalTables
 from earshot.pipeline.outposts import Outpost
-from earshot.pipeline.replays import Chosen, FolderShelf, LakeShelf
+from earshot.pipeline.replays import FolderShelf
 from earshot.pipeline.workloads import facts
 from earshot.simulation.library import load_scenario
 from earshot.simulation.log import Log

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+from earshot.pipeline.lake_replays import LakeShelf
 from earshot.pipeline.local_tables import LocalTables, SparkTables
-from earshot.pipeline.replays import LakeShelf
 from earshot.pipeline.storage import LocalStorage
 from earshot.pipeline.tasks import each_in_a_task
 from earshot.view.keeping import whole_page, write_page

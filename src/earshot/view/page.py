@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-SCRIPTS = ("dom.js", "unpack.js", "replay.js", "layers.js", "map.js", "timeline.js", "panel.js", "app.js")
+SCRIPTS = ("dom.js", "unpack.js", "replay.js", "layers.js", "map.js", "timeline.js", "panel.js", "input.js", "app.js")
 "In this order: each may use what stands before it."
 
 

@@ -33,7 +33,7 @@ class App {
     this.panel = new Panel(this);
     this.theme();
     this.controls();
-    this.keys();
+    listenToKeys(this);
     const wanted = new URLSearchParams(location.hash.slice(1));
     const entry = this.shelf.scenes.find((one) => one.key === wanted.get("scene"))
       ?? this.shelf.scenes.find((one) => one.plays.some((play) => play.key === wanted.get("run")))
@@ -90,7 +90,7 @@ class App {
     Object.assign(this, { scene, plays, wanted: keys });
     epoch.start = scene.start;
     this.panes = keys.map((key) => new Pane(this, plays.get(key)));
-    for (const pane of this.panes) this.listen(pane);
+    for (const pane of this.panes) listenTo(this, pane);
     fill(part("panes"), this.panes.map((pane) => pane.element));
     part("panes").dataset.count = String(this.panes.length);
     this.choices();
@@ -352,47 +352,6 @@ class App {
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.theme());
   }
 
-  listen(pane) {
-    const { canvas } = pane;
-    const at = (moved) => { const box = canvas.getBoundingClientRect(); return [moved.clientX - box.left, moved.clientY - box.top]; };
-    const touches = new Map();
-    let dragged = 0;
-    canvas.addEventListener("pointerdown", (press) => { canvas.setPointerCapture(press.pointerId); touches.set(press.pointerId, at(press)); dragged = 0; });
-    canvas.addEventListener("pointermove", (moved) => {
-      const here = at(moved), before = touches.get(moved.pointerId);
-      if (!before) {
-        const hover = pane.nodeAt(...here);
-        if (hover !== pane.hover) { for (const one of this.panes) one.hover = hover; canvas.style.cursor = hover >= 0 ? "pointer" : "grab"; this.dirty = true; }
-        return;
-      }
-      const dx = here[0] - before[0], dy = here[1] - before[1];
-      if (touches.size === 2) {
-        const other = [...touches].find(([id]) => id !== moved.pointerId)[1];
-        const far = (p) => Math.hypot(p[0] - other[0], p[1] - other[1]);
-        if (far(before) > 0) this.view.zoom(far(here) / far(before), (here[0] + other[0]) / 2, (here[1] + other[1]) / 2, pane.width, pane.height);
-      } else this.view.pan(dx, dy);
-      dragged += Math.abs(dx) + Math.abs(dy);
-      touches.set(moved.pointerId, here);
-      this.dirty = true;
-    });
-    const release = (lifted) => touches.delete(lifted.pointerId);
-    canvas.addEventListener("pointerup", (lifted) => {
-      release(lifted);
-      if (dragged > 6) return;
-      const here = at(lifted), event = pane.eventAt(...here), node = pane.nodeAt(...here, 16);
-      if (event >= 0) this.choose(event, this.chosen.node);
-      else if (node >= 0) this.chooseNode(node);
-    });
-    canvas.addEventListener("pointercancel", release);
-    canvas.addEventListener("pointerleave", () => { for (const one of this.panes) one.hover = -1; this.dirty = true; });
-    canvas.addEventListener("wheel", (turned) => {
-      turned.preventDefault();
-      this.view.zoom(Math.exp(-turned.deltaY * 0.0015), ...at(turned), pane.width, pane.height);
-      this.dirty = true;
-    }, { passive: false });
-    canvas.addEventListener("dblclick", () => this.fit());
-  }
-
   fit() {
     this.view.fitted = true;
     this.layout();
@@ -402,36 +361,6 @@ class App {
     const pane = this.panes[0];
     this.view.zoom(factor, pane.width / 2, pane.height / 2, pane.width, pane.height);
     this.dirty = true;
-  }
-
-  keys() {
-    const doing = {
-      " ": () => this.setPlaying(!this.playing),
-      ArrowRight: (press) => this.seek(this.t + (press.shiftKey ? 10 : 1)),
-      ArrowLeft: (press) => this.seek(this.t - (press.shiftKey ? 10 : 1)),
-      ArrowUp: () => this.faster(1), ArrowDown: () => this.faster(-1),
-      Home: () => this.seek(0), End: () => this.seek(this.scene.end),
-      ".": () => this.nextEvent(1), ",": () => this.nextEvent(-1),
-      m: () => this.nextMissed(), h: () => this.nextHop(), r: () => this.toggle("range"), n: () => this.toggle("names"),
-      t: () => this.turnTheme(), 0: () => this.fit(), "+": () => this.zoom(1.4), "=": () => this.zoom(1.4), "-": () => this.zoom(1 / 1.4),
-      f: () => { this.frames.shown = !this.frames.shown; part("rate").textContent = this.frames.shown ? "…" : ""; },
-      "/": () => part("search").focus(), "?": () => this.panel.open("about"),
-      Escape: () => { if (this.chosen.node >= 0) this.choose(this.chosen.event, -1); else this.choose(-1, -1); },
-    };
-    window.addEventListener("keydown", (press) => {
-      if (press.ctrlKey || press.metaKey || press.altKey) return;
-      const into = press.target;
-      if (into instanceof HTMLInputElement && into.type === "search" && press.key !== "Escape") return;
-      if (into instanceof HTMLInputElement && into.id === "hop" && press.key.startsWith("Arrow")) return;
-      if (into instanceof HTMLSelectElement && press.key !== "Escape") return;
-      if (into instanceof HTMLButtonElement && (press.key === " " || press.key === "Enter")) return;
-      const layer = this.offered[Number(press.key) - 1];
-      const what = /^[1-9]$/.test(press.key) ? layer && (() => this.toggle(layer)) : doing[press.key] ?? doing[press.key.toLowerCase()];
-      if (!what) return;
-      press.preventDefault();
-      if (press.key === "Escape" && into instanceof HTMLElement) into.blur();
-      what(press);
-    });
   }
 
   turnTheme() {
