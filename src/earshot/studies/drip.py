@@ -3,7 +3,7 @@ load, the settings the paper leaves open, larger networks, and brokers that cras
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earshot.protocols.drip import Drip
@@ -32,6 +32,15 @@ POINTS: tuple[dict[str, Any], ...] = (
     {"brokers": 20, "copies": 4, "selection": "random"},
 )
 "The ends of the claims' lines."
+
+
+SMALL = {"nodes.node.count": 80, "area.width_m": 632.0, "area.height_m": 632.0}
+"The same density on a smaller ground."
+
+
+def _small(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The same cases on a smaller network, for `--quick`."""
+    return [{**case, "scenario": {**SMALL, **case.get("scenario", {})}} for case in cases]
 
 
 def _variants(names: Sequence[str], units: int) -> list[dict[str, Any]]:
@@ -77,45 +86,45 @@ def _sizes(sizes: Sequence[int], units: int) -> list[dict[str, Any]]:
 
 
 SEEDS = range(2)
-QUICK = {"units": [20], "seed": [0]}
+QUICK = {"units": [15], "seed": [0]}
 
 STUDY = Study(
     name="drip",
     paper=Drip.paper,
     # The longest cases come first, so that both cores stay busy to the end.
     experiments=[
-        Experiment("growing", grown, _sizes([2000, 1000, 200], 40), _sizes([120], 15)),
+        Experiment("growing", grown, _sizes([2000, 1000, 200], 40), _sizes([160], 5)),
         Experiment(
             "epidemic",
             simulated,
             cases(brokers=BROKERS, nearest=[5], copies=[2], protocol=["drip-sf"], units=[500], seed=SEEDS),
-            cases(brokers=[10, 20], nearest=[5], copies=[2], protocol=["drip-sf"], **QUICK),
+            _small(cases(brokers=[10, 20], nearest=[5], copies=[2], protocol=["drip-sf"], **QUICK)),
         ),
         Experiment(
             "delay",
             simulated,
             cases(brokers=BROKERS, nearest=[5], copies=COPIES, units=[500], seed=SEEDS),
-            cases(brokers=[10, 20], nearest=[5], copies=[2, 4], **QUICK),
+            _small(cases(brokers=[10, 20], nearest=[5], copies=[2, 4], **QUICK)),
         ),
         Experiment(
             "coverage",
             simulated,
             cases(brokers=BROKERS, nearest=[4], copies=COPIES, units=[500], seed=SEEDS),
-            cases(brokers=[10, 20], nearest=[4], copies=[1, 4], **QUICK),
+            _small(cases(brokers=[10, 20], nearest=[4], copies=[1, 4], **QUICK)),
         ),
         Experiment(
             "selection",
             simulated,
             cases(brokers=BROKERS, nearest=[5], copies=[2], selection=["random"], units=[500], seed=SEEDS),
-            cases(brokers=[10, 20], nearest=[5], copies=[2], selection=["random"], **QUICK),
+            _small(cases(brokers=[10, 20], nearest=[5], copies=[2], selection=["random"], **QUICK)),
         ),
-        Experiment("load", simulated, _loads([0.8, 3.2, 9.6], 60, [0, 1]), _loads([0.8, 6.4], 10, [0])),
-        Experiment("settings", simulated, _variants(list(VARIANTS), 60), _variants(["as fixed"], 15)),
+        Experiment("load", simulated, _loads([0.8, 3.2, 9.6], 60, [0, 1]), _small(_loads([0.8, 6.4], 10, [0]))),
+        Experiment("settings", simulated, _variants(list(VARIANTS), 60), _small(_variants(["as fixed"], 15))),
         Experiment(
             "crashes",
             crashed,
             cases(crashes=[0, 3, 6], brokers=[10], nearest=[4], copies=[2], units=[150], seed=SEEDS),
-            cases(crashes=[1], brokers=[10], nearest=[4], copies=[2], units=[60], seed=[0]),
+            _small(cases(crashes=[1], brokers=[10], nearest=[4], copies=[2], units=[60], seed=[0])),
         ),
     ],
     claims=[

@@ -91,10 +91,11 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
 
 
 def _replacements(story: Story, crashes: Sequence[Crash]) -> list[float]:
-    """From each crash to the next broker that came forward."""
-    came = [time for time, _ in story.came_forward]
-    waits = (min((time - crash.time_s for time in came if time > crash.time_s), default=math.nan) for crash in crashes)
-    return [wait for wait in waits if not math.isnan(wait)]
+    """From each crash to the coming forward of the node that fills the gap, in order, where one did."""
+    if not crashes:
+        return []
+    came = [time for time, _ in story.came_forward if time > crashes[0].time_s]
+    return [time - crash.time_s for crash, time in zip(crashes, came, strict=False)]
 
 
 def _mean(values: Sequence[float]) -> float | None:
