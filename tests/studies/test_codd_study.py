@@ -41,6 +41,7 @@ def test_the_whole_study_runs_and_what_is_not_a_matter_of_reading_holds(quick: M
     assert study("codd") is STUDY
     assert len(judged) == len(STUDY.claims) == 15
     assert all(finding.measured and finding.holds is not None for finding in judged.values())
+    assert all(finding.reason for finding in judged.values() if not finding.holds)
     assert [judged[claim].holds for claim in (claims.exact, claims.under_churn, claims.at_size)] == [True] * 3
     json.dumps(quick)
 
@@ -94,7 +95,7 @@ def test_over_time_and_ratios_are_judged_by_their_ends() -> None:
             "series": [[i, y] for i, y in enumerate(series)],
             "ratios": [[i, y] for i, y in enumerate(ratios)],
         }
-        return {"default": [row]}
+        return {"default": [row], "readings": []}
 
     falling = [0.6 - i / 100 for i in range(50)]
     assert claims.over_time(runs(falling, [])).holds is True
