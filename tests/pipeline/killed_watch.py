@@ -5,7 +5,8 @@ from pathlib import Path
 
 from earshot.pipeline.lake import Lake
 from earshot.pipeline.session import spark_session
-from earshot.pipeline.stream import Watch, WatchSettings
+from earshot.pipeline.stream import Watch
+from earshot.pipeline.watch_state import WatchSettings
 
 
 def main(lake: str, spools: str, subscriptions: str, most_bytes: str) -> None:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
@@ -30,8 +31,9 @@ from earshot.pipeline.lake import Lake
 from earshot.pipeline.oracle import expected_receivers
 from earshot.pipeline.own_workloads import own_subscriptions
 from earshot.pipeline.spools import keep_spools
-from earshot.pipeline.stream import Commit, Watch, WatchSettings
+from earshot.pipeline.stream import Watch
 from earshot.pipeline.tallies import three_digits
+from earshot.pipeline.watch_state import Commit, State, WatchSettings
 from earshot.records import COLUMNS
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -344,10 +346,6 @@ def test_deliveries_past_patience_and_of_unknown_events_are_reported(spark: Spar
 
 
 def test_the_state_expires(spark: SparkSession, tmp_path: Path) -> None:
-    import msgspec
-
-    from earshot.pipeline.stream import State
-
     join = '{"protocol": "flooding", "settings": {}}'
     lake = Lake(spark, tmp_path / "lake")
     settings = WatchSettings(delay_s=1.0, patience_s=2.0, forget_s=60.0)

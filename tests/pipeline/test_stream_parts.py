@@ -21,8 +21,8 @@ from earshot.pipeline.oracle import Wish
 from earshot.pipeline.sources.segments import Place, Places, advance, find_segments, pieces_between
 from earshot.pipeline.sources.spools import rows_of
 from earshot.pipeline.standing import StandingFile
-from earshot.pipeline.stream import Commit, WatchSettings
 from earshot.pipeline.tallies import Tallies, percentiles, three_digits
+from earshot.pipeline.watch_state import Commit, WatchSettings
 
 LATEST = 1e12
 
