@@ -17,6 +17,7 @@ from msgspec import structs
 
 from earshot.events import Event
 from earshot.protocols.drip_broker import Broker
+from earshot.protocols.drip_election import Election
 from earshot.protocols.drip_packets import (
     Abilities,
     Announcement,
@@ -33,7 +34,6 @@ from earshot.protocols.drip_packets import (
     Taken,
 )
 from earshot.protocols.drip_regions import Regions
-from earshot.protocols.drip_roll import Roll
 from earshot.protocols.drip_settings import DripSettings
 from earshot.protocols.drip_sharing import MultiCopyMultiDestination, Sharing
 from earshot.protocols.jitter import Jitter
@@ -54,7 +54,8 @@ class Drip(Machine):
         super().__init__(node, settings, location, random)
         self.settings: DripSettings = settings
         self.subscriptions = LocalSubscriptions()
-        self.roll = Roll(settings.k, settings.spares)
+        self.election = Election(self)
+        self.roll = self.election.roll
         self.regions = Regions(node, settings)
         self.broker: Broker | None = None
         "What only brokers have."
@@ -74,17 +75,8 @@ class Drip(Machine):
         self.passing: dict[str, tuple[Announcement, float]] = {}
         "Announcements that wait to be passed on, and since when."
         self.sequence = 0
-        self.started_at = 0.0
-        self.up = False
-        "Whether the abilities of the others have been gathered."
-        self.roll_sent_at = -math.inf
-        self.roll_waiting = False
         self.settling = False
         "Whether the choice of a broker is about to be looked at again."
-        self.alone_since = 0.0
-        "Since when no broker has been heard of."
-        self.top_since: dict[str, float] = {}
-        "Since when each of the k ablest is one of them."
         self.since = 0.0
         "When the present subscriptions were first wanted."
         self.registered_at = -math.inf
@@ -113,7 +105,7 @@ class Drip(Machine):
         elif type(packet) is InRegion:
             self.on_in_region(packet, now)
         elif type(packet) is Abilities:
-            self.on_abilities(packet, now)
+            self.election.on_abilities(packet, now)
         elif type(packet) is Retirement:
             self.on_retirement(packet, now)
         else:
@@ -123,15 +115,10 @@ class Drip(Machine):
     # What applications do.
 
     def start(self, now: float) -> Effects:
-        """Section IV.A: tell the others how able this node is."""
         settings = self.settings
-        self.started_at = self.alone_since = now
         # Numbers go on rising through a restart, so that nobody takes new announcements for old ones.
         self.sequence = int(now * 1000)
-        self.worth = self.ability if settings.selection == "ability" else self.random.random()
-        self.roll.learn([(self.node, self.worth, now, False)])
-        self._pass_on_roll(now)
-        self.start_timer("elect", at=now + settings.bootstrap_s)
+        self.election.start(now)
         self.start_timer("bridge", at=now + settings.bootstrap_s + self.random.random() * settings.bridge_interval_s)
         self.start_timer("renew", at=now + settings.bootstrap_s + self.random.random() * settings.register_interval_s)
         return self.effects()
@@ -142,8 +129,7 @@ class Drip(Machine):
             self._step_down(now)
         elif self.subscriptions.by_id and self.local_broker:
             self.post(Quit(self.node, self.local_broker, "", 1, now), now)
-        if self.roll.learn([(self.node, self.worth, now, True)]):
-            self.broadcast(Abilities(self.roll.standings(self.roll.news), self.roll.digest))
+        self.election.stop(now)
         return self.effects()
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
@@ -181,63 +167,9 @@ class Drip(Machine):
 
     # Section IV.A: who is a broker.
 
-    def on_abilities(self, packet: Abilities, now: float) -> None:
-        if self.roll.learn(packet.standings):
-            self._refute(packet, now)
-            self._roll_changed(now)
-        if packet.roll != self.roll.digest:
-            self._show_roll(now)
-
-    def _refute(self, packet: Abilities, now: float) -> None:
-        """Whoever was given up but has been heard of since is not gone."""
-        for node, _, alive_at, gone in packet.standings:
-            if not gone or not self.roll.is_gone(node):
-                continue
-            if node == self.node:
-                self.roll.declare_alive(node, now)
-                continue
-            nearby = self.regions.brokers.get(node)
-            sign = nearby.sent_at if nearby is not None else -math.inf
-            if self.broker is not None:
-                sign = max(sign, self.broker.last_sign_of(node))
-            if sign > alive_at and now - sign < self.settings.replace_after_s:
-                self.roll.declare_alive(node, sign)
-
-    def _roll_changed(self, now: float) -> None:
-        if not self.roll.is_gone(self.node):
-            self.roll.learn([(self.node, self.worth, self.started_at, False)])
-        top = self.roll.top
-        self.top_since = {node: self.top_since.get(node, now) for node in top}
-        self._pass_on_roll(now)
-        if self.up and (self.node in top) != (self.broker is not None):
-            self.start_timer("elect", at=now + self.settings.election_wait_s)
-
-    def _pass_on_roll(self, now: float) -> None:
-        if not self.roll_waiting and self.roll.news:
-            self.roll_waiting = True
-            wait_s = (0.5 + self.random.random() / 2) * self.settings.roll_gather_s
-            self.start_timer("roll", at=now + wait_s)
-
-    def _show_roll(self, now: float) -> None:
-        """A neighbour holds others for the ablest: tell it all we know, not too often."""
-        if now - self.roll_sent_at >= (self.settings.announce_interval_s if self.up else self.settings.bootstrap_s / 4):
-            self.roll_sent_at = now
-            self.roll.news.update(standing[0] for standing in self.roll.standings())
-            self._pass_on_roll(now)
-
-    def on_roll(self, now: float) -> None:
-        self.roll_waiting = False
-        if self.roll.news:
-            self.broadcast(Abilities(self.roll.standings(self.roll.news), self.roll.digest))
-            self.roll.news.clear()
-
     def on_elect(self, now: float) -> None:
         """The k ablest come forward, whoever is not one of them any more steps down."""
-        if not self.up:
-            self.up = True
-            self.top_since = dict.fromkeys(self.roll.top, now)
-            self.start_timer("watch", at=now + self.settings.announce_interval_s)
-        chosen = self.node in self.roll.top
+        chosen = self.election.chooses(now)
         if chosen and self.broker is None:
             self._come_forward(now)
         elif not chosen and self.broker is not None:
@@ -272,31 +204,11 @@ class Drip(Machine):
         return MultiCopyMultiDestination(self.settings)
 
     def on_watch(self, now: float) -> None:
-        """Replace brokers that have fallen silent: brokers watch each other, and a node without any the whole top."""
-        settings = self.settings
-        self.start_timer("watch", at=now + settings.announce_interval_s)
+        """Once an announcement interval: who has fallen silent?"""
         self.regions.forget(now)
-        if not self.regions.neighbours:
-            self.alone_since = now  # out of everybody's reach: not the brokers' fault
-            return
-        silent: list[str] = []
         if self.broker is not None:
             self.broker.look_around(now)
-            for node in self.roll.top:
-                sign = max(self.broker.last_sign_of(node), self.top_since.get(node, now), self.broker.since)
-                if node != self.node and now - sign > settings.replace_after_s:
-                    silent.append(node)
-        elif not self.local_broker and now - self.alone_since > settings.replace_after_s:
-            silent = [
-                node
-                for node in self.roll.top
-                if node != self.node and now - self.top_since.get(node, now) > settings.replace_after_s
-            ]
-        for node in silent:
-            if self.roll.declare_gone(node):
-                self.note("replaced", node)
-        if silent:
-            self._roll_changed(now)
+        self.election.watch(now)
 
     # Section IV.B: announcements and attachment.
 
@@ -308,8 +220,7 @@ class Drip(Machine):
     def on_announcement(self, announcement: Announcement, sender: str, now: float) -> None:
         """Discard it unless it improves the list of the nearest; otherwise pass it on."""
         self.regions.sees(sender, announcement.attached, now)
-        if announcement.roll != self.roll.digest:
-            self._show_roll(now)
+        self.election.compare(announcement.roll, now)
         broker = announcement.broker
         if self.broker is not None:
             self.broker.heard(broker, announcement.sent_at, now)
@@ -317,8 +228,7 @@ class Drip(Machine):
             if broker in self.passing and announcement.sequence == self.passing[broker][0].sequence:
                 self._improve(announcement, now)
             return
-        if self.roll.is_gone(broker) and self.roll.declare_alive(broker, announcement.sent_at):
-            self._roll_changed(now)
+        self.election.on_sign_of_life(broker, announcement.sent_at, now)
         self._settle(now)
         if announcement.hops >= self.settings.hop_limit:
             return
@@ -390,7 +300,7 @@ class Drip(Machine):
         """Section V.A.1: quit the old broker, register with the new one."""
         before, self.local_broker = self.local_broker, chosen
         if not chosen:
-            self.alone_since = now
+            self.election.alone_since = now
         self.note("attached", chosen)
         if self.subscriptions.by_id:
             if before and before != self.node:
@@ -560,7 +470,7 @@ class Drip(Machine):
                 if self.subscriptions.by_id and due_at <= now:
                     self.register(now)
             case "roll":
-                self.on_roll(now)
+                self.election.tell(now)
             case "elect":
                 self.on_elect(now)
             case "watch":

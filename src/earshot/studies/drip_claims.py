@@ -140,8 +140,8 @@ def selection(rows: Rows) -> Finding:
         all(lower),
         ""
         if all(lower)
-        else f"lower at {sum(lower)} of {len(lower)}: the step that is saved, publisher to broker, takes some "
-        "hundredths of a second of a delay that waits for brokers to meet",
+        else f"lower at {sum(lower)} of {len(lower)}: the way that is saved, publisher to broker, is a few "
+        "hops of milliseconds, of a delay of seconds that waits for brokers to meet",
         [able.series("by ability"), random.series("at random")],
     )
 
