@@ -77,6 +77,8 @@ class Drip(Machine):
         self.sequence = 0
         self.settling = False
         "Whether the choice of a broker is about to be looked at again."
+        self.submitted: tuple[str, ...] = ()
+        "What is wanted, as brokers get it."
         self.since = 0.0
         "When the present subscriptions were first wanted."
         self.registered_at = -math.inf
@@ -134,13 +136,13 @@ class Drip(Machine):
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         self.subscriptions.add(subscription)
-        self.since = now
+        self._wants_now(now)
         self.register(now)
         return self.effects()
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
         if self.subscriptions.remove(subscription) is not None:
-            self.since = now
+            self._wants_now(now)
             self.register(now)
         return self.effects()
 
@@ -320,7 +322,7 @@ class Drip(Machine):
             now,
             self.since,
             self.regions.nearest_names(),
-            self._submitted(),
+            self.submitted,
             tuple(known),
         )
         if self.broker is not None:
@@ -328,8 +330,10 @@ class Drip(Machine):
         else:
             self.post(letter, now)
 
-    def _submitted(self) -> tuple[str, ...]:
-        return tuple(sorted({str(one.filter) for one in self.subscriptions.by_id.values()}))
+    def _wants_now(self, now: float) -> None:
+        """What is wanted has changed: write it down as brokers get it."""
+        self.submitted = tuple(sorted({str(one.filter) for one in self.subscriptions.by_id.values()}))
+        self.since = now
 
     # Section V.B.1: bridges.
 
