@@ -19,7 +19,7 @@ STUDY = Study(
         Experiment(
             "default",
             synthetic,
-            cases(systems=[ALL], nodes=[400], fan_out=[6], documents=[10_000], reading=[AS_READ], seed=range(3)),
+            cases(systems=[ALL], nodes=[400], fan_out=[6], documents=[10_000], reading=[AS_READ], seed=range(2)),
             cases(systems=[ALL], nodes=[80], fan_out=[6], documents=[1000], reading=[AS_READ], seed=range(1)),
         ),
         Experiment(
@@ -33,7 +33,7 @@ STUDY = Study(
             synthetic,
             cases(
                 systems=[ALL],
-                nodes=[100, 200, 800],
+                nodes=[100, 200, 600],
                 fan_out=[4, 6],
                 documents=[10_000],
                 reading=[AS_READ],
