@@ -177,6 +177,14 @@ def test_a_broker_that_stops_in_good_order_is_dropped_and_replaced_at_once() -> 
     assert brokers_of(table) == ["n01", "n04", "n07", "n09"]
 
 
+def test_a_part_that_is_left_without_a_broker_finds_its_own() -> None:
+    table = line()
+    table.cut("n04", "n05")
+    table.cut("n06", "n07")
+    table.run(table.now + 2 * SETTINGS.replace_after_s)
+    assert [drip(table, name).local_broker for name in ("n05", "n06")] == ["n05", "n06"]
+
+
 def test_a_roll_is_the_same_in_whatever_order_news_comes() -> None:
     news = [("a", 5.0, 0.0, False), ("b", 4.0, 0.0, False), ("c", 3.0, 0.0, False), ("a", 5.0, 0.0, True)]
     one, other = Roll(2, 1), Roll(2, 1)

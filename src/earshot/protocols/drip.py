@@ -107,7 +107,7 @@ class Drip(Machine):
         elif type(packet) is InRegion:
             self.on_in_region(packet, now)
         elif type(packet) is Abilities:
-            self.election.on_abilities(packet, now)
+            self.election.on_abilities(packet, sender, now)
         elif type(packet) is Retirement:
             self.on_retirement(packet, now)
         else:

@@ -45,7 +45,9 @@ class Election:
         if self.roll.learn([(self.machine.node, self.worth, now, True)]):
             self.tell(now)
 
-    def on_abilities(self, packet: Abilities, now: float) -> None:
+    def on_abilities(self, packet: Abilities, sender: str, now: float) -> None:
+        if self.up and not self.machine.local_broker:
+            self.machine.regions.sees(sender, "", now)  # without brokers nothing else tells who is near
         if self.roll.learn(packet.standings):
             self._refute(packet, now)
             self.changed(now)
@@ -116,7 +118,10 @@ class Election:
         machine, after_s = self.machine, self.settings.replace_after_s
         machine.start_timer("watch", at=now + self.settings.announce_interval_s)
         if not machine.regions.neighbours:
-            self.alone_since = now  # out of everybody's reach: not the brokers' fault
+            # Out of everybody's reach, or among others without a broker: ask who is there.
+            if machine.broker is None and now - self.alone_since > after_s:
+                self.roll.news.add(machine.node)
+                self._pass_on(now)
             return
         others = [node for node in self.roll.top if node != machine.node]
         silent: list[str] = []
