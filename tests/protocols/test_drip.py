@@ -182,6 +182,9 @@ def test_a_part_that_is_left_without_a_broker_finds_its_own() -> None:
     table.cut("n04", "n05")
     table.cut("n06", "n07")
     table.run(table.now + 2 * SETTINGS.replace_after_s)
+    assert [drip(table, name).local_broker for name in ("n05", "n06")] == ["n06", "n06"]
+    # Of the four there are to be, the next able ones are out of reach; they are given up in their turn.
+    table.run(table.now + 2 * SETTINGS.replace_after_s)
     assert [drip(table, name).local_broker for name in ("n05", "n06")] == ["n05", "n06"]
 
 
