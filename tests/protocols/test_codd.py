@@ -370,6 +370,18 @@ def test_a_move_that_gains_nothing_is_not_made_unless_the_figure_is_followed():
         assert bool(sent(node.effects(), AddChild)) is moves
 
 
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_a_join_takes_at_most_depth_times_seeds_requests(seeds):
+    table = CoddTable(settings=replace(SMALL, seeds=seeds, join_attempts=1))
+    for i in range(20):
+        table.join(f"n{i:02}", "abcdef"[i % 6])
+        table.run(table.now + 3.0)
+        adds = sum(isinstance(packet, Add) and packet.newcomer == f"n{i:02}" for _, packet in table.sent)
+        depth = max(len(tree.ancestors) for name in table.parents() if (tree := table.tree(name)) is not None)
+        assert 1 <= adds <= depth * seeds
+    table.check_tree()
+
+
 def test_every_source_has_its_own_tree_and_any_node_may_be_one():
     table = CoddTable(sources=2, settings=WIDE)
     table.join("n", "ab")
