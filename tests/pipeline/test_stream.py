@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -259,19 +257,25 @@ def test_killed_several_times_it_ends_with_the_same_tables(
     def logged(batch: int) -> bool:
         return any(lake.glob(f"watched_log/watch=live/batch={batch}/version=*/_COMMITTED-*"))
 
-    for when in ("the log of the first batch is there", "it has just committed", "a batch is being written"):
+    def killed(when: str) -> bool:
+        """Whether it was killed then; a process may also end by itself where the machine is overloaded."""
         with subprocess.Popen([sys.executable, script, *arguments], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             try:
-                assert process.stdout.readline() == "started\n"
+                if process.stdout.readline() != "started\n":
+                    return False
                 if when == "the log of the first batch is there":
-                    wait_for(lambda: logged(0))
+                    wait_for(lambda: logged(0) or process.poll() is not None)
                 elif when == "it has just committed":
-                    assert process.stdout.readline() == "commit\n"
+                    return process.stdout.readline() == "commit\n"
                 else:
-                    wait_for(lambda: any(lake.glob("_staging/*/*")))
+                    wait_for(lambda: any(lake.glob("_staging/*/*")) or process.poll() is not None)
+                return process.poll() is None
             finally:
-                os.kill(process.pid, signal.SIGKILL)
+                process.kill()
+
+    for when in ("the log of the first batch is there", "it has just committed", "a batch is being written"):
+        assert any(killed(when) for _ in range(3))
     assert len(watched(Lake(spark, lake), spools, subscriptions=spools.parent / "wanted.txt")) >= 1
     assert content(Lake(spark, lake)) == truth
 
