@@ -46,7 +46,7 @@ class Follower:
                     if line is None:
                         self.problems.append(problem)
                     else:
-                        self.read.setdefault(line.node, []).append(line.time)
+                        self.read.setdefault(life.rpartition("/")[2], []).append(line.time)
         self.places = end
 
 
@@ -60,27 +60,29 @@ def test_every_record_is_read_once_however_segments_grow_and_close(
     tmp_path_factory: pytest.TempPathFactory, doings: list[tuple[str, int, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("spool")
-    written: dict[str, list[float]] = {"a": [], "b": []}
+    written: dict[str, list[float]] = {"a-1": [], "b-1": []}
     lives = {"a": 1, "b": 1}
-    spools = {node: Spool(folder, node, 1, segment_bytes=300) for node in written}
+    spools = {node: Spool(folder, node, 1, segment_bytes=300) for node in lives}
     follower = Follower(folder)
     for doing, count, size in doings:
-        if doing in written:
+        if doing in lives:
+            times = written[f"{doing}-{lives[doing]}"]
             for _ in range(count):
-                written[doing].append(float(len(written[doing])))
-                spools[doing].write(Record(written[doing][-1], doing, "note", detail="x" * (size % 97)))
+                times.append(float(len(times)))
+                spools[doing].write(Record(times[-1], doing, "note", detail="x" * (size % 97)))
             spools[doing].flush()
         elif doing == "restart":
             node = "ab"[count % 2]
             spools[node].close()
             lives[node] += 1
+            written[f"{node}-{lives[node]}"] = []
             spools[node] = Spool(folder, node, lives[node], segment_bytes=300)
         else:
             follower.look(size or None)
     for spool in spools.values():
         spool.close()
     follower.look()
-    assert follower.read == {node: times for node, times in written.items() if times}
+    assert follower.read == {life: times for life, times in written.items() if times}
     assert follower.problems == []
 
 
@@ -91,10 +93,10 @@ def test_a_quota_leaves_more_and_cuts_after_whole_lines(tmp_path: Path) -> None:
     spool.flush()
     follower = Follower(tmp_path)
     follower.look(most_bytes=1)
-    assert len(follower.read["a"]) == 40
+    assert len(follower.read["a-1"]) == 40
     assert follower.more == {"a-1": True}
     follower.look()
-    assert (len(follower.read["a"]), follower.more) == (400, {"a-1": False})
+    assert (len(follower.read["a-1"]), follower.more) == (400, {"a-1": False})
     spool.close()
 
 
@@ -107,10 +109,10 @@ def test_a_torn_line_waits_for_its_end_and_a_line_longer_than_the_quota_is_read_
     assert follower.read == {}
     segment.write_text(long + '{"time":2.0,"no')
     follower.look(most_bytes=1)
-    assert (follower.read, follower.more) == ({"a": [1.0]}, {"a-1": False})
+    assert (follower.read, follower.more) == ({"a-1": [1.0]}, {"a-1": False})
     segment.rename(tmp_path / "a-1-00001.jsonl")
     follower.look(most_bytes=1)
-    assert (follower.read, follower.problems) == ({"a": [1.0]}, [])
+    assert (follower.read, follower.problems) == ({"a-1": [1.0]}, [])
 
 
 def test_segments_that_vanish_unread_are_told(tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_segments_that_vanish_unread_are_told(tmp_path: Path) -> None:
     follower = Follower(tmp_path)
     os.unlink(tmp_path / "a-1-00002.jsonl")
     follower.look()
-    assert follower.read == {"a": [0.0, 2.0, 3.0]}
+    assert follower.read == {"a-1": [0.0, 2.0, 3.0]}
     assert follower.problems == ["segment 2 and those up to the next are gone"]
 
 
@@ -132,7 +134,7 @@ def test_a_copied_spool_with_both_names_of_a_segment_is_read_once(tmp_path: Path
     (tmp_path / "a-1-00001.jsonl").write_text(line + line.replace("1.0", "2.0"))
     follower = Follower(tmp_path)
     follower.look()
-    assert follower.read == {"a": [1.0, 2.0]}
+    assert follower.read == {"a-1": [1.0, 2.0]}
 
 
 def test_a_spool_is_read_once_from_wherever_one_looks(tmp_path: Path) -> None:
@@ -145,7 +147,7 @@ def test_a_spool_is_read_once_from_wherever_one_looks(tmp_path: Path) -> None:
     for other in (tmp_path / "all" / "car", tmp_path / "link"):
         follower.folder = str(other)
         follower.look()
-    assert follower.read == {"a": [1.0]}
+    assert follower.read == {"a-1": [1.0]}
 
 
 def test_places_are_what_they_were_written_as() -> None:

@@ -51,8 +51,8 @@ class Table:
 
     @property
     def digest(self) -> str:
-        """Names the schema: a partition written with another one is not read as this one."""
-        return hashlib.sha256(self.ddl.encode()).hexdigest()[:8]
+        """Names the schema and its partitions: what was written with others is not read as this one."""
+        return hashlib.sha256(f"{self.ddl} by {', '.join(self.partition_by)}".encode()).hexdigest()[:8]
 
 
 _LOG_TYPES = {"float64": "double", "int64": "bigint", "int32": "int", "string": "string"}
