@@ -23,7 +23,7 @@ import pyspark
 from earshot.pipeline.java import cache_folder, find_java, java_home
 
 SPARK_HOME = Path(pyspark.__file__).parent
-QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 
 @dataclass
