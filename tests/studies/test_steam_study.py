@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earshot.studies import steam
+from earshot.studies import steam_claims as claims
+from earshot.studies.steam import STUDY
 from earshot.studies.steam_crossing import (
     ACROSS_S,
     GREEN,
@@ -146,22 +147,22 @@ def quick() -> Mapping[str, list[dict[str, Any]]]:
     """Every experiment at its smaller size."""
     return {
         experiment.name: [{**case, **row} for case in experiment.quick for row in experiment.measure(case)]
-        for experiment in steam.STUDY.experiments
+        for experiment in STUDY.experiments
     }
 
 
 def test_the_whole_study_runs_and_its_exact_claims_hold(quick: Mapping[str, list[dict[str, Any]]]) -> None:
-    judged = {one.claim.judge: one for one in judge(steam.STUDY, quick)}
-    assert len(judged) == len(steam.CLAIMS)
+    judged = {one.claim.judge: one for one in judge(STUDY, quick)}
+    assert len(judged) == len(STUDY.claims)
     exact = [
-        steam.one_message_within_range,
-        steam.one_message_and_one_of_each_consumer,
-        steam.announcements_cost_the_same,
-        steam.moving_producers_cost_the_same,
-        steam.speed_does_not_matter,
-        steam.nothing_is_lost,
-        steam.forty_do_not_collide,
-        steam.forty_thousand_collide_by_chance,
+        claims.one_message_within_range,
+        claims.one_message_and_one_of_each_consumer,
+        claims.announcements_cost_the_same,
+        claims.moving_producers_cost_the_same,
+        claims.speed_does_not_matter,
+        claims.nothing_is_lost,
+        claims.forty_do_not_collide,
+        claims.forty_thousand_collide_by_chance,
     ]
     assert [judged[claim].finding.holds for claim in exact] == [True] * len(exact)
     assert all(isinstance(one.as_json()["measured"], str) for one in judged.values())
@@ -170,15 +171,15 @@ def test_the_whole_study_runs_and_its_exact_claims_hold(quick: Mapping[str, list
 @pytest.mark.parametrize(
     ("experiment", "column", "change", "claim"),
     [
-        ("cost", "cost", 1, steam.one_message_within_range),
-        ("cost", "cost", 1, steam.one_message_and_one_of_each_consumer),
-        ("cost", "announcement_cost", 1, steam.announcements_cost_the_same),
-        ("cost", "reached", -1, steam.nothing_is_lost),
-        ("reach", "right", -1, steam.nothing_is_lost),
-        ("crossing", "unfiltered", 10_000, steam.unfiltered_events),
-        ("crossing", "filtered", 10_000, steam.fewer_events),
-        ("collisions", "sharing", 2, steam.forty_do_not_collide),
-        ("collisions", "delivered", 1, steam.forty_thousand_collide_by_chance),
+        ("cost", "cost", 1, claims.one_message_within_range),
+        ("cost", "cost", 1, claims.one_message_and_one_of_each_consumer),
+        ("cost", "announcement_cost", 1, claims.announcements_cost_the_same),
+        ("cost", "reached", -1, claims.nothing_is_lost),
+        ("reach", "right", -1, claims.nothing_is_lost),
+        ("crossing", "unfiltered", 10_000, claims.unfiltered_events),
+        ("crossing", "filtered", 10_000, claims.fewer_events),
+        ("collisions", "sharing", 2, claims.forty_do_not_collide),
+        ("collisions", "delivered", 1, claims.forty_thousand_collide_by_chance),
     ],
 )
 def test_a_claim_fails_when_the_numbers_are_otherwise(
@@ -192,5 +193,5 @@ def test_a_slope_in_speed_or_size_fails_its_claim(quick: Mapping[str, list[dict[
     faster = [{**row, "cost": row["cost"] + row["speed_mph"]} for row in quick["speed"]]
     slower = [{**row, "microseconds": 10.0 * row["size"]} for row in quick["latency"]]
     bent = {**quick, "speed": faster, "latency": slower}
-    claims = (steam.speed_does_not_matter, steam.raising_is_flat, steam.delivering_is_flat)
-    assert [claim(bent).holds for claim in claims] == [False, False, False]
+    flat = (claims.speed_does_not_matter, claims.raising_is_flat, claims.delivering_is_flat)
+    assert [claim(bent).holds for claim in flat] == [False, False, False]
