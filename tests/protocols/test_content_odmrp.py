@@ -18,7 +18,8 @@ from earshot.filters.digest import Digest
 from earshot.filters.summary import Summary
 from earshot.geometry import Velocity
 from earshot.protocols.appetite import Appetite
-from earshot.protocols.content_odmrp import Data, JoinRequest, JoinTable, Motion, hold_s
+from earshot.protocols.content_odmrp import hold_s
+from earshot.protocols.content_odmrp_packets import Data, JoinRequest, JoinTable, Motion
 from earshot.protocols.content_odmrp_settings import ContentOdmrpSettings
 from earshot.protocols.link_lifetime import link_lifetime_s
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Send, StartTimer, Subscription
@@ -456,7 +457,7 @@ def test_a_broker_that_wants_nearly_everything_says_so_in_a_few_bytes() -> None:
     assert sizes[0] > 60
     assert sizes == [sizes[0]] * 11 + [8] * 29
     node.unsubscribe("b/0", 500.0)
-    assert not node.appetite.greedy(Digest.of(cd(0)).type)
+    assert not node.own.appetite.greedy(Digest.of(cd(0)).type)
 
 
 def test_what_the_mesh_brings_says_nothing_about_an_appetite() -> None:
@@ -464,7 +465,7 @@ def test_what_the_mesh_brings_says_nothing_about_an_appetite() -> None:
     node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)
     for number in range(60):
         node.hear(Data(1, cd(3 * number, source="s"), 1), "a", now=0.0)
-    assert not node.appetite.greedy(Digest.of(cd(0)).type)
+    assert not node.own.appetite.greedy(Digest.of(cd(0)).type)
 
 
 def test_an_appetite_comes_and_goes_with_what_is_heard() -> None:

@@ -4,7 +4,10 @@ Join Requests carry the digest of the event to be sent; a broker compares it wit
 subscriptions and joins by a Join Table that carries the summary back. From these the source sets its
 multicast groups by content. Forwarding nodes pass a group's data on while their flag stands and
 someone below them may want it; the last hop filters exactly. Where no route stands, an event rides
-on the Join Request itself. Readings and departures: docs/papers/content-odmrp.md.
+on the Join Request itself.
+
+What a broker tells of its own subscriptions is in `own_summaries.py`, what is kept of others' in `reports.py`,
+how a source groups its events in `content_groups.py`. Readings and departures: docs/papers/content-odmrp.md.
 """
 
 from __future__ import annotations
@@ -13,22 +16,18 @@ import math
 from dataclasses import dataclass, field
 from random import Random
 
-import msgspec
-
 from earshot.errors import MalformedPacket
 from earshot.events import Event
-from earshot.filters.bloom import type_key
 from earshot.filters.digest import Digest
-from earshot.filters.summary import Summary
-from earshot.geometry import Position, Velocity
-from earshot.protocols.appetite import Appetite
 from earshot.protocols.content_groups import Groups
+from earshot.protocols.content_odmrp_packets import Data, JoinRequest, JoinTable, Motion
 from earshot.protocols.content_odmrp_settings import ContentOdmrpSettings
 from earshot.protocols.jitter import Jitter
 from earshot.protocols.link_lifetime import link_lifetime_s
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.own_summaries import OwnSummaries
 from earshot.protocols.parts import LocalSubscriptions, RecentKeys
-from earshot.protocols.reports import Report, ReportTable, fitting, full_report, read_digest, read_summary
+from earshot.protocols.reports import Report, ReportTable, fitting, read_digest, read_summary
 from earshot.protocols.soft_table import SoftTable
 from earshot.wire import Packet
 
@@ -36,43 +35,6 @@ from earshot.wire import Packet
 def hold_s(hops: int, gather_s: float) -> float:
     """How long a node so many hops from the source gathers Join Tables: those farther away send first."""
     return gather_s * max(0.0, 1.0 - hops / 16)
-
-
-class Motion(msgspec.Struct, frozen=True, array_like=True):
-    """Where a sender is, how it moves, and how long the way from the source to it will last."""
-
-    position: Position
-    velocity: Velocity
-    lifetime_s: float
-
-
-class JoinRequest(Packet, frozen=True, tag="content-odmrp-join-request"):
-    """Floods from a source: its groups with the digests they stand for, the event where one is due."""
-
-    source: str
-    sequence: int
-    hops: int
-    offers: tuple[tuple[int, bytes], ...]
-    event: Event | None = None
-    motion: Motion | None = None
-
-
-class JoinTable(Packet, frozen=True, tag="content-odmrp-join-table"):
-    """Goes back to a source by way of `next_hop`: groups that are joined, summaries of who joins or might."""
-
-    source: str
-    next_hop: str
-    groups: tuple[int, ...]
-    reports: tuple[Report, ...]
-    lifetime_s: float | None = None
-
-
-class Data(Packet, frozen=True, tag="content-odmrp-data"):
-    """An event on its way through its group's mesh; `hops` counts the transmissions, this one included."""
-
-    group: int
-    event: Event
-    hops: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +88,7 @@ class ContentOdmrp(Machine):
         self.settings: ContentOdmrpSettings = settings
         self.shape = settings.shape
         self.subscriptions = LocalSubscriptions()
-        self.summary: Summary | None = None
-        "Of our own people's subscriptions; None where they changed since it was made."
-        self.own_parts: dict[frozenset[int], Summary] = {}
-        "Its parts by event types, within their budget."
-        self.own_reports: dict[frozenset[int], tuple[Summary, Report]] = {}
-        "What is told of them."
-        self.appetite = Appetite(settings.greedy_share, settings.sources_limit)
+        self.own = OwnSummaries(node, settings, self.subscriptions)
         self.heard = RecentKeys(settings.memory)
         "Join Requests and events that were dealt with."
         self.passed = RecentKeys(settings.memory)
@@ -208,10 +164,7 @@ class ContentOdmrp(Machine):
 
     def _changed(self, now: float) -> Effects:
         """Section III.D: sources hear of it at once; several changes at one time make one Join Table."""
-        self.summary = None
-        self.own_parts.clear()
-        self.own_reports.clear()
-        self.appetite.clear()
+        self.own.changed()
         if len(self.routes):
             self.start_timer("changed", at=now)
         return self.effects()
@@ -309,7 +262,7 @@ class ContentOdmrp(Machine):
         event = request.event
         if event is not None and self.heard.add(event.id):
             self._tell(event, request.hops, now)
-            self._note_appetite(event)
+            self.own.note(event)
         if request.hops < self.settings.hop_limit:
             motion = self._motion(lifetime_s, now)
             onwards = JoinRequest(request.source, request.sequence, request.hops + 1, request.offers, event, motion)
@@ -321,7 +274,7 @@ class ContentOdmrp(Machine):
     def join(self, source: str, route: Route, now: float, changed: bool = False) -> None:
         """Section III.E, Join Table: join the groups whose digest our summary may match. A broker that
         wants other events of the type reports too, now and then: the source decides by it where they go."""
-        local, report = self._own_report(route.types)
+        local, report = self.own.report(route.types)
         groups = {group for group, digest in route.offers if local.may_match_digest(digest)}
         told = self.told.get(source, now)
         known = told is not None and (told.stamp, told.upstream) == (report.stamp, route.upstream)
@@ -345,33 +298,6 @@ class ContentOdmrp(Machine):
             self.join(source, route, now, changed=True)
             if source in self.pending:
                 self.send_join_table(source, now)
-
-    def _own_report(self, types: frozenset[int]) -> tuple[Summary, Report]:
-        """What our own people want of these types, and the report that says so."""
-        if types not in self.own_reports:
-            greedy = [key for key in types if self.appetite.greedy(key)]
-            part = self._own_summary(types).wanting_all(greedy)
-            self.own_reports[types] = (part, full_report(self.node, part.to_bytes()))
-        return self.own_reports[types]
-
-    def _own_summary(self, types: frozenset[int]) -> Summary:
-        """Our people's wishes for these types, as fine as the budget allows."""
-        if self.summary is None:
-            self.summary = Summary.of((one.filter for one in self.subscriptions.by_id.values()), self.shape)
-        if types not in self.own_parts:
-            if len(self.own_parts) >= self.settings.sources_limit:
-                self.own_parts.clear()
-                self.own_reports.clear()
-            self.own_parts[types] = self.summary.about(types).within(self.settings.summary_bytes)
-        return self.own_parts[types]
-
-    def _note_appetite(self, event: Event) -> None:
-        """An event came to everybody: would our summary have let it pass? One that lets nearly
-        everything pass is not worth its bytes."""
-        key = type_key(event.type)
-        part = self._own_summary(frozenset((key,)))
-        if part and self.appetite.note(key, part.may_match(event)):
-            self.own_reports.clear()
 
     def _tell(self, event: Event, hops: int, now: float) -> bool:
         """Deliver the event where it is wanted, exactly; False where it is too old to go on."""
