@@ -31,7 +31,7 @@ _Kind = tuple[type[Same], Source]
 class Clause:
     """One plan of one filter, and where it is kept."""
 
-    __slots__ = ("filter", "group", "key", "plan", "slot", "table")
+    __slots__ = ("filter", "group", "key", "plan", "slot", "sure", "table")
 
     def __init__(self, key: Hashable, filter: Filter, plan: Plan) -> None:
         self.key = key
@@ -40,6 +40,8 @@ class Clause:
         self.group: Group | None = None
         self.table: AttributeTable[Clause] | None = None
         self.slot = -1
+        self.sure = False
+        "Whether being found in its group is all that it asks for."
 
 
 class Group:
@@ -70,6 +72,7 @@ class Group:
         if self._table is None and len(self._few) < FEW:
             self._few.append(clause)
             clause.group, clause.table = self, None
+            clause.sure = self._is_all(clause.plan)
             return
         if self._table is None:
             self._table = AttributeTable()
@@ -116,7 +119,7 @@ class Group:
         for clause in clauses:
             if clause.key in found or (self._in_document and not reading.allows(clause.plan)):
                 continue
-            if clause.filter.matches(reading.event, viewer):
+            if clause.sure or clause.filter.matches(reading.event, viewer):
                 found.add(clause.key)
 
     def _groups_for(self, reading: Reading) -> Iterator[Group]:
@@ -144,7 +147,7 @@ class Group:
             plan = clause.plan
             if self._test is not None:
                 plan = replace(plan, tests=tuple(test for test in plan.tests if not self._assures(test)))
-            clause.group, clause.table = self, self._table_for(tests)
+            clause.group, clause.table, clause.sure = self, self._table_for(tests), False
             clause.slot = clause.table.add(clause.key, plan, clause)
             return
         rarest = min(rare, key=self._asked.__getitem__)
@@ -176,6 +179,12 @@ class Group:
         elif self._asked:
             for test in self._same_tests(clause):
                 _discount(self._asked, test)
+
+    def _is_all(self, plan: Plan) -> bool:
+        """Whether an event that has the group's value has all that the plan asks for."""
+        if not plan.exact or plan.moves is not None or not all(map(self._assures, plan.tests)):
+            return False
+        return {test.source for test in plan.tests}.issuperset(plan.needs)
 
     def _assures(self, test: SimpleTest) -> bool:
         group: Group | None = self
