@@ -14,7 +14,6 @@ from __future__ import annotations
 from random import Random
 
 from earshot.events import Event
-from earshot.filters.relaxing import relaxed
 from earshot.protocols.codd_directory import Directory
 from earshot.protocols.codd_keep_alives import KeepAlives
 from earshot.protocols.codd_membership import Membership
@@ -53,7 +52,7 @@ from earshot.protocols.codd_settings import CoddSettings
 from earshot.protocols.dissemination_tree import Child, Held, Tree
 from earshot.protocols.filter_answers import Answers, meets, read_filter
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Send, Subscription, Timer
-from earshot.protocols.parts import LocalSubscriptions
+from earshot.protocols.own_texts import OwnTexts
 from earshot.protocols.wanted_types import could_match
 from earshot.wire import Packet
 
@@ -69,11 +68,7 @@ class Codd(Machine):
     def __init__(self, node: str, settings: CoddSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
         self.settings: CoddSettings = settings
-        self.local = LocalSubscriptions()
-        self.wanted: dict[str, str] = {}
-        "By subscription, its filter's text without terms about the consumer's place."
-        self.plain = True
-        "No subscription asks for a place: the texts' answers are all there is to know."
+        self.local = OwnTexts()
         self.trees: dict[str, Tree] = {}
         self.own_tree: Tree | None = None
         self.own_types: tuple[str, ...] = ()
@@ -235,8 +230,6 @@ class Codd(Machine):
         tell the parent."""
         first = not self.local.by_id
         self.local.add(subscription)
-        self.wanted[subscription.id] = str(relaxed(subscription.filter))
-        self._subscriptions_changed()
         self.directory.begin(now)
         if first:
             self.directory.ask(now)
@@ -245,15 +238,8 @@ class Codd(Machine):
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
         if self.local.remove(subscription) is not None:
-            del self.wanted[subscription]
-            self._subscriptions_changed()
             self.sources_changed(now)
         return self.effects()
-
-    def _subscriptions_changed(self) -> None:
-        mine = self.local.by_id.values()
-        self.plain = all(one.region is None and relaxed(one.filter) == one.filter for one in mine)
-        self.wanted = dict(sorted(self.wanted.items()))
 
     def sources_changed(self, now: float) -> None:
         """What this node wants, or what sources there are, has changed: be in the right trees."""
@@ -281,7 +267,7 @@ class Codd(Machine):
     def query(self, types: tuple[str, ...]) -> tuple[str, ...]:
         """What this node wants of events of these types."""
         found = set()
-        for text in self.wanted.values():
+        for text in self.local.texts.values():
             filter = read_filter(text)
             if filter is not None and any(could_match(filter, subject) for subject in types):
                 found.add(text)
@@ -366,7 +352,8 @@ class Codd(Machine):
         answers = tree.wants.answers(event)
         if meets(event, tree.own, answers):
             tree.recent.wanted.append(number)
-            self.hand_over(event, packet.hops, answers, now)
+            for id in self.local.receiving(event, answers, lambda: self.viewer(now)):
+                self.deliver(event, id, packet.hops)
         else:
             tree.extraneous += 1
         if tree.children:
@@ -374,16 +361,6 @@ class Codd(Machine):
             if number >= tree.next_look:
                 self.reorganising.look(tree, now)
         return self.effects() if self._effects else NOTHING
-
-    def hand_over(self, event: Event, hops: int, answers: Answers, now: float) -> None:
-        """Type, content and place: the exact test."""
-        if self.plain and event.area is None:
-            for id, text in self.wanted.items():
-                if meets(event, (text,), answers):
-                    self.deliver(event, id, hops)
-            return
-        for id in self.local.accepting(event, self.viewer(now)):
-            self.deliver(event, id, hops)
 
     def pass_on(self, tree: Tree, number: int, event: Event, hops: int, answers: Answers) -> None:
         effects, id, complete = self._effects, tree.id, tree.complete

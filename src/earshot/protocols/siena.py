@@ -14,10 +14,10 @@ from functools import lru_cache
 from random import Random
 
 from earshot.events import Event
-from earshot.filters.relaxing import relaxed
 from earshot.protocols.filter_answers import FilterTexts, meets, read_filter
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
-from earshot.protocols.parts import LocalSubscriptions, RecentKeys
+from earshot.protocols.own_texts import OwnTexts
+from earshot.protocols.parts import RecentKeys
 from earshot.protocols.siena_control import Control, SienaSettings
 from earshot.protocols.siena_packets import (
     Advertise,
@@ -76,9 +76,7 @@ class Siena(Machine):
     def __init__(self, node: str, settings: SienaSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
         self.settings: SienaSettings = settings
-        self.local = LocalSubscriptions()
-        self.wanted: dict[str, str] = {}
-        "By subscription, its filter's text without terms about the consumer's place."
+        self.local = OwnTexts()
         self.own_types: tuple[str, ...] = ()
         self.broker = False
         self.above: str | None = None
@@ -310,9 +308,9 @@ class Siena(Machine):
     # What is wanted.
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
-        replaced = self.wanted.get(subscription.id)
+        replaced = self.local.texts.get(subscription.id)
         self.local.add(subscription)
-        text = self.wanted[subscription.id] = str(relaxed(subscription.filter))
+        text = self.local.texts[subscription.id]
         if replaced != text:
             self.add((text,), "")
             if replaced is not None:
@@ -321,8 +319,10 @@ class Siena(Machine):
         return self.effects()
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
-        if self.local.remove(subscription) is not None:
-            self.remove((self.wanted.pop(subscription),), "")
+        text = self.local.texts.get(subscription)
+        if text is not None:
+            self.local.remove(subscription)
+            self.remove((text,), "")
         return self.effects()
 
     def add(self, texts: tuple[str, ...], source: str) -> None:
@@ -403,13 +403,13 @@ class Siena(Machine):
             return NOTHING
         answers = self.texts.answers(event)
         self.transfers += 1
-        mine = meets(event, self.wanted.values(), answers)
+        mine = meets(event, self.local.texts.values(), answers)
         of_interest = mine or (
             self.settings.broker_interest == "clients" and meets(event, self.interest.holders, answers)
         )
         self.extraneous += not of_interest
         if mine:
-            for id in self.local.accepting(event, self.viewer(now)):
+            for id in self.local.receiving(event, answers, lambda: self.viewer(now)):
                 self.deliver(event, id, packet.hops)
         if self.broker:
             self.forward(event, packet.hops, sender)
