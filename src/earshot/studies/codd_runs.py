@@ -18,6 +18,7 @@ from earshot.protocols.catalogue import build_settings
 from earshot.protocols.codd import Codd
 from earshot.protocols.machine import Announcement, FixedLocation, Machine, Subscription
 from earshot.protocols.siena import Siena
+from earshot.simulation.collecting import rare_collections
 from earshot.studies.pipes import Pipes
 from earshot.studies.study import Row
 
@@ -191,6 +192,13 @@ def _machines(system: str, fan_out: int, settings: dict[str, Any], names: Sequen
 
 def run_systems(systems: Sequence[str], fan_out: int, settings: dict[str, Any], stream: Stream, seed: int) -> list[Row]:
     """One row a system."""
+    with rare_collections():
+        return _run_systems(systems, fan_out, settings, stream, seed)
+
+
+def _run_systems(
+    systems: Sequence[str], fan_out: int, settings: dict[str, Any], stream: Stream, seed: int
+) -> list[Row]:
     runs = [SystemRun(system, fan_out, settings, stream.nodes, seed) for system in systems]
     for run in runs:
         run.announce(stream.type)
