@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,7 +72,7 @@ def test_a_scene_is_packed_with_times_from_its_start_and_nodes_by_number() -> No
         range_m=None,
         ground=None,
         nodes=["ann", "bob"],
-        ways=Ways.of(2, np.array([0, 1]), np.array([100.0, 101.0]), np.array([0.0, 9.0]), np.array([0.0, 5.0])),
+        ways=Ways.of(2, np.array([0, 1]), np.array([100.0, 101.0]), np.array([0.0, 90.0]), np.array([0.0, 50.0])),
         events=[
             Event("Siren", {"speed": 18}, id="ann-0", source="ann", time=112.0, position=Position(1, 2), area=area)
         ],
@@ -80,7 +81,7 @@ def test_a_scene_is_packed_with_times_from_its_start_and_nodes_by_number() -> No
         expected=(np.array([0]), np.array([1])),
     )
     meta, arrays = unpack(scene.packed())
-    assert (meta["end"], meta["counted_from"], meta["bounds"]) == (60.0, 10.0, [0.0, 0.0, 9.0, 5.0])
+    assert (meta["end"], meta["counted_from"], meta["bounds"]) == (60.0, 10.0, [0.0, 0.0, 90.0, 50.0])
     assert meta["events"][0][:5] == ["ann-0", 0, 0, 12.0, [1.0, 2.0]]
     assert meta["events"][0][5]["text"] == "circle:50m"
     assert meta["wishes"] == [[1, "bob/0", "Siren: true", None, 0.0, None]]
@@ -88,3 +89,30 @@ def test_a_scene_is_packed_with_times_from_its_start_and_nodes_by_number() -> No
     around = meta["announced"][0][2]["rings"][0]
     assert (max(around[::2]), min(around[::2])) == (50.0, -50.0)
     assert (arrays["time"].tolist(), arrays["first"].tolist()) == ([0.0, 1.0], [0, 1, 2])
+
+
+def standing(places: list[tuple[float, float]], ground: tuple[float, float] | None = None) -> Scene:
+    """Nodes that never move."""
+    x, y = np.array(places, dtype=np.float64).reshape(len(places), 2).T
+    count = len(places)
+    ways = Ways.of(count, np.arange(count), np.zeros(count), x, y)
+    nodes = [f"node-{i}" for i in range(count)]
+    return Scene("k", "still", 0, 0.0, 1.0, 0.0, None, ground, nodes, ways, [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("places", "ground", "bounds"),
+    [
+        ([(7.0, 3.0)] * 3, None, (-3.0, -7.0, 17.0, 13.0)),
+        ([(0.0, 3.0), (1000.0, 3.0)], None, (0.0, -7.0, 1000.0, 13.0)),
+        ([(0.0, 0.0), (30.0, 40.0)], None, (0.0, 0.0, 30.0, 40.0)),
+        ([], None, (-10.0, -10.0, 10.0, 10.0)),
+        ([(2.0, 1.0)] * 3, (5.0, 4.0), (0.0, 0.0, 5.0, 4.0)),
+        ([(-2.0, 1.0), (3.0, 9.0)], (5.0, 4.0), (-2.0, 0.0, 5.0, 9.0)),
+        ([], (5.0, 4.0), (0.0, 0.0, 5.0, 4.0)),
+    ],
+)
+def test_the_map_shows_all_nodes_on_some_ground_even_where_they_stand_at_one_place(
+    places: list[tuple[float, float]], ground: tuple[float, float] | None, bounds: tuple[float, ...]
+) -> None:
+    assert standing(places, ground).bounds == bounds

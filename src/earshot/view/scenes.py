@@ -24,6 +24,8 @@ LONGEST_CONTENT = 2000
 "Characters of an event's content that the page keeps."
 STEPS_ACROSS = 4000
 "A way is simplified to within the ground's width divided by this: a quarter of a pixel on a wide screen."
+LEAST_ACROSS_M = 20.0
+"Of a ground that nobody has named: nodes at one place make no map, and a receiver knows its own place no better."
 
 
 @dataclass(frozen=True)
@@ -162,13 +164,10 @@ class Scene:
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """West, south, east, north of all that is to be seen."""
-        x, y = self.ways.x_m, self.ways.y_m
-        box = [0.0, 0.0, *self.ground] if self.ground else [math.inf, math.inf, -math.inf, -math.inf]
-        if len(x):
-            box = [min(box[0], x.min()), min(box[1], y.min()), max(box[2], x.max()), max(box[3], y.max())]
-        if not math.isfinite(box[0]):
-            box = [0.0, 0.0, 1.0, 1.0]
-        return float(box[0]), float(box[1]), float(box[2]), float(box[3])
+        width_m, height_m = self.ground or (None, None)
+        west, east = _span(self.ways.x_m, width_m)
+        south, north = _span(self.ways.y_m, height_m)
+        return west, south, east, north
 
     def packed(self) -> bytes:
         """The scene as the page reads it; times count from its start."""
@@ -225,6 +224,16 @@ class Scene:
             _area(event.area),
             content_text(event)[:LONGEST_CONTENT],
         ]
+
+
+def _span(places_m: Floats, ground_m: float | None) -> tuple[float, float]:
+    """From the first to the last place along one side; a ground's own side is shown whole, however short."""
+    seen = [] if ground_m is None else [0.0, ground_m]
+    if len(places_m):
+        seen += [float(places_m.min()), float(places_m.max())]
+    low, high = min(seen, default=0.0), max(seen, default=0.0)
+    short = max(0.0, LEAST_ACROSS_M - (high - low)) if ground_m is None else 0.0
+    return low - short / 2, high + short / 2
 
 
 def _none() -> Ints:

@@ -169,7 +169,7 @@ class App {
     let best = 1, largest = 0;
     for (let columns = 1; columns <= count; columns++) {
       const tall = box.height / Math.ceil(count / columns) - 76;
-      const scale = Math.min((box.width / columns - 48) / Math.max(east - west, 1e-6), tall / Math.max(north - south, 1e-6));
+      const scale = Math.min((box.width / columns - 48) / (east - west), tall / (north - south));
       if (scale > largest) { largest = scale; best = columns; }
     }
     const narrow = window.matchMedia("(max-width: 60rem)").matches;

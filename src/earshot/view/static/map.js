@@ -11,7 +11,7 @@ class View {
 
   fit([west, south, east, north], width, height) {
     const side = 24, above = 18, below = 26;   // room for the scale below
-    this.scale = Math.min((width - 2 * side) / Math.max(east - west, 1e-6), (height - above - below) / Math.max(north - south, 1e-6));
+    this.scale = Math.min((width - 2 * side) / (east - west), (height - above - below) / (north - south));
     if (!Number.isFinite(this.scale) || this.scale <= 0) this.scale = 1;
     this.x = (west + east) / 2;
     this.y = (south + north) / 2 + (above - below) / 2 / this.scale;
