@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -116,3 +117,10 @@ def test_the_map_shows_all_nodes_on_some_ground_even_where_they_stand_at_one_pla
     places: list[tuple[float, float]], ground: tuple[float, float] | None, bounds: tuple[float, ...]
 ) -> None:
     assert standing(places, ground).bounds == bounds
+
+
+def test_pairs_are_numbered_once_in_order_and_those_of_others_left_out() -> None:
+    scene = replace(standing([(0.0, 0.0), (1.0, 0.0)]), events=[Event("Siren", {}, id=name) for name in "ab"])
+    pairs = [("b", "node-0"), ("a", "node-1"), ("b", "node-0"), ("c", "node-0"), ("a", "node-9")]
+    assert [column.tolist() for column in scene.numbered(pairs)] == [[0, 1], [1, 0]]
+    assert [column.tolist() for column in scene.numbered([])] == [[], []]

@@ -15,7 +15,7 @@ from earshot.errors import UsageError
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake_replays import Chosen
-    from earshot.pipeline.replays import StagedShelf
+    from earshot.pipeline.shelves import StagedShelf
 
 MOST_ANSWERS = 20_000
 "Why and why-not for so many pairs of a run travel with a file; a served page can ask for all."

@@ -19,9 +19,9 @@ import pyarrow as pa
 from earshot.errors import LakeError
 from earshot.pipeline.local_tables import Tables
 from earshot.pipeline.recordings import LOG_COLUMNS, Recording, records_of
-from earshot.pipeline.replays import Staged, settings_of, staged, with_range
-from earshot.view.plays import Play
-from earshot.view.scenes import Ints, Scene
+from earshot.pipeline.replays import settings_of, with_range
+from earshot.pipeline.shelves import Staged, StagedShelf, staged
+from earshot.view.scenes import Scene
 from earshot.view.shelf import PlayEntry, SceneEntry
 
 WINDOW_S = 1800.0
@@ -53,7 +53,7 @@ class _Watch:
         return -math.inf if newest is None else float(newest) - WINDOW_S
 
 
-class WatchShelf:
+class WatchShelf(StagedShelf):
     """The watches in a lake, each a scene that grows; the protocols in one stand side by side."""
 
     def __init__(self, tables: Tables) -> None:
@@ -76,18 +76,11 @@ class WatchShelf:
     def scene(self, key: str) -> Scene:
         return self._scene(key, self._watches[key].batch)
 
-    def play(self, scene: str, key: str) -> Play:
-        return self.staged(scene, key).play
-
     def staged(self, scene: str, key: str) -> Staged:
-        """The play with its answers."""
         watch = self._watches[scene]
         if key not in self._protocols(watch) and key:
             raise KeyError(key)
         return self._staged(scene, key, watch.batch)
-
-    def why(self, scene: str, play: str, event: str, node: str) -> Mapping[str, Any]:
-        return self.staged(scene, play).answers.answer(event, node).as_json()
 
     def news(self) -> Mapping[str, Any]:
         self._look()
@@ -152,7 +145,7 @@ class WatchShelf:
         scene = with_range(scene, records_of(watch.log, scene), protocol)
         wanted = dict(watch.wanted)
         _want(wanted, self._tables.read("watched_open", watch=key))
-        return replace(scene, expected=_numbered(wanted, scene))
+        return replace(scene, expected=scene.numbered(wanted))
 
     def _stage(self, scene_key: str, key: str, batch: int) -> Staged:
         watch, scene = self._watches[scene_key], self._scene(scene_key, batch)
@@ -166,10 +159,3 @@ class WatchShelf:
 def _want(wanted: dict[tuple[str, str], float], pairs: pa.Table) -> None:
     for row in pairs.filter(pairs.column("wanted")).select(["event", "node", "published_at"]).to_pylist():
         wanted[row["event"], row["node"]] = row["published_at"]
-
-
-def _numbered(wanted: Mapping[tuple[str, str], float], scene: Scene) -> tuple[Ints, Ints]:
-    events, nodes = scene.number_of_event, scene.number_of_node
-    pairs = sorted((events[event], nodes[node]) for event, node in wanted if event in events and node in nodes)
-    numbers = np.array(pairs, dtype=np.int32).reshape(len(pairs), 2)
-    return numbers[:, 0].copy(), numbers[:, 1].copy()

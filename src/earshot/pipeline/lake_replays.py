@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from earshot.errors import LakeError, ScenarioError, SettingsError
 from earshot.pipeline.local_tables import Tables
 from earshot.pipeline.recordings import LOG_COLUMNS, records_of
-from earshot.pipeline.replays import Staged, scenario_from, scene_from_tables, settings_of, staged, with_range
+from earshot.pipeline.replays import scenario_from, scene_from_tables, settings_of, with_range
+from earshot.pipeline.shelves import RunShelf, Staged, staged
 from earshot.simulation.scenario import Scenario
-from earshot.view.plays import Play, Records
-from earshot.view.scenes import Ints, Scene
+from earshot.view.plays import Records
+from earshot.view.scenes import Scene
 from earshot.view.shelf import PlayEntry, SceneEntry
 
 
-class LakeShelf:
+class LakeShelf(RunShelf):
     """The runs in a lake; those of one workload share a scene."""
 
     def __init__(self, tables: Tables, runs: Sequence[str] | None = None, chosen: Chosen | None = None) -> None:
@@ -35,17 +35,16 @@ class LakeShelf:
             raise LakeError(f"the lake {tables.name} has no finished run{chosen.said}; run: earshot compare SCENARIO")
         done.sort(key=lambda row: (row["scenario"], row["seed"], row["workload"], row["variant"]))
         self._runs: dict[str, dict[str, Any]] = {row["run"]: row for row in done}
-        self._scenes: dict[str, list[str]] = {}
+        by_workload: dict[str, list[str]] = {}
         for row in done:
-            self._scenes.setdefault(row["workload"], []).append(row["run"])
+            by_workload.setdefault(row["workload"], []).append(row["run"])
+        super().__init__(by_workload)
         self._scenario = lru_cache(maxsize=4)(self._read_scenario)
-        self._scene = lru_cache(maxsize=2)(self._read_scene)
-        self._staged = lru_cache(maxsize=8)(self._stage)
 
     def scenes(self) -> list[SceneEntry]:
-        titles = [self._scene_title(runs) for runs in self._scenes.values()]
+        titles = [self._scene_title(runs) for runs in self._runs_on.values()]
         found = []
-        for (key, runs), title in zip(self._scenes.items(), titles, strict=True):
+        for (key, runs), title in zip(self._runs_on.items(), titles, strict=True):
             shown = title if titles.count(title) == 1 else f"{title} ({key[:6]})"
             found.append(SceneEntry(key, shown, [PlayEntry(run, self._runs[run]["variant"]) for run in runs]))
         return found
@@ -54,24 +53,6 @@ class LakeShelf:
         first = self._runs[runs[0]]
         return f"{first['scenario']}, seed {first['seed']}"
 
-    def scene(self, key: str) -> Scene:
-        return self._scene(key)
-
-    def play(self, scene: str, key: str) -> Play:
-        return self.staged(scene, key).play
-
-    def staged(self, scene: str, key: str) -> Staged:
-        """The play with its answers."""
-        if key not in self._scenes[scene]:
-            raise KeyError(key)
-        return self._staged(scene, key)
-
-    def why(self, scene: str, play: str, event: str, node: str) -> Mapping[str, Any]:
-        return self.staged(scene, play).answers.answer(event, node).as_json()
-
-    def news(self) -> None:
-        return None
-
     def _read_scenario(self, workload: str) -> Scenario | None:
         rows = self._tables.read("scenarios", workload=workload).to_pylist()
         try:
@@ -79,8 +60,8 @@ class LakeShelf:
         except (ScenarioError, SettingsError, ValueError):
             return None
 
-    def _read_scene(self, key: str) -> Scene:
-        run = self._runs[self._scenes[key][0]]
+    def read_scene(self, key: str) -> Scene:
+        run = self._runs[self._runs_on[key][0]]
         tables, scenario = self._tables, self._scenario(key)
         positions = tables.read("positions", trace=key)
         scene = scene_from_tables(
@@ -94,7 +75,9 @@ class LakeShelf:
             tables.read("subscriptions", workload=key).to_pylist(),
             tables.read("announcements", workload=key).to_pylist(),
         )
-        scene = replace(scene, expected=_expected(tables.read("expected", workload=key), scene))
+        expected = tables.read("expected", workload=key)
+        pairs = zip(expected.column("event").to_pylist(), expected.column("node").to_pylist(), strict=True)
+        scene = replace(scene, expected=scene.numbered(pairs))
         if scene.range_m is None and scenario is None:
             scene = with_range(scene, self._records(run["run"], scene), run["protocol"])
         return scene
@@ -102,8 +85,8 @@ class LakeShelf:
     def _records(self, run: str, scene: Scene) -> Records:
         return records_of(self._tables.batches("log", LOG_COLUMNS, run=run), scene)
 
-    def _stage(self, scene_key: str, key: str) -> Staged:
-        run, scene = self._runs[key], self._scene(scene_key)
+    def stage(self, scene_key: str, key: str) -> Staged:
+        run, scene = self._runs[key], self.scene(scene_key)
         given = json.loads(run["settings"])
         settings = settings_of(run["protocol"], self._scenario(scene_key), given)
         shown = {name: getattr(settings, name) for name in settings.__dataclass_fields__} if settings else given
@@ -147,15 +130,3 @@ class Chosen:
         if self.protocols is not None:
             words.append(f"of {' or '.join(self.protocols)}")
         return f" {', '.join(words)}" if words else ""
-
-
-def _expected(table: pa.Table, scene: Scene) -> tuple[Ints, Ints]:
-    """The oracle's pairs by number, each once."""
-    events, nodes = scene.number_of_event, scene.number_of_node
-    pairs = {
-        (events[event], nodes[node])
-        for event, node in zip(table.column("event").to_pylist(), table.column("node").to_pylist(), strict=True)
-        if event in events and node in nodes
-    }
-    numbers = np.array(sorted(pairs), dtype=np.int32).reshape(len(pairs), 2)
-    return numbers[:, 0].copy(), numbers[:, 1].copy()

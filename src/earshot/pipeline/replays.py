@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -21,17 +20,18 @@ import pyarrow.parquet as pq
 
 from earshot.errors import ScenarioError, SettingsError, UnknownName, UsageError
 from earshot.geometry import Proximity
-from earshot.pipeline.answers import Answers, expected_pairs
+from earshot.pipeline.answers import expected_pairs
 from earshot.pipeline.recordings import LOG_COLUMNS, Recording, records_of
+from earshot.pipeline.shelves import RunShelf, Staged, staged
 from earshot.pipeline.workloads import area_of, event_of, facts
 from earshot.protocols.catalogue import build_settings, protocol
 from earshot.simulation.medium import Overlay
 from earshot.simulation.run import settings_in
 from earshot.simulation.scenario import Scenario
 from earshot.simulation.toml import Where, read
-from earshot.view.plays import Play, Records, Why, lives_of, play_of
+from earshot.view.plays import Records, lives_of
 from earshot.view.scenes import Announced, Scene, Ways, Wished, node_names
-from earshot.view.shelf import PlayEntry, SceneEntry, Shelf
+from earshot.view.shelf import PlayEntry, SceneEntry
 
 _proximity = msgspec.json.Decoder(Proximity)
 Rows = Iterable[Mapping[str, Any]]
@@ -96,35 +96,6 @@ def scene_from_tables(
     )
 
 
-@dataclass(frozen=True)
-class Staged:
-    """A play with what is needed to answer for it."""
-
-    play: Play
-    answers: Answers
-
-    def with_answers(self, most: int) -> Play:
-        """The play with answers for what was missed, for what came unasked, and for what was met, so far
-        as there is room: for a page with nobody to ask."""
-        scene = self.answers.scene
-        count = max(1, len(scene.nodes))
-        expected = scene.expected[0].astype(np.int64) * count + scene.expected[1]
-        got = self.play.deliveries[0].astype(np.int64) * count + self.play.deliveries[1]
-        pairs = np.concatenate(
-            [np.setdiff1d(expected, got), np.setdiff1d(got, expected), np.intersect1d(expected, got)]
-        )
-        why: list[Why] = self.answers.for_pairs((int(pair // count), int(pair % count)) for pair in pairs[:most])
-        return replace(self.play, why=why, answers=False)
-
-
-def staged(
-    scene: Scene, records: Records, key: str, title: str, name: str, settings: Any, shown: Mapping[str, Any]
-) -> Staged:
-    """A play on its scene; the page can ask for answers."""
-    play = play_of(scene, records, key, title, name, settings, shown)
-    return Staged(replace(play, answers=True), Answers(scene, records))
-
-
 def with_range(scene: Scene, records: Records, name: str) -> Scene:
     """The scene with a range read off the log, where nobody says one: as far as anybody was heard."""
     over_a_radio = name not in _overlay_protocols()
@@ -156,14 +127,7 @@ def settings_of(name: str, scenario: Scenario | None, given: Mapping[str, Any]) 
         return None
 
 
-class StagedShelf(Shelf, Protocol):
-    """A shelf whose plays come with their answers, for files."""
-
-    def staged(self, scene: str, key: str) -> Staged:
-        """The play with its answers; KeyError where there is none."""
-
-
-class FolderShelf:
+class FolderShelf(RunShelf):
     """Runs that `earshot simulate --log DIR` left behind; those of one scenario and seed share a scene."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -172,17 +136,15 @@ class FolderShelf:
             told = _run_file(folder)
             key = folder.name if folder.name not in self._runs else str(folder)
             self._runs[key] = (folder, told)
-        self._scenes: dict[str, list[str]] = {}
+        by_scene: dict[str, list[str]] = {}
         for key, (_, told) in self._runs.items():
             of = json.dumps([told["scenario"], told["seed"]], sort_keys=True)
-            self._scenes.setdefault(of, []).append(key)
-        self._keys = {f"scene-{i}": runs for i, runs in enumerate(self._scenes.values())}
-        self._scene = lru_cache(maxsize=2)(self._read_scene)
-        self._staged = lru_cache(maxsize=8)(self._stage)
+            by_scene.setdefault(of, []).append(key)
+        super().__init__({f"scene-{i}": runs for i, runs in enumerate(by_scene.values())})
 
     def scenes(self) -> list[SceneEntry]:
         found = []
-        for key, runs in self._keys.items():
+        for key, runs in self._runs_on.items():
             told = self._runs[runs[0]][1]
             title = f"{told['scenario'].get('name', 'unnamed')}, seed {told['seed']}"
             found.append(SceneEntry(key, title, [PlayEntry(run, self._title(run)) for run in runs]))
@@ -193,24 +155,6 @@ class FolderShelf:
         same = [one for one in self._runs if self._runs[one][1]["protocol"] == name]
         return name if len(same) == 1 else f"{name} ({run})"
 
-    def scene(self, key: str) -> Scene:
-        return self._scene(key)
-
-    def play(self, scene: str, key: str) -> Play:
-        return self.staged(scene, key).play
-
-    def staged(self, scene: str, key: str) -> Staged:
-        """The play with its answers."""
-        if key not in self._keys[scene]:
-            raise KeyError(key)
-        return self._staged(scene, key)
-
-    def why(self, scene: str, play: str, event: str, node: str) -> Mapping[str, Any]:
-        return self.staged(scene, play).answers.answer(event, node).as_json()
-
-    def news(self) -> None:
-        return None
-
     def _scenario(self, folder: Path, told: Mapping[str, Any]) -> Scenario | None:
         """None where the scenario cannot be had again: a file it names is gone."""
         try:
@@ -218,8 +162,8 @@ class FolderShelf:
         except (ScenarioError, SettingsError):
             return None
 
-    def _read_scene(self, key: str) -> Scene:
-        run = self._keys[key][0]
+    def read_scene(self, key: str) -> Scene:
+        run = self._runs_on[key][0]
         folder, told = self._runs[run]
         scenario = self._scenario(folder, told)
         lasting = float(told["scenario"]["duration_s"])
@@ -245,9 +189,9 @@ class FolderShelf:
         scene = with_range(scene, records, str(told["protocol"]))
         return replace(scene, expected=expected_pairs(scene, lives_of(records)))
 
-    def _stage(self, scene_key: str, key: str) -> Staged:
+    def stage(self, scene_key: str, key: str) -> Staged:
         folder, told = self._runs[key]
-        scene = self._scene(scene_key)
+        scene = self.scene(scene_key)
         name = str(told["protocol"])
         settings = settings_of(name, self._scenario(folder, told), told["settings"])
         records = records_of(_log_batches(folder), scene)

@@ -156,6 +156,13 @@ class Scene:
         """Event ids to their numbers."""
         return {event.id: i for i, event in enumerate(self.events)}
 
+    def numbered(self, pairs: Iterable[tuple[str, str]]) -> tuple[Ints, Ints]:
+        """Pairs of an event's id and a node's name by number, each once; those of others are left out."""
+        events, nodes = self.number_of_event, self.number_of_node
+        known = {(events[event], nodes[node]) for event, node in pairs if event in events and node in nodes}
+        numbers = np.array(sorted(known), dtype=np.int32).reshape(len(known), 2)
+        return numbers[:, 0].copy(), numbers[:, 1].copy()
+
     @cached_property
     def types(self) -> list[str]:
         """Every event type that is published, announced or not, in order."""
