@@ -11,6 +11,7 @@ one channel a predefined filter, as section IV.A compares. Departures: docs/pape
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -128,7 +129,8 @@ class Odmrp(Machine):
         super().__init__(node, settings, location, random)
         self.settings: OdmrpSettings = settings
         self.subscriptions = LocalSubscriptions()
-        self.joined: frozenset[int] = frozenset()
+        self.joined: Counter[int] = Counter()
+        "How many of its subscriptions had the node join a channel."
         self.sequence = 0
         self.requested_at: dict[int, float] = {}
         "When this source last flooded a Join Request, by channel."
@@ -168,18 +170,16 @@ class Odmrp(Machine):
         return NOTHING
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
+        self.unsubscribe(subscription.id, now)
         self.subscriptions.add(subscription)
-        self._choose_channels()
+        self.joined.update(self.settings.channels_for(subscription.filter))
         return NOTHING
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
-        self.subscriptions.remove(subscription)
-        self._choose_channels()
+        known = self.subscriptions.remove(subscription)
+        if known is not None:
+            self.joined -= Counter(self.settings.channels_for(known.filter))
         return NOTHING
-
-    def _choose_channels(self) -> None:
-        wanted = (one.filter for one in self.subscriptions.by_id.values())
-        self.joined = frozenset(channel for filter in wanted for channel in self.settings.channels_for(filter))
 
     def publish(self, event: Event, now: float) -> Effects:
         """On each of its channels: with a Join Request where one is due, else over the mesh."""
