@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import isinf
 from typing import NoReturn
 
 from earshot.errors import FilterSyntaxError
-from earshot.filters.ast import Comparison
+from earshot.filters.ast import And, Comparison, Condition, Or
 
 MAX_LENGTH = 20_000
 "Characters in one filter."
@@ -176,3 +177,18 @@ MIRRORED = {
     Comparison.GE: Comparison.LE,
 }
 "`20 > price` is `price < 20`."
+
+
+def disjunction(reader: Reader, term: Callable[[Reader], Condition]) -> Condition:
+    """One term or several, with `or` and, which binds tighter, `and` between them."""
+    either = [_conjunction(reader, term)]
+    while reader.take_word("or"):
+        either.append(_conjunction(reader, term))
+    return either[0] if len(either) == 1 else Or(tuple(either))
+
+
+def _conjunction(reader: Reader, term: Callable[[Reader], Condition]) -> Condition:
+    both = [term(reader)]
+    while reader.take_word("and"):
+        both.append(term(reader))
+    return both[0] if len(both) == 1 else And(tuple(both))

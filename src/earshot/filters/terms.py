@@ -52,12 +52,11 @@ from earshot.filters.ast import (
     Inside,
     Literal,
     Not,
-    Or,
     Receding,
     StartsWith,
     Within,
 )
-from earshot.filters.reader import MIRRORED, Reader
+from earshot.filters.reader import MIRRORED, Reader, disjunction
 from earshot.geometry import Area, Circle, Corner, Ellipse, Polygon, Position, Rectangle
 
 _LOGIC = ("and", "or", "not", "true", "false", "in", "contains", "starts", "starts-with")
@@ -80,24 +79,10 @@ def condition(reader: Reader) -> Condition:
     """Read a condition, to the end of the text."""
     if reader.ended:
         reader.fail(f"the filter is empty; {_TERMS}")
-    found = _disjunction(reader)
+    found = disjunction(reader, _term)
     if not reader.ended:
         reader.fail(f"expected and, or or the end, found {reader.here()}")
     return found
-
-
-def _disjunction(reader: Reader) -> Condition:
-    terms = [_conjunction(reader)]
-    while reader.take_word("or"):
-        terms.append(_conjunction(reader))
-    return terms[0] if len(terms) == 1 else Or(tuple(terms))
-
-
-def _conjunction(reader: Reader) -> Condition:
-    terms = [_term(reader)]
-    while reader.take_word("and"):
-        terms.append(_term(reader))
-    return terms[0] if len(terms) == 1 else And(tuple(terms))
 
 
 def _term(reader: Reader) -> Condition:
@@ -126,7 +111,7 @@ def _structure(reader: Reader) -> Condition | None:
 
 def _grouped(reader: Reader) -> Condition:
     reader.take("(")
-    inner = _disjunction(reader)
+    inner = disjunction(reader, _term)
     reader.expect(")", "to close the parenthesis")
     return inner
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from earshot.filters.ast import (
     Always,
-    And,
     At,
     Axis,
     Compare,
@@ -31,13 +30,12 @@ from earshot.filters.ast import (
     Contains,
     Literal,
     Not,
-    Or,
     Path,
     StartsWith,
     Step,
     Test,
 )
-from earshot.filters.reader import MIRRORED, Reader
+from earshot.filters.reader import MIRRORED, Reader, disjunction
 
 _STEPS = "a step is a name, *, @name, text() or ."
 _CONDITIONS = (
@@ -155,7 +153,7 @@ def _local_name(reader: Reader) -> str:
 
 def _predicate(reader: Reader) -> Condition:
     position = _position(reader)
-    return position if position is not None else _disjunction(reader)
+    return position if position is not None else disjunction(reader, _term)
 
 
 def _position(reader: Reader) -> At | None:
@@ -186,20 +184,6 @@ def _take_position_call(reader: Reader) -> bool:
     return False
 
 
-def _disjunction(reader: Reader) -> Condition:
-    terms = [_conjunction(reader)]
-    while reader.take_word("or"):
-        terms.append(_conjunction(reader))
-    return terms[0] if len(terms) == 1 else Or(tuple(terms))
-
-
-def _conjunction(reader: Reader) -> Condition:
-    terms = [_term(reader)]
-    while reader.take_word("and"):
-        terms.append(_term(reader))
-    return terms[0] if len(terms) == 1 else And(tuple(terms))
-
-
 def _term(reader: Reader) -> Condition:
     start = reader.at
     reader.enter()
@@ -215,7 +199,7 @@ def _term(reader: Reader) -> Condition:
 def _grouped(reader: Reader) -> Condition | None:
     if not reader.take("("):
         return None
-    inner = _disjunction(reader)
+    inner = disjunction(reader, _term)
     reader.expect(")", "to close the parenthesis")
     return inner
 
@@ -229,7 +213,7 @@ def _called(reader: Reader) -> Condition | None:
         return None
     match name:
         case "not":
-            inner = _disjunction(reader)
+            inner = disjunction(reader, _term)
             reader.expect(")", "after the condition of not(")
             return Not(inner)
         case "contains" | "starts-with":
