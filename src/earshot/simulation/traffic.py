@@ -41,16 +41,13 @@ class Stage:
     "The duration without the cool-down."
     duration_s: float
 
-    def chosen(
-        self, nodes: Nodes, share: float | None, chance: float | None, count: int | None, entry: str
-    ) -> list[int]:
+    def chosen(self, who: Who, entry: str) -> list[int]:
         """The numbers of the nodes an entry is about: drawn by share, chance or count from those it names."""
-        pool = self._named(nodes, entry)
+        pool = self._named(who.nodes, entry)
         random = Random(f"{self.seed}:who:{entry}")
-        if chance is not None:
-            return [node for node in pool if random.random() < chance]
-        if share is not None:
-            count = round(share * len(pool))
+        if who.chance is not None:
+            return [node for node in pool if random.random() < who.chance]
+        count = who.count if who.share is None else round(who.share * len(pool))
         if count is None:
             return pool
         if count > len(pool):
@@ -125,17 +122,33 @@ class RegionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
-    """Who publishes what, when, and where it is of interest."""
+class Who:
+    """The nodes that an entry is about."""
 
     nodes: Nodes = "all"
-    'The publishers: "all", a group, a node, or a list of these.'
+    'The nodes it is about: "all", a group, a node, or a list of these.'
     share: float | None = None
     "This share of them, drawn by the seed."
     chance: float | None = None
     "Each of them with this chance."
     count: int | None = None
     "So many of them, drawn by the seed."
+
+    def check_who(self) -> None:
+        given = [name for name in ("share", "chance", "count") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ScenarioError(f"write one of share, chance and count, not {' and '.join(given)}")
+        for name, value in (("share", self.share), ("chance", self.chance)):
+            if value is not None and not 0 <= value <= 1:
+                raise ScenarioError(f"{name} must be from 0 to 1, got {value:g}")
+        if self.count is not None and self.count < 0:
+            raise ScenarioError(f"count must not be negative, got {self.count}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish(Who):
+    """Who publishes what, when, and where it is of interest."""
+
     events: Any = field(metadata={"kinds": EVENT_KINDS})
     "What they publish."
     when: Any = field(metadata={"kinds": WHEN_KINDS})
@@ -158,7 +171,7 @@ class Publish:
     "The events' priority."
 
     def __post_init__(self) -> None:
-        _check_who(self.share, self.chance, self.count)
+        self.check_who()
         for name, value in (("from_s", self.from_s), ("until_s", self.until_s), ("announce_s", self.announce_s.low)):
             if value is not None and value < 0:
                 raise ScenarioError(f"{name} must not be negative, got {value:g}")
@@ -173,7 +186,7 @@ class Publish:
 
     def actions(self, entry: str, stage: Stage) -> Iterator[Action]:
         """The entry's announcements and events."""
-        nodes = stage.chosen(self.nodes, self.share, self.chance, self.count, f"publish.{entry}")
+        nodes = stage.chosen(self, f"publish.{entry}")
         if not nodes:
             return
         until_s = stage.publish_until_s if self.until_s is None else self.until_s
@@ -216,17 +229,9 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribe:
+class Subscribe(Who):
     """Who asks for what, when, and where it must happen."""
 
-    nodes: Nodes = "all"
-    'The subscribers: "all", a group, a node, or a list of these.'
-    share: float | None = None
-    "This share of them, drawn by the seed."
-    chance: float | None = None
-    "Each of them with this chance."
-    count: int | None = None
-    "So many of them, drawn by the seed."
     filters: Any = field(metadata={"kinds": FILTER_KINDS})
     "What they ask for."
     each: Span = Span(1.0, 1.0)
@@ -241,7 +246,7 @@ class Subscribe:
     "Where an event must happen to be of interest; anywhere where not given."
 
     def __post_init__(self) -> None:
-        _check_who(self.share, self.chance, self.count)
+        self.check_who()
         if self.each.low < 0 or not (self.each.low.is_integer() and self.each.high.is_integer()):
             raise ScenarioError(f"each must be whole numbers from 0 on, got [{self.each.low:g}, {self.each.high:g}]")
         if self.at_s.low < 0:
@@ -254,7 +259,7 @@ class Subscribe:
     def actions(self, entry: str, stage: Stage, sources: Generators) -> Iterator[Action]:
         """The entry's subscriptions, and their ends."""
         number = 0
-        for node in stage.chosen(self.nodes, self.share, self.chance, self.count, f"subscribe.{entry}"):
+        for node in stage.chosen(self, f"subscribe.{entry}"):
             name = stage.trajectories.names[node]
             random = Random(f"{stage.seed}:subscribe:{entry}:{name}")
             for k in range(random.randint(int(self.each.low), int(self.each.high))):
@@ -348,17 +353,6 @@ def _differs(one: Announcement, other: Announcement) -> bool:
         return False
     # A mobile proximity's naval is only where its publisher was at the time.
     return (one.proximity.shape, one.proximity.mobile) != (other.proximity.shape, other.proximity.mobile)
-
-
-def _check_who(share: float | None, chance: float | None, count: int | None) -> None:
-    given = [name for name, value in (("share", share), ("chance", chance), ("count", count)) if value is not None]
-    if len(given) > 1:
-        raise ScenarioError(f"write one of share, chance and count, not {' and '.join(given)}")
-    for name, value in (("share", share), ("chance", chance)):
-        if value is not None and not 0 <= value <= 1:
-            raise ScenarioError(f"{name} must be from 0 to 1, got {value:g}")
-    if count is not None and count < 0:
-        raise ScenarioError(f"count must not be negative, got {count}")
 
 
 Publishes = Mapping[str, Publish]
