@@ -66,6 +66,15 @@ def plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
+def is_number(text: str) -> bool:
+    """Whether it is a value rather than a name."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def told(text: str | None) -> dict[str, str]:
     """`node=bus,time=when` as a mapping; TraceError for what is not one."""
     pairs: dict[str, str] = {}

@@ -21,7 +21,7 @@ import pyarrow.csv as pacsv
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from earshot.errors import TraceError
-from earshot.pipeline.sources.columns import Columns, resolve, told
+from earshot.pipeline.sources.columns import Columns, is_number, resolve, told
 from earshot.pipeline.sources.readings import (
     COLUMNS,
     SCHEMA,
@@ -111,20 +111,12 @@ def header_of(file: str) -> tuple[list[str], str]:
         raise TraceError(f"{file} is empty or begins with an empty line; its first line must name the columns")
     delimiter = max(";,\t|", key=first.count)
     names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
-    if len(names) < 3 or all(_is_number(name) for name in names if name):
+    if len(names) < 3 or all(is_number(name) for name in names if name):
         raise TraceError(
             f"{file} has no column names in its first line ({first[:60]!r}); "
             "a CSV trace begins with a line like node,time,x,y"
         )
     return names, delimiter
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def columns_of(file: str, options: Mapping[str, str]) -> Columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from earshot.errors import TraceError
-from earshot.pipeline.sources.columns import plain
+from earshot.pipeline.sources.columns import is_number, plain
 from earshot.pipeline.sources.readings import break_in, open_trace
 
 _HEAD_BYTES = 65_536
@@ -35,7 +35,7 @@ def guess_format(file: str) -> tuple[str, str] | None:
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     first = lines[0] if lines else ""
     words = first.split()
-    if words and all(_is_number(word) for word in words):
+    if words and all(is_number(word) for word in words):
         second = lines[1].split() if len(lines) > 1 else []
         if len(words) in (6, 8) and len(second) in (4, 5):
             return "one", "text"
@@ -46,11 +46,3 @@ def guess_format(file: str) -> tuple[str, str] | None:
         names = {plain(name) for name in re.split(r"[;,\t|]", first)}
         return ("sumo-fcd" if "timesteptime" in names else "csv"), "csv"
     return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
