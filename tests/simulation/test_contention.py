@@ -326,4 +326,6 @@ def test_the_channel_is_idle_again_when_all_is_said(seed: int) -> None:
     bench.run()
     assert bench.rows("time", node="a", kind="send")[-1] == (15.0,)
     radio: Any = bench.engine._medium
-    assert (set(radio._busy), [station.frames for station in radio._stations if station.frames]) == ({0}, [])
+    assert {carrier.over for carrier in radio._last} == {True}
+    assert [station.frames for station in radio._stations if station.frames] == []
+    assert set(radio._waiting) == {None}

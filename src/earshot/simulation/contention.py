@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections import deque
 from random import Random
 
+import msgspec
+
 from earshot.simulation.medium import Contention
 from earshot.simulation.neighbours import Neighbours
 from earshot.simulation.queue import Priority
@@ -27,20 +29,17 @@ from earshot.simulation.transmission import Host, Transmission
 class Station:
     """A node's side of the channel."""
 
-    __slots__ = ("attempt", "counting", "counting_from", "frames", "sending", "slots", "tries", "was_heard", "window")
+    __slots__ = ("attempt", "counting_from", "frames", "node", "slots", "tries", "was_heard", "window")
 
-    def __init__(self, window: int) -> None:
+    def __init__(self, node: int, window: int) -> None:
+        self.node = node
         self.frames: deque[Transmission] = deque()
-        "What waits; the first is the one contended for."
+        "What waits; the first is the one contended for, or on air, until it is done with."
         self.window = window
         self.tries = 0
         "How often the first frame has been sent."
         self.was_heard = False
         "Whether its peer has it already, and only the acknowledgement was lost."
-        self.sending = False
-        "On air, or waiting for an acknowledgement."
-        self.counting = False
-        "Whether the slots are counted down: the channel is idle."
         self.counting_from = 0.0
         "DIFS after the channel fell idle."
         self.slots = 0
@@ -49,17 +48,29 @@ class Station:
         "The number of the attempt that counts; earlier ones in the queue are void."
 
 
-class OnAir:
+class Carrier(msgspec.Struct, eq=False, gc=False):
+    """What keeps the channel busy for a while. Made for every frame: see `Transmission` for why without collection."""
+
+    began_at: float
+    ends_at: float
+    over: bool
+    "Frames that end at the same time are over one after another, as they began."
+
+
+class OnAir(Carrier, eq=False, gc=False):
     """A frame, or an acknowledgement, between its beginning and its end."""
 
-    __slots__ = ("sender", "sensed_by", "station", "transmission")
+    sender: int
+    station: Station
+    "The sender's; of an acknowledgement, that of the node it is for."
+    transmission: Transmission
+    sensed_by: tuple[int, ...]
+    "In the end by its sender."
+    in_range: list[int]
 
-    def __init__(self, sender: int, station: Station, transmission: Transmission, sensed_by: list[int]) -> None:
-        self.sender = sender
-        self.station = station
-        "The sender's; of an acknowledgement, that of the node it is for."
-        self.transmission = transmission
-        self.sensed_by = sensed_by
+
+SILENCE = Carrier(-1.0, -1.0, True)
+"Before the first frame."
 
 
 class ContentionRadio:
@@ -69,7 +80,8 @@ class ContentionRadio:
         self, settings: Contention, nodes: int, heard: Neighbours, sensed: Neighbours, host: Host, random: Random
     ) -> None:
         self._settings = settings
-        self._heard_by = heard.of
+        self._heard_by = None if heard is sensed else heard.of
+        "None: whoever senses a frame is in its range."
         self._sensed_by = sensed.of
         self._host = host
         self._queue = host.queue
@@ -77,18 +89,28 @@ class ContentionRadio:
         self._slot_s, self._difs_s = settings.slot_s, settings.difs_s
         self._blind_s = settings.slot_s / 2
         self._ack_s = settings.preamble_s + settings.ack_bytes * 8 / settings.bit_rate_bps
-        self._stations = [Station(settings.window_min) for _ in range(nodes)]
-        self._busy = [0] * nodes
-        "How many frames each node senses, its own included."
-        self._busy_from = [0.0] * nodes
-        self._idle_from = [-1.0] * nodes
-        self._clear: list[OnAir | None] = [None] * nodes
+        self._airtimes_s: dict[int, float] = {}
+        "By the size of the packet."
+        self._stations = [Station(node, settings.window_min) for node in range(nodes)]
+        self._waiting: list[Station | None] = [None] * nodes
+        "Stations that have drawn and count down, or wait until they can."
+        # A node's channel is busy until the last frame it senses, its own included, is over.
+        self._last: list[Carrier] = [SILENCE] * nodes
+        self._first: list[Carrier] = [SILENCE] * nodes
+        "The frame with which each node's channel became busy."
+        self._before: list[Carrier] = [SILENCE] * nodes
+        "The frame after which it was idle until then."
+        self._clear: list[Carrier | None] = [None] * nodes
         "The frame each node senses undisturbed so far."
 
     def airtime_s(self, packet_bytes: int) -> float:
         """How long a packet of that size keeps the channel busy."""
-        settings = self._settings
-        return settings.preamble_s + (settings.header_bytes + packet_bytes) * 8 / settings.bit_rate_bps
+        known = self._airtimes_s.get(packet_bytes)
+        if known is None:
+            settings = self._settings
+            known = settings.preamble_s + (settings.header_bytes + packet_bytes) * 8 / settings.bit_rate_bps
+            self._airtimes_s[packet_bytes] = known
+        return known
 
     # Waiting for the channel.
 
@@ -107,131 +129,125 @@ class ContentionRadio:
 
     def _enqueue(self, transmission: Transmission) -> bool:
         station = self._stations[transmission.sender]
-        if len(station.frames) >= self._settings.queue_frames:
-            return False
-        station.frames.append(transmission)
-        if len(station.frames) == 1 and not station.sending:
-            self._contend(transmission.sender, station)
+        frames = station.frames
+        if frames:
+            if len(frames) >= self._settings.queue_frames:
+                return False
+            frames.append(transmission)
+        else:
+            frames.append(transmission)
+            self._contend(station)
         return True
 
-    def _contend(self, node: int, station: Station) -> None:
+    def _contend(self, station: Station) -> None:
         """For a new first frame: at once where the channel has been idle long enough (rule 1)."""
-        now = self._queue.now
-        idle_until = now
-        if self._busy[node]:
-            if now - self._busy_from[node] >= self._blind_s:
-                idle_until = self._idle_from[node]
-            else:
-                idle_until = self._busy_from[node]
-        if idle_until - self._idle_from[node] >= self._difs_s:
-            self._transmit(node, station)
+        node, now = station.node, self._queue.now
+        last = self._last[node]
+        if last.over:
+            idle_s = now - last.ends_at
+        elif now - self._first[node].began_at < self._blind_s:
+            idle_s = self._first[node].began_at - self._before[node].ends_at
         else:
-            self._back_off(node, station)
+            idle_s = 0.0
+        if idle_s >= self._difs_s:
+            self._transmit(station)
+        else:
+            self._back_off(station)
 
-    def _back_off(self, node: int, station: Station) -> None:
+    def _back_off(self, station: Station) -> None:
         station.slots = int(self._draw() * (station.window + 1))
-        if not self._busy[node]:
-            self._count_down(node, station, max(self._idle_from[node] + self._difs_s, self._queue.now))
+        self._waiting[station.node] = station
+        last = self._last[station.node]
+        if last.over:
+            self._count_down(station, max(last.ends_at + self._difs_s, self._queue.now))
 
-    def _count_down(self, node: int, station: Station, since: float) -> None:
-        station.counting = True
+    def _count_down(self, station: Station, since: float) -> None:
         station.counting_from = since
-        station.attempt += 1
-        at = since + station.slots * self._slot_s
-        self._queue.at(at, Priority.MEDIUM, self._try, (node, station, station.attempt))
+        station.attempt = attempt = station.attempt + 1
+        self._queue.at(since + station.slots * self._slot_s, Priority.MEDIUM, self._try, (station, attempt))
 
     def _freeze(self, station: Station, now: float) -> None:
         """The channel has become busy: keep the slots that are left, unless it is too late to sense (rule 2)."""
         elapsed_s = now - station.counting_from
         if station.slots * self._slot_s - elapsed_s < self._blind_s:
             return
-        station.counting = False
         station.attempt += 1
         if elapsed_s > 0:
             station.slots -= int(elapsed_s / self._slot_s + 1e-3)
 
-    def _try(self, attempt: tuple[int, Station, int]) -> None:
-        node, station, number = attempt
+    def _try(self, attempt: tuple[Station, int]) -> None:
+        station, number = attempt
         if station.attempt == number:
-            self._transmit(node, station)
+            self._transmit(station)
 
     # On air.
 
-    def _transmit(self, node: int, station: Station) -> None:
+    def _transmit(self, station: Station) -> None:
+        node, now = station.node, self._queue.now
         transmission = station.frames[0]
-        station.counting, station.sending = False, True
+        self._waiting[node] = None
         station.attempt += 1
         station.tries += 1
         self._host.sent(transmission)
-        air = OnAir(node, station, transmission, self._sensed_by(node, self._queue.now))
+        sensed_by = self._sensed_by(node, now)
+        in_range = sensed_by if self._heard_by is None else self._heard_by(node, now)
+        ends_at = now + self.airtime_s(transmission.bytes)
+        air = OnAir(now, ends_at, False, node, station, transmission, (*sensed_by, node), in_range)
         self._begin(air)
-        self._queue.at(
-            self._queue.now + self.airtime_s(transmission.bytes),
-            Priority.MEDIUM,
-            self._end_of_broadcast if transmission.peer_name == "" else self._end_of_unicast,
-            (air, self._heard_by(node, self._queue.now)),
-        )
+        end = self._end_of_broadcast if transmission.peer_name == "" else self._end_of_unicast
+        self._queue.at(ends_at, Priority.MEDIUM, end, air)
 
     def _begin(self, air: OnAir) -> None:
-        busy, clear, stations, now = self._busy, self._clear, self._stations, self._queue.now
+        first, last, before, clear, waiting = self._first, self._last, self._before, self._clear, self._waiting
         for node in air.sensed_by:
-            if busy[node]:
-                busy[node] += 1
-                clear[node] = None
+            present = last[node]
+            if present.over:
+                before[node] = present
+                first[node] = last[node] = clear[node] = air
+                station = waiting[node]
+                if station is not None:
+                    self._freeze(station, air.began_at)
             else:
-                busy[node] = 1
-                clear[node] = air
-                self._busy_from[node] = now
-                if stations[node].counting:
-                    self._freeze(stations[node], now)
-        sender = air.sender
-        if not busy[sender]:
-            self._busy_from[sender] = now
-            if stations[sender].counting:
-                self._freeze(stations[sender], now)
-        busy[sender] += 1
-        clear[sender] = None
+                clear[node] = None
+                if air.ends_at >= present.ends_at:
+                    last[node] = air
+        clear[air.sender] = None
 
     def _end(self, air: OnAir) -> None:
-        """The channel falls idle for whoever senses nothing else."""
-        busy, idle_from, stations, now = self._busy, self._idle_from, self._stations, self._queue.now
-        since = now + self._difs_s
-        for node in (*air.sensed_by, air.sender):
-            busy[node] -= 1
-            if not busy[node]:
-                idle_from[node] = now
-                station = stations[node]
-                if station.frames and not station.sending:
-                    self._count_down(node, station, since)
+        """The channel falls idle for whoever senses nothing else: those who wait count on."""
+        air.over = True
+        last, waiting, since = self._last, self._waiting, air.ends_at + self._difs_s
+        for node in air.sensed_by:
+            station = waiting[node]
+            if station is not None and last[node] is air:
+                self._count_down(station, since)
 
-    def _end_of_broadcast(self, ending: tuple[OnAir, list[int]]) -> None:
-        air, in_range = ending
-        clear = self._clear
+    def _end_of_broadcast(self, air: OnAir) -> None:
+        clear, in_range, station = self._clear, air.in_range, air.station
         heard = [node for node in in_range if clear[node] is air]
         collided = [node for node in in_range if clear[node] is not air] if len(heard) < len(in_range) else []
         self._end(air)
         transmission = air.transmission
-        if self._stations[air.sender] is not air.station:
+        if self._stations[air.sender] is not station:
             return  # the sender crashed in the middle of it: nobody has it whole
-        self._next_frame(air.sender, air.station)
+        self._next_frame(station)
         if collided:
             self._host.lost(transmission, collided, "collision")
         if heard:
             transmission.receivers = heard
             self._host.received(transmission)
 
-    def _end_of_unicast(self, ending: tuple[OnAir, list[int]]) -> None:
-        air, in_range = ending
+    def _end_of_unicast(self, air: OnAir) -> None:
         transmission, station = air.transmission, air.station
         peer = transmission.peer
-        reached = peer in in_range and self._host.up[peer]
+        reached = peer in air.in_range and self._host.up[peer]
         clear = reached and self._clear[peer] is air
         self._end(air)
         if self._stations[air.sender] is not station:
             return
         now = self._queue.now
         if clear:
-            self._queue.at(now + self._settings.sifs_s, Priority.MEDIUM, self._acknowledge, (air, peer))
+            self._queue.at(now + self._settings.sifs_s, Priority.MEDIUM, self._acknowledge, air)
             if not station.was_heard:
                 station.was_heard = True
                 transmission.receivers = [peer]
@@ -241,11 +257,12 @@ class ContentionRadio:
                 self._host.lost(transmission, [peer], "collision")
             self._queue.at(now + self._settings.sifs_s + self._ack_s, Priority.MEDIUM, self._no_answer, air)
 
-    def _acknowledge(self, answer: tuple[OnAir, int]) -> None:
-        air, peer = answer
-        acknowledgement = OnAir(peer, air.station, air.transmission, self._sensed_by(peer, self._queue.now))
+    def _acknowledge(self, air: OnAir) -> None:
+        now, peer = self._queue.now, air.transmission.peer
+        ends_at, sensed_by = now + self._ack_s, (*self._sensed_by(peer, now), peer)
+        acknowledgement = OnAir(now, ends_at, False, peer, air.station, air.transmission, sensed_by, [])
         self._begin(acknowledgement)
-        self._queue.at(self._queue.now + self._ack_s, Priority.MEDIUM, self._end_of_acknowledgement, acknowledgement)
+        self._queue.at(ends_at, Priority.MEDIUM, self._end_of_acknowledgement, acknowledgement)
 
     def _end_of_acknowledgement(self, air: OnAir) -> None:
         sender, station = air.transmission.sender, air.station
@@ -254,35 +271,35 @@ class ContentionRadio:
         if self._stations[sender] is not station:
             return
         if clear:
-            self._next_frame(sender, station)
+            self._next_frame(station)
         else:
-            self._again(sender, station)
+            self._again(station)
 
     def _no_answer(self, air: OnAir) -> None:
         if self._stations[air.sender] is air.station:
-            self._again(air.sender, air.station)
+            self._again(air.station)
 
-    def _again(self, node: int, station: Station) -> None:
+    def _again(self, station: Station) -> None:
         """Rule 4: with a doubled window, or not at all."""
         if station.tries >= self._settings.retry_limit:
             transmission, was_heard = station.frames[0], station.was_heard
-            self._next_frame(node, station)
+            self._next_frame(station)
             if not was_heard:
                 self._host.unreachable(transmission, "retry-limit")
             return
-        station.sending = False
         station.window = min(2 * station.window + 1, self._settings.window_max)
-        self._back_off(node, station)
+        self._back_off(station)
 
-    def _next_frame(self, node: int, station: Station) -> None:
+    def _next_frame(self, station: Station) -> None:
         station.frames.popleft()
         station.window = self._settings.window_min
-        station.tries, station.was_heard, station.sending = 0, False, False
+        station.tries, station.was_heard = 0, False
         if station.frames:
-            self._contend(node, station)
+            self._contend(station)
 
     def node_down(self, node: int, graceful: bool) -> None:
         """A node that leaves in good order still sends what it has queued; a crash ends it all."""
         if not graceful:
             self._stations[node].attempt += 1
-            self._stations[node] = Station(self._settings.window_min)
+            self._stations[node] = Station(node, self._settings.window_min)
+            self._waiting[node] = None

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import msgspec
+
 from earshot.errors import MachineFailure, SettingsError
 from earshot.events import Event
 from earshot.geometry import Position, Velocity
@@ -66,6 +68,18 @@ class NodeLocation:
         return Velocity(*self._trajectories.velocity(self._node, now - self._clock_offset_s))
 
 
+class RunningTimer(msgspec.Struct, eq=False, gc=False):
+    """A machine's timer. One that is put off keeps its entry in the queue, and moves on when that comes up:
+    most timers are put off again before."""
+
+    node: int
+    name: Timer
+    at: float
+    place: int
+    queued_at: float
+    queued_place: int
+
+
 class Engine:
     """One run. Build it, `run()` it once, read its counts. It is the media's `Host`."""
 
@@ -109,7 +123,7 @@ class Engine:
         self._nobody_away = False
         self._lives = [0] * n
         self._hear: list[Callable[[Packet, str, float], Effects]] = [_deaf] * n
-        self._timers: list[dict[Timer, int]] = [{} for _ in range(n)]
+        self._timers: list[dict[Timer, RunningTimer]] = [{} for _ in range(n)]
         self._members: dict[int, set[int]] = {}
         self._kinds: dict[type[Packet], PacketCount] = {}
         self._event_numbers: dict[str, int] = {}
@@ -195,7 +209,8 @@ class Engine:
             effects: Effects = getattr(machine, entry_point)(*arguments, self.queue.now + self.clock_offsets_s[i])
         except Exception as error:
             raise self._failure(i, entry_point, error, *arguments) from error
-        self._carry_out(i, effects)
+        if effects is not NOTHING:
+            self._carry_out(i, effects)
 
     def drop(self, i: int, reason: str, event: str = "") -> None:
         """Something was let go at node i."""
@@ -268,16 +283,33 @@ class Engine:
         return kind
 
     def _start_timer(self, i: int, effect: StartTimer) -> None:
-        queue = self.queue
-        at = max(effect.at - self.clock_offsets_s[i], queue.now)
-        queue.at(at, Priority.TIMER, self._fire, (i, effect.name, queue.scheduled + 1))
-        self._timers[i][effect.name] = queue.scheduled
+        queue, timers, name = self.queue, self._timers[i], effect.name
+        at, place = max(effect.at - self.clock_offsets_s[i], queue.now), queue.place()
+        timer = timers.get(name)
+        if timer is not None and timer.queued_at <= at:
+            timer.at, timer.place = at, place
+        else:
+            timers[name] = timer = RunningTimer(i, name, at, place, at, place)
+            queue.at_place(at, Priority.TIMER, place, self._fire, timer)
 
-    def _fire(self, timer: tuple[int, Timer, int]) -> None:
-        i, name, sequence = timer
-        if self._timers[i].get(name) == sequence:
-            del self._timers[i][name]
-            self.call(i, "wake", name)
+    def _fire(self, timer: RunningTimer) -> None:
+        i, name = timer.node, timer.name
+        if self._timers[i].get(name) is not timer:
+            return  # cancelled, or replaced by an earlier one
+        if timer.place != timer.queued_place:
+            timer.queued_at, timer.queued_place = timer.at, timer.place
+            self.queue.at_place(timer.at, Priority.TIMER, timer.place, self._fire, timer)
+            return
+        del self._timers[i][name]
+        machine = self.machines[i]
+        if machine is None:
+            return
+        try:
+            effects = machine.wake(name, self.queue.now + self.clock_offsets_s[i])
+        except Exception as error:
+            raise self._failure(i, "wake", error, name) from error
+        if effects is not NOTHING:
+            self._carry_out(i, effects)
 
     def _cancel_timer(self, i: int, effect: CancelTimer) -> None:
         self._timers[i].pop(effect.name, None)
@@ -342,7 +374,8 @@ class Engine:
         return [i for i in nodes if up[i] and i in members]
 
     def lost(self, transmission: Transmission, nodes: list[int], reason: str) -> None:
-        nodes = self._there(nodes, transmission.group)
+        if not self._nobody_away or transmission.group is not None:
+            nodes = self._there(nodes, transmission.group)
         self.counts.drops[reason] += len(nodes)
         if self.log is not None:
             self.log.receive(self.queue.now, transmission, nodes, lost=reason)

@@ -40,6 +40,17 @@ class Queue:
         self.scheduled = sequence = self.scheduled + 1
         heappush(self._heap, (time, priority, sequence, call, argument))
 
+    def place(self) -> int:
+        """A place in the sequence, for a call that is added later with `at_place`."""
+        self.scheduled = sequence = self.scheduled + 1
+        return sequence
+
+    def at_place(
+        self, time: float, priority: int, sequence: int, call: Callable[[Any], None], argument: Any = None
+    ) -> None:
+        """Make this call at that time, in the place it was given before."""
+        heappush(self._heap, (time, priority, sequence, call, argument))
+
     def run(self, until: float) -> None:
         """Make all calls up to that time, in order; those they add too."""
         heap = self._heap

@@ -15,6 +15,7 @@ from earshot.simulation.faults import plan
 from earshot.simulation.log import Log
 from earshot.simulation.result import RunResult
 from earshot.simulation.scenario import Scenario
+from earshot.simulation.transmission import Transmission
 
 
 class Diary(Log):
@@ -34,10 +35,10 @@ class Diary(Log):
         elif kind is Kind.DROP and columns.get("event"):
             self.let_go[columns["event"]].append(columns["detail"])
 
-    def send(self, *_: Any, **__: Any) -> None:
+    def send(self, time: float, transmission: Transmission) -> None:
         pass
 
-    def receive(self, *_: Any, **__: Any) -> None:
+    def receive(self, time: float, transmission: Transmission, nodes: list[int], lost: str = "") -> None:
         pass
 
 
