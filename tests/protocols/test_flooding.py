@@ -86,9 +86,9 @@ def test_memory_is_bounded_and_the_oldest_forgotten_first() -> None:
 def test_with_jitter_an_event_waits_its_draw() -> None:
     a = node(FloodingSettings(jitter_s=0.5))
     at = 2.0 + Random("a").uniform(0.0, 0.5)
-    assert a.hear(Flood(EVENT, 1), "b", now=2.0) == [StartTimer("x-0", at)]
-    assert a.wake("x-0", now=at) == [Broadcast(Flood(EVENT, 2))]
-    assert a.wake("x-0", now=at) == []
+    assert a.hear(Flood(EVENT, 1), "b", now=2.0) == [StartTimer(("jitter", 1), at)]
+    assert a.wake(("jitter", 1), now=at) == [Broadcast(Flood(EVENT, 2))]
+    assert a.wake(("jitter", 1), now=at) == []
 
 
 def test_a_subscription_withdrawn_is_delivered_no_more() -> None:

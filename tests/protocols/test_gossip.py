@@ -91,9 +91,9 @@ def test_memory_is_bounded() -> None:
 def test_with_jitter_it_waits_its_draw() -> None:
     a = node(GossipSettings(jitter_s=0.5), 0.0)
     at = 2.0 + Random("a").uniform(0.0, 0.5)
-    assert a.hear(Rumour(EVENT, 1), "b", now=2.0) == [Deliver(EVENT, "s", 1), StartTimer("x-0", at)]
-    assert a.wake("x-0", now=at) == [Broadcast(Rumour(EVENT, 2))]
-    assert a.wake("x-0", now=at) == []
+    assert a.hear(Rumour(EVENT, 1), "b", now=2.0) == [Deliver(EVENT, "s", 1), StartTimer(("jitter", 1), at)]
+    assert a.wake(("jitter", 1), now=at) == [Broadcast(Rumour(EVENT, 2))]
+    assert a.wake(("jitter", 1), now=at) == []
 
 
 def test_a_subscription_withdrawn_is_delivered_no_more() -> None:

@@ -26,7 +26,7 @@ from earshot.protocols.jitter import Jitter
 from earshot.protocols.link_lifetime import link_lifetime_s
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
 from earshot.protocols.own_summaries import OwnSummaries
-from earshot.protocols.parts import LocalSubscriptions, RecentKeys
+from earshot.protocols.parts import LocalSubscriptions, RecentKeys, outlived
 from earshot.protocols.reports import Report, ReportTable, fitting, read_digest, read_summary
 from earshot.protocols.soft_table import SoftTable
 from earshot.wire import Packet
@@ -301,13 +301,10 @@ class ContentOdmrp(Machine):
 
     def _tell(self, event: Event, hops: int, now: float) -> bool:
         """Deliver the event where it is wanted, exactly; False where it is too old to go on."""
-        lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
-        if now - event.time > lifespan_s:
+        if outlived(event, self.settings.lifespan_s, now):
             self.drop("expired", event.id)
             return False
-        if self.subscriptions.by_id:
-            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
-                self.deliver(event, subscription, hops)
+        self.subscriptions.tell(self, event, hops, now)
         return True
 
     # As a forwarding node.

@@ -11,8 +11,9 @@ from random import Random
 
 from earshot.errors import SettingsError
 from earshot.events import Event
+from earshot.protocols.jitter import Jitter
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
-from earshot.protocols.parts import LocalSubscriptions, RecentKeys
+from earshot.protocols.parts import LocalSubscriptions, RecentKeys, outlived
 from earshot.wire import Packet
 
 
@@ -60,8 +61,7 @@ class Flooding(Machine):
         self.settings: FloodingSettings = settings
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory)
-        self.waiting: dict[str, Flood] = {}
-        "What is to be passed on once its jitter is over, by event."
+        self.soon = Jitter(self, settings.jitter_s, random, settings.memory)
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         self.subscriptions.add(subscription)
@@ -82,26 +82,19 @@ class Flooding(Machine):
         return self.on_new(packet, now)
 
     def wake(self, timer: Timer, now: float) -> Effects:
-        if flood := self.waiting.pop(str(timer), None):
-            self.broadcast(flood)
+        self.soon.wake(timer)
         return self.effects()
 
     def on_new(self, flood: Flood, now: float) -> Effects:
         """Tell our own people, then pass it on while it is young and near enough."""
         event = flood.event
         self.heard.add(event.id)
-        lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
-        if now - event.time > lifespan_s:
+        if outlived(event, self.settings.lifespan_s, now):
             self.drop("expired", event.id)
             return self.effects()
-        if self.subscriptions.by_id:
-            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
-                self.deliver(event, subscription, flood.hops)
+        self.subscriptions.tell(self, event, flood.hops, now)
         if flood.hops >= self.settings.hop_limit:
             self.drop("hop-limit", event.id)
-        elif self.settings.jitter_s == 0.0:
-            self.broadcast(Flood(event, flood.hops + 1))
         else:
-            self.waiting[event.id] = Flood(event, flood.hops + 1)
-            self.start_timer(event.id, at=now + self.random.uniform(0.0, self.settings.jitter_s))
+            self.soon.send(Flood(event, flood.hops + 1), now)
         return self.effects()

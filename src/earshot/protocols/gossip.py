@@ -11,8 +11,9 @@ from random import Random
 
 from earshot.errors import SettingsError
 from earshot.events import Event
+from earshot.protocols.jitter import Jitter
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
-from earshot.protocols.parts import LocalSubscriptions, RecentKeys
+from earshot.protocols.parts import LocalSubscriptions, RecentKeys, outlived
 from earshot.wire import Packet
 
 
@@ -66,8 +67,7 @@ class Gossip(Machine):
         self.settings: GossipSettings = settings
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory)
-        self.waiting: dict[str, Rumour] = {}
-        "What is to be passed on once its jitter is over, by event."
+        self.soon = Jitter(self, settings.jitter_s, random, settings.memory)
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         self.subscriptions.add(subscription)
@@ -88,25 +88,21 @@ class Gossip(Machine):
         return self.on_new(packet, now)
 
     def wake(self, timer: Timer, now: float) -> Effects:
-        if rumour := self.waiting.pop(str(timer), None):
-            self.broadcast(rumour)
+        self.soon.wake(timer)
         return self.effects()
 
     def on_new(self, rumour: Rumour, now: float) -> Effects:
         """Tell our own people; pass it on near the source always, farther away by chance."""
         event = rumour.event
         self.heard.add(event.id)
-        lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
-        if now - event.time > lifespan_s:
+        if outlived(event, self.settings.lifespan_s, now):
             self.drop("expired", event.id)
             return self.effects()
-        if self.subscriptions.by_id:
-            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
-                self.deliver(event, subscription, rumour.hops)
+        self.subscriptions.tell(self, event, rumour.hops, now)
         if rumour.hops >= self.settings.hop_limit:
             self.drop("hop-limit", event.id)
         elif self.within_distance(event, now) or self.random.random() < self.settings.probability:
-            self.pass_on(Rumour(event, rumour.hops + 1), now)
+            self.soon.send(Rumour(event, rumour.hops + 1), now)
         else:
             self.drop("gossip", event.id)
         return self.effects()
@@ -115,11 +111,3 @@ class Gossip(Machine):
         """Whether we are within d of where the event was raised; one without a place is far away."""
         at = event.position
         return at is not None and at.distance_to(self.location.position(now)) <= self.settings.distance_m
-
-    def pass_on(self, rumour: Rumour, now: float) -> None:
-        """At once, or after the jitter."""
-        if self.settings.jitter_s == 0.0:
-            self.broadcast(rumour)
-        else:
-            self.waiting[rumour.event.id] = rumour
-            self.start_timer(rumour.event.id, at=now + self.random.uniform(0.0, self.settings.jitter_s))

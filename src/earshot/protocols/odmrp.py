@@ -22,7 +22,7 @@ from earshot.filters import Filter
 from earshot.filters.relaxing import needs_viewer
 from earshot.protocols.jitter import Jitter
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
-from earshot.protocols.parts import LocalSubscriptions, RecentKeys
+from earshot.protocols.parts import LocalSubscriptions, RecentKeys, outlived
 from earshot.protocols.soft_table import SoftTable
 from earshot.wire import Packet
 
@@ -252,13 +252,11 @@ class Odmrp(Machine):
 
     def _tell(self, event: Event, hops: int, now: float) -> bool:
         """Deliver the event where it is wanted; False where it is too old to go on."""
-        lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
-        if now - event.time > lifespan_s:
+        if outlived(event, self.settings.lifespan_s, now):
             self.drop("expired", event.id)
             return False
-        if self.told.add(event.id) and self.subscriptions.by_id:
-            for subscription in self.subscriptions.accepting(event, self.viewer(now)):
-                self.deliver(event, subscription, hops)
+        if self.told.add(event.id):
+            self.subscriptions.tell(self, event, hops, now)
         return True
 
     # Forgetting.

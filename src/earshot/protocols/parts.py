@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from earshot.events import Event
 from earshot.filters import FilterIndex, Viewer
-from earshot.protocols.machine import Subscription
+from earshot.protocols.machine import Machine, Subscription
 
 
 class RecentKeys:
@@ -67,6 +67,17 @@ class LocalSubscriptions:
             return []
         found = sorted(self._index.match(event, viewer))
         return [key for key in found if _in_region(self.by_id[key], event)]
+
+    def tell(self, machine: Machine, event: Event, hops: int, now: float) -> None:
+        """Deliver the event, from the machine that holds us, to those it is for."""
+        if self.by_id:
+            for subscription in self.accepting(event, machine.viewer(now)):
+                machine.deliver(event, subscription, hops)
+
+
+def outlived(event: Event, lifespan_s: float, now: float) -> bool:
+    """Whether an event is too old to go on; `lifespan_s` is for those that carry no lifespan of their own."""
+    return now - event.time > (lifespan_s if event.lifespan_s is None else event.lifespan_s)
 
 
 def _in_region(subscription: Subscription, event: Event) -> bool:

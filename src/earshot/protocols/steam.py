@@ -19,7 +19,7 @@ from earshot.geometry import Position
 from earshot.protocols.announcements import Announcements
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
 from earshot.protocols.missed_events import MissedEvents
-from earshot.protocols.parts import LocalSubscriptions, RecentKeys
+from earshot.protocols.parts import LocalSubscriptions, RecentKeys, outlived
 from earshot.protocols.proximity_discovery import Beacon, ProximityDiscovery
 from earshot.protocols.relevant_proximities import MAX_NAME, Key, Relevant
 from earshot.protocols.steam_settings import MOST_ASKED, SteamSettings
@@ -243,11 +243,7 @@ class Steam(Machine):
         """Why an event is not worth a look; empty where it is."""
         if len(event.id) > MAX_NAME:
             return "event id too long"
-        return "lifespan over" if self.outlived(event, now) else ""
-
-    def outlived(self, event: Event, now: float) -> bool:
-        lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
-        return now - event.time > lifespan_s
+        return "lifespan over" if outlived(event, self.settings.lifespan_s, now) else ""
 
     # Discovering proximities: section 4.5, `protocols/proximity_discovery.py`.
 
@@ -264,7 +260,7 @@ class Steam(Machine):
         """Section 4.5.2, and what else is due each period: where we are, and what is too old to recover."""
         position = self.look(now)
         for announced in self.announcements.by_subject.values():
-            announced.cache.let_go(lambda event: self.outlived(event, now))
+            announced.cache.let_go(lambda event: outlived(event, self.settings.lifespan_s, now))
         self.discovery.on_round(position, now, needed=bool(self.subscriptions.by_id))
 
     def look(self, now: float) -> Position:
@@ -337,7 +333,7 @@ class Steam(Machine):
             self.drop("asked for what is no longer announced")
             return
         found = announced.cache.held(request.sequences, request.since)
-        held = [(sequence, event) for sequence, event in found if not self.outlived(event, now)]
+        held = [(sequence, event) for sequence, event in found if not outlived(event, self.settings.lifespan_s, now)]
         if not held:
             self.drop("asked for what is no longer held")
         *back, neighbour = request.route
