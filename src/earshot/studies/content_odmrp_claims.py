@@ -6,14 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from earshot.studies.study import Curve, Finding, Line, Row, Rows, Series, curve, estimate, fit_line, grouped
+from earshot.studies.study import Curve, Finding, Line, Row, Rows, Series, curve, estimate, fit_line, grouped, rows_at
 
 THREE = ("extended", "one channel", "N channels")
 RECEIVERS = ("R1", "R2", "R3", "R4", "R5")
-
-
-def _at(rows: Sequence[Row], **values: object) -> list[Row]:
-    return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
 def _lines(rows: Sequence[Row], by: str, x: str, y: str) -> dict[str, Curve]:
@@ -39,17 +35,17 @@ def exactly(rows: Rows) -> Finding:
 
 def _bytes_in(rows: Rows, system: str) -> float:
     """What came in at the five receiving brokers."""
-    return float(sum(row["bytes_in"] for row in _at(rows["traffic"], system=system) if row["broker"] in RECEIVERS))
+    return float(sum(row["bytes_in"] for row in rows_at(rows["traffic"], system=system) if row["broker"] in RECEIVERS))
 
 
 def twice(rows: Rows) -> Finding:
     one, extended, many = (_bytes_in(rows, system) for system in ("one channel", "extended", "N channels"))
-    everywhere = {system: sum(row["bytes_in"] for row in _at(rows["traffic"], system=system)) for system in THREE}
+    everywhere = {system: sum(row["bytes_in"] for row in rows_at(rows["traffic"], system=system)) for system in THREE}
     by_broker = [
         Series(
             system,
             list(range(1, 6)),
-            [row["bytes_in"] for row in _at(rows["traffic"], system=system) if row["broker"] in RECEIVERS],
+            [row["bytes_in"] for row in rows_at(rows["traffic"], system=system) if row["broker"] in RECEIVERS],
         )
         for system in THREE
     ]
@@ -68,7 +64,7 @@ def comparable(rows: Rows) -> Finding:
 
 
 def unmatched(rows: Rows) -> Finding:
-    found = {row["broker"]: row["bytes_in"] for row in _at(rows["traffic"], system="extended")}
+    found = {row["broker"]: row["bytes_in"] for row in rows_at(rows["traffic"], system="extended")}
     matched = (found["R1"] + found["R2"] + found["R4"]) / 3
     share = {name: found[name] / matched for name in ("R3", "R5")}
     return Finding(
@@ -81,12 +77,12 @@ def unmatched(rows: Rows) -> Finding:
 def keeps_up(rows: Rows) -> Finding:
     """Better means: over the same seeds more messages a second than one channel, beyond chance at one
     interval at least, and beyond chance fewer at none."""
-    five = _at(rows["throughput"], subscribers=5)
+    five = rows_at(rows["throughput"], subscribers=5)
     lines = _lines(five, "system", "interval_s", "throughput_per_s")
     gains = {}
     for (interval_s,), group in grouped(five, "interval_s").items():
-        one = {row["seed"]: row["throughput_per_s"] for row in _at(group, system="one channel")}
-        ours = _at(group, system="extended")
+        one = {row["seed"]: row["throughput_per_s"] for row in rows_at(group, system="one channel")}
+        ours = rows_at(group, system="extended")
         gains[interval_s] = estimate(row["throughput_per_s"] - one[row["seed"]] for row in ours)
     better = [interval_s for interval_s, gain in gains.items() if gain.low > 0]
     worse = [interval_s for interval_s, gain in gains.items() if gain.high < 0]
@@ -103,7 +99,7 @@ def keeps_up(rows: Rows) -> Finding:
 
 
 def same_throughput(rows: Rows) -> Finding:
-    many = _at(rows["throughput"], system="extended", interval_s=0.5)
+    many = rows_at(rows["throughput"], system="extended", interval_s=0.5)
     line, bytes_in = curve(many, "subscribers", "throughput_per_s"), curve(many, "subscribers", "bytes_in")
     means = [point.mean for point in line.estimates]
     traffic_grows = bytes_in.estimates[-1].mean / bytes_in.estimates[0].mean
@@ -117,8 +113,7 @@ def same_throughput(rows: Rows) -> Finding:
 def conversion(rows: Rows, what: str) -> Finding:
     line = curve(rows["conversion"], "elements", what)
     fit = fit_line([row["elements"] for row in rows["conversion"]], [float(row[what]) for row in rows["conversion"]])
-    means = dict(zip(line.x, (point.mean for point in line.estimates), strict=True))
-    growth = means[200] / means[10]
+    growth = line.means[200] / line.means[10]
     return Finding(
         f"microseconds by nested elements: {_listed(line)}; 200 over 10: {growth:.2f}; each element adds "
         f"{fit.slope:.2f} [{fit.low:.2f}, {fit.high:.2f}]",
@@ -140,7 +135,7 @@ def fraction(rows: Rows) -> Finding:
 
 
 def _moving(rows: Rows, world: str) -> list[Row]:
-    return _at(rows["moving"], world=world)
+    return rows_at(rows["moving"], world=world)
 
 
 def _over_speed(rows: Sequence[Row], what: str) -> Line:
@@ -151,7 +146,7 @@ def _over_speed(rows: Sequence[Row], what: str) -> Line:
 
 def falls_with_speed(rows: Rows) -> Finding:
     lines = _lines(_moving(rows, "alternating"), "system", "step_s", "delivery_ratio")
-    fit = _over_speed(_at(_moving(rows, "alternating"), system="extended"), "delivery_ratio")
+    fit = _over_speed(rows_at(_moving(rows, "alternating"), system="extended"), "delivery_ratio")
     return Finding(
         f"delivery ratio by seconds a move: {_listed(lines['extended'])}; ten times slower: {fit.slope:+.3f} "
         f"[{fit.low:+.3f}, {fit.high:+.3f}]",
@@ -162,8 +157,8 @@ def falls_with_speed(rows: Rows) -> Finding:
 
 
 def mesh(rows: Rows) -> Finding:
-    both = curve(_at(_moving(rows, "flapping mesh"), system="extended"), "step_s", "delivery_ratio")
-    alone = curve(_at(_moving(rows, "flapping"), system="extended"), "step_s", "delivery_ratio")
+    both = curve(rows_at(_moving(rows, "flapping mesh"), system="extended"), "step_s", "delivery_ratio")
+    alone = curve(rows_at(_moving(rows, "flapping"), system="extended"), "step_s", "delivery_ratio")
     worst = min(point.mean for point in both.estimates)
     return Finding(
         f"with both nodes forwarding from the start, delivery ratio at least {worst:.3f} at every speed; "
@@ -177,9 +172,8 @@ def mesh(rows: Rows) -> Finding:
 
 
 def mesh_used(rows: Rows) -> Finding:
-    line = curve(_at(_moving(rows, "flapping mesh"), system="extended"), "step_s", "share_of_detours")
-    used = {x: point.mean for x, point in zip(line.x, line.estimates, strict=True)}
-    fast, slow = used[min(used)], used[10.0]
+    line = curve(rows_at(_moving(rows, "flapping mesh"), system="extended"), "step_s", "share_of_detours")
+    fast, slow = line.means[min(line.x)], line.means[10.0]
     return Finding(
         f"share of messages that came by the longer way, by seconds a move: {_listed(line)}",
         fast > 1.1 * slow,
@@ -192,7 +186,7 @@ def mesh_used(rows: Rows) -> Finding:
 
 
 def on_requests(rows: Rows) -> Finding:
-    walk = _at(_moving(rows, "walking"), system="extended")
+    walk = rows_at(_moving(rows, "walking"), system="extended")
     line = curve(walk, "step_s", "share_on_requests")
     fit = _over_speed(walk, "share_on_requests")
     return Finding(
@@ -204,7 +198,7 @@ def on_requests(rows: Rows) -> Finding:
 
 
 def two_ratios(rows: Rows) -> Finding:
-    line = curve(_at(_moving(rows, "walking"), system="extended"), "step_s", "delivery_ratio")
+    line = curve(rows_at(_moving(rows, "walking"), system="extended"), "step_s", "delivery_ratio")
     means = [point.mean for point in line.estimates]
     within = min(means) <= 0.82 and max(means) >= 0.93
     return Finding(
@@ -247,13 +241,13 @@ def less_traffic(rows: Rows) -> Finding:
 
 
 def exact_at_scale(rows: Rows) -> Finding:
-    ours = _at(rows["growing"], system="extended")
+    ours = rows_at(rows["growing"], system="extended")
     precise = {row["precision"] for row in ours if row["precision"] is not None}
     ratios = {
         f"{brokers} x {each}": estimate(row["delivery_ratio"] for row in group).mean
         for (brokers, each), group in grouped(ours, "brokers", "subscriptions").items()
     }
-    flooded = estimate(row["delivery_ratio"] for row in _at(rows["growing"], system="flooding"))
+    flooded = estimate(row["delivery_ratio"] for row in rows_at(rows["growing"], system="flooding"))
     return Finding(
         f"precision {', '.join(f'{one:g}' for one in sorted(precise))}; delivery ratio "
         f"{', '.join(f'{name}: {ratio:.3f}' for name, ratio in ratios.items())} (flooding {flooded})",
@@ -263,7 +257,7 @@ def exact_at_scale(rows: Rows) -> Finding:
 
 def false_positives(rows: Rows) -> Finding:
     line, control = (curve(rows["budgets"], "summary_bytes", what) for what in ("mesh_bytes", "control_bytes"))
-    mesh = {x: point.mean for x, point in zip(line.x, line.estimates, strict=True)}
+    mesh = line.means
     least = min(mesh.values())
     extra = ", ".join(f"{x:g} B: {value / least - 1:+.0%}" for x, value in mesh.items())
     delivered = curve(rows["budgets"], "summary_bytes", "delivery_ratio")

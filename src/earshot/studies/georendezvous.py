@@ -20,7 +20,6 @@ from earshot.studies.study import (
     Curve,
     Experiment,
     Finding,
-    Row,
     Rows,
     Study,
     cases,
@@ -28,6 +27,7 @@ from earshot.studies.study import (
     estimate,
     fit_line,
     grouped,
+    rows_at,
 )
 
 SIZES = (80, 150, 300, 600, 1000, 2000, 3000)
@@ -38,18 +38,10 @@ FLAT = 0.02
 "Of the direct path, for each doubling of the network: less is no dependence worth the name."
 
 
-def _at(rows: Sequence[Row], **values: float) -> list[Row]:
-    return [row for row in rows if all(row[name] == value for name, value in values.items())]
-
-
-def _means(line: Curve) -> dict[float, float]:
-    return {x: point.mean for x, point in zip(line.x, line.estimates, strict=True)}
-
-
 def _best_of_n(rows: Rows) -> Finding:
-    at_600 = _at(rows["paths"], nodes=600)
+    at_600 = rows_at(rows["paths"], nodes=600)
     line = curve(at_600, "n", "ratio")
-    ratio = _means(line)
+    ratio = line.means
     return Finding(
         f"hops over the direct route's at 600 nodes: {_listed(line, (1, 2, 4, 7, 8, 16))}",
         ratio[8] <= 1.25,
@@ -58,8 +50,8 @@ def _best_of_n(rows: Rows) -> Finding:
 
 
 def _more_than_eight(rows: Rows) -> Finding:
-    line = curve(_at(rows["paths"], nodes=600), "n", "ratio")
-    ratio = _means(line)
+    line = curve(rows_at(rows["paths"], nodes=600), "n", "ratio")
+    ratio = line.means
     gained, more = ratio[1] - ratio[8], ratio[8] - ratio[16]
     return Finding(f"1 to 8 points save {gained:.2f}, 8 to 16 another {more:.2f} of a direct path", more <= gained / 5)
 
@@ -67,7 +59,7 @@ def _more_than_eight(rows: Rows) -> Finding:
 def _size_independent(rows: Rows) -> Finding:
     told, flat, lines = [], True, []
     for n in (1, 2, 4, 8, 16):
-        at_n = _at(rows["paths"], n=n)
+        at_n = rows_at(rows["paths"], n=n)
         fit = fit_line([math.log2(row["nodes"]) for row in at_n], [row["ratio"] for row in at_n])
         told.append(f"n = {n}: {fit.slope:+.4f} [{fit.low:+.4f}, {fit.high:+.4f}]")
         flat &= fit.low > -FLAT and fit.high < FLAT
@@ -77,7 +69,7 @@ def _size_independent(rows: Rows) -> Finding:
 
 def _two_nearest(rows: Rows) -> Finding:
     line = curve(rows["nearest"], "m", "ratio")
-    ratio = _means(line)
+    ratio = line.means
     return Finding(
         f"hops over the direct route's: {_listed(line, (1, 2, 3, 8))}; two nearest over all eight: "
         f"{ratio[2] / ratio[8]:.3f}",
@@ -89,7 +81,7 @@ def _two_nearest(rows: Rows) -> Finding:
 def _trees(rows: Rows) -> Finding:
     shared, copies = curve(rows["trees"], "subscribers", "shared_ratio"), curve(rows["trees"], "subscribers", "ratio")
     below = all(point.high < 1 for x, point in zip(shared.x, shared.estimates, strict=True) if x < 8)
-    at = _means(shared)
+    at = shared.means
     near, falls = 0.9 <= at[8] <= 1.05, at[32] < at[8] and max(at, key=lambda x: at[x]) in (6, 8, 12)
     few = (1, 2, 4, 8, 16, 32)
     return Finding(
@@ -115,7 +107,7 @@ def limit(k: float, draws: int = 200_000) -> float:
 def _does_not_vanish(rows: Rows) -> Finding:
     told, holds, lines = [], True, []
     for k in CLOSENESS:
-        at_k = _at(rows["chances"], k=k)
+        at_k = rows_at(rows["chances"], k=k)
         share, bound = curve(at_k, "nodes", "share"), curve(at_k, "nodes", "bound")
         ends = limit(k)
         above = all(s.low > b.high for s, b in zip(share.estimates, bound.estimates, strict=True))
@@ -174,7 +166,7 @@ def _state(rows: Rows) -> Finding:
     for (zipf,), group in grouped(rows["state"], "zipf").items():
         name = "equally popular topics" if zipf == 0 else f"Zipf's law, exponent {zipf:g}"
         mean, most = curve(group, "nodes", "mean"), curve(group, "nodes", "most")
-        flat &= max(_means(mean).values()) <= 1.25 * min(_means(mean).values())
+        flat &= max(mean.means.values()) <= 1.25 * min(mean.means.values())
         told.append(
             f"{name}: mean {mean.estimates[0].mean:.1f} at {mean.x[0]:g} nodes, {mean.estimates[-1].mean:.1f} at "
             f"{mean.x[-1]:g}; fullest cell {most.estimates[0].mean:.0f} and {most.estimates[-1].mean:.0f}"

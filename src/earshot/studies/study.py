@@ -181,12 +181,22 @@ def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]
     return dict(sorted(groups.items()))
 
 
+def rows_at(rows: Iterable[Row], **values: object) -> list[Row]:
+    """The rows that have these values in these columns."""
+    return [row for row in rows if all(row[name] == value for name, value in values.items())]
+
+
 @dataclass(frozen=True)
 class Curve:
     """Means with intervals over one column's values: a figure's line from raw rows."""
 
     x: list[float] = field(default_factory=list)
     estimates: list[Estimate] = field(default_factory=list)
+
+    @property
+    def means(self) -> dict[float, float]:
+        """The means by x."""
+        return {x: point.mean for x, point in zip(self.x, self.estimates, strict=True)}
 
     def series(self, name: str) -> Series:
         """As a figure's line."""
