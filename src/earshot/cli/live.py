@@ -129,7 +129,9 @@ def _origin(text: str | None) -> tuple[float, float] | None:
 def _run(work: Coroutine[Any, Any, None]) -> None:
     """Run it, with warnings of the node on standard error."""
     logging.basicConfig(format="earshot: %(message)s", stream=sys.stderr, level=logging.WARNING)
-    asyncio.run(work)
+    from earshot.live.loop import run
+
+    run(work)
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from earshot.live.gpsd import Gpsd
 from earshot.live.location import Fix, Fixed, LocationService
+from earshot.live.loop import run
 from earshot.live.network import NetworkSettings
 from earshot.live.nmea import NmeaFile
 from earshot.live.node import Node, Publisher, Stream
@@ -18,4 +19,5 @@ __all__ = [
     "Publisher",
     "Stream",
     "TracePlayback",
+    "run",
 ]
