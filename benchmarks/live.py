@@ -4,8 +4,10 @@
     python benchmarks/live.py [--systems earshot,zenoh] [--quick]
 
 Messages of 200 bytes, from one process to one and to ten others. Latency is measured at a steady,
-easy pace; messages a second as fast as the publisher can, and for Earshot, which runs over UDP, at
-the highest pace at which nothing is lost. A system that is not installed is left out.
+easy pace, all systems up at once and taking turns of a fifth of a second, so that whatever else the
+machine does, it does to all of them. Messages a second are measured one system after the other, as
+fast as the publisher can, and for Earshot, which runs over UDP, at the highest pace at which nothing
+is lost. A system that is not installed is left out.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,12 @@ STAMP = struct.Struct("<qq")
 PAD = b"x" * (SIZE - STAMP.size)
 BODY = "x" * (SIZE - 40)
 QUIET_S = 3.0
+MOST_QUIETS = 60
 TOPIC = "bench/tick"
+TURN_S = 0.2
+"How long one system publishes before it is the next one's turn."
+REST_S = 0.05
+"From one turn to the next."
 
 
 class Tally:
@@ -66,9 +73,11 @@ class Tally:
 
 
 def wait_for_end(tally: Tally) -> None:
-    """Until the last message, or until none has come for a while."""
+    """Until the last message, or until none has come for a while after the first."""
     seen = -1
-    while not tally.done.wait(QUIET_S) and tally.count != seen:
+    for _ in range(MOST_QUIETS):
+        if tally.done.wait(QUIET_S) or 0 < tally.count == seen:
+            return
         seen = tally.count
 
 
@@ -88,18 +97,48 @@ def say(told: Any) -> None:
     print(json.dumps(told), flush=True)
 
 
-def paced(count: int, rate: float) -> Any:
-    """Numbers at a steady pace; at once where the rate is 0."""
-    start = time.monotonic()
-    for number in range(count):
-        if rate:
-            ahead = start + number / rate - time.monotonic()
-            if ahead > 0:
-                time.sleep(ahead)
-        yield number
+class Pace:
+    """When to publish: at a steady rate within this system's turns, or at once where the rate is 0."""
+
+    def __init__(self, count: int, rate: float, turn: int, turns: int) -> None:
+        self.count = count
+        self._rate = rate
+        self._a_turn = max(1, int(TURN_S * rate)) if turns > 1 else count
+        self._turn, self._turns = turn, turns
+        self._start_s = 0.0
+
+    def wait_for_start(self) -> None:
+        """The driver says when."""
+        self._start_s = float(sys.stdin.readline())
+
+    def ahead_s(self, number: int) -> float:
+        """How long until this message is due."""
+        if not self._rate:
+            return 0.0
+        before, place = divmod(number, self._a_turn)
+        turn_s = (before * self._turns + self._turn) * (TURN_S + REST_S)
+        return self._start_s + turn_s + place / self._rate - time.monotonic()
+
+    def __iter__(self) -> Iterator[int]:
+        """The messages' numbers, each when it is due."""
+        for number in range(self.count):
+            ahead_s = self.ahead_s(number)
+            if ahead_s > 0:
+                time.sleep(ahead_s)
+            yield number
 
 
-# Each system: how to subscribe, and how to publish. A publisher is asked to `go` when all are there.
+# Each system: how to subscribe, and how to publish.
+
+
+def earshot_run(work: Coroutine[Any, Any, None]) -> None:
+    from earshot.live import run
+
+    run(work)
+
+
+SOONEST_S = 0.001
+"An event loop does not sleep for less: what is due sooner goes at once."
 
 
 def earshot_node(name: str, port: int) -> Any:
@@ -126,25 +165,23 @@ def earshot_subscribe(port: int, tally: Tally) -> None:
             say("ready")
             await asyncio.to_thread(wait_for_end, tally)
 
-    asyncio.run(run())
+    earshot_run(run())
 
 
-def earshot_publish(port: int, count: int, rate: float, go: Callable[[], None]) -> None:
+def earshot_publish(port: int, pace: Pace) -> None:
     async def run() -> None:
         async with earshot_node("pub", port) as node:
             tick = await node.announce("Tick")
             say("ready")
-            await asyncio.to_thread(go)
-            start = time.monotonic()
-            for number in range(count):
-                if rate and not number % max(1, int(rate / 1000)):
-                    ahead = start + number / rate - time.monotonic()
-                    if ahead > 0:
-                        await asyncio.sleep(ahead)
+            await asyncio.to_thread(pace.wait_for_start)
+            for number in range(pace.count):
+                ahead_s = pace.ahead_s(number)
+                if ahead_s > SOONEST_S:
+                    await asyncio.sleep(ahead_s)
                 await tick.publish(t=time.monotonic_ns(), n=number, body=BODY)
             await asyncio.sleep(0.5)
 
-    asyncio.run(run())
+    earshot_run(run())
 
 
 def zenoh_session(mode: str, port: int) -> Any:
@@ -167,14 +204,14 @@ def zenoh_subscribe(port: int, tally: Tally) -> None:
         kept.undeclare()
 
 
-def zenoh_publish(port: int, count: int, rate: float, go: Callable[[], None]) -> None:
+def zenoh_publish(port: int, pace: Pace) -> None:
     import zenoh
 
     with zenoh_session("listen", port) as session:
         publisher = session.declare_publisher(TOPIC, congestion_control=zenoh.CongestionControl.BLOCK)
         say("ready")
-        go()
-        for number in paced(count, rate):
+        pace.wait_for_start()
+        for number in pace:
             publisher.put(STAMP.pack(time.monotonic_ns(), number) + PAD)
         time.sleep(1.0)
 
@@ -192,16 +229,16 @@ def mqtt_subscribe(port: int, tally: Tally) -> None:
     client.loop_stop()
 
 
-def mqtt_publish(port: int, count: int, rate: float, go: Callable[[], None]) -> None:
+def mqtt_publish(port: int, pace: Pace) -> None:
     import paho.mqtt.client as mqtt
 
     client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
     client.connect("127.0.0.1", port)
     client.loop_start()
     say("ready")
-    go()
+    pace.wait_for_start()
     sent = None
-    for number in paced(count, rate):
+    for number in pace:
         sent = client.publish(TOPIC, STAMP.pack(time.monotonic_ns(), number) + PAD)
     if sent is not None:
         sent.wait_for_publish(60)
@@ -219,22 +256,22 @@ def zeromq_subscribe(port: int, tally: Tally) -> None:
         ear.rcvtimeo = int(QUIET_S * 1000)
         say("ready")
         waited = 0
-        while not tally.done.is_set() and waited < 10:
+        while not tally.done.is_set() and waited < MOST_QUIETS:
             try:
                 tally.add(*STAMP.unpack_from(ear.recv()))
             except zmq.Again:
-                waited += 10 if tally.count else 1
+                waited += MOST_QUIETS if tally.count else 1
 
 
-def zeromq_publish(port: int, count: int, rate: float, go: Callable[[], None]) -> None:
+def zeromq_publish(port: int, pace: Pace) -> None:
     import zmq
 
     with zmq.Context() as context, context.socket(zmq.PUB) as mouth:
         mouth.set_hwm(0)
         mouth.bind(f"tcp://127.0.0.1:{port}")
         say("ready")
-        go()
-        for number in paced(count, rate):
+        pace.wait_for_start()
+        for number in pace:
             mouth.send(STAMP.pack(time.monotonic_ns(), number) + PAD)
         time.sleep(1.0)
 
@@ -277,61 +314,76 @@ class Broker:
                 time.sleep(0.05)
             raise SystemExit("mosquitto does not answer")
 
-    def __enter__(self) -> Broker:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         if self.process is not None:
             self.process.terminate()
             self.process.wait()
             shutil.rmtree(self.folder)
 
 
-def run(system: str, subscribers: int, count: int, rate: float) -> tuple[list[dict[str, Any]], float]:
-    """One publisher, so many subscribers: what each of them saw, and the publisher's processor time."""
-    with Broker(system) as broker:
+class Network:
+    """One system's processes: a publisher, so many subscribers, and its broker where it has one."""
 
-        def start(role: str) -> subprocess.Popen[str]:
-            arguments = [role, system, str(broker.port), str(count), str(rate)]
-            command = [sys.executable, __file__, "--role", *arguments]
-            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, system: str, subscribers: int, count: int, rate: float, turn: int = 0, turns: int = 1) -> None:
+        self._broker = Broker(system)
+        self._arguments = [system, str(self._broker.port), str(count), str(rate), str(turn), str(turns)]
+        (self._publisher,) = self._open("publish", 1)
+        self._subscribers = self._open("subscribe", subscribers)
 
-        publisher = start("publish")
-        processes = [publisher]
-        try:
-            assert publisher.stdout is not None
-            assert publisher.stdin is not None
-            publisher.stdout.readline()
-            listening = [start("subscribe") for _ in range(subscribers)]
-            processes += listening
-            for one in listening:
-                assert one.stdout is not None
-                one.stdout.readline()
-            time.sleep(1.5)
-            publisher.stdin.write("go\n")
-            publisher.stdin.flush()
-            tallies = [json.loads(one.communicate(timeout=180)[0]) for one in listening]
-            publisher_cpu_s = json.loads(publisher.communicate(timeout=60)[0])["cpu_s"]
-        finally:
-            for one in processes:
-                if one.poll() is None:
-                    one.kill()
-                    one.wait()
-    return tallies, publisher_cpu_s
+    def _open(self, role: str, count: int) -> list[subprocess.Popen[str]]:
+        """Start so many, and wait until all are ready."""
+        command = [sys.executable, __file__, "--role", role, *self._arguments]
+        pipe = subprocess.PIPE
+        started = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(count)]
+        for one in started:
+            assert one.stdout is not None
+            one.stdout.readline()
+        return started
+
+    def go(self, start_s: float) -> None:
+        """Tell the publisher when to begin."""
+        assert self._publisher.stdin is not None
+        self._publisher.stdin.write(f"{start_s}\n")
+        self._publisher.stdin.flush()
+
+    def told(self) -> tuple[list[dict[str, Any]], float]:
+        """What each subscriber saw, and the publisher's processor time."""
+        tallies = [json.loads(one.communicate(timeout=300)[0]) for one in self._subscribers]
+        return tallies, json.loads(self._publisher.communicate(timeout=60)[0])["cpu_s"]
+
+    def close(self) -> None:
+        for one in (self._publisher, *self._subscribers):
+            if one.poll() is None:
+                one.kill()
+                one.wait()
+        self._broker.close()
 
 
 def percentile(ordered: list[int], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
-def latency(system: str, subscribers: int, count: int) -> dict[str, Any]:
-    tallies, publisher_cpu_s = run(system, subscribers, count, 500.0)
+def latencies(systems: list[str], subscribers: int, count: int) -> dict[str, dict[str, Any]]:
+    """Of all systems, taking turns."""
+    networks: dict[str, Network] = {}
+    try:
+        for turn, system in enumerate(systems):
+            networks[system] = Network(system, subscribers, count, 500.0, turn, len(systems))
+        start_s = time.monotonic() + 1.5
+        for network in networks.values():
+            network.go(start_s)
+        return {system: latency(*network.told(), count) for system, network in networks.items()}
+    finally:
+        for network in networks.values():
+            network.close()
+
+
+def latency(tallies: list[dict[str, Any]], publisher_cpu_s: float, count: int) -> dict[str, Any]:
     everything = sorted(value for tally in tallies for value in tally["latencies_ns"])
-    lost = subscribers * count - sum(tally["count"] for tally in tallies)
     return {
         "p50_us": percentile(everything, 0.5) / 1000,
         "p99_us": percentile(everything, 0.99) / 1000,
-        "lost": lost,
+        "lost": len(tallies) * count - sum(tally["count"] for tally in tallies),
         "publisher_cpu_us": publisher_cpu_s / count * 1e6,
         "subscriber_cpu_us": statistics.mean(tally["cpu_s"] for tally in tallies) / count * 1e6,
     }
@@ -341,7 +393,13 @@ def throughput(system: str, subscribers: int, count: int) -> dict[str, Any]:
     """As fast as it can; where something is lost, slower until nothing is."""
     rate, tries = 0.0, 6 if system == "earshot" else 1
     for _ in range(tries):
-        tallies, publisher_cpu_s = run(system, subscribers, count, rate)
+        network = Network(system, subscribers, count, rate)
+        try:
+            time.sleep(1.5)
+            network.go(time.monotonic())
+            tallies, publisher_cpu_s = network.told()
+        finally:
+            network.close()
         lost = subscribers * count - sum(tally["count"] for tally in tallies)
         speeds = [(tally["count"] - 1) / tally["span_s"] for tally in tallies if tally["span_s"]]
         found = {
@@ -370,7 +428,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--quick", action="store_true", help="fewer messages")
-    parser.add_argument("--role", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--role", nargs=7, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.role:
         play(given.role)
@@ -384,8 +442,7 @@ def main() -> None:
     columns = f"{'pub cpu us':>11} {'sub cpu us':>11}"
     print(f"{'system':10} {'to':>3} {'p50 us':>9} {'p99 us':>9} {'lost':>8} {columns}")
     for subscribers in (1, 10):
-        for system in chosen:
-            told = latency(system, subscribers, few)
+        for system, told in latencies(chosen, subscribers, few).items():
             figures = f"{told['p50_us']:9.0f} {told['p99_us']:9.0f}"
             print(f"{system:10} {subscribers:3} {figures} {rest(told)}", flush=True)
     print(f"\n{'system':10} {'to':>3} {'per s':>19} {'lost':>8} {columns}")
@@ -401,13 +458,13 @@ def rest(told: dict[str, Any]) -> str:
 
 def play(role: list[str]) -> None:
     """One process of a run."""
-    what, system, port, count, rate = role
+    what, system, port, count, rate, turn, turns = role
     if what == "subscribe":
         tally = Tally(int(count))
         SYSTEMS[system][0](int(port), tally)
         say(tally.told())
     else:
-        SYSTEMS[system][1](int(port), int(count), float(rate), lambda: sys.stdin.readline())
+        SYSTEMS[system][1](int(port), Pace(int(count), float(rate), int(turn), int(turns)))
         say({"cpu_s": cpu_s()})
 
 
