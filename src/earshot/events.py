@@ -31,8 +31,7 @@ _TYPE_NAMES: dict[Any, str] = {
     Position: "position",
 }
 VALUE_TYPES = tuple(_TYPE_NAMES.values())
-_PLAIN_TYPES = frozenset(_TYPE_NAMES) - {datetime, int}
-_TEXTS = frozenset((str,))
+_PLAIN_TYPES = frozenset(_TYPE_NAMES) - {datetime}
 "Values of these need no second look."
 _LEAST, _MOST = -(2**63), 2**64 - 1
 "The whole numbers that the wire carries."
@@ -98,16 +97,12 @@ class Event(msgspec.Struct, frozen=True, dict=True):
             if self.content.name != self.type:
                 raise EventError(f"the root element {self.content.name!r} must name the event type {self.type!r}")
         elif isinstance(self.content, dict):
-            if _PLAIN_TYPES.issuperset(map(type, self.content.values())) and _TEXTS.issuperset(map(type, self.content)):
-                return
-            changed = {
-                name: _plain_value(name, value)
-                for name, value in self.content.items()
-                if type(name) is not str
-                or (type(value) not in _PLAIN_TYPES and not (type(value) is int and _LEAST <= value <= _MOST))
-            }
-            if changed:
-                msgspec.structs.force_setattr(self, "content", {**self.content, **changed})
+            for name, value in self.content.items():
+                kind = type(value)
+                if type(name) is not str or (kind is int and not _LEAST <= value <= _MOST) or kind not in _PLAIN_TYPES:
+                    plain = {name: _plain_value(name, value) for name, value in self.content.items()}
+                    msgspec.structs.force_setattr(self, "content", plain)
+                    return
         else:
             raise EventError(f"content is a dict of named values or an Element, got {type(self.content).__name__}")
 

@@ -7,8 +7,9 @@ and places, in `paths.py` those over its tree. `terms.py` says what each term me
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from earshot.events import Event, Value, value_text
 from earshot.filters.ast import (
@@ -38,8 +39,7 @@ from earshot.filters.values import aware, boolean_of, moment, number, number_of
 from earshot.geometry import STILL, Position, Velocity, closing_speed_m_s
 
 
-@dataclass(frozen=True, slots=True)
-class Viewer:
+class Viewer(msgspec.Struct, frozen=True, gc=False):
     """A consumer: where it is and how it moves."""
 
     position: Position
