@@ -209,8 +209,8 @@ class Transport:
             self._send_pieces(destination, packet, data)
             return
         if not self._turn_open and self._loop is not None:
-            self._open_turn(self._loop)
             self._leave(destination, [packet], [data])
+            self._open_turn(self._loop)
             return
         batch = self._batches.get(destination)
         if batch is not None and (batch.bytes + len(data) + 5 > self._room or len(batch.datas) >= MAX_PACKETS - 1):
