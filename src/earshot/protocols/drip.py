@@ -87,20 +87,21 @@ class Drip(Machine):
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         if type(packet) is Announcement:
-            # Most of what is heard: a copy of what is known, and no faster.
             regions = self.regions
-            known = regions.brokers.get(packet.broker)
-            if (
-                known is not None
-                and packet.sequence == known.sequence
-                and now - packet.sent_at >= known.delay_s
-                and packet.roll == self.roll.digest
-                and sender in regions.neighbours
-            ):
-                regions.neighbours[sender] = (packet.attached, now)
-                if packet.hops <= known.hops:
-                    regions.also_over(sender, known)
-                return NOTHING
+            if packet.roll == self.roll.digest and sender in regions.neighbours:
+                known = regions.brokers.get(packet.broker)
+                if known is not None:
+                    if packet.sequence == known.sequence and now - packet.sent_at >= known.delay_s:
+                        # Most of what is heard: a copy of what is known, and no faster.
+                        regions.neighbours[sender] = (packet.attached, now)
+                        if packet.hops <= known.hops:
+                            regions.also_over(sender, known)
+                        return NOTHING
+                elif self.broker is None and packet.broker not in self.passing:
+                    if regions.is_too_far(now - packet.sent_at):
+                        # And most of the rest: news of a broker in whom nobody here has an interest.
+                        regions.neighbours[sender] = (packet.attached, now)
+                        return NOTHING
             self.on_announcement(packet, sender, now)
         elif isinstance(packet, Letter):
             self.on_letter(packet, sender, now)
@@ -284,12 +285,11 @@ class Drip(Machine):
         if self.broker is not None:
             chosen = self.node
         else:
-            ordered = self.regions.ordered()
-            chosen = ordered[0].broker if ordered else ""
-            present = self.regions.brokers.get(self.local_broker)
-            if present is not None and present.delay_s - ordered[0].delay_s <= self.settings.handover_margin_s:
-                chosen = self.local_broker
-            if ordered:
+            chosen, nearest = "", self.regions.nearest()
+            if nearest is not None:
+                present = self.regions.brokers.get(self.local_broker, nearest)
+                by_far = present.delay_s - nearest.delay_s > self.settings.handover_margin_s
+                chosen = nearest.broker if by_far else present.broker
                 self.start_timer("expire", at=self.regions.next_end(now))
         if chosen != self.local_broker:
             self._hand_over(chosen, now)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite
+from operator import attrgetter
 
 from earshot.protocols.drip_packets import Announcement, Letter
 from earshot.protocols.drip_settings import DripSettings
@@ -25,6 +26,9 @@ class Nearby:
     "The neighbours it came from, fastest first: the ways to the broker."
 
 
+_by_delay = attrgetter("delay_s", "broker")
+
+
 class Regions:
     """The l nearest brokers, and what follows from them."""
 
@@ -38,11 +42,12 @@ class Regions:
         self.toward: OrderedDict[str, tuple[str, float]] = OrderedDict()
         "The neighbour a letter of each node came from, and when: the way back."
         self.is_broker = False
+        self._room = max(settings.nearest, 2)
 
     @property
     def room(self) -> int:
         """How many brokers are kept: l, and two at least, for bridges know two (V.B.1); a broker is one of its own."""
-        return max(self.settings.nearest, 2) - self.is_broker
+        return self._room - self.is_broker
 
     # Announcements.
 
@@ -71,9 +76,8 @@ class Regions:
             return False
         if announcement.sequence < known.sequence or not isfinite(announcement.sent_at):
             return False
-        self.brokers[announcement.broker] = Nearby(
-            announcement.broker, announcement.sequence, announcement.sent_at, delay_s, now, announcement.hops, [sender]
-        )
+        known.sequence, known.sent_at, known.delay_s = announcement.sequence, announcement.sent_at, delay_s
+        known.heard_at, known.hops, known.upstreams = now, announcement.hops, [sender]
         return True
 
     def also_over(self, neighbour: str, known: Nearby) -> None:
@@ -85,14 +89,23 @@ class Regions:
         """Of a broker that is not on the list: it takes the place of the farthest, if it is nearer."""
         if not isfinite(announcement.sent_at):
             return False
+        if self.is_too_far(delay_s):
+            return False
         if len(self.brokers) >= self.room:
-            farthest = max(self.brokers.values(), key=lambda nearby: (nearby.delay_s, nearby.broker))
-            if delay_s >= farthest.delay_s:
-                return False
+            farthest = max(self.brokers.values(), key=_by_delay)
             del self.brokers[farthest.broker]
         self.brokers[announcement.broker] = Nearby(
             announcement.broker, announcement.sequence, announcement.sent_at, delay_s, now, announcement.hops, [sender]
         )
+        return True
+
+    def is_too_far(self, delay_s: float) -> bool:
+        """Whether the list is full of brokers no farther than that."""
+        if len(self.brokers) < self.room:
+            return False
+        for nearby in self.brokers.values():
+            if delay_s < nearby.delay_s:
+                return False
         return True
 
     def forget(self, now: float) -> None:
@@ -106,7 +119,7 @@ class Regions:
 
     def next_end(self, now: float) -> float:
         """When the next broker falls silent, if nothing is heard of it."""
-        first = min((nearby.heard_at for nearby in self.brokers.values()), default=now)
+        first = min([nearby.heard_at for nearby in self.brokers.values()], default=now)
         return first + self.settings.expiry_s
 
     def trim(self) -> None:
@@ -116,7 +129,11 @@ class Regions:
 
     def ordered(self) -> list[Nearby]:
         """The nearest brokers, nearest first."""
-        return sorted(self.brokers.values(), key=lambda nearby: (nearby.delay_s, nearby.broker))
+        return sorted(self.brokers.values(), key=_by_delay)
+
+    def nearest(self) -> Nearby | None:
+        """The nearest broker, where any is known."""
+        return min(self.brokers.values(), key=_by_delay, default=None)
 
     def nearest_names(self) -> tuple[str, ...]:
         """The l nearest brokers, nearest first; a broker is its own nearest."""

@@ -7,6 +7,7 @@ a broker that was given up by mistake takes its place again by giving a sign of 
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
@@ -30,6 +31,8 @@ class Roll:
         self._capacity = k + spares
         self._gone_capacity = 2 * (k + spares)
         self._known: dict[str, _Known] = {}
+        self._live: list[tuple[float, str]] = []
+        "(ability, name) of those who are not gone, the least able first."
         self.news: set[str] = set()
         "Whose standing has changed since it was last passed on."
         self.top: tuple[str, ...] = ()
@@ -40,16 +43,23 @@ class Roll:
         """Take in news; whether anything of it was new and matters."""
         changed = False
         for node, ability, alive_at, gone in standings:
+            known = self._known.get(node)
+            if known is not None:
+                # Most of what is told is known.
+                if alive_at < known.alive_at or (alive_at == known.alive_at and gone <= known.gone):
+                    continue
+            elif gone:
+                if len(self._known) >= self._capacity + self._gone_capacity:
+                    continue
+            elif len(self._live) >= self._capacity and (ability, node) <= self._live[0]:
+                continue
             if not (isfinite(ability) and isfinite(alive_at)):
                 continue
-            known = self._known.get(node)
-            if known is not None and (alive_at, gone) <= (known.alive_at, known.gone):
-                continue
-            if known is None and not gone and not self._would_count(node, ability):
-                continue
-            if known is None and gone and len(self._known) >= self._capacity + self._gone_capacity:
-                continue
+            if known is not None and not known.gone:
+                del self._live[bisect_left(self._live, (known.ability, node))]
             self._known[node] = _Known(ability, alive_at, gone)
+            if not gone:
+                insort(self._live, (ability, node))
             self.news.add(node)
             changed = True
         if changed:
@@ -86,18 +96,19 @@ class Roll:
             (node, known.ability, known.alive_at, known.gone) for node in chosen for known in [self._known[node]]
         )
 
-    def _would_count(self, node: str, ability: float) -> bool:
-        live = [(known.ability, name) for name, known in self._known.items() if not known.gone]
-        return len(live) < self._capacity or (ability, node) > min(live)
-
     def _rank(self) -> None:
-        live = sorted(((known.ability, name) for name, known in self._known.items() if not known.gone), reverse=True)
-        for _, name in live[self._capacity :]:
-            del self._known[name]
-            self.news.discard(name)
-        gone = sorted((known.alive_at, name) for name, known in self._known.items() if known.gone)
-        for _, name in gone[: max(len(gone) - self._gone_capacity, 0)]:
-            del self._known[name]
-            self.news.discard(name)
-        self.top = tuple(name for _, name in live[: self.k])
-        self.digest = crc32("\n".join(self.top).encode())
+        live = self._live
+        for _, name in live[: max(len(live) - self._capacity, 0)]:
+            self._forget(name)
+        del live[: max(len(live) - self._capacity, 0)]
+        if len(self._known) - len(live) > self._gone_capacity:
+            gone = sorted((known.alive_at, name) for name, known in self._known.items() if known.gone)
+            for _, name in gone[: len(gone) - self._gone_capacity]:
+                self._forget(name)
+        top = tuple(name for _, name in live[: -self.k - 1 : -1])
+        if top != self.top:
+            self.top, self.digest = top, crc32("\n".join(top).encode())
+
+    def _forget(self, name: str) -> None:
+        del self._known[name]
+        self.news.discard(name)

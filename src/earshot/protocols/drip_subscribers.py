@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import isfinite
 
 from earshot.errors import FilterSyntaxError
@@ -159,6 +160,12 @@ class Subscribers:
 def read_filters(subscriptions: Iterable[str]) -> tuple[Filter, ...] | None:
     """The filters, without what needs to know where the subscriber is; None where one is no filter."""
     try:
-        return tuple(relaxed(Filter.parse(text)) for text in subscriptions)
+        return tuple(_read_filter(text) for text in subscriptions)
     except FilterSyntaxError:
         return None
+
+
+@lru_cache(maxsize=1024)
+def _read_filter(text: str) -> Filter:
+    """Brokers read the same subscriptions again and again, as their subscribers move between them."""
+    return relaxed(Filter.parse(text))

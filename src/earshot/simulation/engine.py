@@ -105,6 +105,7 @@ class Engine:
         self.names = trajectories.names
         self.duration_s = duration_s
         self.log = log
+        self._transmission_log = log if log is not None and log.keeps_transmissions else None
         self.up = [False] * n
         self.machines: list[Machine | None] = [None] * n
         self.counts = Counts()
@@ -346,16 +347,16 @@ class Engine:
         kind = transmission.kind
         kind.sends += 1
         kind.bytes_sent += transmission.bytes
-        if self.log is not None:
-            self.log.send(self.queue.now, transmission)
+        if self._transmission_log is not None:
+            self._transmission_log.send(self.queue.now, transmission)
 
     def received(self, transmission: Transmission) -> None:
         receivers, kind, now = transmission.receivers, transmission.kind, self.queue.now
         if not self._nobody_away or transmission.group is not None:
             receivers = self._there(receivers, transmission.group)
         kind.receives += len(receivers)
-        if self.log is not None:
-            self.log.receive(now, transmission, receivers)
+        if self._transmission_log is not None:
+            self._transmission_log.receive(now, transmission, receivers)
         packet, sender, hear = transmission.packet, self.names[transmission.sender], self._hear
         for i in receivers:
             try:
@@ -377,8 +378,8 @@ class Engine:
         if not self._nobody_away or transmission.group is not None:
             nodes = self._there(nodes, transmission.group)
         self.counts.drops[reason] += len(nodes)
-        if self.log is not None:
-            self.log.receive(self.queue.now, transmission, nodes, lost=reason)
+        if self._transmission_log is not None:
+            self._transmission_log.receive(self.queue.now, transmission, nodes, lost=reason)
 
     def refuse(self, transmission: Transmission, why: str) -> None:
         raise self._failure(transmission.sender, "its effects", ValueError(why), transmission.packet)

@@ -125,6 +125,9 @@ class Log:
     `positions_every_s` adds the position of every live node at that interval (None: never).
     """
 
+    keeps_transmissions = True
+    "Whether to be told what is sent and received."
+
     def __init__(
         self, path: str | Path | None = None, *, positions_every_s: float | None = None, chunk_rows: int = 1 << 17
     ) -> None:

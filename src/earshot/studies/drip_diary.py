@@ -15,11 +15,12 @@ from earshot.simulation.faults import plan
 from earshot.simulation.log import Log
 from earshot.simulation.result import RunResult
 from earshot.simulation.scenario import Scenario
-from earshot.simulation.transmission import Transmission
 
 
 class Diary(Log):
     """A log of notes alone: what is sent and received would fill it for nothing."""
+
+    keeps_transmissions = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,12 +35,6 @@ class Diary(Log):
             self.notes.append((time, node, topic, detail))
         elif kind is Kind.DROP and columns.get("event"):
             self.let_go[columns["event"]].append(columns["detail"])
-
-    def send(self, time: float, transmission: Transmission) -> None:
-        pass
-
-    def receive(self, time: float, transmission: Transmission, nodes: list[int], lost: str = "") -> None:
-        pass
 
 
 class Story:
