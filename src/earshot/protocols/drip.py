@@ -97,11 +97,14 @@ class Drip(Machine):
                         if packet.hops <= known.hops:
                             regions.also_over(sender, known)
                         return NOTHING
-                elif self.broker is None and packet.broker not in self.passing:
-                    if regions.is_too_far(now - packet.sent_at):
-                        # And most of the rest: news of a broker in whom nobody here has an interest.
-                        regions.neighbours[sender] = (packet.attached, now)
-                        return NOTHING
+                elif (
+                    self.broker is None
+                    and packet.broker not in self.passing
+                    and regions.is_too_far(now - packet.sent_at)
+                ):
+                    # And most of the rest: news of a broker that is none of the nearest.
+                    regions.neighbours[sender] = (packet.attached, now)
+                    return NOTHING
             self.on_announcement(packet, sender, now)
         elif isinstance(packet, Letter):
             self.on_letter(packet, sender, now)
@@ -451,12 +454,12 @@ class Drip(Machine):
 
     def wake(self, timer: Timer, now: float) -> Effects:
         match timer:
-            case ("pass", str(broker)):
-                if waiting := self.passing.pop(broker, None):
-                    self._pass_on(*waiting, now)
             case "settle":
                 self.settling = False
                 self._attach(now)
+            case ("pass", str(broker)):
+                if waiting := self.passing.pop(broker, None):
+                    self._pass_on(*waiting, now)
             case "expire":
                 self.regions.forget(now)
                 self._attach(now)

@@ -28,6 +28,7 @@ class Election:
         "Since when no broker has been heard of."
         self._shown_at = -math.inf
         self._waiting = False
+        self._top: tuple[str, ...] = ()
         self._top_since: dict[str, float] = {}
         "Since when each of the k ablest is one of them."
 
@@ -79,7 +80,9 @@ class Election:
         node = self.machine.node
         if not self.roll.is_gone(node):
             self.roll.learn([(node, self.worth, self.started_at, False)])
-        self._top_since = {name: self._top_since.get(name, now) for name in self.roll.top}
+        if self.roll.top is not self._top:
+            self._top = self.roll.top
+            self._top_since = {name: self._top_since.get(name, now) for name in self._top}
         self._pass_on(now)
         if self.up and (node in self.roll.top) != (self.machine.broker is not None):
             self.machine.start_timer("elect", at=now + self.settings.election_wait_s)
@@ -109,7 +112,8 @@ class Election:
         """The time to gather abilities, or to wait for objections, is over: whether this node is a broker."""
         if not self.up:
             self.up = True
-            self._top_since = dict.fromkeys(self.roll.top, now)
+            self._top = self.roll.top
+            self._top_since = dict.fromkeys(self._top, now)
             self.machine.start_timer("watch", at=now + self.settings.announce_interval_s)
         return self.machine.node in self.roll.top
 

@@ -33,10 +33,12 @@ class Roll:
         self._known: dict[str, _Known] = {}
         self._live: list[tuple[float, str]] = []
         "(ability, name) of those who are not gone, the least able first."
+        self._ablest: list[tuple[float, str]] = []
+        "The last k of them."
         self.news: set[str] = set()
         "Whose standing has changed since it was last passed on."
         self.top: tuple[str, ...] = ()
-        "The k ablest live ones, ablest first."
+        "The k ablest live ones, ablest first; another tuple only where they are others."
         self.digest = 0
 
     def learn(self, standings: Iterable[Standing]) -> bool:
@@ -105,9 +107,11 @@ class Roll:
             gone = sorted((known.alive_at, name) for name, known in self._known.items() if known.gone)
             for _, name in gone[: len(gone) - self._gone_capacity]:
                 self._forget(name)
-        top = tuple(name for _, name in live[: -self.k - 1 : -1])
-        if top != self.top:
-            self.top, self.digest = top, crc32("\n".join(top).encode())
+        ablest = live[-self.k :]
+        if ablest != self._ablest:
+            self._ablest = ablest
+            self.top = tuple([name for _, name in reversed(ablest)])
+            self.digest = crc32("\n".join(self.top).encode())
 
     def _forget(self, name: str) -> None:
         del self._known[name]

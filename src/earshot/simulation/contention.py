@@ -45,7 +45,11 @@ class Station:
         self.slots = 0
         "Left to count."
         self.attempt = 0
-        "The number of the attempt that counts; earlier ones in the queue are void."
+        "The number of the attempt that counts; earlier ones are void."
+
+
+Attempt = tuple[float, int, Station, int]
+"To send, once a station has counted its slots down: when, its place in the queue, whose, and its number."
 
 
 class Carrier(msgspec.Struct, eq=False, gc=False):
@@ -159,12 +163,30 @@ class ContentionRadio:
         self._waiting[station.node] = station
         last = self._last[station.node]
         if last.over:
-            self._count_down(station, max(last.ends_at + self._difs_s, self._queue.now))
+            since = max(last.ends_at + self._difs_s, self._queue.now)
+            self._queue_next([self._count_down(station, since)])
 
-    def _count_down(self, station: Station, since: float) -> None:
+    def _count_down(self, station: Station, since: float) -> Attempt:
         station.counting_from = since
         station.attempt = attempt = station.attempt + 1
-        self._queue.at(since + station.slots * self._slot_s, Priority.MEDIUM, self._try, (station, attempt))
+        return since + station.slots * self._slot_s, self._queue.place(), station, attempt
+
+    def _queue_next(self, attempts: list[Attempt]) -> None:
+        """Of those who began to count at one time (the last of the list is the next to send) only one stands in
+        the queue: it freezes most of the others."""
+        while attempts:
+            at, place, station, number = attempts[-1]
+            if station.attempt == number:
+                self._queue.at_place(at, Priority.MEDIUM, place, self._try, attempts)
+                return
+            attempts.pop()
+
+    def _try(self, attempts: list[Attempt]) -> None:
+        _, _, station, number = attempts.pop()
+        if station.attempt == number:
+            self._transmit(station)
+        if attempts:
+            self._queue_next(attempts)
 
     def _freeze(self, station: Station, now: float) -> None:
         """The channel has become busy: keep the slots that are left, unless it is too late to sense (rule 2)."""
@@ -174,11 +196,6 @@ class ContentionRadio:
         station.attempt += 1
         if elapsed_s > 0:
             station.slots -= int(elapsed_s / self._slot_s + 1e-3)
-
-    def _try(self, attempt: tuple[Station, int]) -> None:
-        station, number = attempt
-        if station.attempt == number:
-            self._transmit(station)
 
     # On air.
 
@@ -217,10 +234,14 @@ class ContentionRadio:
         """The channel falls idle for whoever senses nothing else: those who wait count on."""
         air.over = True
         last, waiting, since = self._last, self._waiting, air.ends_at + self._difs_s
+        attempts = []
         for node in air.sensed_by:
             station = waiting[node]
             if station is not None and last[node] is air:
-                self._count_down(station, since)
+                attempts.append(self._count_down(station, since))
+        if attempts:
+            attempts.sort(reverse=True)
+            self._queue_next(attempts)
 
     def _end_of_broadcast(self, air: OnAir) -> None:
         clear, in_range, station = self._clear, air.in_range, air.station
