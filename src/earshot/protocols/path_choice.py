@@ -32,9 +32,14 @@ class PathChoice:
     "When the publisher's last notification came."
 
     def offer(self, offer: Offer) -> list[Offer]:
-        """A notification came this way; after the choice, the worse of two ways is to be pruned."""
+        """A notification came this way; after the choice, the worse of two ways is to be pruned.
+
+        One that comes by a pruned way was ahead of the prune, or the prune is lost. To choose that way
+        now would leave none: it ends at the prune, and the best one would be pruned for it.
+        """
+        if offer.point in self.pruned:
+            return [offer]
         self.offers[offer.point] = offer
-        self.pruned.discard(offer.point)
         return [] if self.best is None else self.choose()
 
     def choose(self) -> list[Offer]:
