@@ -4,6 +4,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_networks import (
     Bench,
     Probe,
@@ -97,6 +99,38 @@ def test_timers_are_replaced_cancelled_and_never_run_late() -> None:
     bench.do(1.0, "a", start)
     bench.run()
     assert bench.calls("a", "wake") == [(("a", "tuple"), 1.0), ("twice", 3.0), ("later", 4.0)]
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from("xyz"), st.integers(0, 6) | st.none()), max_size=20))
+def test_a_timer_runs_out_as_it_was_last_set_in_the_order_of_setting(acts: list[tuple[int, str, int | None]]) -> None:
+    """Each act at its time sets a timer, or with None cancels it; `running` is all there is to know of timers."""
+    acts.sort(key=lambda act: act[0])
+    bench = Bench(standing((0, 0)))
+    for time, name, at in acts:
+        bench.do(float(time), "a", lambda probe, name=name, at=at: set_timer(probe, name, at))  # type: ignore[misc]
+    running: dict[str, tuple[float, int]] = {}
+    expected: list[tuple[str, float]] = []
+
+    def run_out(until: float) -> None:
+        for at, number, name in sorted((at, number, name) for name, (at, number) in running.items()):
+            if at < until:
+                expected.append((name, at))
+                assert running.pop(name) == (at, number)
+
+    for number, (time, name, at) in enumerate(acts):
+        run_out(time)
+        running.pop(name, None)
+        if at is not None:
+            running[name] = (float(max(at, time)), number)
+    run_out(10.0)
+    assert bench.run().calls("a", "wake") == expected
+
+
+def set_timer(probe: Probe, name: str, at: int | None) -> None:
+    if at is None:
+        probe.cancel_timer(name)
+    else:
+        probe.start_timer(name, at)
 
 
 def test_a_timer_may_be_started_again_when_it_runs_out() -> None:

@@ -1,5 +1,6 @@
 """The event queue."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,3 +31,27 @@ def test_a_call_may_add_others_even_for_the_same_time() -> None:
     queue.at(1.0, Priority.TIMER, tell, "second")
     queue.run(until=1.5)
     assert (told, queue.now, len(queue)) == ([("first", 1.0), ("at once", 1.0), ("second", 1.0)], 1.5, 1)
+
+
+def test_a_call_that_is_added_late_takes_the_place_it_was_given() -> None:
+    queue = Queue()
+    told: list[str] = []
+    queue.at(1.0, Priority.TIMER, told.append, "first")
+    place = queue.place()
+    queue.at(1.0, Priority.TIMER, told.append, "third")
+    queue.at_place(1.0, Priority.TIMER, place, told.append, "second")
+    queue.run(until=1.0)
+    assert (told, queue.now, len(queue)) == (["first", "second", "third"], 1.0, 0)
+
+
+def test_after_a_call_that_failed_the_queue_goes_on_where_it_stopped() -> None:
+    queue = Queue()
+    told: list[str] = []
+    queue.at(1.0, Priority.TIMER, {}.__getitem__, "nothing there")
+    queue.at(2.0, Priority.TIMER, told.append, "then")
+    queue.at(9.0, Priority.TIMER, told.append, "and later")
+    with pytest.raises(KeyError):
+        queue.run(until=5.0)
+    assert (told, queue.now, len(queue)) == ([], 1.0, 2)
+    queue.run(until=10.0)
+    assert (told, queue.now, len(queue)) == (["then", "and later"], 10.0, 0)

@@ -285,13 +285,16 @@ class Engine:
 
     def _start_timer(self, i: int, effect: StartTimer) -> None:
         queue, timers, name = self.queue, self._timers[i], effect.name
-        at, place = max(effect.at - self.clock_offsets_s[i], queue.now), queue.place()
+        at = effect.at - self.clock_offsets_s[i]
+        if not at > queue.now:
+            at = queue.now
         timer = timers.get(name)
         if timer is not None and timer.queued_at <= at:
-            timer.at, timer.place = at, place
+            timer.at, timer.place = at, queue.place()
         else:
+            place = queue.scheduled + 1
             timers[name] = timer = RunningTimer(i, name, at, place, at, place)
-            queue.at_place(at, Priority.TIMER, place, self._fire, timer)
+            queue.at(at, Priority.TIMER, self._fire, timer)
 
     def _fire(self, timer: RunningTimer) -> None:
         i, name = timer.node, timer.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 
@@ -19,6 +19,7 @@ class Priority:
     "People publish and subscribe."
     OBSERVER: Final = 4
     "Positions are sampled, progress is told: nothing here changes a run."
+    END: Final = 5
 
 
 class Queue:
@@ -28,7 +29,7 @@ class Queue:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._heap: list[tuple[float, int, int, Callable[[Any], None], Any]] = []
+        self._heap: list[tuple[float, int, int, Callable[[Any], None] | None, Any]] = []
         self.scheduled = 0
         "How many calls have been added so far: the sequence."
 
@@ -53,8 +54,19 @@ class Queue:
 
     def run(self, until: float) -> None:
         """Make all calls up to that time, in order; those they add too."""
-        heap = self._heap
-        while heap and heap[0][0] <= until:
-            self.now, _, _, call, argument = heappop(heap)
-            call(argument)
-        self.now = max(self.now, until)
+        if until < self.now:
+            return
+        heap, pop = self._heap, heappop
+        # An entry behind all others of that time ends the loop: cheaper than a look at the time before each call.
+        end = (until, Priority.END, 0, None, None)
+        heappush(heap, end)
+        try:
+            while True:
+                self.now, _, _, call, argument = pop(heap)
+                if call is None:
+                    break
+                call(argument)
+        except BaseException:
+            heap.remove(end)
+            heapify(heap)
+            raise
