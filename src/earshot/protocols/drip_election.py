@@ -80,7 +80,7 @@ class Election:
         node = self.machine.node
         if not self.roll.is_gone(node):
             self.roll.learn([(node, self.worth, self.started_at, False)])
-        if self.roll.top is not self._top:
+        if self.up and self.roll.top is not self._top:
             self._top = self.roll.top
             self._top_since = {name: self._top_since.get(name, now) for name in self._top}
         self._pass_on(now)
@@ -92,7 +92,7 @@ class Election:
         every_s = self.settings.announce_interval_s if self.up else self.settings.bootstrap_s / 4
         if digest != self.roll.digest and now - self._shown_at >= every_s:
             self._shown_at = now
-            self.roll.news.update(standing[0] for standing in self.roll.standings())
+            self.roll.news.update(self.roll.names)
             self._pass_on(now)
 
     def _pass_on(self, now: float) -> None:

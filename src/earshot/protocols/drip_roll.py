@@ -9,18 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import isfinite
 from zlib import crc32
 
 from earshot.protocols.drip_packets import Standing
-
-
-@dataclass(slots=True)
-class _Known:
-    ability: float
-    alive_at: float
-    gone: bool
 
 
 class Roll:
@@ -30,7 +22,7 @@ class Roll:
         self.k = k
         self._capacity = k + spares
         self._gone_capacity = 2 * (k + spares)
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, Standing] = {}
         self._live: list[tuple[float, str]] = []
         "(ability, name) of those who are not gone, the least able first."
         self._ablest: list[tuple[float, str]] = []
@@ -44,11 +36,13 @@ class Roll:
     def learn(self, standings: Iterable[Standing]) -> bool:
         """Take in news; whether anything of it was new and matters."""
         changed = False
-        for node, ability, alive_at, gone in standings:
-            known = self._known.get(node)
+        for standing in standings:
+            known = self._known.get(standing[0])
+            if known is standing:
+                continue  # most of what is told is known
+            node, ability, alive_at, gone = standing
             if known is not None:
-                # Most of what is told is known.
-                if alive_at < known.alive_at or (alive_at == known.alive_at and gone <= known.gone):
+                if (alive_at, gone) <= known[2:]:
                     continue
             elif gone:
                 if len(self._known) >= self._capacity + self._gone_capacity:
@@ -57,9 +51,9 @@ class Roll:
                 continue
             if not (isfinite(ability) and isfinite(alive_at)):
                 continue
-            if known is not None and not known.gone:
-                del self._live[bisect_left(self._live, (known.ability, node))]
-            self._known[node] = _Known(ability, alive_at, gone)
+            if known is not None and not known[3]:
+                del self._live[bisect_left(self._live, (known[1], node))]
+            self._known[node] = standing
             if not gone:
                 insort(self._live, (ability, node))
             self.news.add(node)
@@ -71,32 +65,36 @@ class Roll:
     def declare_gone(self, node: str) -> bool:
         """Whoever this is has not been heard of for too long."""
         known = self._known.get(node)
-        if known is None or known.gone:
+        if known is None or known[3]:
             return False
-        return self.learn([(node, known.ability, known.alive_at, True)])
+        _, ability, alive_at, _ = known
+        return self.learn([(node, ability, alive_at, True)])
 
     def declare_alive(self, node: str, at: float) -> bool:
         """A sign of life of one who was given up; whether that is news."""
         known = self._known.get(node)
-        if known is None or not known.gone or at <= known.alive_at:
+        if known is None or not known[3] or at <= known[2]:
             return False
-        return self.learn([(node, known.ability, at, False)])
+        return self.learn([(node, known[1], at, False)])
 
     def is_gone(self, node: str) -> bool:
         known = self._known.get(node)
-        return known is not None and known.gone
+        return known is not None and known[3]
 
     def alive_at(self, node: str) -> float | None:
         """The sign of life the node's standing rests on; None of a node that is not on the roll."""
         known = self._known.get(node)
-        return known.alive_at if known is not None else None
+        return known[2] if known is not None else None
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Everybody on the roll."""
+        return self._known.keys()
 
     def standings(self, nodes: Iterable[str] | None = None) -> tuple[Standing, ...]:
         """The standing of these nodes, or of all on the roll."""
         chosen = sorted(self._known if nodes is None else (node for node in nodes if node in self._known))
-        return tuple(
-            (node, known.ability, known.alive_at, known.gone) for node in chosen for known in [self._known[node]]
-        )
+        return tuple([self._known[node] for node in chosen])
 
     def _rank(self) -> None:
         live = self._live
@@ -104,7 +102,7 @@ class Roll:
             self._forget(name)
         del live[: max(len(live) - self._capacity, 0)]
         if len(self._known) - len(live) > self._gone_capacity:
-            gone = sorted((known.alive_at, name) for name, known in self._known.items() if known.gone)
+            gone = sorted((known[2], name) for name, known in self._known.items() if known[3])
             for _, name in gone[: len(gone) - self._gone_capacity]:
                 self._forget(name)
         ablest = live[-self.k :]
