@@ -7,16 +7,24 @@ import math
 from collections.abc import Sequence
 
 from earshot.studies.codd_streams import AS_READ
-from earshot.studies.study import Curve, Estimate, Finding, Row, Rows, Series, curve, estimate, fit_line, grouped
+from earshot.studies.study import (
+    Curve,
+    Estimate,
+    Finding,
+    Row,
+    Rows,
+    Series,
+    curve,
+    estimate,
+    fit_line,
+    grouped,
+    rows_at,
+)
 
 BOTH = ["codd-r", "codd-nr"]
 ALL = [*BOTH, "siena"]
 DTDS = ("news", "protein", "customer")
 NAMES = {"codd-r": "CoDD-R", "codd-nr": "CoDD-NR", "siena": "Siena"}
-
-
-def _of(rows: Sequence[Row], **values: object) -> list[Row]:
-    return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
 def _mean(rows: Sequence[Row], column: str) -> float:
@@ -31,7 +39,7 @@ def _top(row: Row) -> float:
 
 def _ranked(rows: Sequence[Row], system: str) -> Series:
     """Figure 7's and 8's line: overhead by rank, over seeds."""
-    lists = [[*row["top_100"], *[0.0] * 100][:100] for row in _of(rows, system=system)]
+    lists = [[*row["top_100"], *[0.0] * 100][:100] for row in rows_at(rows, system=system)]
     means = [math.fsum(values) / len(values) for values in zip(*lists, strict=True)]
     return Series(NAMES[system], list(range(1, 101)), means)
 
@@ -45,7 +53,7 @@ def halved(rows: Rows) -> Finding:
         ("the system", lambda row: row["system_overhead"]),
     ):
         with_, without = (
-            estimate(value(row) for row in _of(default, system=system)).mean for system in ("codd-r", "codd-nr")
+            estimate(value(row) for row in rows_at(default, system=system)).mean for system in ("codd-r", "codd-nr")
         )
         lower[name] = 1 - with_ / without
         told.append(f"{name}: {without:.3f} to {with_:.3f}, {lower[name]:.0%} less")
@@ -62,7 +70,7 @@ def _depends(rows: Rows, one: str, other: str) -> str:
     """How a comparison of interior overheads comes out under the other readings."""
     told = []
     for (reading,), group in grouped(rows["readings"], "reading").items():
-        left, right = _of(group, system=one), _of(group, system=other)
+        left, right = rows_at(group, system=one), rows_at(group, system=other)
         if reading != AS_READ and left and right:
             told.append((1 - _mean(left, "interior_overhead") / _mean(right, "interior_overhead"), reading))
     if not told:
@@ -74,8 +82,8 @@ def _depends(rows: Rows, one: str, other: str) -> str:
 
 def below_siena(rows: Rows) -> Finding:
     default = rows["default"]
-    means = {system: _mean(_of(default, system=system), "interior_overhead") for system in ALL}
-    by_reading = grouped(_of(rows["brokers"], fan_out=6), "reading")
+    means = {system: _mean(rows_at(default, system=system), "interior_overhead") for system in ALL}
+    by_reading = grouped(rows_at(rows["brokers"], fan_out=6), "reading")
     brokers = {reading: _mean(group, "interior_overhead") for (reading,), group in by_reading.items()}
     told = "; ".join(f"{reading}: {value:.3f}" for reading, value in brokers.items() if reading != AS_READ)
     holds = means["codd-r"] < means["siena"]
@@ -91,7 +99,7 @@ def below_siena(rows: Rows) -> Finding:
 
 def interior_brokers(rows: Rows) -> Finding:
     """One node in f + 1 is a broker, half of them interior: 29 of 58 with the paper's 400 nodes."""
-    runs = _of(rows["default"], system="siena", fan_out=6)
+    runs = rows_at(rows["default"], system="siena", fan_out=6)
     counts = [row["with_overhead"] + 1 for row in runs]
     expected = [math.ceil((row["nodes"] + 1) / 7) // 2 for row in runs]
     holds = all(abs(count - one) <= 2 for count, one in zip(counts, expected, strict=True))
@@ -101,12 +109,8 @@ def interior_brokers(rows: Rows) -> Finding:
 
 
 def _by_fan_out(rows: Rows, system: str) -> Curve:
-    found = [*rows["fan-outs"], *_of(rows["default"], seed=0)]
-    return curve(_of(found, system=system), "fan_out", "interior_overhead")
-
-
-def _values(line: Curve) -> dict[float, float]:
-    return {x: point.mean for x, point in zip(line.x, line.estimates, strict=True)}
+    found = [*rows["fan-outs"], *rows_at(rows["default"], seed=0)]
+    return curve(rows_at(found, system=system), "fan_out", "interior_overhead")
 
 
 def _listed(line: Curve) -> str:
@@ -115,7 +119,7 @@ def _listed(line: Curve) -> str:
 
 def steep_then_flat(rows: Rows) -> Finding:
     line = _by_fan_out(rows, "codd-r")
-    at = _values(line)
+    at = line.means
     widest = max(at)
     first, later = at[2] - at[4], at[4] - at[widest]
     holds = first > 0 and first > 2 * abs(later)
@@ -127,7 +131,9 @@ def steep_then_flat(rows: Rows) -> Finding:
         else "what a wide tree gains is mostly that fewer nodes are interior: over all transfers the overhead is "
         + _listed(
             curve(
-                _of([*rows["fan-outs"], *_of(rows["default"], seed=0)], system="codd-r"), "fan_out", "system_overhead"
+                rows_at([*rows["fan-outs"], *rows_at(rows["default"], seed=0)], system="codd-r"),
+                "fan_out",
+                "system_overhead",
             )
         ),
         [_by_fan_out(rows, system).series(NAMES[system]) for system in ALL],
@@ -151,8 +157,8 @@ def siena_rises(rows: Rows) -> Finding:
 
 
 def _sized(rows: Rows, system: str, fan_out: int) -> list[Row]:
-    found = [*rows["sizes"], *rows["fan-outs"], *_of(rows["default"], seed=0)]
-    return _of(found, system=system, fan_out=fan_out)
+    found = [*rows["sizes"], *rows["fan-outs"], *rows_at(rows["default"], seed=0)]
+    return rows_at(found, system=system, fan_out=fan_out)
 
 
 def size_lowered(rows: Rows) -> Finding:
@@ -163,9 +169,7 @@ def size_lowered(rows: Rows) -> Finding:
             line = curve(_sized(rows, system, fan_out), "nodes", "interior_overhead")
             lines.append(line.series(f"{NAMES[system]}, f = {fan_out}"))
             slopes[system] = fit_line([math.log2(x) for x in line.x], [one.mean for one in line.estimates]).slope
-        with_, without = (
-            _values(curve(_sized(rows, system, fan_out), "nodes", "interior_overhead")) for system in BOTH
-        )
+        with_, without = (curve(_sized(rows, system, fan_out), "nodes", "interior_overhead").means for system in BOTH)
         lower &= all(with_[x] < without[x] for x in with_)
         slower &= slopes["codd-r"] < slopes["codd-nr"]
         told.append(
@@ -178,14 +182,14 @@ def size_lowered(rows: Rows) -> Finding:
 
 def depth_lowered(rows: Rows) -> Finding:
     default = rows["default"]
-    means = {system: _mean(_of(default, system=system), "depth") for system in BOTH}
-    most = {system: max(row["depths"][-1] for row in _of(default, system=system)) for system in BOTH}
+    means = {system: _mean(rows_at(default, system=system), "depth") for system in BOTH}
+    most = {system: max(row["depths"][-1] for row in rows_at(default, system=system)) for system in BOTH}
     holds = means["codd-r"] < 0.9 * means["codd-nr"] and most["codd-r"] < most["codd-nr"]
     lines = []
     for system in BOTH:
-        depths = _of(default, system=system)[0]["depths"]
+        depths = rows_at(default, system=system)[0]["depths"]
         lines.append(Series(NAMES[system], list(range(1, len(depths) + 1)), depths))
-    other = _of(rows["readings"], reading="subscriptions follow the shuffle")
+    other = rows_at(rows["readings"], reading="subscriptions follow the shuffle")
     told = "; ".join(f"{NAMES[row['system']]} {row['depth']:.2f}" for row in other)
     return Finding(
         f"mean of weighted average depths {means['codd-nr']:.2f} without, {means['codd-r']:.2f} with; the greatest "
@@ -229,12 +233,12 @@ def xml_overhead(rows: Rows) -> Finding:
     found, lines, told, most = rows["xml"], [], [], 0.0
     for dtd in DTDS:
         for system in BOTH:
-            line = curve(_of(found, dtd=dtd, system=system), "fan_out", "system_overhead")
+            line = curve(rows_at(found, dtd=dtd, system=system), "fan_out", "system_overhead")
             lines.append(line.series(f"{dtd}, {'R' if system == 'codd-r' else 'NR'}"))
             told.append(f"{dtd} {'R' if system == 'codd-r' else 'NR'} {_listed(line)}")
             if system == "codd-r":
                 most = max(most, *(point.mean for point in line.estimates))
-    selectivities = ", ".join(f"{dtd} {_mean(_of(found, dtd=dtd), 'selectivity'):.2f}" for dtd in DTDS)
+    selectivities = ", ".join(f"{dtd} {_mean(rows_at(found, dtd=dtd), 'selectivity'):.2f}" for dtd in DTDS)
     return Finding(
         f"system overhead by fan-out: {'; '.join(told)}; selectivities {selectivities}",
         most < 0.1,
@@ -246,12 +250,12 @@ def xml_overhead(rows: Rows) -> Finding:
 
 
 def over_time(rows: Rows) -> Finding:
-    first, last = _ends(_of(rows["default"], system="codd-r"))
-    still = _ends(_of(rows["readings"], system="codd-r", reading="no shuffle"))
+    first, last = _ends(rows_at(rows["default"], system="codd-r"))
+    still = _ends(rows_at(rows["readings"], system="codd-r", reading="no shuffle"))
     lines = [
         Series(NAMES[system], [x for x, _ in row["series"]], [y for _, y in row["series"]])
         for system in ALL
-        for row in _of(rows["default"], system=system)[:1]
+        for row in rows_at(rows["default"], system=system)[:1]
     ]
     return Finding(
         f"mean of positive overheads in the first fifth {first}, in the last {last}",
@@ -271,7 +275,7 @@ def _ends(runs: Sequence[Row]) -> tuple[Estimate, Estimate]:
 
 
 def ratios(rows: Rows) -> Finding:
-    pairs = sorted(pair for row in _of(rows["default"], system="codd-r") for pair in row["ratios"])
+    pairs = sorted(pair for row in rows_at(rows["default"], system="codd-r") for pair in row["ratios"])
     third = max(1, len(pairs) // 3)
     early, late = (estimate(ratio for _, ratio in part) for part in (pairs[:third], pairs[-third:]))
     good = [sum(ratio < 1 for _, ratio in part) / len(part) for part in (pairs[:third], pairs[-third:])]
@@ -326,7 +330,7 @@ def at_size(rows: Rows) -> Finding:
 
 def under_loss(rows: Rows) -> Finding:
     lines = [
-        curve(_of(rows["loss"], protocol=protocol), "loss", "delivery_ratio").series(name)
+        curve(rows_at(rows["loss"], protocol=protocol), "loss", "delivery_ratio").series(name)
         for protocol, name in (("codd", "CoDD"), ("siena", "Siena"))
     ]
     told = [f"{x:.0%}: CoDD {y:.4f}, Siena {z:.4f}" for x, y, z in zip(lines[0].x, lines[0].y, lines[1].y, strict=True)]

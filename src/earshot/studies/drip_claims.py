@@ -12,18 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 from earshot.protocols.drip_delay import exact_factor, printed_factor, series_factor
-from earshot.studies.study import Curve, Finding, Row, Rows, Series, curve, estimate, grouped
+from earshot.studies.study import Curve, Finding, Row, Rows, Series, curve, estimate, grouped, rows_at
 
 LEVEL = 0.05
 "A step against the direction by at most this share counts as level."
-
-
-def _at(rows: Sequence[Row], **values: Any) -> list[Row]:
-    return [row for row in rows if all(row.get(name) == value for name, value in values.items())]
-
-
-def _means(line: Curve) -> dict[float, float]:
-    return {x: point.mean for x, point in zip(line.x, line.estimates, strict=True)}
 
 
 def _direction(values: Sequence[float]) -> int:
@@ -88,10 +80,10 @@ def delay_by_brokers(rows: Rows) -> Finding:
 def below_epidemic(rows: Rows) -> Finding:
     told, right, series = [], [], []
     epidemic = curve(rows["epidemic"], "brokers", "delay_s")
-    best = _means(epidemic)
+    best = epidemic.means
     for (m,), group in grouped(rows["delay"], "copies").items():
         line = curve(group, "brokers", "delay_s")
-        right += [mean < best[k] for k, mean in _means(line).items()]
+        right += [mean < best[k] for k, mean in line.means.items()]
         told.append(f"m = {m} (k: s) {_listed(line)}")
         series.append(line.series(f"DRIP, m = {m}"))
     ratio = estimate(row["delivery_ratio"] for row in rows["delay"])
@@ -112,7 +104,7 @@ def load(rows: Rows) -> Finding:
     by = {}
     for (protocol,), group in grouped(rows["load"], "protocol").items():
         line, ratio = curve(group, "rate", "delay_s"), curve(group, "rate", "delivery_ratio")
-        by[protocol] = (_means(line), _means(ratio))
+        by[protocol] = (line.means, ratio.means)
         told.append(f"{_name(protocol)}: delay {_listed(line)}, delivery ratio {_listed(ratio)}")
         series.append(line.series(_name(protocol)))
     below = [f"{rate:g}" for rate in by["drip"][0] if by["drip"][0][rate] < by["drip-sf"][0][rate]]
@@ -131,9 +123,9 @@ def _name(protocol: str) -> str:
 
 
 def selection(rows: Rows) -> Finding:
-    able = curve(_at(rows["delay"], copies=2), "brokers", "delay_s")
+    able = curve(rows_at(rows["delay"], copies=2), "brokers", "delay_s")
     random = curve(rows["selection"], "brokers", "delay_s")
-    a, b = _means(able), _means(random)
+    a, b = able.means, random.means
     lower = [a[k] < b[k] for k in a if k in b]
     return Finding(
         f"by ability (k: s) {_listed(able)}; at random {_listed(random)}",
@@ -165,7 +157,7 @@ def algebra(_: Rows) -> Finding:
 def expected_delay(rows: Rows) -> Finding:
     told, series = [], []
     for name, label in (("destinations_s", "measured"), ("exact_s", "exact"), ("printed_s", "printed")):
-        line = curve(_at(rows["delay"], copies=2), "brokers", name)
+        line = curve(rows_at(rows["delay"], copies=2), "brokers", name)
         series.append(line.series(label))
         told.append(f"{label} {_listed(line)}")
     reached = estimate(row["destinations_reached"] for row in rows["delay"] if row["destinations_reached"] is not None)
@@ -184,10 +176,10 @@ def expected_delay(rows: Rows) -> Finding:
 
 
 def delivery(rows: Rows) -> Finding:
-    line = curve(_at(rows["delay"], copies=2), "brokers", "delivery_ratio")
+    line = curve(rows_at(rows["delay"], copies=2), "brokers", "delivery_ratio")
     epidemic = curve(rows["epidemic"], "brokers", "delivery_ratio")
     cost, cost_epidemic = (
-        curve(_at(rows["delay"], copies=2), "brokers", "cost"),
+        curve(rows_at(rows["delay"], copies=2), "brokers", "cost"),
         curve(rows["epidemic"], "brokers", "cost"),
     )
     return Finding(
@@ -223,7 +215,7 @@ def settings(rows: Rows) -> Finding:
     same = 0
     names = list(dict.fromkeys(row["variant"] for row in rows["settings"]))
     for name in names:
-        of = _at(rows["settings"], variant=name)
+        of = rows_at(rows["settings"], variant=name)
         delay = {
             (row["brokers"], row["copies"], row.get("protocol", "drip"), row.get("selection", "")): row for row in of
         }
