@@ -94,7 +94,7 @@ class Drip(Machine):
                     if packet.sequence == known.sequence and now - packet.sent_at >= known.delay_s:
                         # Most of what is heard: a copy of what is known, and no faster.
                         regions.neighbours[sender] = (packet.attached, now)
-                        if packet.hops <= known.hops:
+                        if packet.hops <= known.hops and len(known.upstreams) < self.settings.upstreams:
                             regions.also_over(sender, known)
                         return NOTHING
                 elif (
@@ -226,7 +226,8 @@ class Drip(Machine):
     def on_announcement(self, announcement: Announcement, sender: str, now: float) -> None:
         """Discard it unless it improves the list of the nearest; otherwise pass it on."""
         self.regions.sees(sender, announcement.attached, now)
-        self.election.compare(announcement.roll, now)
+        if announcement.roll != self.roll.digest:
+            self.election.compare(announcement.roll, now)
         broker = announcement.broker
         if self.broker is not None:
             self.broker.heard(broker, announcement.sent_at, now)

@@ -208,7 +208,7 @@ class ContentionRadio:
         self._host.sent(transmission)
         sensed_by = self._sensed_by(node, now)
         in_range = sensed_by if self._heard_by is None else self._heard_by(node, now)
-        ends_at = now + self.airtime_s(transmission.bytes)
+        ends_at = now + (self._airtimes_s.get(transmission.bytes) or self.airtime_s(transmission.bytes))
         air = OnAir(now, ends_at, False, node, station, transmission, (*sensed_by, node), in_range)
         self._begin(air)
         end = self._end_of_broadcast if transmission.peer_name == "" else self._end_of_unicast
