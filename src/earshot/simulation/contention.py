@@ -163,8 +163,8 @@ class ContentionRadio:
         self._waiting[station.node] = station
         last = self._last[station.node]
         if last.over:
-            since = max(last.ends_at + self._difs_s, self._queue.now)
-            self._queue_next([self._count_down(station, since)])
+            attempt = self._count_down(station, max(last.ends_at + self._difs_s, self._queue.now))
+            self._queue.at_place(attempt[0], Priority.MEDIUM, attempt[1], self._try, [attempt])
 
     def _count_down(self, station: Station, since: float) -> Attempt:
         station.counting_from = since
@@ -240,7 +240,8 @@ class ContentionRadio:
             if station is not None and last[node] is air:
                 attempts.append(self._count_down(station, since))
         if attempts:
-            attempts.sort(reverse=True)
+            if len(attempts) > 1:
+                attempts.sort(reverse=True)
             self._queue_next(attempts)
 
     def _end_of_broadcast(self, air: OnAir) -> None:
