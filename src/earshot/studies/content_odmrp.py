@@ -81,7 +81,7 @@ EXPERIMENTS = [
             seed=range(3),
         ),
     ),
-    Experiment("growing", growing, _sizes(SIZES, range(3)), _sizes([(100, 1), (100, 10)], range(1))),
+    Experiment("growing", growing, _sizes(SIZES, range(2)), _sizes([(100, 1), (100, 10)], range(1))),
     Experiment("budgets", growing, _budgets(BUDGETS, range(3)), _budgets((32, 1000), range(1))),
     Experiment(
         "prediction",

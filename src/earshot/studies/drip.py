@@ -93,7 +93,7 @@ STUDY = Study(
     paper=Drip.paper,
     # The longest cases come first, so that both cores stay busy to the end.
     experiments=[
-        Experiment("growing", grown, _sizes([2000, 1000, 200], 40), _sizes([160], 5)),
+        Experiment("growing", grown, _sizes([2000, 1000, 200], 20), _sizes([160], 5)),
         Experiment(
             "epidemic",
             simulated,
@@ -109,7 +109,7 @@ STUDY = Study(
         Experiment(
             "coverage",
             simulated,
-            cases(brokers=BROKERS, nearest=[4], copies=COPIES, units=[500], seed=SEEDS),
+            cases(brokers=BROKERS, nearest=[4], copies=COPIES, units=[500], seed=[0]),
             _small(cases(brokers=[10, 20], nearest=[4], copies=[1, 4], **QUICK)),
         ),
         Experiment(
@@ -118,8 +118,8 @@ STUDY = Study(
             cases(brokers=BROKERS, nearest=[5], copies=[2], selection=["random"], units=[500], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[5], copies=[2], selection=["random"], **QUICK)),
         ),
-        Experiment("load", simulated, _loads([0.8, 3.2, 9.6], 60, [0, 1]), _small(_loads([0.8, 6.4], 10, [0]))),
-        Experiment("settings", simulated, _variants(list(VARIANTS), 60), _small(_variants(["as fixed"], 15))),
+        Experiment("load", simulated, _loads([0.8, 3.2, 9.6], 60, [0]), _small(_loads([0.8, 6.4], 10, [0]))),
+        Experiment("settings", simulated, _variants(list(VARIANTS), 40), _small(_variants(["as fixed"], 15))),
         Experiment(
             "crashes",
             crashed,
