@@ -12,7 +12,7 @@ from earshot.simulation.library import load_scenario
 from earshot.simulation.log import Log
 from earshot.simulation.run import run
 
-GOLDEN = "5e7e7a0c216e5098"
+GOLDEN = "22e2a2226c1912dd"
 
 
 def digest() -> str:

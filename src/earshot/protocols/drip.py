@@ -100,7 +100,7 @@ class Drip(Machine):
                 elif (
                     self.broker is None
                     and packet.broker not in self.passing
-                    and regions.is_too_far(now - packet.sent_at)
+                    and regions.turns_away(packet, sender, now - packet.sent_at, now)
                 ):
                     # And most of the rest: news of a broker that is none of the nearest.
                     regions.neighbours[sender] = (packet.attached, now)
@@ -267,10 +267,8 @@ class Drip(Machine):
 
     def on_retirement(self, retirement: Retirement, now: float) -> None:
         """A broker is none any more: whoever had it on its list drops it and passes that on."""
-        nearby = self.regions.brokers.get(retirement.broker)
-        if nearby is None or retirement.sequence <= nearby.sequence:
+        if not self.regions.drop(retirement.broker, retirement.sequence, now):
             return
-        del self.regions.brokers[retirement.broker]
         self.passing.pop(retirement.broker, None)
         self.soon.send(retirement, now)
         self._settle(now)

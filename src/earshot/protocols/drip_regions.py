@@ -29,6 +29,12 @@ class Nearby:
 _by_delay = attrgetter("delay_s", "broker")
 
 
+def _nearby(announcement: Announcement, sender: str, delay_s: float, now: float) -> Nearby:
+    return Nearby(
+        announcement.broker, announcement.sequence, announcement.sent_at, delay_s, now, announcement.hops, [sender]
+    )
+
+
 class Regions:
     """The l nearest brokers, and what follows from them."""
 
@@ -37,6 +43,8 @@ class Regions:
         self.settings = settings
         self.brokers: dict[str, Nearby] = {}
         "Set S_D of the paper."
+        self.spare: Nearby | None = None
+        "The nearest of those turned away lately: it takes the place of the first that falls silent."
         self.neighbours: dict[str, tuple[str, float]] = {}
         "Of each neighbour: its local broker, and when it was heard."
         self.toward: OrderedDict[str, tuple[str, float]] = OrderedDict()
@@ -90,23 +98,29 @@ class Regions:
         """Of a broker that is not on the list: it takes the place of the farthest, if it is nearer."""
         if not isfinite(announcement.sent_at):
             return False
-        if self.is_too_far(delay_s):
+        if self.turns_away(announcement, sender, delay_s, now):
             return False
         if len(self.brokers) >= self.room:
             farthest = max(self.brokers.values(), key=_by_delay)
             del self.brokers[farthest.broker]
-        self.brokers[announcement.broker] = Nearby(
-            announcement.broker, announcement.sequence, announcement.sent_at, delay_s, now, announcement.hops, [sender]
-        )
+        self.brokers[announcement.broker] = _nearby(announcement, sender, delay_s, now)
         return True
 
-    def is_too_far(self, delay_s: float) -> bool:
-        """Whether the list is full of brokers no farther than that."""
+    def turns_away(self, announcement: Announcement, sender: str, delay_s: float, now: float) -> bool:
+        """Whether the list is full of brokers no farther than this one."""
         if len(self.brokers) < self.room:
             return False
-        for nearby in self.brokers.values():  # noqa: SIM110 - `all` takes twice the time, and this is a hot path
+        for nearby in self.brokers.values():
             if delay_s < nearby.delay_s:
                 return False
+        spare = self.spare
+        if (
+            spare is None
+            or delay_s < spare.delay_s
+            or (announcement.broker == spare.broker and announcement.sequence > spare.sequence)
+            or now - spare.heard_at > self.settings.announce_interval_s
+        ):
+            self.spare = _nearby(announcement, sender, delay_s, now) if isfinite(delay_s) else None
         return True
 
     def forget(self, now: float) -> None:
@@ -117,6 +131,26 @@ class Regions:
             del self.brokers[broker]
         for neighbour in [name for name, (_, heard_at) in self.neighbours.items() if heard_at + lasts_s <= now]:
             del self.neighbours[neighbour]
+        self.fill(now)
+
+    def drop(self, broker: str, sequence: int, now: float) -> bool:
+        """A broker is none any more, as of this number; whether it was on the list."""
+        if self.spare is not None and self.spare.broker == broker:
+            self.spare = None
+        known = self.brokers.get(broker)
+        if known is None or sequence <= known.sequence:
+            return False
+        del self.brokers[broker]
+        self.fill(now)
+        return True
+
+    def fill(self, now: float) -> None:
+        """Where there is room, the spare has it."""
+        spare = self.spare
+        if spare is not None and len(self.brokers) < self.room:
+            self.spare = None
+            if spare.broker not in self.brokers and spare.heard_at + self.lasts_s > now:
+                self.brokers[spare.broker] = spare
 
     def next_end(self, now: float) -> float:
         """When the next broker falls silent, if nothing is heard of it."""
