@@ -26,8 +26,8 @@ from sizes import sized
 SETTINGS = DripSettings(brokers=6, nearest=3, copies=2, jitter_s=0.0)
 PERIOD_S = SETTINGS.announce_interval_s
 UP_S = SETTINGS.bootstrap_s + 3 * PERIOD_S
-ELECTED_S = SETTINGS.replace_after_s + 4 * PERIOD_S
-"Longer than it takes to give up a broker and elect the next."
+ELECTED_S = 4 * SETTINGS.replace_after_s
+"Longer than it takes to give up a broker, then the next ablest, who cannot be reached, and elect the one after."
 
 
 def wrongly_attached(
