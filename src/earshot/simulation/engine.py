@@ -7,7 +7,6 @@ a run begins (who comes when, what applications do) stands in `agenda.py`.
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Callable
 from random import Random
@@ -36,6 +35,7 @@ from earshot.protocols.machine import (
 )
 from earshot.records import Kind
 from earshot.simulation.agenda import Agenda
+from earshot.simulation.collecting import rare_collections
 from earshot.simulation.faults import NO_FAULTS, FaultSettings, plan
 from earshot.simulation.log import Log
 from earshot.simulation.media import open_medium
@@ -151,13 +151,8 @@ class Engine:
         """Simulate from 0 to the end."""
         if self.log is not None:
             self.log.begin(self.names)
-        collected = gc.get_threshold()
-        # Packets and effects hold no cycles; looking for some every few hundred of them costs a twentieth of a run.
-        gc.set_threshold(max(collected[0], 50_000), *collected[1:])
-        try:
+        with rare_collections():
             self.queue.run(self.duration_s)
-        finally:
-            gc.set_threshold(*collected)
 
     # What the agenda asks.
 
