@@ -24,16 +24,11 @@ _ROW_ARROW = pa.schema([("item", pa.int64()), ("answer", pa.string())])
 POLL_S = 0.2
 
 
-_spared = False
-
-
 def _spare_the_collector() -> None:
-    """Spark collects a worker's garbage in full after every task, some 60 ms with our modules loaded:
-    what is there before the first item is left out of that."""
-    global _spared
-    if not _spared:
-        gc.freeze()
-        _spared = True
+    """Spark collects a worker's garbage in full after every task: some 60 ms with our modules loaded, and
+    more with what items keep for the next. What has outlived an item is left out of that."""
+    gc.collect()
+    gc.freeze()
 
 
 class _Work(Generic[Item]):
@@ -47,8 +42,8 @@ class _Work(Generic[Item]):
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 item = cloudpickle.loads(self.items[number])
-                _spare_the_collector()
                 answer = self.work(item)
+                _spare_the_collector()
                 yield pa.RecordBatch.from_pylist([{"item": number, "answer": answer}], schema=_ROW_ARROW)
 
 

@@ -55,10 +55,13 @@ def run_study(
     ]
     missing = [job for _, job in jobs if not Path(job.kept_at).exists()]
 
+    waiting = missing
+
     def show() -> None:
+        nonlocal waiting
         if progress is not None:
-            left = sum(1 for job in missing if not Path(job.kept_at).exists())
-            progress(len(jobs) - left, left, 0)
+            waiting = [job for job in waiting if not os.path.exists(job.kept_at)]
+            progress(len(jobs) - len(waiting), len(waiting), 0)
 
     answers = each_in_a_task(spark, missing, _measure, show)
     show()
