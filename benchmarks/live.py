@@ -94,7 +94,9 @@ def say(told: Any) -> None:
     global _cpu_at_start_s
     if told == "ready":
         _cpu_at_start_s += cpu_s()
-    print(json.dumps(told), flush=True)
+    # Not by `print`: where Python's output is unbuffered, a write that is interrupted loses the rest.
+    with open(1, "wb", closefd=False) as out:
+        out.write(json.dumps(told).encode() + b"\n")
 
 
 class Pace:
