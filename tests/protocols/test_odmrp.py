@@ -30,6 +30,17 @@ def test_a_new_request_is_delivered_passed_on_and_answered_by_a_member() -> None
     assert list(node.hear(JoinRequest("s", 0, 7, 5, event), "c", now=1.1)) == []
 
 
+def test_a_node_is_a_member_until_its_last_subscription_ends_replaced_ones_counted_once() -> None:
+    node = plain("b")
+    for id in ("b/1", "b/2", "b/2"):
+        node.subscribe(Subscription(id, "b", Filter.parse(CDS)), 0.0)
+    answers = []
+    for round, ended in enumerate(("nobody's", "b/1", "b/2")):
+        node.unsubscribe(ended, 0.0)
+        answers.append(Broadcast(JoinTable(0, {"s": "a"})) in node.hear(JoinRequest("s", 0, round, 1), "a", now=1.0))
+    assert answers == [True, True, False]
+
+
 def test_a_node_that_is_named_sets_its_flag_and_names_the_next_once_a_round() -> None:
     node = plain("b")
     node.hear(JoinRequest("s", 0, 7, 1), "a", now=1.0)
