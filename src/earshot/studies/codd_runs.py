@@ -190,15 +190,9 @@ def _machines(system: str, fan_out: int, settings: dict[str, Any], names: Sequen
     return [made(name, built, FixedLocation(), Random(f"{seed}:{name}")) for name in names]
 
 
+@rare_collections()
 def run_systems(systems: Sequence[str], fan_out: int, settings: dict[str, Any], stream: Stream, seed: int) -> list[Row]:
     """One row a system."""
-    with rare_collections():
-        return _run_systems(systems, fan_out, settings, stream, seed)
-
-
-def _run_systems(
-    systems: Sequence[str], fan_out: int, settings: dict[str, Any], stream: Stream, seed: int
-) -> list[Row]:
     runs = [SystemRun(system, fan_out, settings, stream.nodes, seed) for system in systems]
     for run in runs:
         run.announce(stream.type)
