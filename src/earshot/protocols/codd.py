@@ -49,7 +49,7 @@ from earshot.protocols.codd_packets import (
 from earshot.protocols.codd_queries import Queries
 from earshot.protocols.codd_reorganising import Reorganising
 from earshot.protocols.codd_settings import CoddSettings
-from earshot.protocols.dissemination_tree import Child, Held, Tree
+from earshot.protocols.dissemination_tree import Child, Tree
 from earshot.protocols.filter_answers import Answers, meets, read_filter
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Send, Subscription, Timer
 from earshot.protocols.own_texts import OwnTexts
@@ -321,7 +321,7 @@ class Codd(Machine):
         tree = self._be_source(event.type, now)
         tree.number += 1
         tree.complete = tree.number
-        tree.hold(tree.number, event, 0)
+        tree.held.add(Document(event, 0, tree.id, tree.number, 0, tree.complete))
         if tree.children:
             self.pass_on(tree, tree.number, event, 0, tree.wants.answers(event))
         return self.effects()
@@ -342,18 +342,17 @@ class Codd(Machine):
             tree.parent_heard_at = now
             if not tree.arrived(packet.link, packet.complete):
                 self.start_timer(("gap", tree.id), at=now + self.settings.candidate_wait_s)
-        if number in tree.held or number < tree.number - self.settings.held_documents:
+        if number in tree.held.numbers or number < tree.number - self.settings.held_documents:
             return self.effects() if self._effects else NOTHING
         if number > tree.number:
             tree.number = number
-        tree.hold(number, event, packet.hops)
+        tree.held.add(packet)
         tree.transfers += 1
         tree.recent.came.append(number)
         answers = tree.wants.answers(event)
         if meets(event, tree.own, answers):
             tree.recent.wanted.append(number)
-            for id in self.local.receiving(event, answers, lambda: self.viewer(now)):
-                self.deliver(event, id, packet.hops)
+            self.local.tell_known(self, event, answers, packet.hops, now)
         else:
             tree.extraneous += 1
         if tree.children:
@@ -364,26 +363,31 @@ class Codd(Machine):
 
     def pass_on(self, tree: Tree, number: int, event: Event, hops: int, answers: Answers) -> None:
         effects, id, complete = self._effects, tree.id, tree.complete
+        hops, met = hops + 1, answers.met
         for name, child in tree.children.items():
-            if not child.guest and meets(event, child.wants, answers):
-                child.sent.append(number)
-                effects.append(Send(name, Document(event, hops + 1, id, number, child.link, complete)))
+            if child.guest or (met.isdisjoint(child.wants) and not meets(event, child.wants, answers)):
+                continue
+            child.sent.append(number)
+            child.link += 1
+            effects.append(Send(name, Document(event, hops, id, number, child.link, complete)))
 
     def send_missed(self, tree: Tree, name: str, child: Child, texts: tuple[str, ...], since: int) -> None:
         """What a newcomer from elsewhere lacks, as far as it is here."""
-        for number, held in list(tree.missed(child, texts, since)):
-            child.sent.append(number)
-            self.send_held(tree, name, child.link, number, held)
+        for held in list(tree.missed(child, texts, since)):
+            child.sent.append(held.number)
+            child.link += 1
+            self.send_held(tree, name, child.link, held)
 
-    def send_held(self, tree: Tree, name: str, link: int, number: int, held: Held) -> None:
-        self.send(name, Document(held.event, held.hops + 1, tree.id, number, link, tree.complete))
+    def send_held(self, tree: Tree, name: str, link: int, held: Document) -> None:
+        self.send(name, Document(held.event, held.hops + 1, tree.id, held.number, link, tree.complete))
 
     def on_resend(self, packet: Resend, tree: Tree, sender: str) -> None:
         """Something got lost between the two."""
         child = tree.children.get(sender)
         if child is None:
             return
+        held = {one.number: one for one in tree.held.documents}
         for link in packet.links[:1000]:
             number = child.number_at(link)
-            if number is not None and number in tree.held:
-                self.send_held(tree, sender, link, number, tree.held[number])
+            if number is not None and number in held:
+                self.send_held(tree, sender, link, held[number])

@@ -273,8 +273,9 @@ class Membership:
             summary = self.summaries[tree.id] = DataSummary(
                 settings.window_documents, settings.summary_vertices, settings.enough_documents
             )
-        for number in sorted(number for number in tree.held if number >= first and number not in summary):
-            summary.add(number, tree.held[number].event)
+        for held in tree.held.since(first):
+            if held.number not in summary:
+                summary.add(held.number, held.event)
         if summary.is_thin:
             return 0
         found = 0

@@ -89,7 +89,7 @@ class Reorganising:
     def least_overlap_child(self, tree: Tree) -> str:
         """The child that contributes most to this node's overhead."""
         first = self.window(tree)
-        wanted = bitmap(tree.recent.wanted, first)
+        wanted = tree.recent.wanted_since(first)
         costs = {
             name: overhead_of(bitmap(child.sent, first), wanted)
             for name, child in sorted(tree.children.items())
@@ -173,7 +173,7 @@ class Reorganising:
         if tree.is_root:
             overhead = 0
         else:
-            mine = bitmap(tree.recent.wanted, packet.first)
+            mine = tree.recent.wanted_since(packet.first)
             if self.settings.overhead_against == "aggregate":
                 for name, child in tree.children.items():
                     if name != sender:

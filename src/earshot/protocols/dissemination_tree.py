@@ -4,14 +4,12 @@ the documents that came lately. It says nothing itself; `codd.py` and its parts 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from earshot.events import Event
-from earshot.protocols.codd_packets import NEW, AddQuery, RemoveQuery, source_of
+from earshot.protocols.codd_packets import NEW, AddQuery, Document, RemoveQuery, source_of
 from earshot.protocols.filter_answers import FilterTexts, meets
-from earshot.protocols.recent_documents import RecentDocuments, bitmap
+from earshot.protocols.recent_documents import HeldDocuments, RecentDocuments, bitmap
 
 MOST_MISSING = 1000
 "Lost documents asked for at a time."
@@ -30,6 +28,8 @@ class Child:
     "and its subtree's: its aggregate filter query."
     heard_at: float
     first_link: int
+    link: int
+    "Of the last document sent to it."
     version: int = 0
     "Of its last query that has come, in order;"
     early: dict[int, AddQuery | RemoveQuery] = field(default_factory=dict)
@@ -37,33 +37,17 @@ class Child:
     guest: bool = False
     "Not a child yet: documents for it are wanted, but not sent."
     sent: list[int] = field(default_factory=list)
-    "The numbers of the documents sent to it, in order of links."
-    forgotten: int = 0
-    "How many of them are no longer listed."
-
-    @property
-    def link(self) -> int:
-        """The link of the last document sent."""
-        return self.first_link + self.forgotten + len(self.sent)
+    "The numbers of the last documents sent to it, in order of links."
 
     def number_at(self, link: int) -> int | None:
         """Which document had this link."""
-        place = link - self.first_link - self.forgotten - 1
+        place = link - self.link + len(self.sent) - 1
         return self.sent[place] if 0 <= place < len(self.sent) else None
 
     def forget_sent(self, keep: int) -> None:
         """List only the last ones."""
         if len(self.sent) > 2 * keep:
-            self.forgotten += len(self.sent) - keep
             del self.sent[:-keep]
-
-
-@dataclass(slots=True)
-class Held:
-    """A document that came lately."""
-
-    event: Event
-    hops: int
 
 
 class Tree:
@@ -96,8 +80,7 @@ class Tree:
         self.first_link = self.heard_link = 0
         self.ahead: dict[int, int] = {}
         "Links that came before their turn, and their `complete`."
-        self.held: OrderedDict[int, Held] = OrderedDict()
-        self.held_documents = held_documents
+        self.held = HeldDocuments(held_documents)
         self.transfers = self.extraneous = 0
         "Documents sent to this node, and those of them that its own query does not ask for."
         self.recent = RecentDocuments()
@@ -130,7 +113,7 @@ class Tree:
         before = self.children.get(name)
         self._bonds += 1
         first = self._bonds * LINKS_A_CHILD
-        child = Child(frozenset(own), dict.fromkeys(wants), now, first, version=first, guest=guest)
+        child = Child(frozenset(own), dict.fromkeys(wants), now, first, first, version=first, guest=guest)
         self.children[name] = child
         new = self.wants.hold(sorted(child.wants))
         if before is not None:
@@ -152,23 +135,23 @@ class Tree:
 
     # Documents.
 
-    def hold(self, number: int, event: Event, hops: int) -> None:
-        """Keep a document for those who come from elsewhere."""
-        if len(self.held) >= self.held_documents:
-            self.held.popitem(last=False)
-        self.held[number] = Held(event, hops)
-
-    def missed(self, child: Child, texts: Iterable[str], since: int) -> Iterator[tuple[int, Held]]:
+    def missed(self, child: Child, texts: Iterable[str], since: int) -> Iterator[Document]:
         """Held documents after `since` that these filters want and that have not gone to the child yet."""
+        if since >= self.number:
+            return
         sent = set(child.sent)
         wanted = tuple(texts)
-        for number in sorted(number for number in self.held if number > since and number not in sent):
-            held = self.held[number]
-            if meets(held.event, wanted, self.wants.answers(held.event)):
-                yield number, held
+        for held in self.held.since(since + 1):
+            if held.number not in sent and meets(held.event, wanted, self.wants.answers(held.event)):
+                yield held
 
     def arrived(self, link: int, complete: int) -> bool:
         """A document came over the link from the parent; False where some before it are missing."""
+        if link == self.heard_link + 1 and not self.ahead:
+            self.heard_link = link
+            if complete > self.complete:
+                self.completed(complete)
+            return True
         if not self.first_link < link <= self.first_link + LINKS_A_CHILD:
             return True
         if link > self.heard_link + 1:

@@ -7,7 +7,7 @@ in a simulation the next node finds them answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from earshot.errors import EarshotError
@@ -15,7 +15,6 @@ from earshot.events import Event
 from earshot.filters import Filter, FilterIndex
 from earshot.filters.relaxing import relaxed
 
-Answers = dict[str, bool]
 MOST_FILTERS = 1 << 16
 
 
@@ -29,12 +28,43 @@ def read_filter(text: str) -> Filter | None:
         return None
 
 
+class Answers:
+    """What is known of an event: which filters it was asked for, and which of them it meets."""
+
+    __slots__ = ("asked", "later", "met")
+
+    def __init__(self, asked: frozenset[str], met: set[str]) -> None:
+        self.asked = asked
+        "All at once, at first,"
+        self.later: set[str] = set()
+        "and one by one since."
+        self.met = met
+
+
+def meets(event: Event, texts: Collection[str], answers: Answers) -> bool:
+    """Whether the event meets any of the filters; answers that are missing are found and kept."""
+    if not answers.met.isdisjoint(texts):
+        return True
+    if answers.asked.issuperset(texts):
+        return False
+    for text in texts:
+        if text not in answers.asked and text not in answers.later:
+            answers.later.add(text)
+            found = read_filter(text)
+            if found is not None and found.matches(event):
+                answers.met.add(text)
+                return True
+    return False
+
+
 class FilterTexts:
     """Filters by text, each wanted by so many holders."""
 
     def __init__(self) -> None:
         self.holders: dict[str, int] = {}
         self._index: FilterIndex | None = None
+        self._all: frozenset[str] | None = None
+        "The texts, until they change."
 
     def __contains__(self, text: str) -> bool:
         return text in self.holders
@@ -50,6 +80,7 @@ class FilterTexts:
             self.holders[text] = count + 1
             if not count:
                 new.append(text)
+                self._all = None
                 if self._index is not None:
                     self._add(text, self._index)
         return new
@@ -64,6 +95,7 @@ class FilterTexts:
             elif count:
                 del self.holders[text]
                 gone.append(text)
+                self._all = None
                 if self._index is not None and text in self._index:
                     self._index.remove(text)
         return gone
@@ -76,9 +108,9 @@ class FilterTexts:
                 self._index = FilterIndex()
                 for text in self.holders:
                     self._add(text, self._index)
-            known = dict.fromkeys(self.holders, False)
-            known.update(dict.fromkeys(self._index.match(event), True))
-            event.__dict__["filter_answers"] = known
+            if self._all is None:
+                self._all = frozenset(self.holders)
+            known = event.__dict__["filter_answers"] = Answers(self._all, self._index.match(event))
         return known
 
     @staticmethod
@@ -86,15 +118,3 @@ class FilterTexts:
         found = read_filter(text)
         if found is not None:
             index.add(text, found)
-
-
-def meets(event: Event, texts: Iterable[str], answers: Answers) -> bool:
-    """Whether the event meets any of the filters; answers that are missing are found and kept."""
-    for text in texts:
-        known = answers.get(text)
-        if known is None:
-            found = read_filter(text)
-            known = answers[text] = found is not None and found.matches(event)
-        if known:
-            return True
-    return False

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from earshot.events import Event
-from earshot.filters import Viewer
 from earshot.filters.relaxing import needs_viewer, relaxed
 from earshot.protocols.filter_answers import Answers, meets
-from earshot.protocols.machine import Subscription
+from earshot.protocols.machine import Machine, Subscription
 from earshot.protocols.parts import LocalSubscriptions
 
 
@@ -38,8 +35,11 @@ class OwnTexts(LocalSubscriptions):
         self.texts = dict(sorted(self.texts.items()))
         self._plain = all(one.region is None and not needs_viewer(one.filter) for one in self.by_id.values())
 
-    def receiving(self, event: Event, answers: Answers, viewer: Callable[[], Viewer]) -> Iterable[str]:
-        """As `accepting`, with the answers that are known already."""
-        if self._plain and event.area is None:
-            return [id for id, text in self.texts.items() if meets(event, (text,), answers)]
-        return self.accepting(event, viewer())
+    def tell_known(self, machine: Machine, event: Event, answers: Answers, hops: int, now: float) -> None:
+        """As `tell`, with the answers that are known already."""
+        if not self._plain or event.area is not None:
+            self.tell(machine, event, hops, now)
+            return
+        for id, text in self.texts.items():
+            if text in answers.met or meets(event, (text,), answers):
+                machine.deliver(event, id, hops)

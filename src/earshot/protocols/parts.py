@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Hashable
 
 from earshot.events import Event
@@ -13,12 +13,12 @@ from earshot.protocols.machine import Machine, Subscription
 class RecentKeys:
     """The keys heard lately: bounded, oldest forgotten first. A look-up is `key in recent.keys`."""
 
-    __slots__ = ("capacity", "keys")
+    __slots__ = ("_order", "capacity", "keys")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        # Not a plain dict: to find its first key it passes all that were forgotten before.
-        self.keys: OrderedDict[Hashable, None] = OrderedDict()
+        self.keys: set[Hashable] = set()
+        self._order: deque[Hashable] = deque()
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self.keys
@@ -31,8 +31,9 @@ class RecentKeys:
         if key in self.keys:
             return False
         if len(self.keys) >= self.capacity:
-            self.keys.popitem(last=False)
-        self.keys[key] = None
+            self.keys.remove(self._order.popleft())
+        self.keys.add(key)
+        self._order.append(key)
         return True
 
 

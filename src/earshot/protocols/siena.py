@@ -409,15 +409,14 @@ class Siena(Machine):
         )
         self.extraneous += not of_interest
         if mine:
-            for id in self.local.receiving(event, answers, lambda: self.viewer(now)):
-                self.deliver(event, id, packet.hops)
+            self.local.tell_known(self, event, answers, packet.hops, now)
         if self.broker:
             self.forward(event, packet.hops, sender)
         return self.effects() if self._effects else NOTHING
 
     def forward(self, event: Event, hops: int, sender: str) -> None:
         """A client to its broker, a broker to whoever wants it."""
-        answers = self.texts.answers(event) if self.broker else {}
+        answers = self.texts.answers(event) if self.broker else None
         for name, link in self.links.items():
-            if name != sender and (not self.broker or meets(event, link.wants, answers)):
+            if name != sender and (answers is None or meets(event, link.wants, answers)):
                 self.send(name, Notify(event, hops + 1))

@@ -88,7 +88,7 @@ class Buckets:
     def draw(self, random: Random, number: int) -> Event:
         chosen, wanted = self.audience(random, number)
         words = [_word(query) for query in sorted(wanted)] if self.shuffle == "data" else [f"c{i:02}" for i in chosen]
-        children = [Element("word", {}, (word,)) for word in words]
+        children = [_said(word) for word in words]
         if self.payload_bytes:
             children.append(Element("payload", {}, ("x" * self.payload_bytes,)))
         return Event(DOCUMENT, Element(DOCUMENT, {}, tuple(children)))
@@ -100,8 +100,15 @@ class Buckets:
         return tuple(_filter(f"c{i:02}") for i, bucket in enumerate(self.members(epoch)) if query in bucket)
 
 
+@lru_cache(maxsize=1 << 14)
 def _word(query: int) -> str:
     return f"q{query:03}"
+
+
+@lru_cache(maxsize=1 << 14)
+def _said(word: str) -> Element:
+    """The element that says so: documents share theirs, of which there are many."""
+    return Element("word", {}, (word,))
 
 
 @lru_cache(maxsize=1 << 14)

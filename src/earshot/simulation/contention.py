@@ -29,7 +29,7 @@ from earshot.simulation.transmission import Host, Transmission
 class Station:
     """A node's side of the channel."""
 
-    __slots__ = ("attempt", "counting_from", "frames", "node", "slots", "tries", "was_heard", "window")
+    __slots__ = ("countdown", "frames", "node", "slots", "tries", "was_heard", "window")
 
     def __init__(self, node: int, window: int) -> None:
         self.node = node
@@ -40,16 +40,26 @@ class Station:
         "How often the first frame has been sent."
         self.was_heard = False
         "Whether its peer has it already, and only the acknowledgement was lost."
-        self.counting_from = 0.0
-        "DIFS after the channel fell idle."
         self.slots = 0
         "Left to count."
-        self.attempt = 0
-        "The number of the attempt that counts; earlier ones are void."
+        self.countdown: Countdown | None = None
+        "The one it takes part in, while its channel is idle."
 
 
-Attempt = tuple[float, int, Station, int]
-"To send, once a station has counted its slots down: when, its place in the queue, whose, and its number."
+class Countdown:
+    """Stations that began to count at one time, DIFS after the channel fell idle.
+
+    Only the next of them to send stands in the queue: it freezes most of the others.
+    """
+
+    __slots__ = ("first_place", "next", "since", "stations")
+
+    def __init__(self, since: float, first_place: int, stations: list[Station]) -> None:
+        self.since = since
+        self.first_place = first_place
+        "In the queue, of the first of the stations; the others have those that follow."
+        self.stations = stations
+        self.next = stations[0]
 
 
 class Carrier(msgspec.Struct, eq=False, gc=False):
@@ -163,37 +173,40 @@ class ContentionRadio:
         self._waiting[station.node] = station
         last = self._last[station.node]
         if last.over:
-            attempt = self._count_down(station, max(last.ends_at + self._difs_s, self._queue.now))
-            self._queue.at_place(attempt[0], Priority.MEDIUM, attempt[1], self._try, [attempt])
+            self._count_down([station], max(last.ends_at + self._difs_s, self._queue.now))
 
-    def _count_down(self, station: Station, since: float) -> Attempt:
-        station.counting_from = since
-        station.attempt = attempt = station.attempt + 1
-        return since + station.slots * self._slot_s, self._queue.place(), station, attempt
+    def _count_down(self, stations: list[Station], since: float) -> None:
+        countdown = Countdown(since, self._queue.places(len(stations)), stations)
+        for station in stations:
+            station.countdown = countdown
+        self._queue_next(countdown)
 
-    def _queue_next(self, attempts: list[Attempt]) -> None:
-        """Of those who began to count at one time (the last of the list is the next to send) only one stands in
-        the queue: it freezes most of the others."""
-        while attempts:
-            at, place, station, number = attempts[-1]
-            if station.attempt == number:
-                self._queue.at_place(at, Priority.MEDIUM, place, self._try, attempts)
-                return
-            attempts.pop()
+    def _queue_next(self, countdown: Countdown) -> None:
+        """Whoever has the fewest slots left, and of several the first."""
+        fewest, place = self._settings.window_max + 1, 0
+        for number, station in enumerate(countdown.stations):
+            if station.countdown is countdown and station.slots < fewest:
+                fewest, place, countdown.next = station.slots, number, station
+        if fewest <= self._settings.window_max:
+            at = countdown.since + fewest * self._slot_s
+            self._queue.at_place(at, Priority.MEDIUM, countdown.first_place + place, self._try, countdown)
 
-    def _try(self, attempts: list[Attempt]) -> None:
-        _, _, station, number = attempts.pop()
-        if station.attempt == number:
+    def _try(self, countdown: Countdown) -> None:
+        station = countdown.next
+        if station.countdown is countdown:
             self._transmit(station)
-        if attempts:
-            self._queue_next(attempts)
+        if len(countdown.stations) > 1:
+            self._queue_next(countdown)
 
     def _freeze(self, station: Station, now: float) -> None:
         """The channel has become busy: keep the slots that are left, unless it is too late to sense (rule 2)."""
-        elapsed_s = now - station.counting_from
+        countdown = station.countdown
+        if countdown is None:
+            return
+        elapsed_s = now - countdown.since
         if station.slots * self._slot_s - elapsed_s < self._blind_s:
             return
-        station.attempt += 1
+        station.countdown = None
         if elapsed_s > 0:
             station.slots -= int(elapsed_s / self._slot_s + 1e-3)
 
@@ -203,7 +216,7 @@ class ContentionRadio:
         node, now = station.node, self._queue.now
         transmission = station.frames[0]
         self._waiting[node] = None
-        station.attempt += 1
+        station.countdown = None
         station.tries += 1
         self._host.sent(transmission)
         sensed_by = self._sensed_by(node, now)
@@ -234,15 +247,11 @@ class ContentionRadio:
         """The channel falls idle for whoever senses nothing else: those who wait count on."""
         air.over = True
         last, waiting, since = self._last, self._waiting, air.ends_at + self._difs_s
-        attempts = []
-        for node in air.sensed_by:
-            station = waiting[node]
-            if station is not None and last[node] is air:
-                attempts.append(self._count_down(station, since))
-        if attempts:
-            if len(attempts) > 1:
-                attempts.sort(reverse=True)
-            self._queue_next(attempts)
+        idle = [
+            station for node in air.sensed_by if (station := waiting[node]) is not None and last[node] is air
+        ]
+        if idle:
+            self._count_down(idle, since)
 
     def _end_of_broadcast(self, air: OnAir) -> None:
         clear, in_range, station = self._clear, air.in_range, air.station
@@ -322,6 +331,6 @@ class ContentionRadio:
     def node_down(self, node: int, graceful: bool) -> None:
         """A node that leaves in good order still sends what it has queued; a crash ends it all."""
         if not graceful:
-            self._stations[node].attempt += 1
+            self._stations[node].countdown = None
             self._stations[node] = Station(node, self._settings.window_min)
             self._waiting[node] = None
