@@ -20,7 +20,7 @@ from earshot.filters.bloom import BloomShape, type_key
 from earshot.filters.digest import DIGEST_BYTES, Digest
 from earshot.filters.filter import Filter as AnyFilter
 from earshot.filters.matching import Viewer
-from earshot.filters.summary import SMALLEST_BUDGET, Summary
+from earshot.filters.summary import MOST_ANSWERS, SMALLEST_BUDGET, Summary
 from earshot.filters.ties import cells_of, width_of
 from sizes import sized
 
@@ -259,6 +259,17 @@ def test_each_kind_of_term_is_kept_over_the_wire(wanted: str, passing: object, r
     sent = Summary.from_bytes(wheres(wanted).to_bytes())
     assert sent.may_match(flat(p=passing))
     assert not sent.may_match(flat(q=1) if refused is None else flat(p=refused))
+
+
+def test_an_event_asked_about_again_gets_the_same_answer_however_many_were_asked_about_between() -> None:
+    summary = Summary.of([Filter.where('category = "jazz"')])
+    wanted = [Event("CD", {"category": "jazz", "price": float(price)}) for price in range(3 * MOST_ANSWERS)]
+    others = [Event("CD", {"category": "pop", "price": float(price)}) for price in range(3 * MOST_ANSWERS)]
+    asked = [event for pair in zip(wanted, others, strict=True) for event in pair]
+    for _ in range(2):
+        assert [summary.may_match(event) for event in asked] == [True, False] * len(wanted)
+        assert [summary.may_match_digest(Digest.of(event)) for event in asked] == [True, False] * len(wanted)
+    assert len(summary._answers) <= MOST_ANSWERS
 
 
 def test_a_summary_of_one_type_refuses_events_of_another() -> None:

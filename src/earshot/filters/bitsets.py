@@ -6,10 +6,13 @@ be: a peer's bytes never make us allocate more than `width` bits.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
 from earshot.errors import MalformedPacket
+from earshot.filters.bits import slots_of
 
 _PLAIN = 31
 "The code byte of plain bits; 0 to 15 are Rice parameters."
@@ -101,31 +104,34 @@ class Reader:
             raise MalformedPacket(f"the {self.what} has {len(self.data) - self.at} bytes too many")
 
 
+@lru_cache(maxsize=256)
 def _packed(data: bytes, width: int) -> tuple[int, bytes]:
-    """The code byte and the coded bits, the shorter way of the two."""
-    plain = bytes(data[: (width + 7) // 8]).ljust((width + 7) // 8, b"\0")
+    """The code byte and the coded bits, the shorter way of the two. A summary that is made to fit is
+    written again and again with most of its vectors unchanged: they are remembered."""
+    plain = data[: (width + 7) // 8].ljust((width + 7) // 8, b"\0")
     members = int.from_bytes(plain, "little").bit_count()
     if members == 0:
         return 0, b"\0"
     if members * 3 > width:
         return _PLAIN, plain
     power = min(15, (width // members).bit_length() - 1)
-    positions = np.flatnonzero(np.unpackbits(np.frombuffer(plain, np.uint8), bitorder="little"))
-    coded = _rice(positions, power)
-    return (power, coded) if len(coded) < len(plain) else (_PLAIN, plain)
+    words = np.frombuffer(plain.ljust((width + 63) // 64 * 8, b"\0"), np.uint8)
+    coded = _rice(slots_of(words), power, shorter_than=len(plain))
+    return (_PLAIN, plain) if coded is None else (power, coded)
 
 
-def _rice(positions: npt.NDArray[np.int64], power: int) -> bytes:
-    """The number of members, then each gap: its high part in unary (ones ended by a zero), its low part plain."""
+def _rice(positions: npt.NDArray[np.intp], power: int, shorter_than: int) -> bytes | None:
+    """The number of members, then each gap: its high part in unary (ones ended by a zero), its low part plain.
+    None where that takes too many bytes."""
     writer = Writer()
     writer.count(len(positions))
-    gaps = np.diff(positions, prepend=-1) - 1
-    highs, lows = gaps >> power, gaps & (1 << power) - 1
-    ends = np.cumsum(highs + 1 + power)
-    starts = ends - (highs + 1 + power)
-    bits = np.zeros(int(ends[-1]), np.uint8)
-    before = np.cumsum(highs) - highs
-    bits[np.repeat(starts - before, highs) + np.arange(int(highs.sum()))] = 1
+    gaps = positions.copy()
+    gaps[1:] -= positions[:-1] + 1
+    ends = ((gaps >> power) + 1 + power).cumsum()
+    if len(writer.data) + (int(ends[-1]) + 7) // 8 >= shorter_than:
+        return None
+    bits = np.ones(int(ends[-1]), np.uint8)
+    bits[ends - power - 1] = 0
     for bit in range(power):
-        bits[ends - power + bit] = lows >> bit & 1
+        bits[ends - power + bit] = gaps >> bit & 1
     return bytes(writer.data) + np.packbits(bits, bitorder="little").tobytes()

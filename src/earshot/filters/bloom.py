@@ -13,6 +13,8 @@ import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from earshot.errors import UsageError
 
 SMALLEST_BITS = 8
@@ -114,8 +116,7 @@ class Bloom:
             b = b.folded()
         if a.shape.hashes != b.shape.hashes:
             raise UsageError(f"vectors of {a.shape.hashes} and of {b.shape.hashes} hashes cannot be merged")
-        both = int.from_bytes(a.data, "little") | int.from_bytes(b.data, "little")
-        return Bloom(a.shape, both.to_bytes(len(a.data), "little"))
+        return Bloom(a.shape, (np.frombuffer(a.data, np.uint8) | np.frombuffer(b.data, np.uint8)).tobytes())
 
     def folded(self) -> Bloom:
         """The same set in half the bits, with more false positives; itself where it is at its smallest."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from earshot.filters.attributes import AttributeTable
 from earshot.filters.matching import Viewer
 from earshot.filters.paging import PagedTable
-from earshot.filters.plans import SAME_AS, Between, Plan, Same, SimpleTest, Source
+from earshot.filters.plans import SAME_AS, Between, Plan, Same, SameText, SimpleTest, Source
 from earshot.filters.reading import Reading
 
 if TYPE_CHECKING:
@@ -31,17 +31,26 @@ _Kind = tuple[type[Same], Source]
 class Clause:
     """One plan of one filter, and where it is kept."""
 
-    __slots__ = ("filter", "group", "key", "plan", "slot", "sure", "table")
+    __slots__ = ("filter", "group", "key", "plan", "slot", "sure", "table", "word")
 
     def __init__(self, key: Hashable, filter: Filter, plan: Plan) -> None:
         self.key = key
         self.filter = filter
         self.plan = plan
+        self.word = _word(plan)
+        "A field and the text it must have, where the plan asks for one: the quickest test to fail."
         self.group: Group | None = None
         self.table: AttributeTable[Clause] | None = None
         self.slot = -1
         self.sure = False
         "Whether being found in its group is all that it asks for."
+
+
+def _word(plan: Plan) -> tuple[str, str] | None:
+    for test in plan.tests:
+        if type(test) is SameText and isinstance(test.source, str):
+            return test.source, test.wanted
+    return None
 
 
 class Group:
@@ -116,7 +125,13 @@ class Group:
 
     def _check(self, clauses: list[Clause], reading: Reading, viewer: Viewer | None, found: set[Any]) -> None:
         """Ask the filters themselves."""
+        flat = reading.flat
         for clause in clauses:
+            if flat is not None and clause.word is not None:
+                name, wanted = clause.word  # where the value is no text, it is the filter that knows its text
+                value = flat.get(name)
+                if value != wanted and (value is None or type(value) is str):
+                    continue
             if clause.key in found or (self._in_document and not reading.allows(clause.plan)):
                 continue
             if clause.sure or clause.filter.matches(reading.event, viewer):

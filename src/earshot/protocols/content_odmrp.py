@@ -120,8 +120,9 @@ class ContentOdmrp(Machine):
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         # The order of how often they come; most are duplicates, or not for us.
         if type(packet) is Data:
-            if not self.heard.add(packet.event.id):
+            if packet.event.id in self.heard.keys:
                 return NOTHING
+            self.heard.add(packet.event.id)
             self.on_data(packet, now)
         elif type(packet) is JoinRequest:
             if not self.heard.add((packet.source, packet.sequence)):

@@ -135,16 +135,22 @@ def fitting(reports: Iterable[Report], node: str, budget_bytes: int, shape: Bloo
     if _size(given) <= budget_bytes:
         return tuple(given)
     stubs = [report for report in given if not report.summary]
-    merged = Summary({}, shape)
-    for report in given:
-        if report.summary:
-            merged = merged.merged(read_summary(report.summary, shape))
+    summaries = tuple(report.summary for report in given if report.summary)
     # Stamps that do not fit either are left out: their reporters come with the next full report.
     room = max(budget_bytes // 2, budget_bytes - _size(stubs))
-    whole = full_report(aggregator, merged.within(room - len(aggregator) - 10).to_bytes())
+    whole = full_report(aggregator, _aggregated(summaries, room - len(aggregator) - 10, shape))
     while stubs and _size([*stubs, whole]) > budget_bytes:
         stubs.pop()
     return (*stubs, whole)
+
+
+@lru_cache(maxsize=2048)
+def _aggregated(summaries: tuple[bytes, ...], budget_bytes: int, shape: BloomShape) -> bytes:
+    """The summaries merged into one that fits; until one of them changes, every round asks for the same."""
+    merged = Summary({}, shape)
+    for summary in summaries:
+        merged = merged.merged(read_summary(summary, shape))
+    return merged.within(budget_bytes).to_bytes()
 
 
 def _size(reports: Iterable[Report]) -> int:
