@@ -138,7 +138,7 @@ class Agenda:
         self.wishes.append(wish)
         application.wishes[subscription.id] = wish
         application.subscriptions[subscription.id] = subscription
-        self._record(Kind.SUBSCRIBE, i, subscription=subscription.id, detail=str(subscription.filter))
+        self._record(Kind.SUBSCRIBE, i, subscription=subscription.id, detail=subscription.filter)
         self._engine.call(i, "subscribe", subscription)
 
     def _unsubscribe(self, i: int, id: str) -> None:
@@ -165,9 +165,9 @@ class Agenda:
             self._record(Kind.UNANNOUNCE, i, detail=subject)
             self._engine.call(i, "unannounce", subject)
 
-    def _record(self, kind: Kind, i: int, subscription: str = "", detail: str = "") -> None:
+    def _record(self, kind: Kind, i: int, subscription: str = "", detail: object = "") -> None:
         if self._engine.log is not None:
-            self._engine.log.row(kind, self._queue.now, i, subscription=subscription, detail=detail)
+            self._engine.log.row(kind, self._queue.now, i, subscription=subscription, detail=str(detail))
 
     # What changes nothing.
 
