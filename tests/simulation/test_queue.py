@@ -12,7 +12,11 @@ def test_calls_come_by_time_then_priority_then_in_the_order_they_were_added(entr
     queue = Queue()
     made: list[tuple[float, int, int]] = []
     for number, (time, priority) in enumerate(entries):
-        queue.at(time, priority, made.append, (time, priority, number))
+        if priority == Priority.MEDIUM:
+            queue.on_air(time, made.append, (time, priority, number))
+        else:
+            queue.at(time, priority, made.append, (time, priority, number))
+    assert len(queue) == len(entries)
     queue.run(until=10.0)
     assert made == sorted((time, priority, number) for number, (time, priority) in enumerate(entries))
 
@@ -24,7 +28,7 @@ def test_a_call_may_add_others_even_for_the_same_time() -> None:
     def tell(word: str) -> None:
         told.append((word, queue.now))
         if word == "first":
-            queue.at(queue.now, Priority.MEDIUM, tell, "at once")
+            queue.on_air(queue.now, tell, "at once")
             queue.at(2.0, Priority.WORLD, tell, "too late")
 
     queue.at(1.0, Priority.TIMER, tell, "first")
@@ -42,6 +46,17 @@ def test_a_call_that_is_added_late_takes_the_place_it_was_given() -> None:
     queue.at_place(1.0, Priority.TIMER, place, told.append, "second")
     queue.run(until=1.0)
     assert (told, queue.now, len(queue)) == (["first", "second", "third"], 1.0, 0)
+
+
+def test_places_in_a_row_are_taken_in_their_order() -> None:
+    queue = Queue()
+    told: list[str] = []
+    first = queue.places(2)
+    queue.on_air(1.0, told.append, "third")
+    queue.on_air_at_place(1.0, first + 1, told.append, "second")
+    queue.on_air_at_place(1.0, first, told.append, "first")
+    queue.run(until=1.0)
+    assert told == ["first", "second", "third"]
 
 
 def test_after_a_call_that_failed_the_queue_goes_on_where_it_stopped() -> None:

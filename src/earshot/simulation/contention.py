@@ -22,7 +22,6 @@ import msgspec
 
 from earshot.simulation.medium import Contention
 from earshot.simulation.neighbours import Neighbours
-from earshot.simulation.queue import Priority
 from earshot.simulation.transmission import Host, Transmission
 
 
@@ -136,7 +135,7 @@ class ContentionRadio:
         if not self._enqueue(transmission):
             # Told no sooner than after a try, so that a machine that tries again at once lets time pass.
             told_at = self._queue.now + self.airtime_s(transmission.bytes)
-            self._queue.at(told_at, Priority.MEDIUM, self._refuse, transmission)
+            self._queue.on_air(told_at, self._refuse, transmission)
 
     def _refuse(self, transmission: Transmission) -> None:
         self._host.unreachable(transmission, "queue-full")
@@ -189,7 +188,7 @@ class ContentionRadio:
                 fewest, place, countdown.next = station.slots, number, station
         if fewest <= self._settings.window_max:
             at = countdown.since + fewest * self._slot_s
-            self._queue.at_place(at, Priority.MEDIUM, countdown.first_place + place, self._try, countdown)
+            self._queue.on_air_at_place(at, countdown.first_place + place, self._try, countdown)
 
     def _try(self, countdown: Countdown) -> None:
         station = countdown.next
@@ -225,7 +224,7 @@ class ContentionRadio:
         air = OnAir(now, ends_at, False, node, station, transmission, (*sensed_by, node), in_range)
         self._begin(air)
         end = self._end_of_broadcast if transmission.peer_name == "" else self._end_of_unicast
-        self._queue.at(ends_at, Priority.MEDIUM, end, air)
+        self._queue.on_air(ends_at, end, air)
 
     def _begin(self, air: OnAir) -> None:
         first, last, before, clear, waiting = self._first, self._last, self._before, self._clear, self._waiting
@@ -247,9 +246,7 @@ class ContentionRadio:
         """The channel falls idle for whoever senses nothing else: those who wait count on."""
         air.over = True
         last, waiting, since = self._last, self._waiting, air.ends_at + self._difs_s
-        idle = [
-            station for node in air.sensed_by if (station := waiting[node]) is not None and last[node] is air
-        ]
+        idle = [station for node in air.sensed_by if (station := waiting[node]) is not None and last[node] is air]
         if idle:
             self._count_down(idle, since)
 
@@ -278,7 +275,7 @@ class ContentionRadio:
             return
         now = self._queue.now
         if clear:
-            self._queue.at(now + self._settings.sifs_s, Priority.MEDIUM, self._acknowledge, air)
+            self._queue.on_air(now + self._settings.sifs_s, self._acknowledge, air)
             if not station.was_heard:
                 station.was_heard = True
                 transmission.receivers = [peer]
@@ -286,14 +283,14 @@ class ContentionRadio:
         else:
             if reached:
                 self._host.lost(transmission, [peer], "collision")
-            self._queue.at(now + self._settings.sifs_s + self._ack_s, Priority.MEDIUM, self._no_answer, air)
+            self._queue.on_air(now + self._settings.sifs_s + self._ack_s, self._no_answer, air)
 
     def _acknowledge(self, air: OnAir) -> None:
         now, peer = self._queue.now, air.transmission.peer
         ends_at, sensed_by = now + self._ack_s, (*self._sensed_by(peer, now), peer)
         acknowledgement = OnAir(now, ends_at, False, peer, air.station, air.transmission, sensed_by, [])
         self._begin(acknowledgement)
-        self._queue.at(ends_at, Priority.MEDIUM, self._end_of_acknowledgement, acknowledgement)
+        self._queue.on_air(ends_at, self._end_of_acknowledgement, acknowledgement)
 
     def _end_of_acknowledgement(self, air: OnAir) -> None:
         sender, station = air.transmission.sender, air.station

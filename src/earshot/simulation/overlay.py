@@ -9,7 +9,6 @@ from random import Random
 from earshot.simulation.medium import Overlay
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.neighbours import Neighbours
-from earshot.simulation.queue import Priority
 from earshot.simulation.transmission import Host, Transmission
 
 
@@ -45,7 +44,7 @@ class OverlayNetwork:
         self._host.sent(transmission)
         sender, peer, now = transmission.sender, transmission.peer, self._queue.now
         reaches = peer >= 0 and (self._reachable is None or peer == sender or peer in self._reachable.of(sender, now))
-        self._queue.at(now + self.latency_s(transmission), Priority.MEDIUM, self._arrive, (transmission, reaches))
+        self._queue.on_air(now + self.latency_s(transmission), self._arrive, (transmission, reaches))
 
     def latency_s(self, transmission: Transmission) -> float:
         """How long this message takes."""

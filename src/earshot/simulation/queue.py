@@ -22,24 +22,38 @@ class Priority:
     END: Final = 5
 
 
+Entry = tuple[float, int, int, Callable[[Any], None] | None, Any]
+
+
 class Queue:
     """Calls to be made, each at its time. `now` is the time of the call being made."""
 
-    __slots__ = ("_heap", "now", "scheduled")
+    __slots__ = ("_heap", "_on_air", "now", "scheduled")
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._heap: list[tuple[float, int, int, Callable[[Any], None] | None, Any]] = []
+        self._heap: list[Entry] = []
+        self._on_air: list[Entry] = []
+        "The medium's calls. They are the most, and the next to come: alone they need not sink past all timers."
         self.scheduled = 0
         "How many calls have been added so far: the sequence."
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._heap) + len(self._on_air)
 
     def at(self, time: float, priority: int, call: Callable[[Any], None], argument: Any = None) -> None:
         """Make this call at that time."""
         self.scheduled = sequence = self.scheduled + 1
         heappush(self._heap, (time, priority, sequence, call, argument))
+
+    def on_air(self, time: float, call: Callable[[Any], None], argument: Any = None) -> None:
+        """Make this call of the medium's at that time."""
+        self.scheduled = sequence = self.scheduled + 1
+        heappush(self._on_air, (time, Priority.MEDIUM, sequence, call, argument))
+
+    def on_air_at_place(self, time: float, sequence: int, call: Callable[[Any], None], argument: Any = None) -> None:
+        """The same, in a place it was given before."""
+        heappush(self._on_air, (time, Priority.MEDIUM, sequence, call, argument))
 
     def place(self) -> int:
         """A place in the sequence, for a call that is added later with `at_place`."""
@@ -62,13 +76,13 @@ class Queue:
         """Make all calls up to that time, in order; those they add too."""
         if until < self.now:
             return
-        heap, pop = self._heap, heappop
+        heap, on_air, pop = self._heap, self._on_air, heappop
         # An entry behind all others of that time ends the loop: cheaper than a look at the time before each call.
         end = (until, Priority.END, 0, None, None)
         heappush(heap, end)
         try:
             while True:
-                self.now, _, _, call, argument = pop(heap)
+                self.now, _, _, call, argument = pop(on_air if on_air and on_air[0] < heap[0] else heap)
                 if call is None:
                     break
                 call(argument)

@@ -8,7 +8,6 @@ from random import Random
 from earshot.simulation.medium import Lossy, UnitDisk
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.neighbours import Neighbours
-from earshot.simulation.queue import Priority
 from earshot.simulation.transmission import Host, Transmission
 
 
@@ -47,7 +46,7 @@ class UnitDiskRadio:
 
     def _start_batch(self, now: float) -> None:
         self._now, self._under_way = now, []
-        self._queue.at(now + self._latency_s, Priority.MEDIUM, self._arrive, self._under_way)
+        self._queue.on_air(now + self._latency_s, self._arrive, self._under_way)
 
     def _arrive(self, transmissions: list[Transmission]) -> None:
         received = self._received
@@ -83,7 +82,7 @@ class LossyRadio:
         transmission.receivers = receivers
         for node in self._neighbours_of(transmission.sender, now):
             (receivers if self._reaches(transmission.sender, node, now) else faded).append(node)
-        self._queue.at(now + self._settings.latency_s, Priority.MEDIUM, self._arrive, (transmission, faded))
+        self._queue.on_air(now + self._settings.latency_s, self._arrive, (transmission, faded))
 
     def _arrive(self, arrival: tuple[Transmission, list[int]]) -> None:
         transmission, faded = arrival
@@ -102,9 +101,7 @@ class LossyRadio:
         self._host.sent(transmission)
         in_range = transmission.peer in self._neighbours_of(transmission.sender, now)
         heard = in_range and self._reaches(transmission.sender, transmission.peer, now)
-        self._queue.at(
-            now + self._settings.latency_s, Priority.MEDIUM, self._outcome, (transmission, tries, in_range, heard)
-        )
+        self._queue.on_air(now + self._settings.latency_s, self._outcome, (transmission, tries, in_range, heard))
 
     def _outcome(self, outcome: tuple[Transmission, int, bool, bool]) -> None:
         transmission, tries, in_range, heard = outcome
