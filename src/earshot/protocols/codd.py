@@ -53,6 +53,7 @@ from earshot.protocols.dissemination_tree import Child, Tree
 from earshot.protocols.filter_answers import Answers, meets, read_filter
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Send, Subscription, Timer
 from earshot.protocols.own_texts import OwnTexts
+from earshot.protocols.recent_documents import Held
 from earshot.protocols.wanted_types import could_match
 from earshot.wire import Packet
 
@@ -321,7 +322,7 @@ class Codd(Machine):
         tree = self._be_source(event.type, now)
         tree.number += 1
         tree.complete = tree.number
-        tree.held.add(Document(event, 0, tree.id, tree.number, 0, tree.complete))
+        tree.held.add(tree.number, event, 0)
         if tree.children:
             self.pass_on(tree, tree.number, event, 0, tree.wants.answers(event))
         return self.effects()
@@ -342,16 +343,15 @@ class Codd(Machine):
             tree.parent_heard_at = now
             if not tree.arrived(packet.link, packet.complete):
                 self.start_timer(("gap", tree.id), at=now + self.settings.candidate_wait_s)
-        if number in tree.held.numbers or number < tree.number - self.settings.held_documents:
-            return self.effects() if self._effects else NOTHING
         if number > tree.number:
             tree.number = number
-        tree.held.add(packet)
+        elif number < tree.number - tree.held.capacity or number in tree.held.numbers:
+            return self.effects() if self._effects else NOTHING
+        tree.held.add(number, event, packet.hops)
         tree.transfers += 1
-        tree.recent.came.append(number)
         answers = tree.wants.answers(event)
         if meets(event, tree.own, answers):
-            tree.recent.wanted.append(number)
+            tree.wanted.numbers.append(number)
             self.local.tell_known(self, event, answers, packet.hops, now)
         else:
             tree.extraneous += 1
@@ -363,10 +363,11 @@ class Codd(Machine):
 
     def pass_on(self, tree: Tree, number: int, event: Event, hops: int, answers: Answers) -> None:
         effects, id, complete = self._effects, tree.id, tree.complete
-        hops, met = hops + 1, answers.met
+        hops, met, asked = hops + 1, answers.met, answers.asked
         for name, child in tree.children.items():
-            if child.guest or (met.isdisjoint(child.wants) and not meets(event, child.wants, answers)):
-                continue
+            wants = child.wants
+            if child.guest or (met.isdisjoint(wants) and (asked.issuperset(wants) or not meets(event, wants, answers))):
+                continue  # the two sets are what `meets` looks at first; most end here
             child.sent.append(number)
             child.link += 1
             effects.append(Send(name, Document(event, hops, id, number, child.link, complete)))
@@ -378,7 +379,7 @@ class Codd(Machine):
             child.link += 1
             self.send_held(tree, name, child.link, held)
 
-    def send_held(self, tree: Tree, name: str, link: int, held: Document) -> None:
+    def send_held(self, tree: Tree, name: str, link: int, held: Held) -> None:
         self.send(name, Document(held.event, held.hops + 1, tree.id, held.number, link, tree.complete))
 
     def on_resend(self, packet: Resend, tree: Tree, sender: str) -> None:
@@ -386,7 +387,7 @@ class Codd(Machine):
         child = tree.children.get(sender)
         if child is None:
             return
-        held = {one.number: one for one in tree.held.documents}
+        held = {one.number: one for one in tree.held.since(0)}
         for link in packet.links[:1000]:
             number = child.number_at(link)
             if number is not None and number in held:

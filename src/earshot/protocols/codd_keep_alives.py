@@ -40,7 +40,7 @@ class KeepAlives:
                     down.setdefault(name, []).append((tree.id, tree.complete, child.link))
             if tree.parent:
                 up.setdefault(tree.parent, []).append((tree.id, tree.version))
-            tree.recent.forget(codd.settings.window_documents)
+            tree.wanted.forget(codd.settings.window_documents)
         for peer in sorted({*down, *up}):
             codd.send(peer, KeepAlive(tuple(down.get(peer, ())), tuple(up.get(peer, ()))))
         if codd.trees:

@@ -24,8 +24,8 @@ class Search:
     """A node looking for a better parent."""
 
     first: int
-    bits: int
-    "The recent documents that came to it, from the number `first` on."
+    bits: bytes
+    "The recent documents that came to it: a bitmap from the number `first` on."
     prospective: deque[str]
     visited: set[str]
     asked: str = ""
@@ -72,7 +72,7 @@ class Reorganising:
         if period_over:
             tree.looked_at = (tree.transfers, tree.extraneous)
         tree.next_look = tree.number + 1 if settings.on_demand else (tree.number // every + 1) * every
-        tree.recent.forget(settings.window_documents)
+        tree.wanted.forget(settings.window_documents)
         rested = tree.asked_at is None or tree.number - tree.asked_at >= settings.rest_documents
         enough = transfers >= settings.enough_documents
         interior = tree.parent != "" and tree.fan_out > 0
@@ -89,7 +89,7 @@ class Reorganising:
     def least_overlap_child(self, tree: Tree) -> str:
         """The child that contributes most to this node's overhead."""
         first = self.window(tree)
-        wanted = tree.recent.wanted_since(first)
+        wanted = tree.wanted.bitmap(first)
         costs = {
             name: overhead_of(bitmap(child.sent, first), wanted)
             for name, child in sorted(tree.children.items())
@@ -148,11 +148,12 @@ class Reorganising:
 
     def on_granted(self, tree: Tree, now: float) -> None:
         first = self.window(tree)
-        bits = bitmap(tree.recent.came, first)
+        bits = bitmap(tree.held.numbers, first)
         if not tree.parent or tree.id in self.codd.membership.attempts or tree.id in self.searches or not bits:
             self.codd.send(tree.source, Moved(tree.id, moved=False))
             return
-        search = Search(first, bits, deque([tree.source]), {self.codd.node, tree.source})
+        size = (bits.bit_length() + 7) // 8
+        search = Search(first, bits.to_bytes(size, "little"), deque([tree.source]), {self.codd.node, tree.source})
         self.searches[tree.id] = search
         if self.settings.delta is None:
             self.ask_next(tree, now)
@@ -162,9 +163,7 @@ class Reorganising:
     def ask(self, tree: Tree, search: Search, peer: str, now: float) -> None:
         self._requests += 1
         search.asked, search.request = peer, self._requests
-        size = (search.bits.bit_length() + 7) // 8
-        bits = search.bits.to_bytes(size, "little")
-        self.codd.send(peer, GetOverhead(tree.id, search.request, search.first, bits))
+        self.codd.send(peer, GetOverhead(tree.id, search.request, search.first, search.bits))
         self.codd.start_timer(("search", tree.id), at=now + self.settings.candidate_wait_s)
 
     def on_get_overhead(self, packet: GetOverhead, tree: Tree, sender: str) -> None:
@@ -173,16 +172,18 @@ class Reorganising:
         if tree.is_root:
             overhead = 0
         else:
-            mine = tree.recent.wanted_since(packet.first)
+            mine = tree.wanted.bitmap(packet.first)
             if self.settings.overhead_against == "aggregate":
                 for name, child in tree.children.items():
                     if name != sender:
                         mine |= bitmap(child.sent, packet.first)
             overhead = overhead_of(theirs, mine)
-        below = sender in tree.ancestors or not tree.is_in
-        spare = not below and tree.fan_out < self.settings.fan_out
-        names = () if below else tuple(name for name, child in tree.children.items() if not child.guest)
-        self.codd.send(sender, Overhead(tree.id, packet.request, float(overhead), spare, names))
+        if sender in tree.ancestors or not tree.is_in:
+            self.codd.send(sender, Overhead(tree.id, packet.request, float(overhead), spare=False, children=()))
+            return
+        names = [name for name, child in tree.children.items() if not child.guest]
+        spare = len(names) < self.settings.fan_out
+        self.codd.send(sender, Overhead(tree.id, packet.request, float(overhead), spare, tuple(names)))
 
     def on_overhead(self, packet: Overhead, tree: Tree, sender: str, now: float) -> None:
         search = self.searches.get(tree.id)

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from earshot.protocols.codd_packets import NEW, AddQuery, Document, RemoveQuery, source_of
+from earshot.protocols.codd_packets import NEW, AddQuery, RemoveQuery, source_of
 from earshot.protocols.filter_answers import FilterTexts, meets
-from earshot.protocols.recent_documents import HeldDocuments, RecentDocuments, bitmap
+from earshot.protocols.recent_documents import Held, HeldDocuments, WantedDocuments, bitmap
 
 MOST_MISSING = 1000
 "Lost documents asked for at a time."
@@ -83,7 +83,7 @@ class Tree:
         self.held = HeldDocuments(held_documents)
         self.transfers = self.extraneous = 0
         "Documents sent to this node, and those of them that its own query does not ask for."
-        self.recent = RecentDocuments()
+        self.wanted = WantedDocuments()
         self.next_look = 0
         "At which number the node looks at its overhead next."
         self.looked_at = (0, 0)
@@ -135,7 +135,7 @@ class Tree:
 
     # Documents.
 
-    def missed(self, child: Child, texts: Iterable[str], since: int) -> Iterator[Document]:
+    def missed(self, child: Child, texts: Iterable[str], since: int) -> Iterator[Held]:
         """Held documents after `since` that these filters want and that have not gone to the child yet."""
         if since >= self.number:
             return
@@ -149,8 +149,8 @@ class Tree:
         """A document came over the link from the parent; False where some before it are missing."""
         if link == self.heard_link + 1 and not self.ahead:
             self.heard_link = link
-            if complete > self.complete:
-                self.completed(complete)
+            if complete > self.complete and not self.registering:
+                self.complete = complete
             return True
         if not self.first_link < link <= self.first_link + LINKS_A_CHILD:
             return True

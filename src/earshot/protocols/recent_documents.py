@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import islice
-from operator import attrgetter
+from operator import itemgetter
+from typing import NamedTuple
 
-from earshot.protocols.codd_packets import Document
+from earshot.events import Event
 from earshot.protocols.filter_answers import read_filter
 
 
@@ -26,55 +27,64 @@ def bitmap(numbers: Sequence[int], first: int) -> int:
     return bits
 
 
-class HeldDocuments:
-    """The documents that came lately, kept for those who come from elsewhere: bounded, oldest forgotten
-    first. Whether one is held is `number in held.numbers`."""
+class Held(NamedTuple):
+    """A document that came lately."""
 
-    __slots__ = ("capacity", "documents", "numbers")
+    number: int
+    event: Event
+    hops: int
+
+
+class HeldDocuments:
+    """The documents that came lately, kept for those who come from elsewhere: bounded, oldest forgotten first.
+
+    Every document that comes is added, few are asked for: so they are kept in columns, without an object each.
+    """
+
+    __slots__ = ("_events", "_hops", "capacity", "numbers")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.documents: deque[Document] = deque()
+        self.numbers: deque[int] = deque(maxlen=capacity)
         "In the order in which they came."
-        self.numbers: set[int] = set()
+        self._events: deque[Event] = deque(maxlen=capacity)
+        self._hops: deque[int] = deque(maxlen=capacity)
 
-    def add(self, document: Document) -> None:
+    def add(self, number: int, event: Event, hops: int) -> None:
         """Keep one whose number is new."""
-        if len(self.documents) >= self.capacity:
-            self.numbers.remove(self.documents.popleft().number)
-        self.documents.append(document)
-        self.numbers.add(document.number)
+        self.numbers.append(number)
+        self._events.append(event)
+        self._hops.append(hops)
 
-    def since(self, first: int) -> list[Document]:
+    def since(self, first: int) -> list[Held]:
         """Those from a number on, in order of their numbers."""
-        return sorted((one for one in self.documents if one.number >= first), key=attrgetter("number"))
+        columns = zip(self.numbers, self._events, self._hops, strict=True)
+        return sorted((Held(*one) for one in columns if one[0] >= first), key=itemgetter(0))
 
 
-class RecentDocuments:
-    """The numbers of the documents that came to a node, and of those its own query wants."""
+class WantedDocuments:
+    """The numbers of the documents that came to a node and that its own query wants."""
 
-    __slots__ = ("_bitmap", "came", "wanted")
+    __slots__ = ("_bitmap", "numbers")
 
     def __init__(self) -> None:
-        self.came: list[int] = []
-        self.wanted: list[int] = []
+        self.numbers: list[int] = []
         self._bitmap = (0, 0, 0)
-        "How many were wanted when it was last asked for, from which number on, and the bitmap."
+        "How many there were when it was last asked for, from which number on, and the bitmap."
 
-    def wanted_since(self, first: int) -> int:
-        """The bitmap of those wanted: nodes that look for a parent ask for it many times between two documents."""
+    def bitmap(self, first: int) -> int:
+        """Kept until another comes: nodes that look for a parent ask for it many times in between."""
         count, known_from, bits = self._bitmap
-        if count != len(self.wanted) or first < known_from:
-            known_from, bits = first, bitmap(self.wanted, first)
-            self._bitmap = (len(self.wanted), first, bits)
+        if count != len(self.numbers) or first < known_from:
+            known_from, bits = first, bitmap(self.numbers, first)
+            self._bitmap = (len(self.numbers), first, bits)
         return bits >> (first - known_from)
 
     def forget(self, keep: int) -> None:
         """Only the latest so many matter."""
-        for numbers in (self.came, self.wanted):
-            if len(numbers) > 2 * keep:
-                del numbers[:-keep]
-                self._bitmap = (0, 0, 0)
+        if len(self.numbers) > 2 * keep:
+            del self.numbers[:-keep]
+            self._bitmap = (0, 0, 0)
 
 
 def overhead_of(child: int, parent: int) -> int:

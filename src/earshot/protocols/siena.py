@@ -14,8 +14,8 @@ from functools import lru_cache
 from random import Random
 
 from earshot.events import Event
-from earshot.protocols.filter_answers import FilterTexts, meets, read_filter
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.filter_answers import Answers, FilterTexts, meets, read_filter
+from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Send, Subscription, Timer
 from earshot.protocols.own_texts import OwnTexts
 from earshot.protocols.parts import RecentKeys
 from earshot.protocols.siena_control import Control, SienaSettings
@@ -391,7 +391,7 @@ class Siena(Machine):
         if self.above is None:
             self.waiting = [*self.waiting, event][-self.settings.memory :]
         else:
-            self.forward(event, 0, "")
+            self.forward(event, 0, "", self.texts.answers(event) if self.broker else None)
         return self.effects()
 
     def on_notify(self, packet: Notify, sender: str, now: float) -> Effects:
@@ -411,12 +411,12 @@ class Siena(Machine):
         if mine:
             self.local.tell_known(self, event, answers, packet.hops, now)
         if self.broker:
-            self.forward(event, packet.hops, sender)
+            self.forward(event, packet.hops, sender, answers)
         return self.effects() if self._effects else NOTHING
 
-    def forward(self, event: Event, hops: int, sender: str) -> None:
+    def forward(self, event: Event, hops: int, sender: str, answers: Answers | None) -> None:
         """A client to its broker, a broker to whoever wants it."""
-        answers = self.texts.answers(event) if self.broker else None
+        packet = Notify(event, hops + 1)
         for name, link in self.links.items():
             if name != sender and (answers is None or meets(event, link.wants, answers)):
-                self.send(name, Notify(event, hops + 1))
+                self._effects.append(Send(name, packet))

@@ -15,7 +15,6 @@ from earshot.protocols.codd_packets import Document
 from earshot.protocols.machine import (
     CancelTimer,
     Deliver,
-    Effect,
     Effects,
     Machine,
     Note,
@@ -24,7 +23,6 @@ from earshot.protocols.machine import (
     Timer,
 )
 from earshot.protocols.siena_packets import Notify
-from earshot.wire import Packet
 
 Watcher = Callable[[str, str, str], None]
 "Told a node, a note's topic and its detail."
@@ -42,7 +40,8 @@ class Pipes:
         self.depth_sums: dict[str, int] = dict.fromkeys(self.machines, 0)
         "By node, the hops of all documents that were sent to it."
         self._watch = watch
-        self._queue: deque[tuple[str, Packet, str]] = deque()
+        self._queue: deque[tuple[str, Effects]] = deque()
+        "By sender, in order, effects among which are messages."
         self._timers: list[tuple[float, int, str, Timer]] = []
         self._running: dict[tuple[str, Timer], int] = {}
         self._sequence = 0
@@ -68,37 +67,37 @@ class Pipes:
     def _settle(self) -> None:
         queue, machines, depths, now = self._queue, self.machines, self.depth_sums, self.now
         while queue:
-            peer, packet, sender = queue.popleft()
-            if type(packet) is Document or type(packet) is Notify:
-                depths[peer] += packet.hops
-            else:
-                self.sent += 1
-            machine = machines.get(peer)
-            if machine is None:
-                self._carry_out(sender, machines[sender].unreachable(packet, peer, now))
-                continue
-            effects = machine.hear(packet, sender, now)
-            if effects:
-                self._carry_out(peer, effects)
+            sender, effects = queue.popleft()
+            for effect in effects:
+                if type(effect) is not Send:
+                    continue
+                peer, packet = effect.peer, effect.packet
+                if type(packet) is Document or type(packet) is Notify:
+                    depths[peer] += packet.hops
+                else:
+                    self.sent += 1
+                machine = machines.get(peer)
+                if machine is None:
+                    self._carry_out(sender, machines[sender].unreachable(packet, peer, now))
+                elif following := machine.hear(packet, sender, now):
+                    self._carry_out(peer, following)
 
     def _carry_out(self, node: str, effects: Effects) -> None:
-        queue = self._queue
+        """Messages wait for their turn; all else happens at once."""
+        sends = False
         for effect in effects:
             kind = type(effect)
             if kind is Send:
-                queue.append((effect.peer, effect.packet, node))  # type: ignore[union-attr]
+                sends = True
             elif kind is Deliver:
                 self.deliveries += 1
-            else:
-                self._carry_out_rarer(node, effect)
-
-    def _carry_out_rarer(self, node: str, effect: Effect) -> None:
-        match effect:
-            case StartTimer(name, at):
+            elif type(effect) is StartTimer:
                 self._sequence += 1
-                self._running[node, name] = self._sequence
-                heapq.heappush(self._timers, (at, self._sequence, node, name))
-            case CancelTimer(name):
-                self._running.pop((node, name), None)
-            case Note(topic, detail) if self._watch is not None:
-                self._watch(node, topic, detail)
+                self._running[node, effect.name] = self._sequence
+                heapq.heappush(self._timers, (effect.at, self._sequence, node, effect.name))
+            elif type(effect) is CancelTimer:
+                self._running.pop((node, effect.name), None)
+            elif type(effect) is Note and self._watch is not None:
+                self._watch(node, effect.topic, effect.detail)
+        if sends:
+            self._queue.append((node, effects))
