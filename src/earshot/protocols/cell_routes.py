@@ -21,14 +21,18 @@ Cells = npt.NDArray[np.int64]
 "An array of cells, one a row: column and row."
 Counts = npt.NDArray[np.int64]
 
-_CHUNK: Final = 16_384
+_CHUNK: Final = 1024
 "Routes that step together: few enough for their arrays to stay in a core's cache."
 
 _OFFSETS: Final = np.array(DIRECTIONS, dtype=np.int64)
-_SCORES: Final = np.array(GREEDY_SCORES, dtype=np.int64)
+_EAST, _NORTH = _OFFSETS.T.copy()
 _PLANAR: Final = np.array(PLANAR, dtype=np.int64)
 _NEXT_EDGE: Final = np.array(NEXT_EDGE, dtype=np.int64)
 _BITS: Final = 1 << np.arange(8, dtype=np.int64)
+_PRESENT: Final = -(np.arange(256, dtype=np.int64) >> np.arange(8, dtype=np.int64)[:, None] & 1)
+"For each direction and neighbourhood: all bits where there is a neighbour, else none."
+_AT_ONCE, _BY_EAST, _BY_NORTH = 8 * np.array(GREEDY_SCORES, dtype=np.int64).T[:, :, None]
+_AT_ONCE[:, 0] += np.arange(8)
 _NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -145,15 +149,18 @@ class CellGraph:
         entry = np.full(len(starts), _NEVER)
         first = np.zeros(len(starts), dtype=np.int64)
         came_from = np.zeros(len(starts), dtype=np.int64)
+        taken = 0
         while len(route):
             neighbours = table[at]
             ranks = (east * east + north * north) * places + at
-            walking = (entry != _NEVER) & (ranks >= entry)
+            walking = ranks >= entry
             onward = _greedy(neighbours, east, north)
-            stuck = ~walking & (onward < 0)
+            stuck = (onward < 0) & ~walking
             entry = np.where(walking, entry, np.where(stuck, ranks, _NEVER))
-            onward[walking] = _NEXT_EDGE[_PLANAR[neighbours[walking]], came_from[walking]]
-            arrived = walking & (ranks == entry) & (onward == first)
+            arrived = np.zeros(len(route), dtype=np.bool_)
+            if walking.any():
+                onward[walking] = _NEXT_EDGE[_PLANAR[neighbours[walking]], came_from[walking]]
+                arrived = walking & (ranks == entry) & (onward == first)
             if stuck.any():
                 sectors = _sector(east[stuck], north[stuck])
                 onward[stuck] = first[stuck] = _NEXT_EDGE[_PLANAR[neighbours[stuck]], sectors]
@@ -163,28 +170,26 @@ class CellGraph:
                 arrived |= stuck & sure
             if arrived.any():
                 homes[route[arrived]] = at[arrived]
+                hops[route[arrived]] = taken
                 left = ~arrived
                 route, at, onward = route[left], at[left], onward[left]
                 east, north, entry, first = east[left], north[left], entry[left], first[left]
-            hops[route] += 1
+            taken += 1
             at = at + moves[onward]
-            east = east - _OFFSETS[onward, 0]
-            north = north - _OFFSETS[onward, 1]
+            east = east - _EAST[onward]
+            north = north - _NORTH[onward]
             came_from = (onward + 4) % 8
         return hops, self._cell(homes)
 
 
 def _greedy(neighbours: Counts, east: Counts, north: Counts) -> Counts:
-    """`cells.greedy_direction` for all."""
-    best = np.full(len(neighbours), -1)
-    least = np.zeros(len(neighbours), dtype=np.int64)
-    for direction in range(8):
-        a, b, c = _SCORES[direction]
-        score = a + b * east + c * north
-        better = (score < least) & (neighbours & (1 << direction) != 0)
-        best[better] = direction
-        least[better] = score[better]
-    return best
+    """`cells.greedy_direction` for all: the least of the scores below 0, each with its direction in its last bits."""
+    scores = _BY_EAST * east
+    scores += _BY_NORTH * north
+    scores += _AT_ONCE
+    scores &= _PRESENT.take(neighbours, axis=1)
+    least = scores.min(axis=0)
+    return np.where(least < 0, least & 7, -1)
 
 
 def _sector(east: Counts, north: Counts) -> Counts:

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import breadth_first_order
 from scipy.spatial import cKDTree
 
 from earshot.protocols.cell_routes import Cells, Counts
@@ -209,7 +209,7 @@ def chances(case: Case) -> Sequence[Row]:
         farthest = _distances(links, np.array([int(from_a[0].argmax())]))
         every = np.concatenate([from_a, from_b, farthest])
         diameter = int(every.max())
-        within = np.stack([(every <= r).sum(axis=1) for r in range(1, 2 * diameter + 1)], axis=1)
+        within = np.stack([np.bincount(one, minlength=2 * diameter + 1).cumsum()[1:] for one in every])
         growth = float(max((within[:, 2 * r - 1] / within[:, r - 1]).max() for r in range(1, diameter + 1)))
         through = from_a + from_b
         for k in CLOSENESS:
@@ -234,13 +234,23 @@ def _links(network: StillNetwork) -> csr_matrix:
     pairs = cKDTree(network.positions).query_pairs(RANGE_M, output_type="ndarray")
     ends = np.concatenate([pairs, pairs[:, ::-1]])
     size = len(network)
-    return csr_matrix((np.ones(len(ends), dtype=np.int8), (ends[:, 0], ends[:, 1])), shape=(size, size))
+    return csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(size, size))
 
 
 def _distances(links: csr_matrix, sources: Counts) -> Counts:
-    """Hops from each source to every node, by breadth-first search."""
-    hops = dijkstra(links, unweighted=True, indices=sources)
-    return hops.astype(np.int64)
+    """Hops from each source to every node, by breadth-first search. All nodes are reached: no network has parts."""
+    hops = np.empty((len(sources), links.shape[0]), dtype=np.int64)
+    for source, row in zip(sources.tolist(), hops, strict=True):
+        order, reached_from = breadth_first_order(links, source)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        above = place[reached_from[order[1:]]]
+        # Those a ring reaches stand in a row too, after the ring itself.
+        first, end, ring = 0, 1, 0
+        while first < end:
+            row[order[first:end]] = ring
+            first, end, ring = end, 1 + int(np.searchsorted(above, end)), ring + 1
+    return hops
 
 
 def state(case: Case) -> Sequence[Row]:
