@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from earshot.events import Event
 from earshot.protocols.machine import Subscription
 from earshot.simulation.transmission import PacketCount
+
+if TYPE_CHECKING:
+    from earshot.simulation.mobility import Trajectories
 
 
 @dataclass(slots=True)
@@ -109,6 +112,8 @@ class RunResult:
     wishes: list[Wish]
     deliveries: Deliveries
     queue_calls: int
+    trajectories: Trajectories | None = field(default=None, compare=False, repr=False)
+    "Where the nodes were, for those who would else draw it from the scenario again."
 
     @property
     def events(self) -> int:

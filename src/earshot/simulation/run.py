@@ -59,6 +59,7 @@ def run(
         wishes=engine.agenda.wishes,
         deliveries=engine.deliveries,
         queue_calls=engine.queue.scheduled - len(engine.queue),
+        trajectories=trajectories,
     )
 
 

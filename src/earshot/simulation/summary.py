@@ -63,7 +63,9 @@ class Summary:
 
 def summarise(scenario: Scenario, result: RunResult) -> Summary:
     """The figures of a finished run of this scenario."""
-    trajectories = scenario.trajectories(result.seed)
+    trajectories = result.trajectories
+    if trajectories is None:
+        trajectories = scenario.trajectories(result.seed)
     faults = plan(scenario.faults, trajectories.names, scenario.duration_s, result.seed)
     oracle = Oracle(result.wishes, trajectories, Lives(trajectories, faults))
     published_at = _true_times(result, faults)
