@@ -168,6 +168,7 @@ class CellHashRouting:
         self.homes: dict[Cell, float] = {}
         "Targets whose home perimeter has been walked and found to be this cell's, and when."
         self.fresh = True
+        self._looked_at = -math.inf
         self._listening = True
         self._waiting: list[RoutedPacket] = []
 
@@ -245,6 +246,9 @@ class CellHashRouting:
 
     def look_where(self, now: float) -> bool:
         """See which cell this node is in; True where it is another one than before."""
+        if now == self._looked_at:
+            return False
+        self._looked_at = now
         cell = self.grid.cell_of(self.machine.location.position(now))
         if cell == self.cell:
             return False

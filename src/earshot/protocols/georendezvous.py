@@ -88,14 +88,14 @@ class GeoRendezvous(Machine):
         self._renewing = False
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        match packet:
-            case Beacon():
-                self.routing.on_beacon(packet, sender, now)
-            case RoutedPacket():
-                self.routing.look_where(now)
-                self.routing.route(packet, now)
-            case Keep():
-                self.rendezvous.on_keep(packet, now)
+        # The order of how often they come; most beacons say nothing new.
+        if type(packet) is Beacon:
+            self.routing.on_beacon(packet, sender, now)
+        elif isinstance(packet, RoutedPacket):
+            self.routing.look_where(now)
+            self.routing.route(packet, now)
+        elif type(packet) is Keep:
+            self.rendezvous.on_keep(packet, now)
         return self.effects() if self._effects else NOTHING
 
     def arrived(self, packet: RoutedPacket, now: float) -> None:
