@@ -14,7 +14,7 @@ def test_the_oldest_documents_are_forgotten_and_the_rest_come_by_number() -> Non
     held = HeldDocuments(3)
     for number in (1, 4, 2, 3):
         held.add(number, DOCUMENTS[number], hops=number + 1)
-    assert list(held.numbers) == [4, 2, 3]
+    assert held.numbers == [4, 2, 3]
     assert held.since(3) == [Held(3, DOCUMENTS[3], 4), Held(4, DOCUMENTS[4], 5)]
 
 

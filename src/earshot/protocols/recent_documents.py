@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from itertools import islice
-from operator import itemgetter
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from earshot.events import Event
 from earshot.protocols.filter_answers import read_filter
@@ -38,28 +38,30 @@ class Held(NamedTuple):
 class HeldDocuments:
     """The documents that came lately, kept for those who come from elsewhere: bounded, oldest forgotten first.
 
-    Every document that comes is added, few are asked for: so they are kept in columns, without an object each.
+    Every document that comes is added, few are asked for: so they are kept flat, without an object each.
     """
 
-    __slots__ = ("_events", "_hops", "capacity", "numbers")
+    __slots__ = ("_flat", "capacity")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.numbers: deque[int] = deque(maxlen=capacity)
-        "In the order in which they came."
-        self._events: deque[Event] = deque(maxlen=capacity)
-        self._hops: deque[int] = deque(maxlen=capacity)
+        self._flat: deque[Any] = deque(maxlen=len(Held._fields) * capacity)
+        "In the order in which they came: number, event, hops, number, event, ..."
+
+    @property
+    def numbers(self) -> list[int]:
+        """In the order in which they came."""
+        return list(islice(self._flat, 0, None, len(Held._fields)))
 
     def add(self, number: int, event: Event, hops: int) -> None:
         """Keep one whose number is new."""
-        self.numbers.append(number)
-        self._events.append(event)
-        self._hops.append(hops)
+        self._flat.extend((number, event, hops))
 
     def since(self, first: int) -> list[Held]:
         """Those from a number on, in order of their numbers."""
-        columns = zip(self.numbers, self._events, self._hops, strict=True)
-        return sorted((Held(*one) for one in columns if one[0] >= first), key=itemgetter(0))
+        values = iter(self._flat)
+        every = map(Held, values, values, values)
+        return sorted((one for one in every if one.number >= first), key=attrgetter("number"))
 
 
 class WantedDocuments:
