@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from random import Random
 
 from msgspec import structs
@@ -72,8 +72,8 @@ class Drip(Machine):
         self.unsent: dict[str, Publication] = {}
         "Publications that wait for a broker."
         self.soon = Jitter(self, settings.jitter_s, random, settings.memory)
-        self.passing: dict[str, tuple[Announcement, float]] = {}
-        "Announcements that wait to be passed on, and since when."
+        self.passing: dict[Hashable, tuple[Announcement, float]] = {}
+        "Of each broker the announcement that waits to be passed on, and since when."
         self.sequence = 0
         self.settling = False
         "Whether the choice of a broker is about to be looked at again."
@@ -182,8 +182,7 @@ class Drip(Machine):
             self._step_down(now)
 
     def _come_forward(self, now: float) -> None:
-        self.regions.is_broker = True
-        self.regions.trim()
+        self.regions.centre(is_broker=True)
         self.broker = Broker(self, self.sharing(), now)
         self.note("broker", self.node)
         self._attach(now)
@@ -197,7 +196,7 @@ class Drip(Machine):
             if held.destinations and not self.broker.sharing.is_done(held):
                 self.drop("no longer a broker", held.event.id)
         self.broker = None
-        self.regions.is_broker = False
+        self.regions.centre(is_broker=False)
         self.sequence += 1
         self.broadcast(Retirement(self.node, self.sequence))
         self.cancel_timer("announce")
@@ -453,12 +452,12 @@ class Drip(Machine):
 
     def wake(self, timer: Timer, now: float) -> Effects:
         match timer:
+            case ("pass", broker):
+                if waiting := self.passing.pop(broker, None):
+                    self._pass_on(*waiting, now)
             case "settle":
                 self.settling = False
                 self._attach(now)
-            case ("pass", str(broker)):
-                if waiting := self.passing.pop(broker, None):
-                    self._pass_on(*waiting, now)
             case "expire":
                 self.regions.forget(now)
                 self._attach(now)

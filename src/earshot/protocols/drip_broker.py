@@ -176,24 +176,32 @@ class Broker:
         self.machine.start_timer("contact", at=self.next_contact if busy else now + idle_s)
 
     def _hand_over(self, peers: list[str], now: float) -> bool:
-        due: dict[str, list[Held]] = {}
-        first: str | None = None
+        peer, due = self._due(peers, now)
+        if not due:
+            return False
+        bridge = self.bridge_to(peer, now) or ""
+        for held in due:
+            carry = self.sharing.carries(held, peer, now)
+            held.send_to(peer, carry, now, self.settings.taken_wait_s)
+            copy = Copy(self.node, peer, bridge, 1, held.event, held.hops + 1, held.destinations, carry)
+            self.machine.post(copy, now)
+        return True
+
+    def _due(self, peers: list[str], now: float) -> tuple[str, list[Held]]:
+        """The nearest of those the oldest event is due to, and as much as one contact carries of what is due there."""
+        chosen = ""
+        due: list[Held] = []
         for held in self.events.held.values():
             if self.sharing.is_done(held):
                 continue
-            for peer in peers:
+            for peer in [chosen] if chosen else peers:
                 if self.sharing.is_due(held, peer, now):
-                    first = first or peer
-                    due.setdefault(peer, []).append(held)
-        if first is None:
-            return False
-        bridge = self.bridge_to(first, now) or ""
-        for held in due[first][: self.settings.contact_events]:
-            carry = self.sharing.carries(held, first, now)
-            held.send_to(first, carry, now, self.settings.taken_wait_s)
-            copy = Copy(self.node, first, bridge, 1, held.event, held.hops + 1, held.destinations, carry)
-            self.machine.post(copy, now)
-        return True
+                    chosen = peer
+                    due.append(held)
+                    break
+            if len(due) == self.settings.contact_events:
+                break
+        return chosen, due
 
     def on_taken(self, letter: Taken, now: float) -> None:
         """A broker has what was sent to it."""

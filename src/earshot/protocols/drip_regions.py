@@ -50,13 +50,18 @@ class Regions:
         self.toward: OrderedDict[str, tuple[str, float]] = OrderedDict()
         "The neighbour a letter of each node came from, and when: the way back."
         self.is_broker = False
-        self._room = max(settings.nearest, 2)
+        self.room = max(settings.nearest, 2)
+        "How many brokers are kept: l, and two at least, for bridges know two (V.B.1); a broker is one of its own."
         self.lasts_s = settings.expiry_s
+        self._passes_on_within_s = 3 * settings.announce_interval_s / settings.nearest
+        "A neighbour passes about l announcements on in each interval: who has not been heard for three has gone."
 
-    @property
-    def room(self) -> int:
-        """How many brokers are kept: l, and two at least, for bridges know two (V.B.1); a broker is one of its own."""
-        return self._room - self.is_broker
+    def centre(self, is_broker: bool) -> None:
+        """This node becomes a broker, which is its own nearest and keeps one less, or ceases to be one."""
+        self.is_broker = is_broker
+        self.room = max(self.settings.nearest, 2) - is_broker
+        for nearby in self.ordered()[self.room :]:
+            del self.brokers[nearby.broker]
 
     # Announcements.
 
@@ -157,11 +162,6 @@ class Regions:
         first = min([nearby.heard_at for nearby in self.brokers.values()], default=now)
         return first + self.lasts_s
 
-    def trim(self) -> None:
-        """A broker is its own nearest: it keeps one less."""
-        for nearby in self.ordered()[self.room :]:
-            del self.brokers[nearby.broker]
-
     def ordered(self) -> list[Nearby]:
         """The nearest brokers, nearest first."""
         return sorted(self.brokers.values(), key=_by_delay)
@@ -226,12 +226,9 @@ class Regions:
         toward.move_to_end(letter.origin)
 
     def next_hop(self, letter: Letter, now: float, sender: str = "") -> str:
-        """The neighbour to hand a letter to, not one it came from; none: the empty text.
-
-        A neighbour passes about l announcements on in each interval: who has not been heard for three of
-        them has probably gone, and is asked only if there is nobody else.
-        """
-        after = now - 3 * self.settings.announce_interval_s / self.settings.nearest
+        """The neighbour to hand a letter to, not one it came from; none: the empty text. Who has probably gone is
+        asked only if there is nobody else."""
+        after = now - self._passes_on_within_s
         stale = ""
         for way in self._ways(letter, now):
             if way and way != sender and way != letter.origin:
