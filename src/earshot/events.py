@@ -400,6 +400,8 @@ class EventType:
         if isinstance(event.content, Element):
             event.__dict__["fields"] = typed
             return event
+        if all(typed[name][0] is value for name, value in event.content.items()):
+            return event
         return msgspec.structs.replace(event, content={name: values[0] for name, values in typed.items()})
 
     def _typed(self, name: str, value: Value) -> Value:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from earshot.simulation.mobility import Trajectories
 from earshot.studies import steam_claims as claims
 from earshot.studies.steam import STUDY
 from earshot.studies.steam_crossing import (
@@ -65,7 +66,8 @@ def test_a_driver_is_at_its_point_in_time_and_keeps_to_the_road(x: float, y: flo
 @given(st.lists(st.tuples(st.floats(-500, 500), st.floats(-500, 500)), min_size=1, max_size=25), st.integers(1, 5))
 def test_flooding_reaches_exactly_the_covered_consumers(points: list[tuple[float, float]], radius: int) -> None:
     names = [f"c{k}" for k in range(len(points))]
-    outcome = warn(standing(["producer", *names], [(0.0, 0.0), *points]), around(radius * 100.0), [0.5], BEACONED, 0)
+    nodes = Trajectories(standing(["producer", *names], [(0.0, 0.0), *points]))
+    outcome = warn(nodes, around(radius * 100.0), [0.5], BEACONED, 0)
     graph = nx.Graph()
     graph.add_node(0)
     within = {0, *inside(outcome, 0)}

@@ -32,10 +32,11 @@ class Trail:
             leapt = self._leapt.pop()
         else:
             leapt = False
-        self._leapt.append(leapt or self._leaps_to(now, position, velocity.speed_m_s))
+        speed_m_s = velocity.speed_m_s
+        self._leapt.append(leapt or self._leaps_to(now, position, speed_m_s))
         self._times.append(now)
         self._positions.append(position)
-        self._speed_m_s = velocity.speed_m_s
+        self._speed_m_s = speed_m_s
 
     def _crowded(self, now: float) -> bool:
         return len(self._times) > 1 and now - self._times[-2] < self._spacing_s

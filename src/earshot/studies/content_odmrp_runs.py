@@ -14,6 +14,7 @@ from earshot.filters import Filter
 from earshot.filters.digest import Digest
 from earshot.filters.summary import Summary
 from earshot.records import Kind
+from earshot.simulation.collecting import rare_collections
 from earshot.simulation.log import Log
 from earshot.simulation.result import RunResult
 from earshot.simulation.run import run
@@ -156,6 +157,7 @@ def moving(case: Case) -> list[Row]:
     ]
 
 
+@rare_collections()
 def growing(case: Case) -> list[Row]:
     """Beyond the paper: many brokers that move, many subscriptions each."""
     scenario = worlds.city(case["brokers"], case["subscriptions"])

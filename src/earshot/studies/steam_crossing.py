@@ -15,7 +15,7 @@ from earshot.filters import Filter
 from earshot.geometry import Position
 from earshot.protocols.machine import Announcement, Subscription
 from earshot.protocols.steam_settings import PAPER
-from earshot.simulation.mobility import Path
+from earshot.simulation.mobility import Path, Trajectories
 from earshot.simulation.workload import Action
 from earshot.studies.steam_worlds import MILE_AN_HOUR, RANGE_M, around, simulate
 from earshot.studies.study import Case, Row
@@ -117,7 +117,7 @@ def delivered(
         for k, (lane, time) in enumerate(passing)
     ]
     actions += [Action(float(second), 0, status(approach)) for second in range(int(until_s)) for approach in GREEN]
-    outcome = simulate(paths, actions, until_s, SETTINGS, seed)
+    outcome = simulate(Trajectories(paths), actions, until_s, SETTINGS, seed)
     counts = dict.fromkeys(range(len(TABLE_1)), 0)
     for nodes in outcome.reached:
         for node in nodes:

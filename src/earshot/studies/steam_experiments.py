@@ -13,8 +13,10 @@ from earshot.protocols.group_ids import description, hashed
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Effect, FixedLocation, Subscription
 from earshot.protocols.steam import Steam
 from earshot.protocols.steam_settings import PAPER, SteamSettings
+from earshot.simulation.collecting import rare_collections
 from earshot.simulation.expected import Lives, Oracle
 from earshot.simulation.faults import FaultPlan
+from earshot.simulation.mobility import Trajectories
 from earshot.simulation.result import Wish
 from earshot.studies.steam_worlds import (
     LAYOUTS,
@@ -50,10 +52,11 @@ def cost(case: Case) -> Sequence[Row]:
     until_s = RAISED_AT_S + 2.5
     paths = road_scenario(case["scenario"], points, RAISED_AT_S, case["speed_mph"] * MILE_AN_HOUR, until_s)
     start = Position(float(paths[0].xs[0]), float(paths[0].ys[0]))
+    nodes = Trajectories(paths)
     rows = []
     for proximity_m in PROXIMITIES_M:
         proximity = around(proximity_m, mobile=case["scenario"] == "B", at=start)
-        outcome = warn(paths, proximity, [RAISED_AT_S, RAISED_AT_S + 0.5], BEACONED, case["seed"])
+        outcome = warn(nodes, proximity, [RAISED_AT_S, RAISED_AT_S + 0.5], BEACONED, case["seed"])
         rows.append(
             {
                 "proximity_m": proximity_m,
@@ -77,10 +80,11 @@ def reach(case: Case) -> Sequence[Row]:
     paths = road_scenario(case["scenario"], points, seconds / 2, speed, seconds + 10.0)
     start = Position(float(paths[0].xs[0]), float(paths[0].ys[0]))
     raise_at = [second + random.random() for second in range(1, seconds)]
+    nodes = Trajectories(paths)
     rows = []
     for proximity_m in case["proximities_m"]:
         proximity = around(proximity_m, mobile=case["scenario"] == "B", at=start)
-        outcome = warn(paths, proximity, raise_at, SteamSettings(), case["seed"], settle_s=RECOVERED_WITHIN_S)
+        outcome = warn(nodes, proximity, raise_at, SteamSettings(), case["seed"], settle_s=RECOVERED_WITHIN_S)
         expected = expected_receivers(outcome)
         whole = [k for k in range(len(expected)) if covered(outcome, k) >= expected[k]]
         rows.append(
@@ -106,18 +110,19 @@ def expected_receivers(outcome: Outcome) -> list[set[int]]:
     return [oracle.receivers(event, event.time) for event in outcome.published]
 
 
+@rare_collections()
 def accuracy(case: Case) -> Sequence[Row]:
     """Figures 14 and 15: for each proximity who is not reached with silent nodes, and what gossip saves and loses."""
     random = Random(f"{case['seed']}:{case['scenario']}:{case['saturation']}")
     points = LAYOUTS[case["scenario"]](case["saturation"], random)
     names = [f"consumer-{k:03d}" for k in range(len(points))]
     silent = random.sample(names, round(SILENT_SHARE * len(names)))
-    paths = standing([PRODUCER, *names], [(0.0, 0.0), *points])
+    nodes = Trajectories(standing([PRODUCER, *names], [(0.0, 0.0), *points]))
     rows = []
     for proximity_m in PROXIMITIES_M:
         mobile = case["scenario"] == "B"
-        quiet = warn(paths, around(proximity_m, mobile), [0.5], BEACONED, case["seed"], silent)
-        gossip = warn(paths, around(proximity_m, mobile), [0.5], GOSSIP, case["seed"])
+        quiet = warn(nodes, around(proximity_m, mobile), [0.5], BEACONED, case["seed"], silent)
+        gossip = warn(nodes, around(proximity_m, mobile), [0.5], GOSSIP, case["seed"])
         rows.append(
             {
                 "proximity_m": proximity_m,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from earshot.simulation.faults import FaultSettings
 from earshot.simulation.log import Log
 from earshot.simulation.medium import UnitDisk
 from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.transmission import Transmission
 from earshot.simulation.workload import Action, Workload
 
 RANGE_M = 200.0
@@ -137,8 +139,31 @@ class Outcome:
     "When beacons were sent."
 
 
+class Sends(Log):
+    """A log of transmissions by what they carried: nothing else is looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: Counter[str] = Counter()
+        "How often each event was transmitted."
+        self.beacons: list[float] = []
+        "When beacons were."
+
+    def send(self, time: float, transmission: Transmission) -> None:
+        if transmission.event:
+            self.events[transmission.event] += 1
+        elif transmission.kind.tag == "steam-beacon":
+            self.beacons.append(time)
+
+    def receive(self, time: float, transmission: Transmission, nodes: list[int], lost: str = "") -> None:
+        """Not kept."""
+
+    def row(self, kind: Kind, time: float, node: int, **columns: Any) -> None:
+        """Not kept."""
+
+
 def warn(
-    paths: Sequence[Path],
+    trajectories: Trajectories,
     proximity: Proximity,
     raise_at: Sequence[float],
     settings: SteamSettings,
@@ -149,14 +174,15 @@ def warn(
     """The first node announces warnings in this proximity at the start and raises one at each of these
     times; all others want them. The run goes on for a while after the last."""
     wanted = Filter.of_type("Warning")
-    actions = [Action(0.0, k, Subscription("warnings", path.name, wanted)) for k, path in enumerate(paths) if k]
+    names = trajectories.names
+    actions = [Action(0.0, k, Subscription("warnings", name, wanted)) for k, name in enumerate(names) if k]
     actions.append(Action(0.0, 0, Announcement(WARNING, proximity)))
     actions += [Action(time, 0, Event("Warning", {"text": "slow down"})) for time in raise_at]
-    return simulate(paths, actions, max(raise_at) + settle_s, settings, seed, silent)
+    return simulate(trajectories, actions, max(raise_at) + settle_s, settings, seed, silent)
 
 
 def simulate(
-    paths: Sequence[Path],
+    trajectories: Trajectories,
     actions: Sequence[Action],
     duration_s: float,
     settings: SteamSettings,
@@ -164,8 +190,7 @@ def simulate(
     silent: Sequence[str] = (),
 ) -> Outcome:
     """One run of STEAM over a lossless radio."""
-    trajectories = Trajectories(list(paths))
-    log = Log()
+    log = Sends()
     engine = Engine(
         lambda node, location, random: Steam(node, settings, location, random),
         trajectories,
@@ -177,25 +202,11 @@ def simulate(
         log=log,
     )
     engine.run()
-    sends, beacons = sent(log)
     reached: list[set[int]] = [set() for _ in engine.published]
     for node, event in zip(engine.deliveries.node, engine.deliveries.event, strict=True):
         reached[event].add(node)
-    counts = [sends[event.id] for event in engine.published]
-    return Outcome(trajectories, engine.published, counts, reached, beacons)
-
-
-def sent(log: Log) -> tuple[Counter[str], list[float]]:
-    """How often each event was transmitted, and when beacons were."""
-    events: Counter[str] = Counter()
-    beacons: list[float] = []
-    for chunk in log.chunks():
-        rows = chunk.columns["kind"] == chunk.words["kind"].index(Kind.SEND)
-        events.update(chunk.words["event"][code] for code in chunk.columns["event"][rows].tolist())
-        of_beacons = [code for code, tag in enumerate(chunk.words["packet"]) if tag == "steam-beacon"]
-        beacons += chunk.columns["time"][rows & np.isin(chunk.columns["packet"], of_beacons)].tolist()
-    del events[""]
-    return events, beacons
+    counts = [log.events[event.id] for event in engine.published]
+    return Outcome(trajectories, engine.published, counts, reached, log.beacons)
 
 
 def inside(outcome: Outcome, number: int) -> set[int]:
