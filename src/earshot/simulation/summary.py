@@ -70,10 +70,12 @@ def summarise(scenario: Scenario, result: RunResult) -> Summary:
     oracle = Oracle(result.wishes, trajectories, Lives(trajectories, faults))
     published_at = _true_times(result, faults)
     counted = {i: time for i, time in enumerate(published_at) if time >= result.warm_up_s}
-    expected = {(i, node) for i, time in counted.items() for node in oracle.receivers(result.published[i], time)}
+    nodes = len(result.nodes)
+    # An event and a node are one number: there may be millions of such pairs.
+    expected = {i * nodes + node for i, time in counted.items() for node in oracle.receivers(result.published[i], time)}
     first = _first_deliveries(result, counted)
-    right = sorted(expected & first.keys())
-    latencies = sorted(first[pair][0] - counted[pair[0]] for pair in right)
+    right = expected & first.keys()
+    latencies = sorted(first[pair][0] - counted[pair // nodes] for pair in right)
     hops = [first[pair][1] for pair in right if first[pair][1] >= 0]
     packets = list(result.counts.since(result.warm_up).packets.values())
     data_bytes = sum(packet.bytes_sent for packet in packets if packet.carries_event)
@@ -83,7 +85,7 @@ def summarise(scenario: Scenario, result: RunResult) -> Summary:
         scenario=result.scenario,
         protocol=result.protocol,
         seed=result.seed,
-        nodes=len(result.nodes),
+        nodes=nodes,
         measured_s=result.duration_s - result.warm_up_s,
         events=len(counted),
         expected=len(expected),
@@ -109,15 +111,15 @@ def _true_times(result: RunResult, faults: FaultPlan) -> list[float]:
     return [event.time - offsets[event.source] for event in result.published]
 
 
-def _first_deliveries(result: RunResult, counted: Mapping[int, float]) -> dict[tuple[int, int], tuple[float, int]]:
-    """(event, node) -> time and hops of the first delivery there, of the events that count."""
-    deliveries = result.deliveries
-    found: dict[tuple[int, int], tuple[float, int]] = {}
+def _first_deliveries(result: RunResult, counted: Mapping[int, float]) -> dict[int, tuple[float, int]]:
+    """event * nodes + node -> time and hops of the first delivery there, of the events that count."""
+    deliveries, nodes = result.deliveries, len(result.nodes)
+    found: dict[int, tuple[float, int]] = {}
     for time, node, event, hops in zip(
         deliveries.time, deliveries.node, deliveries.event, deliveries.hops, strict=True
     ):
         if event in counted:
-            found.setdefault((event, node), (time, hops))
+            found.setdefault(event * nodes + node, (time, hops))
     return found
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from earshot.records import Kind
 from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.library import load_scenario
 from earshot.simulation.log import Log
@@ -34,9 +35,9 @@ def churning(case: Case) -> Sequence[Row]:
             crashes.append(Crash(name, time, DOWN_S))
             time += DOWN_S
     scenario = replace(scenario, faults=FaultSettings(crashes=tuple(crashes)))
-    log = Log()
+    log = _Recoveries()
     result = run(scenario, "codd", {}, case["seed"], log)
-    recoveries = sorted(_recoveries(log))
+    recoveries = sorted(log.took_s)
     return [
         {
             **_summary(scenario, result),
@@ -48,24 +49,34 @@ def churning(case: Case) -> Sequence[Row]:
     ]
 
 
-def _recoveries(log: Log) -> list[float]:
-    """From a parent's crash until its orphan has another parent."""
-    crashed: dict[str, float] = {}
-    waiting: dict[tuple[str, str], float] = {}
-    found = []
-    for row in log.rows():
-        node, time = row["node"], row["time"]
-        if row["kind"] == "leave":
-            crashed[node] = time
-            waiting = {key: since for key, since in waiting.items() if key[0] != node}
-        elif row["kind"] == "note":
-            topic, _, detail = row["detail"].partition(": ")
+class _Recoveries(Log):
+    """From a parent's crash until its orphan has another parent; all else would fill a log for nothing."""
+
+    keeps_transmissions = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.took_s: list[float] = []
+        self._node_names: Sequence[str] = ()
+        self._crashed: dict[str, float] = {}
+        self._waiting: dict[tuple[int, str], float] = {}
+        "By orphan and tree, since when."
+
+    def begin(self, names: Sequence[str]) -> None:
+        super().begin(names)
+        self._node_names = names
+
+    def row(self, kind: Kind, time: float, node: int, **columns: Any) -> None:
+        if kind is Kind.LEAVE:
+            self._crashed[self._node_names[node]] = time
+            self._waiting = {key: since for key, since in self._waiting.items() if key[0] != node}
+        elif kind is Kind.NOTE:
+            topic, _, detail = columns["detail"].partition(": ")
             tree, _, peer = detail.partition(" ")
-            if topic == "orphan" and peer in crashed:
-                waiting.setdefault((node, tree), crashed[peer])
-            elif topic == "parent" and (node, tree) in waiting:
-                found.append(time - waiting.pop((node, tree)))
-    return found
+            if topic == "orphan" and peer in self._crashed:
+                self._waiting.setdefault((node, tree), self._crashed[peer])
+            elif topic == "parent" and (node, tree) in self._waiting:
+                self.took_s.append(time - self._waiting.pop((node, tree)))
 
 
 def losing(case: Case) -> Sequence[Row]:
@@ -106,11 +117,12 @@ def _deliveries(result: RunResult) -> list[tuple[int, int, str]]:
 
 def _summary(scenario: Scenario, result: RunResult) -> dict[str, Any]:
     found = summarise(scenario, result)
+    deliveries = _deliveries(result)
     return {
         "delivery_ratio": found.delivery_ratio,
         "precision": found.precision,
         "expected": found.expected,
-        "pairs_once": len(set(_deliveries(result))) == len(_deliveries(result)),
+        "pairs_once": len(set(deliveries)) == len(deliveries),
         "cost": found.cost,
         "hops": found.hops_mean,
         "latency_median_s": found.latency_p50_s,
