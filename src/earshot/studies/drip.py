@@ -86,7 +86,6 @@ def _sizes(sizes: Sequence[int], units: int) -> list[dict[str, Any]]:
 
 
 SEEDS = range(2)
-"Where brokers by ability stand beside random ones: that difference is the smallest of all."
 QUICK = {"units": [15], "seed": [0]}
 
 STUDY = Study(
@@ -98,20 +97,19 @@ STUDY = Study(
         Experiment(
             "epidemic",
             simulated,
-            cases(brokers=BROKERS, nearest=[5], copies=[2], protocol=["drip-sf"], units=[500], seed=[0]),
+            cases(brokers=BROKERS, nearest=[5], copies=[2], protocol=["drip-sf"], units=[500], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[5], copies=[2], protocol=["drip-sf"], **QUICK)),
         ),
         Experiment(
             "delay",
             simulated,
-            cases(brokers=BROKERS, nearest=[5], copies=[2], units=[500], seed=SEEDS)
-            + cases(brokers=BROKERS, nearest=[5], copies=[1, 4], units=[500], seed=[0]),
+            cases(brokers=BROKERS, nearest=[5], copies=COPIES, units=[500], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[5], copies=[2, 4], **QUICK)),
         ),
         Experiment(
             "coverage",
             simulated,
-            cases(brokers=BROKERS, nearest=[4], copies=COPIES, units=[500], seed=[0]),
+            cases(brokers=BROKERS, nearest=[4], copies=COPIES, units=[500], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[4], copies=[1, 4], **QUICK)),
         ),
         Experiment(
