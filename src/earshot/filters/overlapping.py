@@ -7,8 +7,9 @@ many events pass. The shares multiply; alternatives are paired with the nearest 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import inf, isnan, prod
 from typing import TYPE_CHECKING, Protocol
 
@@ -56,7 +57,7 @@ def overlap(a: Filter, b: Filter, statistics: Statistics | None = None) -> float
         return seen
     if a == b:
         return 1.0
-    left, right = list(_profiles(a)), list(_profiles(b))
+    left, right = _profiles(a), _profiles(b)
     if not left or not right:
         return 0.0
     shares = [[_share(one, other) for other in right] for one in left]
@@ -92,8 +93,10 @@ Profile = dict[str, _Asked]
 "What a conjunction asks, by field or path."
 
 
-def _profiles(filter: Filter) -> Iterator[Profile]:
-    """One profile an alternative."""
+@lru_cache(maxsize=1 << 12)
+def _profiles(filter: Filter) -> tuple[Profile, ...]:
+    """One profile an alternative; never changed once made."""
+    found = []
     condition = filter.condition
     for branch in condition.terms if isinstance(condition, Or) else (condition,):
         if branch == Not(Always()):
@@ -103,7 +106,8 @@ def _profiles(filter: Filter) -> Iterator[Profile]:
             _ask(profile, "its type").text = filter.type
         for term in branch.terms if isinstance(branch, And) else (branch,):
             _note(profile, term, ())
-        yield profile
+        found.append(profile)
+    return tuple(found)
 
 
 def _ask(profile: Profile, key: str) -> _Asked:

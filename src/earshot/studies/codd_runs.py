@@ -191,9 +191,9 @@ def _machines(system: str, fan_out: int, settings: dict[str, Any], names: Sequen
 
 
 @rare_collections()
-def run_systems(systems: Sequence[str], fan_out: int, settings: dict[str, Any], stream: Stream, seed: int) -> list[Row]:
-    """One row a system."""
-    runs = [SystemRun(system, fan_out, settings, stream.nodes, seed) for system in systems]
+def run_systems(systems: Sequence[tuple[str, int]], settings: dict[str, Any], stream: Stream, seed: int) -> list[Row]:
+    """One row a system, which is a name and its fan-out."""
+    runs = [SystemRun(system, fan_out, settings, stream.nodes, seed) for system, fan_out in systems]
     for run in runs:
         run.announce(stream.type)
     order = list(range(len(stream.nodes)))

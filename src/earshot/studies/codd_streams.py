@@ -47,7 +47,7 @@ def synthetic(case: Case) -> Sequence[Row]:
     changed = {**READINGS, **SIENA_READINGS}[case["reading"]]
     stream = Synthetic(case["nodes"], case["documents"], case["seed"], changed)
     settings = {name: value for name, value in changed.items() if name not in (*_WORKLOAD, "joining")}
-    return run_systems(case["systems"], case["fan_out"], settings, stream, case["seed"])
+    return run_systems([(system, case["fan_out"]) for system in case["systems"]], settings, stream, case["seed"])
 
 
 class Synthetic:
@@ -84,11 +84,9 @@ class Synthetic:
 def xml(case: Case) -> Sequence[Row]:
     """Section 4.2: documents and XPath queries after one of three DTDs, at several fan-outs."""
     stream = Xml(case["dtd"], case["nodes"], case["documents"], case["seed"])
-    rows: list[Row] = []
-    for fan_out in case["fan_outs"]:
-        found = run_systems(("codd-r", "codd-nr"), fan_out, {}, stream, case["seed"])
-        rows += [{**row, "fan_out": fan_out} for row in found]
-    return rows
+    systems = [(system, fan_out) for fan_out in case["fan_outs"] for system in ("codd-r", "codd-nr")]
+    rows = run_systems(systems, {}, stream, case["seed"])
+    return [{**row, "fan_out": fan_out} for (_, fan_out), row in zip(systems, rows, strict=True)]
 
 
 class Xml:
