@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from earshot.events import Event
-from earshot.filters import covering, explaining, matching, overlapping, terms, text, xpath
+from earshot.filters import covering, explaining, matching, overlapping, plans, terms, text, xpath
 from earshot.filters.ast import Always, Condition
 from earshot.filters.matching import Viewer
 from earshot.filters.normal import normal
@@ -22,6 +22,7 @@ class Filter:
     condition: Condition
     type: str | None = None
     _predicate: matching.Predicate | None = field(default=None, init=False, repr=False, compare=False)
+    _plans: tuple[plans.Plan, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "condition", normal(self.condition))
@@ -60,6 +61,14 @@ class Filter:
             predicate = matching.compiled(self.condition, self.type)
             object.__setattr__(self, "_predicate", predicate)
         return predicate(event, viewer)
+
+    def plans(self) -> tuple[plans.Plan, ...]:
+        """What an index looks up of it: taken apart once, for all the indexes it comes into."""
+        known = self._plans
+        if known is None:
+            known = tuple(plans.plans_of(self.condition))
+            object.__setattr__(self, "_plans", known)
+        return known
 
     def explain(self, event: Event, viewer: Viewer | None = None) -> str:
         """Which term failed, or why it matched, in words."""

@@ -24,7 +24,7 @@ from earshot.filters.automaton import Moves, PathAutomaton
 from earshot.filters.filter import Filter
 from earshot.filters.groups import Clause, Group
 from earshot.filters.matching import Viewer
-from earshot.filters.plans import Plan, plans_of
+from earshot.filters.plans import Plan
 from earshot.filters.reading import Reading
 
 
@@ -46,7 +46,7 @@ class FilterIndex:
 
     def add(self, key: Hashable, filter: Filter) -> None:
         """Add a filter; one that is there under the same key is replaced."""
-        parts = tuple(_part(key, filter, plan) for plan in plans_of(filter.condition))
+        parts = tuple(_part(key, filter, plan) for plan in filter.plans())
         if key in self._parts:
             self.remove(key)
         self._parts[key] = parts

@@ -69,20 +69,24 @@ class Oracle:
         self._trajectories = trajectories
         self._lives = lives
         self._index = FilterIndex()
-        self._wishes: dict[Filter, list[Wish]] = defaultdict(list)
+        self._wishes: list[list[Wish]] = []
+        "Of each distinct filter, by its number in the index."
+        numbers: dict[Filter, int] = {}
         for wish in wishes:
             loose = relaxed(wish.subscription.filter)
-            if loose not in self._wishes:
-                self._index.add(loose, loose)
-            self._wishes[loose].append(wish)
+            number = numbers.setdefault(loose, len(self._wishes))
+            if number == len(self._wishes):
+                self._index.add(number, loose)
+                self._wishes.append([])
+            self._wishes[number].append(wish)
         self._number = {name: i for i, name in enumerate(trajectories.names)}
 
     def receivers(self, event: Event, time: float) -> set[int]:
         """The numbers of the nodes that should receive an event published at that time."""
         source = self._number.get(event.source, -1)
         found: set[int] = set()
-        for loose in self._index.match(event):
-            for wish in self._wishes[loose]:
+        for number in self._index.match(event):
+            for wish in self._wishes[number]:
                 if wish.node != source and wish.node not in found and self._wanted(wish, event, time):
                     found.add(wish.node)
         return found
