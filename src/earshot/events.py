@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from math import isfinite
-from typing import Any, cast
+from operator import is_
+from typing import Any, NoReturn, cast
 
 import msgspec
 
@@ -391,18 +392,25 @@ class EventType:
         """The event with its values typed by this structure; ContentMismatch where they differ from it."""
         if event.type != self.subject:
             raise ContentMismatch(f"an event of type {event.type!r} is not of type {self.subject!r}")
+        if event.fields.keys() != self.content.keys():
+            self._refuse(event)
+        content = event.content
+        if isinstance(content, Element):
+            named = event.fields.items()
+            event.__dict__["fields"] = {
+                name: tuple(self._typed(name, one) for one in several) for name, several in named
+            }
+            return event
+        plain = {name: self._typed(name, value) for name, value in content.items()}
+        if all(map(is_, plain.values(), content.values())):
+            return event
+        return msgspec.structs.replace(event, content=plain)
+
+    def _refuse(self, event: Event) -> NoReturn:
         missing = [name for name in self.content if name not in event.fields]
         unknown = [name for name in event.fields if name not in self.content]
-        if missing or unknown:
-            wrong = [f"lacks {name!r}" for name in missing] + [f"has no place for {name!r}" for name in unknown]
-            raise ContentMismatch(f"{self.subject}: the event {' and '.join(wrong)}; the type has {list(self.content)}")
-        typed = {name: tuple(self._typed(name, value) for value in values) for name, values in event.fields.items()}
-        if isinstance(event.content, Element):
-            event.__dict__["fields"] = typed
-            return event
-        if all(typed[name][0] is value for name, value in event.content.items()):
-            return event
-        return msgspec.structs.replace(event, content={name: values[0] for name, values in typed.items()})
+        wrong = [f"lacks {name!r}" for name in missing] + [f"has no place for {name!r}" for name in unknown]
+        raise ContentMismatch(f"{self.subject}: the event {' and '.join(wrong)}; the type has {list(self.content)}")
 
     def _typed(self, name: str, value: Value) -> Value:
         wanted = self.content[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from random import Random
 
 from earshot.events import Event, EventType
@@ -86,12 +87,14 @@ def crossing(case: Case) -> Sequence[Row]:
     ]
 
 
-def passing_times(lane: Lane, seed: int) -> list[float]:
+@cache
+def passing_times(lane: Lane, seed: int) -> tuple[float, ...]:
     """When the lane's vehicles pass the light, through the 24 hours: evenly over its approach's green."""
     random = Random(f"{seed}:{lane.name}")
     start, end = GREEN[lane.approach]
     cycles = int(DAY_S / CYCLE_S)
-    return sorted(random.randrange(cycles) * CYCLE_S + random.uniform(start, end) for _ in range(lane.vehicles))
+    times = (random.randrange(cycles) * CYCLE_S + random.uniform(start, end) for _ in range(lane.vehicles))
+    return tuple(sorted(times))
 
 
 def anything_from_the_light(_: Lane) -> Filter:

@@ -132,7 +132,7 @@ class Outcome:
     trajectories: Trajectories
     published: list[Event]
     sends: list[int]
-    "Transmissions of each event."
+    "Transmissions of each event, where they were counted."
     reached: list[set[int]]
     "To whom it was delivered."
     beacons: list[float] = field(default_factory=list)
@@ -178,7 +178,7 @@ def warn(
     actions = [Action(0.0, k, Subscription("warnings", name, wanted)) for k, name in enumerate(names) if k]
     actions.append(Action(0.0, 0, Announcement(WARNING, proximity)))
     actions += [Action(time, 0, Event("Warning", {"text": "slow down"})) for time in raise_at]
-    return simulate(trajectories, actions, max(raise_at) + settle_s, settings, seed, silent)
+    return simulate(trajectories, actions, max(raise_at) + settle_s, settings, seed, silent, Sends())
 
 
 def simulate(
@@ -188,9 +188,9 @@ def simulate(
     settings: SteamSettings,
     seed: int,
     silent: Sequence[str] = (),
+    log: Sends | None = None,
 ) -> Outcome:
-    """One run of STEAM over a lossless radio."""
-    log = Sends()
+    """One run of STEAM over a lossless radio; with a log, transmissions are counted."""
     engine = Engine(
         lambda node, location, random: Steam(node, settings, location, random),
         trajectories,
@@ -205,6 +205,8 @@ def simulate(
     reached: list[set[int]] = [set() for _ in engine.published]
     for node, event in zip(engine.deliveries.node, engine.deliveries.event, strict=True):
         reached[event].add(node)
+    if log is None:
+        return Outcome(trajectories, engine.published, [], reached)
     counts = [log.events[event.id] for event in engine.published]
     return Outcome(trajectories, engine.published, counts, reached, log.beacons)
 
