@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from statistics import median
 from typing import Any
@@ -28,6 +28,18 @@ def _run(scenario: Scenario, case: Case, **settings: Any) -> tuple[RunResult, Lo
     protocol, own = worlds.SYSTEMS[case["system"]]
     log = Log()
     return run(scenario, protocol, {**own, **settings}, seed=case["seed"], log=log), log
+
+
+def _received(log: Log, node: int | None = None) -> Iterator[tuple[int, str, str]]:
+    """Bytes, event and packet of all that was received, or that one node received, in order."""
+    for chunk in log.chunks():
+        columns, words = chunk.columns, chunk.words
+        rows = columns["kind"] == words["kind"].index(Kind.RECEIVE)
+        if node is not None:
+            rows &= columns["node"] == node
+        sizes, events, packets = (columns[name][rows].tolist() for name in ("bytes", "event", "packet"))
+        for size, event, packet in zip(sizes, events, packets, strict=True):
+            yield size, words["event"][event], words["packet"][packet]
 
 
 def traffic(case: Case) -> list[Row]:
@@ -70,7 +82,7 @@ def throughput(case: Case) -> list[Row]:
     first = result.published[0].time
     last = max((*result.deliveries.time, result.published[-1].time))
     arrived = len(set(result.deliveries.event))
-    bytes_in = sum(row["bytes"] for row in log.rows() if row["kind"] == Kind.RECEIVE)
+    bytes_in = sum(size for size, _, _ in _received(log))
     return [
         {
             "throughput_per_s": arrived / (last - first),
@@ -137,9 +149,11 @@ def moving(case: Case) -> list[Row]:
     receiver = result.nodes.index("R1")
     mine = [place for place, node in enumerate(result.deliveries.node) if node == receiver]
     by_packet: dict[str, str] = {}
-    for row in log.rows():
-        if row["kind"] == Kind.RECEIVE and row["node"] == "R1" and row["event"]:
-            by_packet.setdefault(row["event"], row["packet"])
+    bytes_in = 0
+    for size, event, packet in _received(log, receiver):
+        bytes_in += size
+        if event:
+            by_packet.setdefault(event, packet)
     delivered = [ids[result.deliveries.event[place]] for place in mine]
     on_requests = sum(by_packet[event].endswith("join-request") for event in delivered)
     hops = [result.deliveries.hops[place] for place in mine]
@@ -152,7 +166,7 @@ def moving(case: Case) -> list[Row]:
             "delivered": len(delivered),
             "detours": sum(one > min(hops) for one in hops),
             "share_of_detours": sum(one > min(hops) for one in hops) / len(hops) if hops else None,
-            "bytes_in": sum(row["bytes"] for row in log.rows() if row["kind"] == Kind.RECEIVE and row["node"] == "R1"),
+            "bytes_in": bytes_in,
         }
     ]
 

@@ -7,6 +7,7 @@ is in docs/papers/content-odmrp.md.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 from earshot.simulation.interests import FIGURE_3
@@ -29,13 +30,19 @@ MESSAGES = 100
 WARM_UP_S = 10.0
 
 
+@cache
+def _built_in(name: str) -> Scenario:
+    """A scenario of the library, read once for thousands of small cases."""
+    return load_scenario(name)
+
+
 def tree(subscribers: int = 5, interval_s: float = 0.5, messages: int = MESSAGES) -> Scenario:
     """Figure 4: a source, a tree of routers, receivers with the subscriptions of figure 3 in turn."""
     receivers = [f"R{index + 1}" for index in range(subscribers)]
     links = [["S", "F1"], ["S", "F2"], ["F1", "F3"], ["F1", "F4"], ["F2", "F5"]]
     links += [[ABOVE[index % 5], receiver] for index, receiver in enumerate(receivers)]
     names = ["S", *ROUTERS, *receivers]
-    return load_scenario("odmrp").with_(
+    return _built_in("odmrp").with_(
         {
             "name": f"odmrp-tree-{subscribers}",
             "duration_s": WARM_UP_S + messages * interval_s + 15.0,
@@ -56,7 +63,7 @@ def on_one_channel(scenario: Scenario) -> Scenario:
 
 def _moving(name: str, links: dict[str, Any], names: list[str], start_s: float, messages: int) -> Scenario:
     """A receiver R1 that wants every event, and links that come and go."""
-    return load_scenario("odmrp-mobile").with_(
+    return _built_in("odmrp-mobile").with_(
         {
             "name": name,
             "duration_s": WARM_UP_S + start_s + messages * 0.5 + 15.0,
@@ -125,7 +132,7 @@ def city(brokers: int, subscriptions: int, publishers: int = 5) -> Scenario:
     def words(letter: str, count: int) -> dict[str, Any]:
         return {"kind": "choice", "of": [f"{letter}{index}" for index in range(count)]}
 
-    return load_scenario("base").with_(
+    return _built_in("base").with_(
         {
             "name": f"brokers-{brokers}-{subscriptions}",
             "duration_s": 60.0,
