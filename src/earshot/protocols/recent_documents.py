@@ -60,8 +60,8 @@ class HeldDocuments:
     def since(self, first: int) -> list[Held]:
         """Those from a number on, in order of their numbers."""
         values = iter(self._flat)
-        every = map(Held, values, values, values)
-        return sorted((one for one in every if one.number >= first), key=attrgetter("number"))
+        found = [Held(*one) for one in zip(values, values, values, strict=True) if one[0] >= first]
+        return sorted(found, key=attrgetter("number"))
 
 
 class WantedDocuments:
