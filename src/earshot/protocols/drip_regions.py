@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isfinite
@@ -47,8 +46,8 @@ class Regions:
         "The nearest of those turned away lately: it takes the place of the first that falls silent."
         self.neighbours: dict[str, tuple[str, float]] = {}
         "Of each neighbour: its local broker, and when it was heard."
-        self.toward: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        "The neighbour a letter of each node came from, and when: the way back."
+        self.toward: dict[str, tuple[str, float]] = {}
+        "The neighbour a letter of each node came from, and when: the way back. The latest comes last."
         self.is_broker = False
         self.room = max(settings.nearest, 2)
         "How many brokers are kept: l, and two at least, for bridges know two (V.B.1); a broker is one of its own."
@@ -220,10 +219,9 @@ class Regions:
     def came(self, letter: Letter, sender: str, now: float) -> None:
         """A letter passes: whoever sent it is reached over the neighbour it came from."""
         toward = self.toward
-        if letter.origin not in toward and len(toward) >= self.settings.memory:
-            toward.popitem(last=False)
+        if toward.pop(letter.origin, None) is None and len(toward) >= self.settings.memory:
+            del toward[next(iter(toward))]
         toward[letter.origin] = (sender, now)
-        toward.move_to_end(letter.origin)
 
     def next_hop(self, letter: Letter, now: float, sender: str = "") -> str:
         """The neighbour to hand a letter to, not one it came from; none: the empty text. Who has probably gone is

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -45,7 +44,7 @@ class Subscribers:
         self.broker = broker
         self.capacity = capacity
         self.renew_s = renew_s
-        self.table: OrderedDict[str, Subscriber] = OrderedDict()
+        self.table: dict[str, Subscriber] = {}
         "In the order of their versions."
         self._index = FilterIndex()
         self._versions = 0
@@ -78,11 +77,11 @@ class Subscribers:
             one.version, one.known_by, one.spread = known.version, known.known_by, known.spread
         elif len(self.table) >= self.capacity:
             self._forget(next(iter(self.table)))
-        self.table[record.subscriber] = one
         if self._concerns_others(one):
             self._versions += 1
             one.version, one.known_by, one.spread = self._versions, {told_by}, whole
-            self.table.move_to_end(record.subscriber)
+            self.table.pop(record.subscriber, None)
+        self.table[record.subscriber] = one
         return one
 
     def _concerns_others(self, one: Subscriber) -> bool:

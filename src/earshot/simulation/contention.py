@@ -16,6 +16,7 @@ After 802.11's distributed coordination function, in five rules:
 from __future__ import annotations
 
 from collections import deque
+from operator import attrgetter
 from random import Random
 
 import msgspec
@@ -28,7 +29,7 @@ from earshot.simulation.transmission import Host, Transmission
 class Station:
     """A node's side of the channel."""
 
-    __slots__ = ("countdown", "frames", "node", "slots", "tries", "was_heard", "window")
+    __slots__ = ("countdown", "frames", "node", "place", "slots", "tries", "was_heard", "window")
 
     def __init__(self, node: int, window: int) -> None:
         self.node = node
@@ -43,6 +44,8 @@ class Station:
         "Left to count."
         self.countdown: Countdown | None = None
         "The one it takes part in, while its channel is idle."
+        self.place = 0
+        "Its place in the queue, once its slots are counted."
 
 
 class Countdown:
@@ -51,14 +54,15 @@ class Countdown:
     Only the next of them to send stands in the queue: it freezes most of the others.
     """
 
-    __slots__ = ("first_place", "next", "since", "stations")
+    __slots__ = ("next", "since", "stations")
 
-    def __init__(self, since: float, first_place: int, stations: list[Station]) -> None:
+    def __init__(self, since: float, stations: list[Station]) -> None:
         self.since = since
-        self.first_place = first_place
-        "In the queue, of the first of the stations; the others have those that follow."
         self.stations = stations
         self.next = stations[0]
+
+
+_slots_left = attrgetter("slots")
 
 
 class Carrier(msgspec.Struct, eq=False, gc=False):
@@ -175,27 +179,27 @@ class ContentionRadio:
             self._count_down([station], max(last.ends_at + self._difs_s, self._queue.now))
 
     def _count_down(self, stations: list[Station], since: float) -> None:
-        countdown = Countdown(since, self._queue.places(len(stations)), stations)
+        countdown, place = Countdown(since, stations), self._queue.places(len(stations))
         for station in stations:
-            station.countdown = countdown
+            station.countdown, station.place = countdown, place
+            place += 1
         self._queue_next(countdown)
 
     def _queue_next(self, countdown: Countdown) -> None:
         """Whoever has the fewest slots left, and of several the first."""
-        fewest, place = self._settings.window_max + 1, 0
-        for number, station in enumerate(countdown.stations):
-            if station.countdown is countdown and station.slots < fewest:
-                fewest, place, countdown.next = station.slots, number, station
-        if fewest <= self._settings.window_max:
-            at = countdown.since + fewest * self._slot_s
-            self._queue.on_air_at_place(at, countdown.first_place + place, self._try, countdown)
+        stations = countdown.stations
+        countdown.next = station = min(stations, key=_slots_left) if len(stations) > 1 else stations[0]
+        at = countdown.since + station.slots * self._slot_s
+        self._queue.on_air_at_place(at, station.place, self._try, countdown)
 
     def _try(self, countdown: Countdown) -> None:
         station = countdown.next
         if station.countdown is countdown:
             self._transmit(station)
         if len(countdown.stations) > 1:
-            self._queue_next(countdown)
+            countdown.stations = [one for one in countdown.stations if one.countdown is countdown]
+            if countdown.stations:
+                self._queue_next(countdown)
 
     def _freeze(self, station: Station, now: float) -> None:
         """The channel has become busy: keep the slots that are left, unless it is too late to sense (rule 2)."""
