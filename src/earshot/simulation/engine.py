@@ -83,6 +83,45 @@ class RunningTimer(msgspec.Struct, eq=False, gc=False):
 class Engine:
     """One run. Build it, `run()` it once, read its counts. It is the media's `Host`."""
 
+    # More than Python keeps at hand without being told: 30 names.
+    __slots__ = (
+        "_carry",
+        "_event_numbers",
+        "_hear",
+        "_kinds",
+        "_lives",
+        "_locations",
+        "_make",
+        "_medium",
+        "_members",
+        "_nobody_away",
+        "_number_of",
+        "_seed",
+        "_silent",
+        "_sized_bytes",
+        "_sized_event",
+        "_sized_hops",
+        "_sized_kind",
+        "_timers",
+        "_to_all",
+        "_to_one",
+        "_transmission_log",
+        "_transmissions",
+        "agenda",
+        "clock_offsets_s",
+        "counts",
+        "deliveries",
+        "duration_s",
+        "log",
+        "machines",
+        "names",
+        "published",
+        "queue",
+        "trajectories",
+        "up",
+        "warm_up",
+    )
+
     def __init__(
         self,
         make: MakeMachine,
