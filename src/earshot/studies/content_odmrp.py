@@ -86,7 +86,7 @@ EXPERIMENTS = [
     Experiment(
         "growing",
         growing,
-        _sizes(LARGER, range(2)) + _sizes(SMALLER, range(3)),
+        _sizes(LARGER, range(1)) + _sizes(SMALLER, range(3)),
         _sizes([(100, 1), (100, 10)], range(1)),
     ),
     Experiment("budgets", growing, _budgets(BUDGETS, range(3)), _budgets((32, 1000), range(1))),

@@ -118,7 +118,7 @@ STUDY = Study(
             cases(brokers=BROKERS, nearest=[5], copies=[2], selection=["random"], units=[500], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[5], copies=[2], selection=["random"], **QUICK)),
         ),
-        Experiment("load", simulated, _loads([0.8, 3.2, 9.6], 60, SEEDS), _small(_loads([0.8, 6.4], 10, [0]))),
+        Experiment("load", simulated, _loads([0.8, 3.2, 9.6], 60, [0]), _small(_loads([0.8, 6.4], 10, [0]))),
         Experiment("settings", simulated, _variants(list(VARIANTS), 30), _small(_variants(["as fixed"], 15))),
         Experiment(
             "crashes",
