@@ -109,7 +109,7 @@ STUDY = Study(
         Experiment(
             "coverage",
             simulated,
-            cases(brokers=BROKERS, nearest=[4], copies=COPIES, units=[500], seed=SEEDS),
+            cases(brokers=BROKERS, nearest=[4], copies=[1, 4], units=[500], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[4], copies=[1, 4], **QUICK)),
         ),
         Experiment(
