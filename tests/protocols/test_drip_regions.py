@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from earshot.protocols.drip_packets import Announcement
+from earshot.protocols.drip_packets import Announcement, Quit
 from earshot.protocols.drip_regions import Regions
 from earshot.protocols.drip_settings import DripSettings
 
@@ -65,3 +65,10 @@ def test_an_announcement_from_no_time_at_all_is_kept_nowhere() -> None:
     for sent_at in (math.nan, -math.inf):
         assert regions.turns_away(Announcement("odd", 1, sent_at, 1, "odd", 0), "x", 10.0 - sent_at, 10.0)
     assert regions.spare is None
+
+
+def test_of_the_ways_back_the_one_that_was_used_longest_ago_is_forgotten_first() -> None:
+    regions = Regions("me", DripSettings(brokers=6, nearest=2, copies=1, memory=3))
+    for now, origin in enumerate(["a", "b", "c", "a", "d"]):
+        regions.came(Quit(origin, "me", "", 1, 0.0), f"by-{origin}", float(now))
+    assert regions.toward == {"c": ("by-c", 2.0), "a": ("by-a", 3.0), "d": ("by-d", 4.0)}
