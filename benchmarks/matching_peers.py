@@ -11,7 +11,7 @@ import numpy as np
 from lxml import etree
 
 from earshot import Filter
-from earshot.filters.ast import And, Compare, Comparison, Field
+from earshot.filters.language.syntax import And, Compare, Comparison, Field
 
 TEXTS = [f"t{number}" for number in range(10)]
 NUMBERS = [f"n{number}" for number in range(10)]

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from scipy.spatial import cKDTree
 
-from earshot.pipeline.contacts import contacts_within
+from earshot.pipeline.traces.contacts import contacts_within
 
 RANGE_M = 100.0
 DEGREE = 10

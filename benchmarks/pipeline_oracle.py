@@ -16,9 +16,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from earshot import Event, Filter, FilterIndex
-from earshot.pipeline.oracle import expected_receivers
-from earshot.pipeline.tables import EVENTS, SUBSCRIPTIONS
-from earshot.pipeline.workloads import event_of, event_row
+from earshot.pipeline.lake.tables import EVENTS, SUBSCRIPTIONS
+from earshot.pipeline.oracle.oracle import expected_receivers
+from earshot.pipeline.oracle.workloads import event_of, event_row
 
 NAMES = [f"a{i}" for i in range(20)]
 WORDS = [f"w{i}" for i in range(50)]

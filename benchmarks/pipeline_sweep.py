@@ -11,12 +11,12 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
-from earshot.pipeline.campaigns import Run, campaign
-from earshot.pipeline.lake import Lake
-from earshot.pipeline.sweeps import sweep
-from earshot.simulation.library import load_scenario
-from earshot.simulation.log import Log
-from earshot.simulation.run import run
+from earshot.pipeline.campaigns.campaigns import Run, campaign
+from earshot.pipeline.campaigns.sweeps import sweep
+from earshot.pipeline.lake.lake import Lake
+from earshot.simulation.engine.log import Log
+from earshot.simulation.engine.run import run
+from earshot.simulation.scenario.library import load_scenario
 
 
 def plain_loop(runs: list[Run], folder: Path) -> float:

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from earshot.protocols.cells import route, towards
-from earshot.studies.still_networks import StillNetwork, draw_network
+from earshot.protocols.georendezvous.cells import route, towards
+from earshot.studies.georendezvous.still_networks import StillNetwork, draw_network
 
 Cells = npt.NDArray[np.int64]
 ASKED = 1_000_000

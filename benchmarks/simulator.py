@@ -38,14 +38,14 @@ from earshot.events import Event
 from earshot.filters import Filter
 from earshot.protocols.flooding import Flooding, FloodingSettings
 from earshot.protocols.machine import Subscription
-from earshot.simulation.engine import Engine
-from earshot.simulation.ground import Ground, Span
-from earshot.simulation.log import Log
-from earshot.simulation.medium import Contention, MediumSettings, UnitDisk
+from earshot.simulation.engine.engine import Engine
+from earshot.simulation.engine.log import Log
+from earshot.simulation.extent import Ground, Span
+from earshot.simulation.media.medium_settings import Contention, MediumSettings, UnitDisk
+from earshot.simulation.media.neighbours import neighbours_within
 from earshot.simulation.mobility import Path as Way
 from earshot.simulation.mobility import RandomWaypoint, Trajectories
-from earshot.simulation.neighbours import neighbours_within
-from earshot.simulation.workload import Action, Workload
+from earshot.simulation.workload.actions import Action, Workload
 
 LATENCY_S = 0.001
 NS3_LIBRARIES = ("wifi", "propagation", "mobility", "network", "core")

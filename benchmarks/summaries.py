@@ -17,10 +17,10 @@ from dataclasses import replace
 from random import Random
 
 from earshot import Event, Filter, FilterIndex
-from earshot.filters.bloom import Bloom, BloomShape, fingerprint
-from earshot.filters.digest import Digest
-from earshot.filters.sections import Section
-from earshot.filters.summary import Summary
+from earshot.filters.summaries.bloom import Bloom, BloomShape, fingerprint
+from earshot.filters.summaries.digest import Digest
+from earshot.filters.summaries.sections import Section
+from earshot.filters.summaries.summary import Summary
 
 TEXTS = [f"text{index}" for index in range(10)]
 NUMBERS = [f"number{index}" for index in range(10)]

@@ -7,7 +7,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "earshot"
 
-GROUND = {"errors", "events", "geometry", "wire", "xml", "records"}
+GROUND = {"errors", "events", "geometry", "wire", "documents", "records"}
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
     "filters": GROUND | {"filters"},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from earshot.simulation.library import built_in
+from earshot.simulation.scenario.library import built_in
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,9 +49,10 @@ def test_the_base_install_matches_events_and_knows_its_protocols(base_python: Pa
 
 
 def test_the_base_install_has_its_scenarios_and_the_dtds_they_draw_from(base_python: Path) -> None:
-    look = (
-        "from earshot.simulation.library import built_in, load_scenario; print(len([*map(load_scenario, built_in())]))"
-    )
+    look = """
+from earshot.simulation.scenario.library import built_in, load_scenario
+print(len([*map(load_scenario, built_in())]))
+"""
     done = run(base_python, "-c", look)
     assert (done.stdout, done.stderr) == (f"{len(built_in())}\n", "")
 

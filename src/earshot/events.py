@@ -153,8 +153,8 @@ class Event(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def from_xml(cls, document: bytes | str, schema: EventType | None = None, **stamp: Any) -> Event:
-        """Read an XML document; its root element's local name is the type. See `earshot.xml`."""
-        from earshot.xml import read_xml
+        """Read an XML document; its root element's local name is the type. See `earshot.documents`."""
+        from earshot.documents import read_xml
 
         root = read_xml(document)
         event = cls(type=root.name, content=root, **stamp)
@@ -164,7 +164,7 @@ class Event(msgspec.Struct, frozen=True, dict=True):
 
     def to_xml(self) -> bytes:
         """The content as an XML document, encoded in UTF-8."""
-        from earshot.xml import write_xml
+        from earshot.documents import write_xml
 
         return write_xml(self.root)
 
@@ -248,7 +248,7 @@ def _event_from_json(document: bytes | str) -> Event:
         raise EventError('an event has either "content" or "xml", not both')
     content: dict[str, Value] | Element
     if raw.xml is not None:
-        from earshot.xml import read_xml
+        from earshot.documents import read_xml
 
         content = read_xml(raw.xml)
     else:

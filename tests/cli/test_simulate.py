@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from earshot.cli import earshot, main
 from earshot.protocols.catalogue import PROTOCOLS
-from earshot.simulation.library import built_in, load_scenario
+from earshot.simulation.scenario.library import built_in, load_scenario
 
 SHORT = ("--set", "duration_s=30", "--set", "nodes.node.count=20")
 

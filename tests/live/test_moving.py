@@ -8,7 +8,7 @@ from earshot.events import EventType
 from earshot.geometry import STILL, Area, Circle, LocalPlane, Position
 from earshot.live.location import Fix
 from earshot.protocols.machine import Effects
-from earshot.protocols.steam import Beacon
+from earshot.protocols.steam.machine import Beacon
 from earshot.wire import Packet
 
 SIREN = EventType("Siren", content={"n": int})

@@ -77,7 +77,7 @@ def test_a_folder_without_a_spool_is_said(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_spool_becomes_a_log_as_the_simulator_writes_them(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    from earshot.simulation.log import arrow_schema
+    from earshot.simulation.engine.log import arrow_schema
 
     asyncio.run(record(tmp_path / "spool", "flooding", emulate_range_m=150.0))
     with pytest.raises(SystemExit) as left:

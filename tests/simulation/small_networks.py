@@ -9,11 +9,11 @@ from earshot.events import Event
 from earshot.filters import Filter
 from earshot.protocols.flooding import Flooding, FloodingSettings
 from earshot.protocols.machine import Effects, Location, Machine, Subscription
-from earshot.simulation.engine import Engine
-from earshot.simulation.log import Log
-from earshot.simulation.medium import MediumSettings, UnitDisk
+from earshot.simulation.engine.engine import Engine
+from earshot.simulation.engine.log import Log
+from earshot.simulation.media.medium_settings import MediumSettings, UnitDisk
 from earshot.simulation.mobility import Path, Trajectories
-from earshot.simulation.workload import Action, Workload
+from earshot.simulation.workload.actions import Action, Workload
 from earshot.wire import Packet
 
 

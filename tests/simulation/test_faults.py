@@ -9,12 +9,12 @@ from earshot.errors import SettingsError
 from earshot.events import Event, EventType
 from earshot.filters import Filter
 from earshot.protocols.machine import Announcement, Subscription
-from earshot.simulation.engine import Engine
+from earshot.simulation.engine.engine import Engine
+from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import Churn, Crash, FaultSettings, Outage, plan
-from earshot.simulation.log import Log
-from earshot.simulation.medium import UnitDisk
+from earshot.simulation.media.medium_settings import UnitDisk
 from earshot.simulation.mobility import Path, Trajectories
-from earshot.simulation.workload import Action, Unannounce, Unsubscribe, Workload
+from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe, Workload
 
 NAMES = tuple(f"n{i}" for i in range(100))
 

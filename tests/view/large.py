@@ -7,8 +7,8 @@ from scipy.spatial import cKDTree
 
 from earshot import Event, Position
 from earshot.view.overlays import Overlays
-from earshot.view.plays import BINS, Hops, Play
-from earshot.view.scenes import Ints, Scene, Ways, Wished
+from earshot.view.runs import BINS, Hops, Play
+from earshot.view.world import Ints, Scene, Ways, Wished
 
 NODES, LASTING_S, EVENTS, STEP_S, SIDE_M = 1000, 3600.0, 720, 10.0, 3000.0
 

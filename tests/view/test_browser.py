@@ -21,15 +21,15 @@ from watched_lake import live_records, watched
 
 from earshot import Event, Position
 from earshot.cli.simulate import simulate as command
-from earshot.pipeline.following import WatchShelf
-from earshot.pipeline.local_tables import LocalTables
-from earshot.pipeline.replays import FolderShelf
-from earshot.view.keeping import whole_page, write_page
+from earshot.pipeline.lake.local_tables import LocalTables
+from earshot.pipeline.reports.replays import FolderShelf
+from earshot.pipeline.watch.watch_replay import WatchShelf
+from earshot.view.catalogue import PlayEntry, SceneEntry
 from earshot.view.overlays import Overlays
-from earshot.view.plays import BINS, Hops, Play, Why
-from earshot.view.scenes import Announced, Scene, Ways, Wished
+from earshot.view.runs import BINS, Hops, Play, Why
+from earshot.view.saving import whole_page, write_page
 from earshot.view.server import PageServer
-from earshot.view.shelf import PlayEntry, SceneEntry
+from earshot.view.world import Announced, Scene, Ways, Wished
 
 CHANGES = {"duration_s": 30, "warm_up_s": 10, "cool_down_s": 2, "nodes.car.count": 50, "nodes.walker.count": 30}
 SHORT = [word for name, value in CHANGES.items() for word in ("--set", f"{name}={value}")]

@@ -11,7 +11,7 @@ pytest.importorskip("plotly", reason="plotly is not installed")
 
 from playwright.sync_api import Page
 
-from earshot.pipeline.report import Report, Section, Table, figure_html, line_figure
+from earshot.pipeline.reports.report import Report, Section, Table, figure_html, line_figure
 
 CLAIM = [
     "Brokers chosen by ability give less delay than brokers chosen at random",

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from earshot.errors import LakeError, UsageError
+from earshot.view.catalogue import PlayEntry, SceneEntry
 from earshot.view.page import page
-from earshot.view.plays import Play
-from earshot.view.scenes import Scene
+from earshot.view.runs import Play
 from earshot.view.server import PageServer
-from earshot.view.shelf import PlayEntry, SceneEntry
+from earshot.view.world import Scene
 
 
 class Stub:

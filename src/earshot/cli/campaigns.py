@@ -35,8 +35,8 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
     Runs that are in the lake are not run again; Ctrl-C keeps what is finished. See the result with
     `earshot report LAKE`.
     """
-    from earshot.pipeline.campaigns import read_campaign
-    from earshot.pipeline.flow import run_campaign
+    from earshot.pipeline.campaigns.campaigns import read_campaign
+    from earshot.pipeline.campaigns.flow import run_campaign
 
     wanted = read_campaign(campaign)
     with open_lake(lake) as opened, progress_bar(f"campaign {wanted.name}", len(wanted.runs)) as bar:
@@ -97,10 +97,10 @@ def compare(
       earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
     """
     from earshot.cli.simulate import pairs, toml_value
-    from earshot.pipeline.campaigns import campaign
-    from earshot.pipeline.flow import run_campaign, standings, write_report
-    from earshot.pipeline.report import as_json as board_json
-    from earshot.simulation.library import load_scenario
+    from earshot.pipeline.campaigns.campaigns import campaign
+    from earshot.pipeline.campaigns.flow import run_campaign, standings, write_report
+    from earshot.pipeline.reports.report import as_json as board_json
+    from earshot.simulation.scenario.library import load_scenario
 
     base = load_scenario(scenario).with_(**pairs(changes, "--set", toml_value))
     names = _protocols(protocols)
@@ -138,7 +138,7 @@ def _protocols(chosen: str | None) -> list[str]:
 
 def _print_board(entries: Sequence[Any]) -> None:
     from earshot.cli.tables import print_table
-    from earshot.pipeline.report import leader_table
+    from earshot.pipeline.reports.report import leader_table
 
     shown = (
         "delivery ratio",
@@ -166,8 +166,8 @@ def report(lake_folder: str, out: str | None, as_json: bool, lake: LakeOptions) 
     The leaderboard, a figure for each metric, the network's map, what was lost and why; each table can
     be downloaded. The page opens without a network, on a phone and in print.
     """
-    from earshot.pipeline.flow import standings, write_report
-    from earshot.pipeline.report import as_json as board_json
+    from earshot.pipeline.campaigns.flow import standings, write_report
+    from earshot.pipeline.reports.report import as_json as board_json
 
     with open_lake(lake.at(lake_folder)) as opened:
         if as_json:
@@ -188,7 +188,7 @@ def why(run: str, event: str, node: str, lake: LakeOptions, as_json: bool) -> No
 
     RUN is a run's id, or enough of its beginning; the report lists them.
     """
-    from earshot.pipeline.flow import ask_why
+    from earshot.pipeline.campaigns.flow import ask_why
 
     with open_lake(lake) as opened:
         answer = ask_why(opened, run, event, node)

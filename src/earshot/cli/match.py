@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 
 import click
 
+from earshot.documents import LIMITS
 from earshot.errors import EventError, FilterSyntaxError, UsageError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Viewer
 from earshot.geometry import STILL, Position, Velocity
-from earshot.xml import LIMITS
 
 MATCHED, NOTHING_MATCHED, TROUBLE = 0, 1, 2
 "Exit codes, as grep's."

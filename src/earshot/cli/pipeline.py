@@ -15,8 +15,8 @@ from earshot.cli.spark import LakeOptions, lake_options, open_lake
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
-    from earshot.pipeline.contact_statistics import ContactStatistics, Spread
-    from earshot.pipeline.ingest import Summary
+    from earshot.pipeline.traces.contact_statistics import ContactStatistics, Spread
+    from earshot.pipeline.traces.ingest import Summary
 
 FORMATS = ("sumo-fcd", "ns2", "bonnmotion", "one", "gpx", "csv", "spool")
 
@@ -118,9 +118,9 @@ def ingest(
             raise UsageError("--contacts is for traces; what live nodes recorded becomes runs")
         _ingest_spools(files, trace, lake, as_json)
         return
-    from earshot.pipeline.contact_statistics import find_contacts
-    from earshot.pipeline.ingest import IngestSettings, check_files
-    from earshot.pipeline.ingest import ingest as ingest_files
+    from earshot.pipeline.traces.contact_statistics import find_contacts
+    from earshot.pipeline.traces.ingest import IngestSettings, check_files
+    from earshot.pipeline.traces.ingest import ingest as ingest_files
 
     settings = IngestSettings(
         format=format_name,
@@ -148,10 +148,10 @@ def ingest(
 
 
 def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, as_json: bool) -> None:
-    from earshot.pipeline.sources.segments import check_folders
+    from earshot.pipeline.watch.spool_segments import check_folders
 
     check_folders(folders, may_be_empty=False)
-    from earshot.pipeline.spools import keep_spools
+    from earshot.pipeline.watch.spools import keep_spools
 
     with open_lake(lake) as opened:
         kept = keep_spools(opened, folders, name or Path(folders[0]).absolute().name)
@@ -204,7 +204,7 @@ def contacts(
     \b
       earshot contacts bologna --range 100m
     """
-    from earshot.pipeline.contact_statistics import find_contacts
+    from earshot.pipeline.traces.contact_statistics import find_contacts
 
     with open_lake(lake) as opened:
         statistics = find_contacts(opened, trace, range_m, step, max_gap)

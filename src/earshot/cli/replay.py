@@ -20,8 +20,8 @@ from earshot.records import Kind
 
 if TYPE_CHECKING:
     from earshot.live.spool import Record
-    from earshot.simulation.engine import Engine
-    from earshot.simulation.workload import Action, What
+    from earshot.simulation.engine.engine import Engine
+    from earshot.simulation.workload.actions import Action, What
 
 JUST_BEFORE_S = 1e-6
 AFTER_S = 0.5
@@ -108,7 +108,7 @@ def _joined(run: Recorded, record: Record, at: float) -> None:
 
 
 def _doing(run: Recorded, record: Record, life: Life, at: float) -> None:
-    from earshot.simulation.workload import Unannounce, Unsubscribe
+    from earshot.simulation.workload.actions import Unannounce, Unsubscribe
 
     what: What
     match record.kind:
@@ -137,12 +137,12 @@ def _announcement(told: dict[str, Any]) -> Announcement:
 def simulate_again(run: Recorded, seed: int = 0) -> set[Delivery]:
     """The deliveries of the same publications, wishes and ways in the simulator."""
     from earshot.protocols.catalogue import build_settings, protocol
-    from earshot.simulation.engine import Engine
-    from earshot.simulation.links import LinkScript
-    from earshot.simulation.medium import Overlay, UnitDisk
+    from earshot.simulation.engine.engine import Engine
+    from earshot.simulation.media.links import LinkScript
+    from earshot.simulation.media.medium_settings import Overlay, UnitDisk
     from earshot.simulation.mobility import Path as Way
     from earshot.simulation.mobility import Trajectories
-    from earshot.simulation.workload import Workload
+    from earshot.simulation.workload.actions import Workload
 
     machine = protocol(run.protocol)
     settings = build_settings(machine.Settings, run.settings)
@@ -174,7 +174,7 @@ def simulate_again(run: Recorded, seed: int = 0) -> set[Delivery]:
 
 def _actions(run: Recorded, names: Sequence[str]) -> Iterable[Action]:
     """What the applications did; with a node its applications end too, as live processes do."""
-    from earshot.simulation.workload import Action, Unannounce, Unsubscribe
+    from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
 
     number = {name: i for i, name in enumerate(names)}
     for at, node, what in run.doings:
@@ -202,7 +202,7 @@ def write_log(spool: Path, log: Path) -> None:
         raise UsageError('writing a log needs pyarrow: pip install "earshot[pipeline]"') from None
     from earshot.live.spool import read_spool
     from earshot.records import COLUMNS
-    from earshot.simulation.log import arrow_schema
+    from earshot.simulation.engine.log import arrow_schema
 
     if log.suffix != ".parquet":
         raise UsageError(f"--log {log}: a log's name ends in .parquet")

@@ -19,9 +19,9 @@ from earshot.cli.tables import print_table
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
-    from earshot.simulation.result import RunResult
-    from earshot.simulation.scenario import Scenario
-    from earshot.simulation.summary import Summary
+    from earshot.simulation.engine.result import RunResult
+    from earshot.simulation.engine.summary import Summary
+    from earshot.simulation.scenario.scenario import Scenario
 
 WIDTH = 100
 
@@ -76,9 +76,9 @@ def simulate(
     the key out. --log writes DIR/log.parquet, one row a record, and DIR/run.json, what was run. Stopped
     by Ctrl-C, a run leaves no log behind.
     """
-    from earshot.simulation.library import load_scenario
-    from earshot.simulation.run import run
-    from earshot.simulation.summary import summarise
+    from earshot.simulation.engine.run import run
+    from earshot.simulation.engine.summary import summarise
+    from earshot.simulation.scenario.library import load_scenario
 
     chosen = load_scenario(scenario).with_(pairs(changes, "--set", toml_value))
     given = pairs(settings, "--setting", str)
@@ -141,7 +141,7 @@ def _progress(scenario: Scenario, protocol: str, seed: int) -> Iterator[Callable
 @contextmanager
 def _log(folder: Path | None, positions_every_s: float) -> Iterator[Any]:
     """The log of a run, under its own name only once it is whole."""
-    from earshot.simulation.log import Log
+    from earshot.simulation.engine.log import Log
 
     if folder is None:
         yield None
@@ -169,7 +169,7 @@ def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: Sum
 
 
 def _json_ready(settings: Mapping[str, Any]) -> dict[str, Any]:
-    from earshot.simulation.plain import plain
+    from earshot.simulation.settings_schema import plain
 
     return {name: plain(value) for name, value in settings.items()}
 
@@ -227,7 +227,7 @@ def protocols(name: str | None, as_json: bool) -> None:
       earshot protocols --json
     """
     from earshot.protocols.catalogue import PROTOCOLS, protocol
-    from earshot.simulation.describe import settings_described
+    from earshot.simulation.scenario.describe import settings_described
 
     found = PROTOCOLS if name is None else {name: protocol(name)}
     if as_json:
@@ -271,8 +271,8 @@ def scenarios(name: str | None, as_json: bool) -> None:
       earshot scenarios city
       earshot scenarios city > my-town.toml
     """
-    from earshot.simulation.library import built_in, load_scenario
-    from earshot.simulation.toml_text import toml_text
+    from earshot.simulation.scenario.library import built_in, load_scenario
+    from earshot.simulation.scenario.toml_text import toml_text
 
     if name is not None:
         table = load_scenario(name).table()

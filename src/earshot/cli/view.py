@@ -14,8 +14,8 @@ from earshot.cli.spark import LakeOptions, lake_options, open_lake
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
-    from earshot.pipeline.lake_replays import Chosen
-    from earshot.pipeline.shelves import StagedShelf
+    from earshot.pipeline.reports.catalogues import StagedShelf
+    from earshot.pipeline.reports.lake_replays import Chosen
 
 MOST_ANSWERS = 20_000
 "Why and why-not for so many pairs of a run travel with a file; a served page can ask for all."
@@ -63,7 +63,7 @@ def view(
     The page is served on this machine only, until Ctrl-C; with --out it is one file that opens
     without a network.
     """
-    from earshot.pipeline.lake_replays import Chosen
+    from earshot.pipeline.reports.lake_replays import Chosen
 
     chosen = Chosen(run, scenario, seed, [one.strip() for one in protocols.split(",")] if protocols else None)
     with _shelf(paths, chosen, lake) as shelf:
@@ -76,10 +76,10 @@ def view(
 
 @contextmanager
 def _shelf(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Iterator[StagedShelf]:
-    from earshot.pipeline.following import WatchShelf
-    from earshot.pipeline.lake_replays import Chosen, LakeShelf
-    from earshot.pipeline.local_tables import LocalTables, SparkTables
-    from earshot.pipeline.replays import FolderShelf, is_run_folder
+    from earshot.pipeline.lake.local_tables import LocalTables, SparkTables
+    from earshot.pipeline.reports.lake_replays import Chosen, LakeShelf
+    from earshot.pipeline.reports.replays import FolderShelf, is_run_folder
+    from earshot.pipeline.watch.watch_replay import WatchShelf
 
     folders = [Path(path) for path in paths]
     if all(is_run_folder(folder) for folder in folders):
@@ -100,7 +100,7 @@ def _shelf(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Iterator[
 
 
 def _write(shelf: StagedShelf, title: str, out: Path) -> None:
-    from earshot.view.keeping import whole_page, write_page
+    from earshot.view.saving import whole_page, write_page
 
     entries = list(shelf.scenes())[:1]
     document = whole_page(

@@ -17,7 +17,7 @@ from earshot.cli.pipeline import DURATION, LENGTH
 from earshot.cli.spark import LakeOptions, lake_options, open_lake
 
 if TYPE_CHECKING:
-    from earshot.pipeline.watch_state import Commit
+    from earshot.pipeline.watch.watch_state import Commit
 
 POLL_S = 0.2
 MOST_TYPES = 12
@@ -90,13 +90,13 @@ def watch(
       earshot watch spools --out lake --subscriptions wanted.txt
       earshot watch spools --once --json
     """
-    from earshot.pipeline.sources.segments import check_folders
+    from earshot.pipeline.watch.spool_segments import check_folders
 
     # What is wrong is said before Spark is started for it.
     check_folders(spools, may_be_empty=not once)
-    from earshot.pipeline.standing import StandingFile
-    from earshot.pipeline.stream import Watch
-    from earshot.pipeline.watch_state import WatchSettings
+    from earshot.pipeline.watch.standing_subscriptions import StandingFile
+    from earshot.pipeline.watch.stream import Watch
+    from earshot.pipeline.watch.watch_state import WatchSettings
 
     settings = WatchSettings(
         name=name, delay_s=watermark, patience_s=patience, cell_m=cell, every_s=every, forget_s=forget

@@ -41,7 +41,7 @@ def workload(
       earshot workload city --seed 3
       earshot workload fleet --events sirens.jsonl --subscriptions wishes.txt
     """
-    from earshot.pipeline.flow import draw_scenario, keep_own_workload
+    from earshot.pipeline.campaigns.flow import draw_scenario, keep_own_workload
 
     if bool(events) != bool(subscriptions):
         raise UsageError("a workload of your own needs both --events and --subscriptions")
@@ -51,7 +51,7 @@ def workload(
             id = name
         else:
             from earshot.cli.simulate import pairs, toml_value
-            from earshot.simulation.library import load_scenario
+            from earshot.simulation.scenario.library import load_scenario
 
             scenario = load_scenario(name).with_(**pairs(changes, "--set", toml_value))
             id, counts = draw_scenario(opened, scenario, seed)
@@ -73,7 +73,7 @@ def oracle(workload: str, trace: str | None, lake: LakeOptions, as_json: bool) -
     A node is expected to receive an event when one of its subscriptions stands at that time and agrees
     with it in type, content and place. Nothing here looks at what a protocol did.
     """
-    from earshot.pipeline.flow import expected_counts
+    from earshot.pipeline.campaigns.flow import expected_counts
 
     with open_lake(lake) as opened:
         counts = expected_counts(opened, workload, trace)

@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from earshot.events import Event
-from earshot.filters import covering, explaining, matching, overlapping, plans, terms, text, xpath
-from earshot.filters.ast import Always, Condition
-from earshot.filters.matching import Viewer
-from earshot.filters.normal import normal
+from earshot.filters.index import plans
+from earshot.filters.language import canonical_text as text
+from earshot.filters.language import explaining, matching, xpath
+from earshot.filters.language import where as terms
+from earshot.filters.language.matching import Viewer
+from earshot.filters.language.syntax import Always, Condition
+from earshot.filters.relations import covering, overlapping
+from earshot.filters.relations.normal_form import normal
 
 
 @dataclass(frozen=True, slots=True)

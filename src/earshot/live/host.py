@@ -19,7 +19,7 @@ from typing import Any
 from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Element, Event, EventType
 from earshot.filters import Filter
-from earshot.filters.ast import And, Inside
+from earshot.filters.language.syntax import And, Inside
 from earshot.geometry import Position
 from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.location import Fix, LocationService, Whereabouts, plane_name

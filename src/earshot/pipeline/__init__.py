@@ -1,14 +1,14 @@
 """The data pipeline on Spark: traces, contacts, workloads, the oracle, campaigns, metrics, reports.
 
 Importing it lets the session that runs, if any, read our trace formats; a session made later asks
-`register_sources` (our own, from `earshot.pipeline.session.spark_session`, does).
+`register_sources` (our own, from `earshot.pipeline.spark.session.spark_session`, does).
 """
 
 from __future__ import annotations
 
 import sys
 
-from earshot.pipeline.sources import register_sources
+from earshot.pipeline.traces.sources import register_sources
 
 __all__ = ["register_sources"]
 

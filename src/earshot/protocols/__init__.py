@@ -1,0 +1,1 @@
+"""Protocols without I/O: each is a machine that takes what happened and returns effects. Start with `machine`."""

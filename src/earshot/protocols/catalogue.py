@@ -10,17 +10,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from earshot.errors import SettingsError, UnknownName
-from earshot.protocols.codd import Codd
-from earshot.protocols.content_odmrp import ContentOdmrp
-from earshot.protocols.drip import Drip
-from earshot.protocols.drip_sf import SimpleFramework
+from earshot.protocols.codd.machine import Codd
+from earshot.protocols.content_odmrp.machine import ContentOdmrp
+from earshot.protocols.content_odmrp.odmrp import Odmrp
+from earshot.protocols.drip.machine import Drip
+from earshot.protocols.drip.simple_framework import SimpleFramework
 from earshot.protocols.flooding import Flooding
-from earshot.protocols.georendezvous import GeoRendezvous
+from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.gossip import Gossip
 from earshot.protocols.machine import Machine
-from earshot.protocols.odmrp import Odmrp
-from earshot.protocols.siena import Siena
-from earshot.protocols.steam import Steam
+from earshot.protocols.siena.machine import Siena
+from earshot.protocols.steam.machine import Steam
 
 PROTOCOLS: dict[str, type[Machine]] = {
     "codd": Codd,

@@ -11,9 +11,9 @@ from random import Random
 
 from earshot.errors import SettingsError
 from earshot.events import Event
-from earshot.protocols.jitter import Jitter
+from earshot.protocols.common.jitter import Jitter
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
-from earshot.protocols.parts import LocalSubscriptions, RecentKeys, outlived
 from earshot.wire import Packet
 
 

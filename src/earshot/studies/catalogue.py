@@ -8,11 +8,11 @@ from earshot.errors import UnknownName
 from earshot.studies.study import Study
 
 STUDIES: dict[str, str] = {
-    "codd": "earshot.studies.codd",
-    "content-odmrp": "earshot.studies.content_odmrp",
-    "drip": "earshot.studies.drip",
-    "georendezvous": "earshot.studies.georendezvous",
-    "steam": "earshot.studies.steam",
+    "codd": "earshot.studies.codd.study",
+    "content-odmrp": "earshot.studies.content_odmrp.study",
+    "drip": "earshot.studies.drip.study",
+    "georendezvous": "earshot.studies.georendezvous.study",
+    "steam": "earshot.studies.steam.study",
 }
 "Each module holds its study as `STUDY`."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from earshot.pipeline.report import Report, Section, Table, figure_html, line_figure
+from earshot.pipeline.reports.report import Report, Section, Table, figure_html, line_figure
 from earshot.studies.study import Judged, Study
 
 _VERDICTS = {True: "holds", False: "does not hold", None: "not measurable"}

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from earshot.errors import EarshotError
-from earshot.pipeline.campaigns import code_digest
-from earshot.pipeline.tasks import each_in_a_task
+from earshot.pipeline.campaigns.campaigns import code_digest
+from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.studies.study import Case, Experiment, Row, Study
 
 if TYPE_CHECKING:

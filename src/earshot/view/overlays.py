@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from earshot.protocols.cell_hash_routing import CellSettings
-from earshot.protocols.cells import largest_side_m
-from earshot.protocols.georendezvous_settings import GeoRendezvousSettings
+from earshot.protocols.georendezvous.cell_hash_routing import CellSettings
+from earshot.protocols.georendezvous.cells import largest_side_m
+from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
 from earshot.view.packing import Array
 
 if TYPE_CHECKING:
-    from earshot.view.plays import Hops
-    from earshot.view.scenes import Floats, Ints, Scene
+    from earshot.view.runs import Hops
+    from earshot.view.world import Floats, Ints, Scene
 
 Note = tuple[float, int, str, str]
 "When, which node, about what, and what it said."

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from earshot.errors import ScenarioError
-from earshot.simulation.ground import Ground, Span
+from earshot.simulation.extent import Ground, Span
 from earshot.simulation.mobility import (
     Given,
     Grid,

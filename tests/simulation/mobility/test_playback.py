@@ -7,9 +7,9 @@ import pytest
 
 from earshot.errors import ScenarioError, TraceError
 from earshot.geometry import LocalPlane
-from earshot.simulation.ground import Ground
+from earshot.simulation.extent import Ground
 from earshot.simulation.mobility import Playback, Trajectories
-from earshot.simulation.plain import DataFile
+from earshot.simulation.settings_schema import DataFile
 
 ROWS = """node,time,x_m,y_m,speed
 b,100,0,0,10

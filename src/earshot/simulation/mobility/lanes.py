@@ -9,7 +9,7 @@ from random import Random
 from typing import ClassVar, Literal
 
 from earshot.errors import ScenarioError
-from earshot.simulation.ground import Ground, Span
+from earshot.simulation.extent import Ground, Span
 from earshot.simulation.mobility.trajectories import ALWAYS, Interval, Path
 
 

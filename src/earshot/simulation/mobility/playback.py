@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from earshot.errors import ScenarioError, TraceError
 from earshot.geometry import LocalPlane
-from earshot.simulation.ground import Ground
+from earshot.simulation.extent import Ground
 from earshot.simulation.mobility.trajectories import Floats, Interval, Path
-from earshot.simulation.plain import DataFile
+from earshot.simulation.settings_schema import DataFile
 
 PLANE = ("x_m", "y_m")
 GLOBE = ("lat_deg", "lon_deg")

@@ -8,7 +8,7 @@ from random import Random
 from typing import ClassVar
 
 from earshot.errors import ScenarioError
-from earshot.simulation.ground import Ground
+from earshot.simulation.extent import Ground
 from earshot.simulation.mobility.trajectories import Path
 
 

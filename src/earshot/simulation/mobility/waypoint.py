@@ -16,7 +16,7 @@ from random import Random
 from typing import ClassVar
 
 from earshot.errors import ScenarioError
-from earshot.simulation.ground import Box, Ground, Span, box_of
+from earshot.simulation.extent import Box, Ground, Span, box_of
 from earshot.simulation.mobility.trajectories import Path
 
 Knot = tuple[float, float, float]

@@ -1,0 +1,1 @@
+"""Many filters, one event: who matches? Start with `filter_index`."""

@@ -1,0 +1,256 @@
+"""Conjunctions of tests over named values, as rows of bits: one step a value, whatever their number.
+
+Each conjunction has a slot. Each value that tests can tell from others (a text, a stretch between two
+bounds) has a row with one bit a slot: may the conjunction still hold when the value is this? An event
+takes one row for each of its values, and what is left when all are and-ed are the conjunctions that
+hold. Ten thousand slots are 1.2 KB a row.
+
+A slot whose plan is not exact is a candidate for its owner to check; one with a bound that was rounded
+is checked here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from operator import getitem, itemgetter
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot.events import Value
+from earshot.filters.index.bits import Bits, slots_of
+from earshot.filters.index.columns import Column, new_column
+from earshot.filters.index.compiling import WORTH_COMPILING
+from earshot.filters.index.event_values import Reading
+from earshot.filters.index.plans import Between, InDocument, Plan, SimpleTest, Source
+from earshot.filters.index.rounding import WIDTH, RoundedRanges
+from earshot.filters.index.row_intersection import Sieve, compiled_sieve, plain_sieve
+
+MOST_SHAPES = 64
+"Sets of names that events come with, each with a row."
+
+and_all = np.bitwise_and.reduce
+or_all = np.bitwise_or.reduce
+
+Owner = TypeVar("Owner")
+
+
+class Shape:
+    """The sources an event has values from: the columns to look at, and the row of the slots that need no others."""
+
+    def __init__(self, sources: frozenset[Source], columns: list[Column], row: int) -> None:
+        self.sources = sources
+        self.columns = columns
+        self.row = row
+        names = [column.source for column in columns]
+        self.values: Callable[[Any], tuple[Any, ...]] = itemgetter(*names, *names[:1]) if names else _no_values
+        "One more than columns, so that a single one comes in a tuple too."
+
+
+def _no_values(_: Any) -> tuple[Any, ...]:
+    return ()
+
+
+class AttributeTable(Generic[Owner]):
+    """Plans and whose they are. The keys an event meets are added to a set; owners come back to be checked."""
+
+    def __init__(self) -> None:
+        self._bits = Bits()
+        self._sieve: Sieve = plain_sieve
+        self._alive = self._bits.new_row()
+        self._bits.words[self._alive] = 0
+        self._rounded = RoundedRanges()
+        self._unsure: set[int] = set()
+        "Slots of which rows and ranges do not tell everything."
+        self._columns: dict[tuple[type[SimpleTest], Source], Column] = {}
+        self._without: dict[Source, int] = {}
+        "For each source that is needed, the row of the slots that do not need it."
+        self._needed: Counter[Source] = Counter()
+        self._shapes: dict[tuple[Source, ...], Shape] = {}
+        self._taken: list[tuple[Plan, Owner] | None] = []
+        self._keys: NDArray[np.object_] = np.empty(0, object)
+        self._free: list[int] = []
+        self.size = 0
+
+    def owners(self) -> Iterator[Owner]:
+        return (taken[1] for taken in self._taken if taken is not None)
+
+    def add(self, key: Hashable, plan: Plan, owner: Owner) -> int:
+        """Give the plan a slot; tests that find no room in the table are left to be checked."""
+        if self._bits.is_full:
+            plan = self._what_fits(plan)
+        slot = self._new_slot(plan)
+        self.size += 1
+        self._keys[slot] = key
+        self._taken[slot] = (plan, owner)
+        for source in plan.needs:
+            self._need(source, slot)
+        rounded = [test for test in plan.tests if not self._column_for(test).add(slot, test)]
+        self._bits.set(self._alive, slot)
+        if not plan.exact or len(rounded) > WIDTH:
+            self._unsure.add(slot)
+        elif rounded:
+            self._rounded.add(slot, [test for test in rounded if isinstance(test, Between)])
+        for shape in self._shapes.values():
+            if shape.sources.issuperset(plan.needs):
+                self._bits.set(shape.row, slot)
+        return slot
+
+    def remove(self, slot: int) -> None:
+        """Take the slot back."""
+        plan, _ = self._at(slot)
+        self.size -= 1
+        self._keys[slot] = self._taken[slot] = None
+        self._unsure.discard(slot)
+        self._rounded.remove(slot)
+        self._bits.clear(self._alive, slot)
+        for shape in self._shapes.values():
+            self._bits.clear(shape.row, slot)
+        for test in plan.tests:
+            column = self._columns[type(test), test.source]
+            column.remove(slot, test)
+            column.users -= 1
+            if not column.users:
+                self._drop_column(test)
+        for source in plan.needs:
+            self._need_not(source, slot)
+        self._free_slot(slot)
+
+    def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner]:
+        """Collect for an event whose content is one value a name."""
+        shape = self._shapes.get(tuple(content))
+        if shape is None:
+            shape = self._new_shape(tuple(content))
+        rows = [shape.row, *map(getitem, shape.columns, shape.values(content))]
+        slots = self._sieve(self._bits, rows)
+        if self._rounded.count or self._unsure:
+            return self._collect_slots(slots, content.get, keys)
+        keys.update(self._keys[slots].tolist())
+        return []
+
+    def collect(self, reading: Reading, keys: set[Any]) -> list[Owner]:
+        """Collect for any event. Where a field has several values, all that may be met is yet to be checked."""
+        sources = tuple(source for source in self._without if reading.has(source))
+        shape = self._shapes.get(sources) or self._new_shape(sources)
+        rows = self._bits.bytes
+        met = rows[shape.row].copy()
+        single = True
+        for column in shape.columns:
+            values = reading.values(column.source)
+            if len(values) == 1:
+                met &= rows[column[values[0]]]
+            else:
+                met &= or_all(rows.take(list(column.rows_around(values)), 0))
+                single = single and isinstance(column.source, InDocument)
+        if single:
+            return self._collect_slots(slots_of(met), reading.value, keys)
+        return [self._at(slot)[1] for slot in slots_of(met).tolist()]
+
+    def _collect_slots(
+        self, slots: NDArray[np.intp], value: Callable[[Any], Value | None], keys: set[Any]
+    ) -> list[Owner]:
+        """Collect what the rows let through, unless a rounded range does not; the owners of the unsure come back."""
+        if self._rounded.count:
+            slots = self._rounded.holding(slots, value)
+        if not self._unsure:
+            keys.update(self._keys[slots].tolist())
+            return []
+        owners: list[Owner] = []
+        for slot in slots.tolist():
+            if slot in self._unsure:
+                owners.append(self._at(slot)[1])
+            else:
+                keys.add(self._keys[slot])
+        return owners
+
+    def _at(self, slot: int) -> tuple[Plan, Owner]:
+        taken = self._taken[slot]
+        assert taken is not None
+        return taken
+
+    def _new_slot(self, plan: Plan) -> int:
+        if not self._free:
+            self._free = self._new_slots()
+        return self._free.pop()
+
+    def _free_slot(self, slot: int) -> None:
+        self._free.append(slot)
+
+    def _new_slots(self) -> list[int]:
+        """A page of new slots."""
+        slot = len(self._taken)
+        self._taken += [None] * 64
+        if slot == self._bits.slots:
+            self._bits.add_slots()
+            for row in (self._alive, *(shape.row for shape in self._shapes.values())):
+                self._bits.words[row, slot // 64 :] = 0
+        if slot == WORTH_COMPILING:
+            self._sieve = compiled_sieve() or plain_sieve
+            self._rounded.compile()
+        if slot == len(self._keys):
+            self._keys.resize(self._bits.slots, refcheck=False)
+            self._rounded.resize(self._bits.slots)
+        return list(range(slot + 63, slot - 1, -1))
+
+    def _what_fits(self, plan: Plan) -> Plan:
+        """The plan without the tests there is no row for."""
+        tests = [
+            test
+            for test in plan.tests
+            if (column := self._columns.get((type(test), test.source))) is not None and column.has_rows_for(test)
+        ]
+        needs = [source for source in plan.needs if source in self._without]
+        exact = plan.exact and len(tests) == len(plan.tests) and len(needs) == len(plan.needs)
+        return Plan(None, tuple(tests), tuple(needs), exact)
+
+    def _column_for(self, test: SimpleTest) -> Column:
+        """The column for one more test like this."""
+        column = self._columns.get((type(test), test.source))
+        if column is None:
+            column = self._columns[type(test), test.source] = new_column(test, self._bits)
+            self._drop_shapes()
+        column.users += 1
+        return column
+
+    def _drop_column(self, test: SimpleTest) -> None:
+        for row in self._columns.pop((type(test), test.source)).rows.tolist():
+            self._bits.free_row(row)
+        self._drop_shapes()
+
+    def _need(self, source: Source, slot: int) -> None:
+        if source not in self._without:
+            self._without[source] = self._bits.new_row()
+            self._drop_shapes()
+        self._needed[source] += 1
+        self._bits.clear(self._without[source], slot)
+
+    def _need_not(self, source: Source, slot: int) -> None:
+        self._bits.set(self._without[source], slot)
+        self._needed[source] -= 1
+        if not self._needed[source]:
+            del self._needed[source]
+            self._bits.free_row(self._without.pop(source))
+            self._drop_shapes()
+
+    def _new_shape(self, sources: tuple[Source, ...]) -> Shape:
+        """Names that nothing needs make no difference: shapes that differ in them alone are one."""
+        present = frozenset(source for source in sources if source in self._without)
+        if len(self._shapes) >= MOST_SHAPES:
+            self._drop_shapes()
+        for shape in self._shapes.values():
+            if shape.sources == present:
+                self._shapes[sources] = shape
+                return shape
+        row = self._bits.new_row()
+        absent = [row for source, row in self._without.items() if source not in present]
+        self._bits.words[row] = and_all(self._bits.words.take([self._alive, *absent], 0))
+        columns = [column for column in self._columns.values() if column.source in present]
+        shape = self._shapes[sources] = Shape(present, columns, row)
+        return shape
+
+    def _drop_shapes(self) -> None:
+        for row in {shape.row for shape in self._shapes.values()}:
+            self._bits.free_row(row)
+        self._shapes.clear()

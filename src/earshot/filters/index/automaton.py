@@ -1,0 +1,388 @@
+"""Many location paths, one walk over the document: which paths select something in it?
+
+Paths are kept in a tree of shared prefixes, YFilter's automaton (Diao, Altinel, Franklin, Zhang, Fischer:
+Path sharing and predicate evaluation for high-performance XML filtering, TODS 2003). What a document
+reaches in it depends only on the names from the root down to an element, so the sets of nodes reached
+are remembered as states, one for each such sequence of names seen: a document that looks like earlier
+ones costs one look-up an element, however many paths there are. A guard, a test on attributes, depends on
+more than names: the nodes whose guards hold at an element make a state of their own, followed beside.
+
+The states are a cache. They are dropped when they hold too much, and kept up to date by following
+each added path over them, so that a new path costs its own reach and not the whole cache.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+from earshot.events import Element
+from earshot.filters.index.guards import GuardIndex, Guards
+
+Label = str | tuple[str, str]
+"An element's name, or `attribute(name)`, or TEXT."
+ANY = "*"
+TEXT: Label = ("text", "")
+_UNKNOWN: Label = ("element", "")
+"All names that no path mentions: to the automaton they are one."
+
+MOST_HELD = 2_000_000
+"Entries in all states together (8 to 50 bytes each) before they are dropped."
+_STATE_COST = 40
+"What a state costs beside its entries, counted in entries."
+MOST_RESULTS = 256
+"Documents that look different whose results are remembered."
+MOST_UNAPPLIED = 64
+"More changes than this between two documents: states are built anew rather than kept up to date."
+
+
+def attribute(name: str) -> Label:
+    """The label of an attribute; "*" for any."""
+    return ("attribute", name)
+
+
+_ANY_ATTRIBUTE = attribute(ANY)
+
+
+def _wild(label: Label) -> Label | None:
+    """The wildcard that includes this label."""
+    if isinstance(label, str) or label == _UNKNOWN:
+        return ANY
+    return None if label == TEXT else _ANY_ATTRIBUTE
+
+
+class Move(NamedTuple):
+    """One step of a path: to a child, or to anything below, that passes the guards."""
+
+    below: bool
+    label: Label
+    guards: Guards = ()
+
+
+Moves = tuple[Move, ...]
+
+
+class _Edges:
+    """The moves on from a node."""
+
+    __slots__ = ("guarded", "plain")
+
+    def __init__(self) -> None:
+        self.plain: dict[Label, _Node] = {}
+        self.guarded: dict[Label, dict[Guards, _Node]] = {}
+
+    def among(self, move: Move) -> dict[Any, _Node]:
+        """Where such a move is kept, and under what."""
+        return self.guarded.setdefault(move.label, {}) if move.guards else self.plain
+
+    def drop(self, move: Move) -> None:
+        among = self.among(move)
+        del among[move.guards or move.label]
+        if move.guards and not among:
+            del self.guarded[move.label]
+
+
+class _Node:
+    """The end of a prefix that paths share."""
+
+    __slots__ = ("answers", "below", "child", "leads")
+
+    def __init__(self) -> None:
+        self.child: _Edges | None = None
+        self.below: _Edges | None = None
+        self.answers: set[Hashable] | None = None
+        self.leads: set[Hashable] | None = None
+
+    @property
+    def is_bare(self) -> bool:
+        edges = [some for some in (self.child, self.below) if some is not None and (some.plain or some.guarded)]
+        return not (edges or self.answers or self.leads)
+
+
+class _State:
+    """What a document has reached at the end of one sequence of names."""
+
+    __slots__ = ("answers", "guards", "leads", "next", "reached", "waiting")
+
+    def __init__(self, reached: list[_Node], waiting: list[_Node]) -> None:
+        self.next: dict[Label, _State] = {}
+        self.reached = reached
+        "Nodes with moves to a child, reached at this very element."
+        self.waiting = waiting
+        "Nodes with moves to anything below, reached here or further up."
+        self.guards: GuardIndex[_Node] | None = None
+        "Nodes that are reached here too, if a guard lets the element pass."
+        self.answers: dict[Any, None] = {}
+        self.leads: dict[Any, None] = {}
+
+    def children(self, label: Label) -> Iterable[_State]:
+        """The known states one move down by this label of a path."""
+        if label in (ANY, _ANY_ATTRIBUTE):
+            return [state for name, state in self.next.items() if _wild(name) == label]
+        found = self.next.get(label)
+        return () if found is None else (found,)
+
+    def guard(self, guards: Guards, node: _Node) -> None:
+        if self.guards is None:
+            self.guards = GuardIndex()
+        self.guards.add(guards, node)
+
+
+class _Change(NamedTuple):
+    """A path that was added or removed since the states were last used."""
+
+    added: bool
+    moves: Moves
+    result: Hashable
+    is_answer: bool
+    fresh: tuple[_Node | None, ...] = ()
+    "For each move the node it starts at, where that node had no such moves before."
+    guarded: _Node | None = None
+    "The node behind the first guard, where it is new."
+
+
+class PathAutomaton:
+    """Paths and what they result in: an answer, or a lead that is still to be followed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        "How many paths there are."
+        self._root = _Node()
+        self._labels: Counter[Label] = Counter()
+        self._extras = 0
+        "How many paths end in an attribute or in text()."
+        self._guarded = 0
+        "How many have guards."
+        self._start: _State | None = None
+        "The state before the root; all states follow from it or from those behind guards."
+        self._behind: dict[frozenset[_Node], _State] = {}
+        self._results: dict[frozenset[_State], tuple[frozenset[Any], frozenset[Any]]] = {}
+        "What documents had that looked alike."
+        self._held = 0
+        self._unapplied: list[_Change] = []
+
+    def add(self, moves: Moves, result: Hashable, is_answer: bool) -> None:
+        """Let a path have a result; several may share a path."""
+        node = self._root
+        fresh: list[_Node | None] = []
+        guarded: _Node | None = None
+        is_guarded = False
+        for move in moves:
+            edges = node.below if move.below else node.child
+            fresh.append(node if edges is None else None)
+            if edges is None:
+                edges = _Edges()
+                if move.below:
+                    node.below = edges
+                else:
+                    node.child = edges
+            among = edges.among(move)
+            following = among.get(move.guards or move.label)
+            if following is None:
+                following = among[move.guards or move.label] = _Node()
+                if move.guards and not is_guarded:
+                    guarded = following
+            is_guarded = is_guarded or bool(move.guards)
+            node = following
+        if is_answer:
+            node.answers = node.answers or set()
+            node.answers.add(result)
+        else:
+            node.leads = node.leads or set()
+            node.leads.add(result)
+        self._count(moves, 1)
+        self._note(_Change(True, moves, result, is_answer, tuple(fresh), guarded))
+
+    def remove(self, moves: Moves, result: Hashable, is_answer: bool) -> None:
+        """Take back what was added."""
+        edges: list[_Edges] = []
+        nodes = [self._root]
+        for move in moves:
+            some = nodes[-1].below if move.below else nodes[-1].child
+            assert some is not None
+            edges.append(some)
+            nodes.append(some.among(move)[move.guards or move.label])
+        results = nodes[-1].answers if is_answer else nodes[-1].leads
+        assert results is not None
+        results.remove(result)
+        for index in reversed(range(len(moves))):
+            if not nodes[index + 1].is_bare:
+                break
+            edges[index].drop(moves[index])
+        self._count(moves, -1)
+        self._note(_Change(False, moves, result, is_answer))
+
+    def _count(self, moves: Moves, one: int) -> None:
+        self.count += one
+        self._extras += one * isinstance(moves[-1].label, tuple)
+        self._guarded += one * any(move.guards for move in moves)
+        for move in moves:
+            self._labels[move.label] += one
+            if not self._labels[move.label]:
+                del self._labels[move.label]
+
+    def reached(self, root: Element) -> tuple[frozenset[Any], frozenset[Any]]:
+        """The answers and the leads of all paths that select something."""
+        states = self._walk_with_guards(root) if self._guarded else self._walk(root)
+        known = self._results.get(states)
+        if known is None:
+            answers: set[Any] = set().union(*[state.answers for state in states])
+            leads: set[Any] = set().union(*[state.leads for state in states])
+            if len(self._results) >= MOST_RESULTS:
+                self._results.clear()
+            # A copy of a set that has grown is no larger than it must be, and quicker to copy again.
+            known = self._results[states] = (frozenset(answers), frozenset(leads))
+            self._held += len(answers) + len(leads)
+        return known
+
+    def _walk(self, root: Element) -> frozenset[_State]:
+        state = self._follow(self._current_start(), root.name)
+        found = {state}
+        stack = [(root, state)]
+        extras = self._extras > 0
+        while stack:
+            element, state = stack.pop()
+            following = state.next
+            for child in element.elements:
+                below = following.get(child.name)
+                if below is None:
+                    below = self._follow(state, child.name)
+                found.add(below)
+                if (extras or child.elements) and (below.reached or below.waiting):
+                    stack.append((child, below))
+            if extras:
+                found.update(self._follow(state, label) for label in _extra_labels(element))
+        return frozenset(found)
+
+    def _walk_with_guards(self, root: Element) -> frozenset[_State]:
+        found: set[_State] = set()
+        stack = [(root, [self._current_start()])]
+        while stack:
+            element, above = stack.pop()
+            states: list[_State] = []
+            passed: list[_Node] = []
+            for state in above:
+                state = state.next.get(element.name) or self._follow(state, element.name)
+                states.append(state)
+                if state.guards is not None:
+                    passed += state.guards.behind(element.attributes)
+            if passed:
+                states.append(self._behind_guards(frozenset(passed)))
+            found.update(states)
+            states = [state for state in states if state.reached or state.waiting]
+            if states:
+                stack += [(child, states) for child in element.elements]
+                for label in _extra_labels(element) if self._extras else ():
+                    found.update([self._follow(state, label) for state in states])
+        return frozenset(found)
+
+    def _behind_guards(self, nodes: frozenset[_Node]) -> _State:
+        """The state of having passed the guards of these nodes."""
+        known = self._behind.get(nodes)
+        if known is None:
+            known = self._behind[nodes] = self._new_state(nodes, [])
+        return known
+
+    def _follow(self, state: _State, label: Label) -> _State:
+        """The state one move down, made where it is not known yet."""
+        if label not in self._labels:
+            label = _UNKNOWN if isinstance(label, str) else (label[0], "")
+        known = state.next.get(label)
+        if known is not None:
+            return known
+        nodes: dict[_Node, None] = {}
+        guarded: list[tuple[Guards, _Node]] = []
+        wild = _wild(label)
+        for edges in [node.child for node in state.reached] + [node.below for node in state.waiting]:
+            assert edges is not None
+            for name in (label, wild):
+                if name is not None and (node := edges.plain.get(name)) is not None:
+                    nodes[node] = None
+                if name is not None and name in edges.guarded:
+                    guarded += edges.guarded[name].items()
+        made = state.next[label] = self._new_state(nodes, state.waiting)
+        for guards, node in guarded:
+            made.guard(guards, node)
+        self._held += len(guarded)
+        return made
+
+    def _new_state(self, nodes: Iterable[_Node], waiting_above: list[_Node]) -> _State:
+        waiting = dict.fromkeys(waiting_above)
+        waiting.update((node, None) for node in nodes if node.below is not None)
+        made = _State([node for node in nodes if node.child is not None], list(waiting))
+        for node in nodes:
+            made.answers.update(dict.fromkeys(node.answers or ()))
+            made.leads.update(dict.fromkeys(node.leads or ()))
+        self._held += _STATE_COST + len(made.reached) + len(waiting) + len(made.answers) + len(made.leads)
+        return made
+
+    def _current_start(self) -> _State:
+        """The state before the root, and all states after it up to date."""
+        if self._held > MOST_HELD:
+            self._start = None
+            self._behind.clear()
+            self._results.clear()
+        if self._start is None:
+            root = self._root
+            self._start = _State([root] if root.child is not None else [], [root] if root.below is not None else [])
+            self._held = 0
+        else:
+            for change in self._unapplied:
+                self._apply(change, self._start)
+        self._unapplied.clear()
+        return self._start
+
+    def _note(self, change: _Change) -> None:
+        self._results.clear()
+        if any(move.guards for move in change.moves):
+            self._behind.clear()
+        if self._start is None:
+            return
+        if len(self._unapplied) < MOST_UNAPPLIED:
+            self._unapplied.append(change)
+        else:
+            self._start = None
+            self._unapplied.clear()
+
+    def _apply(self, change: _Change, start: _State) -> None:
+        """Follow the path over the states that are known, and put them right; as far as the first guard."""
+        states = [start]
+        for index, (below, label, guards) in enumerate(change.moves):
+            sources = _with_all_below(states) if below else states
+            if change.added and (node := change.fresh[index]) is not None:
+                self._held += len(sources)
+                for state in sources:
+                    (state.waiting if below else state.reached).append(node)
+            states = list({state: None for source in sources for state in source.children(label)})
+            if guards:
+                if change.guarded is not None:
+                    self._held += len(states)
+                    for state in states:
+                        state.guard(guards, change.guarded)
+                return
+        for state in states:
+            results = state.answers if change.is_answer else state.leads
+            if change.added:
+                results[change.result] = None
+                self._held += 1
+            else:
+                results.pop(change.result, None)
+
+
+def _extra_labels(element: Element) -> list[Label]:
+    labels = [attribute(name) for name in element.attributes]
+    if any(isinstance(child, str) and child for child in element.children):
+        labels.append(TEXT)
+    return labels
+
+
+def _with_all_below(states: list[_State]) -> list[_State]:
+    found = dict.fromkeys(states)
+    stack = states[:]
+    while stack:
+        for state in stack.pop().next.values():
+            if state not in found:
+                found[state] = None
+                stack.append(state)
+    return list(found)

@@ -1,0 +1,217 @@
+"""The rows of a table: which row an event's value stands for, under one kind of test."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable
+from math import inf, isnan, nextafter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot.events import Value
+from earshot.filters.index.bits import Bits
+from earshot.filters.index.plans import SAME_AS, Between, Same, SameText, SimpleTest, Source
+from earshot.filters.language.values import number_of
+
+MOST_BOUNDS = 256
+"Bounds that ranges of one source are told apart by; other bounds are rounded outwards and checked."
+MOST_REMEMBERED = 4096
+"Values whose row a column remembers."
+
+
+class Column(ABC, dict[Any, int]):
+    """The rows of one kind of test on one source: value -> row, filled as values come by."""
+
+    def __init__(self, source: Source, bits: Bits) -> None:
+        super().__init__()
+        self.source = source
+        self.users = 0
+        self._bits = bits
+        self._nothing = bits.new_row()
+        "For values that meet no test."
+        self._rows: NDArray[np.intp] | None = None
+
+    def __missing__(self, value: Value) -> int:
+        row = self.row_of(value)
+        if len(self) >= MOST_REMEMBERED:
+            self.clear()
+        self[value] = row
+        return row
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """All rows."""
+        if self._rows is None:
+            self._rows = np.array([*self._rows_of_cells(), self._nothing], np.intp)
+        return self._rows
+
+    @abstractmethod
+    def row_of(self, value: Value) -> int:
+        """The row for this value."""
+
+    @abstractmethod
+    def _rows_of_cells(self) -> Iterable[int]: ...
+
+    @abstractmethod
+    def add(self, slot: int, test: Any) -> bool:
+        """Let the slot stand under the test; True where the rows tell it exactly, False where it was rounded."""
+
+    def remove(self, slot: int, test: Any) -> None:
+        """Let the slot stand under no test, as before."""
+        self._bits.set(self.rows, slot)
+
+    def has_rows_for(self, test: Any) -> bool:
+        """Whether the test needs no new row."""
+        return True
+
+    def rows_around(self, values: tuple[Value, ...]) -> Iterable[int]:
+        """For several values of one source: rows of which any may hold."""
+        return {self.row_of(value): None for value in values}
+
+    def _forget(self) -> None:
+        """There are other rows now."""
+        self._rows = None
+        self.clear()
+
+
+class SameColumn(Column):
+    """Tests for one value. A value that no test names meets none."""
+
+    def __init__(self, kind: type[Same], source: Source, bits: Bits) -> None:
+        super().__init__(source, bits)
+        self._same_as = SAME_AS[kind]
+        self._is_of_texts = kind is SameText
+        self._wanted: dict[Any, int] = {}
+        self._uses: Counter[Any] = Counter()
+
+    def __missing__(self, value: Value) -> int:
+        # true, 1 and 1.0 are one key to a dictionary but three texts: where texts count, only texts are remembered.
+        if self._is_of_texts and not isinstance(value, str):
+            return self.row_of(value)
+        return super().__missing__(value)
+
+    def row_of(self, value: Value) -> int:
+        return self._wanted.get(self._same_as(value), self._nothing)
+
+    def _rows_of_cells(self) -> Iterable[int]:
+        return self._wanted.values()
+
+    def has_rows_for(self, test: Same) -> bool:
+        return test.wanted in self._wanted
+
+    def row_for(self, test: Same) -> int:
+        """The row of the value a test asks for."""
+        return self._wanted[test.wanted]
+
+    def add(self, slot: int, test: Same) -> bool:
+        wanted = test.wanted
+        if wanted not in self._wanted:
+            self._wanted[wanted] = self._bits.new_row(like=self._nothing)
+            self._forget()
+        self._uses[wanted] += 1
+        self._bits.clear(self.rows, slot)
+        self._bits.set(self._wanted[wanted], slot)
+        return True
+
+    def remove(self, slot: int, test: Same) -> None:
+        super().remove(slot, test)
+        wanted = test.wanted
+        self._uses[wanted] -= 1
+        if not self._uses[wanted]:
+            del self._uses[wanted]
+            self._bits.free_row(self._wanted.pop(wanted))
+            self._forget()
+
+
+class RangeColumn(Column):
+    """Ranges of numbers. Bounds cut the numbers into cells, each with a row: cell i holds the numbers
+    from bound i - 1 on, up to but without bound i. What is no number meets no test."""
+
+    def __init__(self, source: Source, bits: Bits) -> None:
+        super().__init__(source, bits)
+        self._bounds: list[float] = []
+        self._uses: Counter[float] = Counter()
+        self._cells = [bits.new_row()]
+        self._rounded: dict[int, int] = {}
+        "For slots with bounds that cut no cells, which ones: bit i for bound i."
+
+    def __missing__(self, value: Value) -> int:
+        # Fractions seldom come twice: they are looked up quicker than remembered.
+        if type(value) is float and value == value:
+            return self._cells[bisect_right(self._bounds, value)]
+        return super().__missing__(value)
+
+    def row_of(self, value: Value) -> int:
+        number = number_of(value)
+        return self._nothing if isnan(number) else self._cells[bisect_right(self._bounds, number)]
+
+    def rows_around(self, values: tuple[Value, ...]) -> Iterable[int]:
+        """Two bounds of one range may be met by two values, so that all cells between the values count."""
+        numbers = [number for number in map(number_of, values) if not isnan(number)]
+        if not numbers:
+            return [self._nothing]
+        first, last = bisect_right(self._bounds, min(numbers)), bisect_right(self._bounds, max(numbers))
+        return self._cells[first : last + 1]
+
+    def _rows_of_cells(self) -> Iterable[int]:
+        return self._cells
+
+    def add(self, slot: int, test: Between) -> bool:
+        rounded = sum(1 << i for i, bound in enumerate(_bounds(test)) if not self._use_bound(bound))
+        if rounded:
+            self._rounded[slot] = rounded
+        first, last = bisect_right(self._bounds, test.low), bisect_right(self._bounds, test.high)
+        self._bits.clear(self.rows, slot)
+        self._bits.set(self.rows[first : last + 1], slot)
+        return not rounded
+
+    def remove(self, slot: int, test: Between) -> None:
+        super().remove(slot, test)
+        rounded = self._rounded.pop(slot, 0)
+        for i, bound in enumerate(_bounds(test)):
+            if not rounded & 1 << i:
+                self._use_bound_less(bound)
+
+    def _use_bound(self, bound: float) -> bool:
+        """Cut the cell the bound lies in, where there is room for more."""
+        if bound not in self._uses:
+            if len(self._bounds) >= MOST_BOUNDS or self._bits.is_full:
+                return False
+            place = bisect_left(self._bounds, bound)
+            self._bounds.insert(place, bound)
+            self._cells.insert(place, self._bits.new_row(like=self._cells[place]))
+            self._forget()
+        self._uses[bound] += 1
+        return True
+
+    def _use_bound_less(self, bound: float) -> None:
+        """Where the bound is used no more, make one cell of the two it parted. They differ where ranges
+        were rounded to it."""
+        self._uses[bound] -= 1
+        if not self._uses[bound]:
+            del self._uses[bound]
+            place = bisect_left(self._bounds, bound)
+            del self._bounds[place]
+            row = self._cells.pop(place + 1)
+            self._bits.words[self._cells[place]] |= self._bits.words[row]
+            self._bits.free_row(row)
+            self._forget()
+
+
+def _bounds(test: Between) -> list[float]:
+    """Where the range starts, and where it has just ended."""
+    bounds = [test.low] if test.low > -inf else []
+    if test.high < inf:
+        bounds.append(nextafter(test.high, inf))
+    return bounds
+
+
+def new_column(test: SimpleTest, bits: Bits) -> Column:
+    """An empty column for tests like this one."""
+    if isinstance(test, Between):
+        return RangeColumn(test.source, bits)
+    return SameColumn(type(test), test.source, bits)

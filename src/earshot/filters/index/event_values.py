@@ -1,0 +1,78 @@
+"""An event's values, as plans ask for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from earshot.events import Element, Event, Value
+from earshot.filters.index.automaton import ANY
+from earshot.filters.index.plans import SAME_AS, Between, InDocument, Plan, SimpleTest, Source
+from earshot.filters.language.values import number_of
+
+
+class Reading:
+    """An event's values by source, each gathered once, when it is first asked for."""
+
+    __slots__ = ("_compared", "_elements", "_values", "event", "flat")
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.flat = event.content if isinstance(event.content, dict) else None
+        "The content, where it is one value a name."
+        self._values: dict[Source, tuple[Value, ...]] = {}
+        self._compared: dict[tuple[type[SimpleTest], Source], frozenset[Any]] = {}
+        "What the values of a source are compared as, by one kind of test."
+        self._elements: dict[str, list[Element]] | None = None
+
+    def has(self, source: Source) -> bool:
+        """Whether there is a value."""
+        if isinstance(source, InDocument) and not source.attribute:
+            return source.element in self._by_name()
+        return bool(self.values(source))
+
+    def values(self, source: Source) -> tuple[Value, ...]:
+        """All values; those of a document each once."""
+        known = self._values.get(source)
+        if known is None:
+            known = self._values[source] = self._gathered(source)
+        return known
+
+    def value(self, source: Source) -> Value | None:
+        """The value, where there is one."""
+        values = self.values(source)
+        return values[0] if values else None
+
+    def allows(self, plan: Plan) -> bool:
+        """Whether the event may meet a plan, its path left aside."""
+        return all(map(self.has, plan.needs)) and all(map(self._meets, plan.tests))
+
+    def _meets(self, test: SimpleTest) -> bool:
+        kind = (type(test), test.source)
+        compared = self._compared.get(kind)
+        if compared is None:
+            compare_as = number_of if isinstance(test, Between) else SAME_AS[type(test)]
+            compared = self._compared[kind] = frozenset(map(compare_as, self.values(test.source)))
+        if isinstance(test, Between):
+            return any(number >= test.low for number in compared) and any(number <= test.high for number in compared)
+        return test.wanted in compared
+
+    def _gathered(self, source: Source) -> tuple[Value, ...]:
+        if not isinstance(source, InDocument):
+            return self.event.fields.get(source, ())
+        elements = self._by_name()
+        name = source.attribute
+        if not name:
+            return tuple({element.text: None for element in elements.get(source.element, ())})
+        among = elements.values() if source.element == ANY else (elements.get(source.element, []),)
+        texts = (element.attributes.get(name) for several in among for element in several)
+        return tuple({text: None for text in texts if text is not None})
+
+    def _by_name(self) -> dict[str, list[Element]]:
+        if self._elements is None:
+            self._elements = {}
+            stack = [self.event.root]
+            while stack:
+                element = stack.pop()
+                self._elements.setdefault(element.name, []).append(element)
+                stack.extend(element.elements)
+        return self._elements

@@ -1,0 +1,315 @@
+"""What the index can look up of a filter: its alternatives, each a path and simple tests that must all hold.
+
+::
+
+    category = "jazz" and price < 20         ->  one plan: SameText, Between; exact
+    speed > 10 or alarm = true               ->  two plans; exact
+    /CD[category="jazz"]/track               ->  one plan: the path /CD/track, SameText; to be checked
+    price < 20 and not approaching           ->  one plan: Between; to be checked
+
+Every event the filter matches meets at least one plan. An exact plan also holds the other way round,
+for events that have no field twice; any other is only a candidate, and the filter itself decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import msgspec
+
+from earshot.events import Value
+from earshot.filters.index.automaton import ANY, TEXT, Label, Move, Moves, attribute
+from earshot.filters.index.guards import Guard, Guards
+from earshot.filters.language.matching import text_of
+from earshot.filters.language.syntax import (
+    Always,
+    And,
+    Axis,
+    Compare,
+    Comparison,
+    Condition,
+    Contains,
+    Exists,
+    Field,
+    Literal,
+    Not,
+    Or,
+    Path,
+    StartsWith,
+    Step,
+    Test,
+)
+from earshot.filters.language.values import boolean_of, moment, number_of
+
+MOST_PLANS = 16
+"A part of a filter with more alternatives than this is not looked up but checked."
+
+
+class InDocument(NamedTuple):
+    """All values of one kind in a document: the texts of the elements of one name or, with an
+    attribute's name, their attributes; "*" for elements of any name."""
+
+    element: str
+    attribute: str = ""
+
+
+Source = str | InDocument
+"Where values come from: a field by its name, or somewhere in the document."
+
+
+class SameText(msgspec.Struct, frozen=True, gc=False):
+    """A value's text is this one."""
+
+    source: Source
+    wanted: str
+
+
+class SameNumber(msgspec.Struct, frozen=True, gc=False):
+    """A value counts as this number."""
+
+    source: Source
+    wanted: float
+
+
+class SameTruth(msgspec.Struct, frozen=True, gc=False):
+    """A value counts as true, or as false."""
+
+    source: Source
+    wanted: bool
+
+
+class Between(msgspec.Struct, frozen=True, gc=False):
+    """A value counts as a number not below the one bound, and a value, maybe another, as one not above the other."""
+
+    source: Source
+    low: float
+    high: float
+
+
+Same = SameText | SameNumber | SameTruth
+SimpleTest = Same | Between
+
+SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
+    SameText: text_of,
+    SameNumber: number_of,
+    SameTruth: boolean_of,
+}
+"What a value is compared as."
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """One alternative of a filter."""
+
+    moves: Moves | None = None
+    "A path the document must have."
+    tests: tuple[SimpleTest, ...] = ()
+    "At most one of a kind and source."
+    needs: tuple[Source, ...] = ()
+    "Sources that must have a value, those of the tests among them."
+    exact: bool = True
+
+    @property
+    def is_path_alone(self) -> bool:
+        """Whether a path is all there is to it."""
+        return self.moves is not None and self.exact and not self.needs
+
+
+_ANYTHING = Plan()
+_UNKNOWN = Plan(exact=False)
+
+
+def plans_of(condition: Condition) -> list[Plan]:
+    """The condition's alternatives, each once; none where it never holds."""
+    return list(dict.fromkeys(_alternatives(condition, ANY)))
+
+
+def _alternatives(condition: Condition, here: str) -> list[Plan]:
+    """`here` is the name of the element a predicate is asked of."""
+    match condition:
+        case Compare(Field(name), op, literal):
+            return [_compared_field(name, op, literal)]
+        case And(terms):
+            return _all([_alternatives(term, here) for term in terms])
+        case Or(terms):
+            found = [plan for term in terms for plan in _alternatives(term, here)]
+            return found if len(found) <= MOST_PLANS else [_UNKNOWN]
+        case Path(absolute=True, steps=steps) if all(step.test is not Test.SELF for step in steps):
+            inner = [
+                _alternatives(predicate, _name(step))
+                for step in steps
+                for predicate in step.predicates
+                if _guard(step, predicate) is None
+            ]
+            return _all([[Plan(moves=tuple(map(_move_of, steps)), exact=not inner)], *inner])
+        case Path(absolute=False):
+            return _walked(condition, here)
+        case Compare(Path() as path, op, literal):
+            return _compared_path(path, op, literal, here)
+        case Contains(Path() as path, literal) | StartsWith(Path() as path, literal) if literal:
+            return _walked(path, here)
+        case Contains(Field(name), _) | StartsWith(Field(name), _) | Exists(Field(name)):
+            return [_present(name)]
+        case Always():
+            return [_ANYTHING]
+        case Not(Always()):
+            return []
+        case _:
+            return [_UNKNOWN]
+
+
+def _present(source: Source) -> Plan:
+    return Plan(needs=(source,), exact=False)
+
+
+def _tested(test: SimpleTest, exact: bool) -> Plan:
+    return Plan(tests=(test,), needs=(test.source,), exact=exact)
+
+
+def _compared_field(name: str, op: Comparison, literal: Literal) -> Plan:
+    if isinstance(literal, bool):
+        return _tested(SameTruth(name, literal), exact=True) if op is Comparison.EQ else _present(name)
+    if isinstance(literal, float):
+        test = _numeric(name, op, literal)
+        return _present(name) if test is None else _tested(test, exact=True)
+    if op is Comparison.EQ and moment(literal) is None:
+        return _tested(SameText(name, literal), exact=True)
+    return _present(name)
+
+
+def _compared_path(path: Path, op: Comparison, literal: Literal, here: str) -> list[Plan]:
+    walked = _walked(path, here)
+    source = _end(path, here)
+    if source is None:
+        return walked
+    if isinstance(literal, float):
+        test = _numeric(source, op, literal)
+    else:
+        test = SameText(source, str(literal)) if op is Comparison.EQ else None
+    return walked if test is None else _all([walked, [_tested(test, exact=False)]])
+
+
+def _numeric(source: Source, op: Comparison, literal: float) -> SimpleTest | None:
+    if not math.isfinite(literal):
+        return None
+    match op:
+        case Comparison.EQ:
+            return SameNumber(source, literal)
+        case Comparison.LT:
+            return Between(source, -math.inf, math.nextafter(literal, -math.inf))
+        case Comparison.LE:
+            return Between(source, -math.inf, literal)
+        case Comparison.GT:
+            return Between(source, math.nextafter(literal, math.inf), math.inf)
+        case Comparison.GE:
+            return Between(source, literal, math.inf)
+        case _:
+            return None
+
+
+def _walked(path: Path, here: str) -> list[Plan]:
+    """What a path inside a predicate needs: something of each name on its way, and its own predicates."""
+    parts = [[_UNKNOWN]]
+    for index in range(len(path.steps)):
+        source = _end(Path(False, path.steps[: index + 1]), here)
+        if source is not None:
+            parts.append([_present(source)])
+        step = path.steps[index]
+        parts += [_alternatives(predicate, _name(step)) for predicate in step.predicates]
+    return _all(parts)
+
+
+def _name(step: Step) -> str:
+    """The name of the elements a step selects; "*" where it may be any, or where they are no elements."""
+    return step.name if step.test is Test.ELEMENT else ANY
+
+
+def _end(path: Path, here: str) -> InDocument | None:
+    """Where the path's values are to be found; None where its names do not say."""
+    last = path.steps[-1] if path.steps else None
+    if last is None or last.test is Test.SELF:
+        return None if here == ANY else InDocument(here)
+    if last.name == ANY or last.test is Test.TEXT:
+        return None
+    if last.test is Test.ELEMENT:
+        return InDocument(last.name)
+    if last.axis is Axis.DESCENDANT:
+        return InDocument(ANY, last.name)
+    return InDocument(path.steps[-2].name if len(path.steps) > 1 else here, last.name)
+
+
+def _move_of(step: Step) -> Move:
+    guards = (_guard(step, predicate) for predicate in step.predicates)
+    return _move(step.axis is Axis.DESCENDANT, _label(step), tuple(guard for guard in guards if guard is not None))
+
+
+@lru_cache(maxsize=4096)
+def _move(below: bool, label: Label, guards: Guards) -> Move:
+    """Paths have the same few moves: they share them."""
+    return Move(below, label, guards)
+
+
+def _guard(step: Step, predicate: Condition) -> Guard | None:
+    """The predicate as a guard, where it is a test on an attribute of the element the step selects."""
+    if step.test is not Test.ELEMENT:
+        return None
+    match predicate:
+        case Path(False, (Step(Axis.CHILD, Test.ATTRIBUTE, name, ()),)) if name != ANY:
+            return Guard(name)
+        case Compare(Path(False, (Step(Axis.CHILD, Test.ATTRIBUTE, name, ()),)), Comparison.EQ, literal) if name != ANY:
+            return Guard(name, literal)
+        case _:
+            return None
+
+
+def _label(step: Step) -> Label:
+    match step.test:
+        case Test.ATTRIBUTE:
+            return attribute(step.name)
+        case Test.TEXT:
+            return TEXT
+        case _:
+            return step.name
+
+
+def _all(parts: Iterable[list[Plan]]) -> list[Plan]:
+    """One alternative of each part; a part that would make too many is left to be checked."""
+    kept: list[list[Plan]] = []
+    count = 1
+    for part in parts:
+        if count * len(part) > MOST_PLANS:
+            part = [_UNKNOWN]
+        count *= len(part)
+        kept.append(part)
+    return [_together(plans) for plans in product(*kept)]
+
+
+def _together(plans: tuple[Plan, ...]) -> Plan:
+    """All of the plans as one."""
+    if len(plans) == 1:
+        return plans[0]
+    moves: Moves | None = None
+    exact = True
+    tests: dict[tuple[type[SimpleTest], Source], SimpleTest] = {}
+    needs: dict[Source, None] = {}
+    for plan in plans:
+        exact = exact and plan.exact and (plan.moves is None or moves is None)
+        moves = moves or plan.moves
+        for test in plan.tests:
+            kind = (type(test), test.source)
+            known = tests.setdefault(kind, test)
+            if known is test:
+                continue
+            if isinstance(known, Between) and isinstance(test, Between):
+                low, high = max(known.low, test.low), min(known.high, test.high)
+                # Bounds in the wrong order: only several values can meet both tests, and then they lie around them.
+                exact = exact and low <= high
+                tests[kind] = Between(test.source, min(low, high), max(low, high))
+            else:
+                exact = exact and known == test
+        for source in plan.needs:
+            needs[source] = None
+    return Plan(moves, tuple(tests.values()), tuple(needs), exact)

@@ -1,0 +1,163 @@
+"""Filters to text and back: the canonical text of a filter parses to an equal filter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from earshot.errors import FilterSyntaxError
+from earshot.filters.language import where as terms
+from earshot.filters.language.parser import Reader, name_text, number_text, quoted
+from earshot.filters.language.syntax import (
+    Always,
+    And,
+    Approaching,
+    At,
+    Axis,
+    Compare,
+    Comparison,
+    Condition,
+    Contains,
+    Exists,
+    Field,
+    Inside,
+    Literal,
+    Not,
+    Or,
+    Path,
+    Receding,
+    StartsWith,
+    Step,
+    Test,
+    Within,
+)
+from earshot.geometry import Area, Circle, Corner, Ellipse, Polygon, Rectangle
+
+if TYPE_CHECKING:
+    from earshot.filters.filter import Filter
+
+
+def parse(text: str) -> tuple[Condition, str | None]:
+    """The condition and the event type that a filter's text stands for."""
+    reader = Reader(text)
+    type = _type_in_front(reader)
+    return terms.condition(reader), type
+
+
+def _type_in_front(reader: Reader) -> str | None:
+    """Read `Siren:`, if that is how the text begins."""
+    start = reader.at
+    try:
+        name = reader.backquoted() if reader.sees("`") else reader.name()
+    except FilterSyntaxError:
+        name = None
+    if name is not None and reader.take(":"):
+        return name
+    reader.at = start
+    return None
+
+
+def write(filter: Filter) -> str:
+    """The filter's canonical text."""
+    body = condition_text(filter.condition)
+    return body if filter.type is None else f"{name_text(filter.type)}: {body}"
+
+
+def condition_text(condition: Condition) -> str:
+    """A condition as text: `where`, with XPath where the condition is about paths."""
+    match condition:
+        case Path():
+            return path_text(condition)
+        case Compare(operand, op, literal):
+            return f"{_operand(operand)} {op} {_literal(literal)}"
+        case Contains(operand, literal):
+            return f"contains({_operand(operand)}, {quoted(literal)})"
+        case StartsWith(operand, literal):
+            return f"starts-with({_operand(operand)}, {quoted(literal)})"
+        case Exists(field):
+            return _operand(field)
+        case At(Comparison.EQ, number):
+            return number_text(number)
+        case At(op, number):
+            return f"position() {op} {number_text(number)}"
+        case And(parts):
+            return " and ".join(_conjunct(part) for part in parts)
+        case Or(parts):
+            return " or ".join(map(condition_text, parts))
+        case Not(Always()):
+            return "false"
+        case Not(term):
+            return f"not({condition_text(term)})"
+        case Within(distance_m):
+            return f"within {number_text(distance_m)} m"
+        case Approaching():
+            return "approaching"
+        case Receding():
+            return "receding"
+        case Inside(area):
+            return f"inside {_area(area)}"
+        case Always():
+            return "true"
+
+
+def _conjunct(condition: Condition) -> str:
+    text = condition_text(condition)
+    return f"({text})" if isinstance(condition, Or) else text
+
+
+def path_text(path: Path) -> str:
+    """A location path as XPath."""
+    if not path.absolute and path.steps and path.steps[0].test is Test.SELF:
+        return "."
+    text = "".join(f"{step.axis}{_step(step)}" for step in path.steps)
+    if path.absolute:
+        return text or "/"
+    return f".{text}" if path.steps[0].axis is Axis.DESCENDANT else text[1:]
+
+
+def _step(step: Step) -> str:
+    match step.test:
+        case Test.ELEMENT:
+            node = step.name
+        case Test.ATTRIBUTE:
+            node = f"@{step.name}"
+        case Test.TEXT:
+            node = "text()"
+        case Test.SELF:
+            node = "."
+    return node + "".join(f"[{condition_text(predicate)}]" for predicate in step.predicates)
+
+
+def _operand(operand: Path | Field) -> str:
+    return path_text(operand) if isinstance(operand, Path) else name_text(operand.name, terms.WORDS)
+
+
+def _literal(literal: Literal) -> str:
+    match literal:
+        case bool():
+            return "true" if literal else "false"
+        case str():
+            return quoted(literal)
+        case _:
+            return number_text(literal)
+
+
+def _area(area: Area) -> str:
+    """An area in normal form, its reference point at its centre."""
+    x, y = area.at.x_m, area.at.y_m
+    match area.shape:
+        case Circle(radius_m=radius):
+            return _call("circle", x, y, radius)
+        case Rectangle(width_m=width, height_m=height, angle_deg=angle):
+            return _call("rectangle", x, y, width, height, *([angle] if angle else []))
+        case Ellipse(a_m=a, b_m=b, angle_deg=angle):
+            return _call("ellipse", x, y, a, b, *([angle] if angle else []))
+        case Polygon(corners=corners, holes=holes):
+            return f"polygon({' / '.join(_ring(ring) for ring in (corners, *holes))})"
+
+
+def _call(kind: str, *numbers: float) -> str:
+    return f"{kind}({', '.join(number_text(number) for number in numbers)})"
+
+
+def _ring(corners: tuple[Corner, ...]) -> str:
+    return ", ".join(f"{number_text(x)} {number_text(y)}" for x, y in corners)

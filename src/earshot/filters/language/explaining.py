@@ -1,0 +1,207 @@
+"""Why an event meets a filter, or which of its terms it fails, in words.
+
+Every explanation is one line: a verdict, then each term that decided it with what was found, as in
+`it does not match: price < 20 failed (price is 25); category = "jazz" held`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from earshot.events import Event
+from earshot.filters.language.canonical_text import condition_text, path_text
+from earshot.filters.language.matching import Viewer, closing_m_s, predicate, text_of
+from earshot.filters.language.parser import quoted
+from earshot.filters.language.paths import Node, node_test, selector, string_value
+from earshot.filters.language.syntax import (
+    Always,
+    And,
+    Approaching,
+    At,
+    Compare,
+    Condition,
+    Contains,
+    Exists,
+    Field,
+    Inside,
+    Not,
+    Or,
+    Path,
+    Receding,
+    StartsWith,
+    Step,
+    Test,
+    Within,
+)
+
+if TYPE_CHECKING:
+    from earshot.filters.filter import Filter
+
+_SHOWN = 3
+"Values and alternatives shown of many."
+
+Verdict = Callable[[Condition], bool]
+Finding = Callable[[Condition], str]
+
+
+def explanation(filter: Filter, event: Event, viewer: Viewer | None) -> str:
+    """Why the event meets the filter, or which term it fails."""
+    if filter.type is not None and event.type != filter.type:
+        return f"it does not match: its type is {event.type}, not {filter.type}"
+    of_type = [] if filter.type is None else [f"its type is {filter.type}"]
+
+    def holds(condition: Condition) -> bool:
+        return predicate(condition)(event, viewer)
+
+    def finding(condition: Condition) -> str:
+        return _event_finding(condition, event, viewer)
+
+    met = filter.matches(event, viewer)
+    verdict = "it matches" if met else "it does not match"
+    return f"{verdict}: {'; '.join([*of_type, *_reasons(filter.condition, met, holds, finding)])}"
+
+
+def _reasons(condition: Condition, met: bool, holds: Verdict, finding: Finding) -> list[str]:
+    """The terms that decided, those that failed first."""
+    match condition:
+        case And(terms):
+            failed = [term for term in terms if not holds(term)]
+            told = [reason for term in failed for reason in _reasons(term, False, holds, finding)]
+            return told + [f"{_told(term, True, holds, finding)}" for term in terms if term not in failed]
+        case Or(terms) if met:
+            return [next(_told(term, True, holds, finding) for term in terms if holds(term))]
+        case Or(terms):
+            tried = [_told(term, False, holds, finding) for term in terms[:_SHOWN]]
+            more = len(terms) - len(tried)
+            return [f"none of {len(terms)} alternatives held: {', '.join(tried)}{f', and {more} more' if more else ''}"]
+        case _:
+            return [_told(condition, met, holds, finding)]
+
+
+def _told(condition: Condition, met: bool, holds: Verdict, finding: Finding) -> str:
+    """One term, whether it held, and what was found."""
+    match condition:
+        case Always():
+            return "every event meets true"
+        case Not(Always()):
+            return "no event meets false"
+        case Not(term):
+            inner = "; ".join(_reasons(term, not met, holds, finding))
+            return f"{condition_text(condition)} {'held' if met else 'failed'} ({inner})"
+        case And() | Or():
+            return f"({'; '.join(_reasons(condition, met, holds, finding))})"
+        case _:
+            found = finding(condition)
+            return f"{condition_text(condition)} {'held' if met else 'failed'}{f' ({found})' if found else ''}"
+
+
+def _event_finding(condition: Condition, event: Event, viewer: Viewer | None) -> str:
+    """What the event has to show for a term."""
+    match condition:
+        case Compare(Field(name)) | Contains(Field(name)) | StartsWith(Field(name)) | Exists(Field(name)):
+            return _shown(name, [text_of(value) for value in event.fields.get(name, ())])
+        case Within() | Approaching() | Receding() | Inside():
+            return _place_finding(condition, event, viewer)
+        case Path(steps=steps):
+            return _path_finding(steps, event.document)
+        case _:
+            return ""
+
+
+def _place_finding(condition: Condition, event: Event, viewer: Viewer | None) -> str:
+    if event.position is None:
+        return "the event has no position"
+    if isinstance(condition, Inside):
+        return f"the event is at {event.position}"
+    if viewer is None:
+        return "that needs the consumer's position, and none was given"
+    if isinstance(condition, Within):
+        return f"the distance is {viewer.position.distance_to(event.position):.6g} m"
+    closing = closing_m_s(event, viewer)
+    if closing == 0.0:
+        return "the distance stays the same"
+    return f"the distance {'decreases' if closing > 0 else 'increases'} by {abs(closing):.3g} m/s"
+
+
+def _shown(what: str, values: list[str]) -> str:
+    """`price is 25`, or that there is none."""
+    if not values:
+        return f"there is no {what}"
+    shown = [_value(value) for value in values[:_SHOWN]]
+    more = len(values) - len(shown)
+    return f"{what} is {' and '.join(shown)}{f' and {more} more' if more else ''}"
+
+
+def _value(text: str) -> str:
+    short = text if len(text) <= 60 else f"{text[:57]}..."
+    return short if short.replace(".", "", 1).lstrip("-").isdigit() else quoted(short)
+
+
+# XPath: how far a path came.
+
+
+def _path_finding(steps: tuple[Step, ...], start: Node) -> str:
+    """How far the steps led: to nodes, or up to which step or predicate."""
+    for done, step in enumerate(steps):
+        before = steps[:done]
+        bare = replace(step, predicates=())
+        candidates = selector((*before, bare))(start, {})
+        if not candidates:
+            return _nothing(before, step)
+        for tried, predicate_ in enumerate(step.predicates):
+            sifted = replace(step, predicates=step.predicates[: tried + 1])
+            passed = selector((*before, sifted))(start, {})
+            if not passed:
+                return _predicate_finding(predicate_, candidates, _plain((*before, step)))
+            candidates = passed
+    if not steps[-1].predicates:
+        return ""
+    return "; ".join(_held(steps[-1].predicates, candidates[0]))
+
+
+def _nothing(before: tuple[Step, ...], step: Step) -> str:
+    """That a step found nothing, after the steps before it found something."""
+    missing = _plain((step,))
+    return f"{_plain(before)} has no {missing}" if before else f"there is no {missing}"
+
+
+def _plain(steps: tuple[Step, ...]) -> str:
+    """Steps without their predicates, as a path's text."""
+    return path_text(Path(False, tuple(replace(step, predicates=()) for step in steps)))
+
+
+def _predicate_finding(condition: Condition, candidates: list[Node], where: str) -> str:
+    """Why none of the candidates passed a predicate: what was found in the first of them."""
+    count = f"of {len(candidates)} {where}, none passed; in the first, " if len(candidates) > 1 else ""
+    if isinstance(condition, At):
+        return f"there {'is' if len(candidates) == 1 else 'are'} {len(candidates)} {where}"
+    return count + "; ".join(_node_reasons(condition, False, candidates[0]))
+
+
+def _held(conditions: Iterable[Condition], node: Node) -> list[str]:
+    conditions = [condition for condition in conditions if not isinstance(condition, At)]
+    return [reason for condition in conditions for reason in _node_reasons(condition, True, node)]
+
+
+def _node_reasons(condition: Condition, met: bool, node: Node) -> list[str]:
+    return _reasons(
+        condition,
+        met,
+        lambda term: node_test(term)(node, {}),
+        lambda term: _node_finding(term, node),
+    )
+
+
+def _node_finding(condition: Condition, node: Node) -> str:
+    """What a node has to show for a condition on it."""
+    match condition:
+        case Compare(Path() as path) | Contains(Path() as path) | StartsWith(Path() as path):
+            values = [string_value(found) for found in selector(path.steps)(node, {})]
+            what = "it" if path.steps[0].test is Test.SELF else path_text(path)
+            return _shown(what, values)
+        case Path(steps=steps):
+            return _path_finding(steps, node)
+        case _:
+            return ""

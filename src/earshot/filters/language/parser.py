@@ -1,0 +1,194 @@
+"""Reading a filter's text: what the two languages share: blanks, names, literals, limits, errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import isinf
+from typing import NoReturn
+
+from earshot.errors import FilterSyntaxError
+from earshot.filters.language.syntax import And, Comparison, Condition, Or
+
+MAX_LENGTH = 20_000
+"Characters in one filter."
+MAX_DEPTH = 32
+"Steps, predicates and parentheses inside one another: the filter's own nesting, which evaluation follows."
+
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_NAME = re.compile(r"[^\W\d][\w.\-\u00b7]*")
+_NUMBER = re.compile(r"(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_COMPARISON = re.compile(r"!=|<=|>=|=|<|>")
+_STRING = re.compile(r'"[^"]*(?:""[^"]*)*"' r"|'[^']*(?:''[^']*)*'")
+
+_BACKQUOTED = re.compile(r"`(?:[^`]|``)+`")
+
+
+class Reader:
+    """A place in a filter's text, and what can be read there. Blanks between tokens are skipped."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self._depth = 0
+        self._word_at = -1
+        self._word: str | None = None
+        if len(text) > MAX_LENGTH:
+            self.fail(f"a filter has at most {MAX_LENGTH:,} characters, this one {len(text):,}", 0)
+        self.blanks()
+
+    def fail(self, reason: str, at: int | None = None) -> NoReturn:
+        """Refuse the text at this place, or at another."""
+        raise FilterSyntaxError(reason, self.text, (self.at if at is None else at) + 1)
+
+    def blanks(self) -> None:
+        self.at = _BLANKS.match(self.text, self.at).end()  # type: ignore[union-attr]
+
+    @property
+    def ended(self) -> bool:
+        return self.at >= len(self.text)
+
+    def sees(self, symbol: str) -> bool:
+        return self.text.startswith(symbol, self.at)
+
+    def take(self, symbol: str) -> bool:
+        """Read the symbol if it stands here."""
+        if not self.sees(symbol):
+            return False
+        self.at += len(symbol)
+        self.blanks()
+        return True
+
+    def expect(self, symbol: str, why: str) -> None:
+        if not self.take(symbol):
+            self.fail(f"expected {symbol!r} {why}, found {self.here()}")
+
+    def here(self) -> str:
+        """What stands here, for an error message."""
+        if self.ended:
+            return "the end"
+        word = _NAME.match(self.text, self.at)
+        return repr(word[0][:40] if word else self.text[self.at])
+
+    def word(self) -> str | None:
+        """The name that stands here, unread."""
+        if self._word_at != self.at:  # asked many times of one place
+            found = _NAME.match(self.text, self.at)
+            self._word_at, self._word = self.at, found[0] if found else None
+        return self._word
+
+    def take_word(self, word: str) -> bool:
+        """Read the word if it stands here, whole."""
+        return self.word() == word and self.take(word)
+
+    def name(self) -> str | None:
+        """Read a name."""
+        found = self.word()
+        if found is not None:
+            self.take(found)
+        return found
+
+    def comparison(self) -> Comparison | None:
+        found = _COMPARISON.match(self.text, self.at)
+        if found is None:
+            return None
+        self.take(found[0])
+        return Comparison(found[0])
+
+    def number(self) -> float | None:
+        """Read a number, with a minus in front or without."""
+        start = self.at
+        negative = self.take("-")
+        found = _NUMBER.match(self.text, self.at)
+        if found is None:
+            self.at = start
+            return None
+        value = float(found[0])
+        if isinf(value):
+            self.fail(f"the number {found[0][:40]} is too large")
+        self.take(found[0])
+        return (-value if negative else value) + 0.0
+
+    def string(self) -> str | None:
+        """Read a quoted text; its own quote is written twice inside."""
+        if not (self.sees('"') or self.sees("'")):
+            return None
+        found = _STRING.match(self.text, self.at)
+        if found is None:
+            self.fail(f"the text that begins here has no closing {self.text[self.at]}")
+        quote = self.text[self.at]
+        self.take(found[0])
+        return found[0][1:-1].replace(quote * 2, quote)
+
+    def backquoted(self) -> str:
+        """Read a name in backquotes; a backquote inside is written twice."""
+        found = _BACKQUOTED.match(self.text, self.at)
+        if found is None:
+            self.fail("the name that begins here is empty or has no closing backquote")
+        self.take(found[0])
+        return found[0][1:-1].replace("``", "`")
+
+    def literal(self) -> str | float | None:
+        """Read a quoted text or a number."""
+        string = self.string()
+        return string if string is not None else self.number()
+
+    def enter(self) -> None:
+        """One level of nesting further in. (A failure ends the reading, so nothing undoes it.)"""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.fail(f"a filter nests at most {MAX_DEPTH} levels of steps, predicates and parentheses")
+
+    def leave(self, levels: int = 1) -> None:
+        """So many levels out again."""
+        self._depth -= levels
+
+
+def quoted(text: str) -> str:
+    """A text as a literal: in whichever quotes need no doubling, double ones by preference."""
+    quote = "'" if '"' in text and "'" not in text else '"'
+    return f"{quote}{text.replace(quote, quote * 2)}{quote}"
+
+
+def is_name(text: str) -> bool:
+    """Whether the text can be written as a name, in both languages."""
+    return _NAME.fullmatch(text) is not None
+
+
+def name_text(name: str, reserved: frozenset[str] = frozenset()) -> str:
+    """A name as it is written: in backquotes where it would be read as something else."""
+    if is_name(name) and name not in reserved:
+        return name
+    return f"`{name.replace('`', '``')}`"
+
+
+def number_text(number: float) -> str:
+    """A number as a literal that reads back the same."""
+    short = f"{number:.15g}"
+    return short if float(short) == number else repr(number)
+
+
+MIRRORED = {
+    Comparison.EQ: Comparison.EQ,
+    Comparison.NE: Comparison.NE,
+    Comparison.LT: Comparison.GT,
+    Comparison.LE: Comparison.GE,
+    Comparison.GT: Comparison.LT,
+    Comparison.GE: Comparison.LE,
+}
+"`20 > price` is `price < 20`."
+
+
+def disjunction(reader: Reader, term: Callable[[Reader], Condition]) -> Condition:
+    """One term or several, with `or` and, which binds tighter, `and` between them."""
+    either = [_conjunction(reader, term)]
+    while reader.take_word("or"):
+        either.append(_conjunction(reader, term))
+    return either[0] if len(either) == 1 else Or(tuple(either))
+
+
+def _conjunction(reader: Reader, term: Callable[[Reader], Condition]) -> Condition:
+    both = [term(reader)]
+    while reader.take_word("and"):
+        both.append(term(reader))
+    return both[0] if len(both) == 1 else And(tuple(both))

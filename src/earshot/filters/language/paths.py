@@ -1,0 +1,337 @@
+"""XPath over a content tree: does a node meet a condition, which nodes does a path select?
+
+A path is compiled from its last step backwards: each step becomes a function that asks whether the
+node it is given leads to a node that the whole path selects. XPath's nodes are `Element`s, and plain
+texts for attributes and text nodes. A `//` inside another one remembers what it found of each
+element, so that no document makes a filter cost more than its length times the document's.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, TypeGuard
+
+from earshot.events import Element
+from earshot.filters.language.syntax import (
+    Always,
+    And,
+    At,
+    Axis,
+    Compare,
+    Comparison,
+    Condition,
+    Contains,
+    Literal,
+    Not,
+    Or,
+    Path,
+    StartsWith,
+    Step,
+    Test,
+)
+from earshot.filters.language.values import number
+
+Node = Element | str
+"An element, or an attribute's or a text node's text."
+Memo = dict[int, dict[int, bool]]
+"What the inner `//` steps found in one document: step -> element's identity -> found."
+NodeTest = Callable[[Any, Memo], bool]
+
+COMPARE: dict[Comparison, Callable[[Any, Any], bool]] = {
+    Comparison.EQ: operator.eq,
+    Comparison.NE: operator.ne,
+    Comparison.LT: operator.lt,
+    Comparison.LE: operator.le,
+    Comparison.GT: operator.gt,
+    Comparison.GE: operator.ge,
+}
+
+_step_numbers = count()
+
+
+def node_test(condition: Condition, inner: bool = False) -> NodeTest:
+    """A condition on a node, compiled; `inner` says it is asked of many nodes, found by a `//`."""
+    match condition:
+        case And(terms):
+            return _all([node_test(term, inner) for term in terms])
+        case Or(terms):
+            tests = [node_test(term, inner) for term in terms]
+            return lambda node, memo: any(test(node, memo) for test in tests)
+        case Not(term):
+            test = node_test(term, inner)
+            return lambda node, memo: not test(node, memo)
+        case Path(steps=steps):
+            return _leads(steps, None, inner)
+        case Compare(Path(steps=steps), op, literal):
+            return _leads(steps, string_test(op, literal), inner)
+        case Contains(Path(steps=steps), text):
+            first = _first_text(steps)
+            return lambda node, memo: text in first(node, memo)
+        case StartsWith(Path(steps=steps), text):
+            first = _first_text(steps)
+            return lambda node, memo: first(node, memo).startswith(text)
+        case Always():
+            return _yes
+        case _:
+            raise TypeError(f"{type(condition).__name__} is no condition on a node")
+
+
+def _yes(_node: Node, _memo: Memo) -> bool:
+    return True
+
+
+def _all(tests: Sequence[NodeTest]) -> NodeTest:
+    if len(tests) == 1:
+        return tests[0]
+    if len(tests) == 2:
+        first, second = tests
+        return lambda node, memo: first(node, memo) and second(node, memo)
+    return lambda node, memo: all(test(node, memo) for test in tests)
+
+
+def string_test(op: Comparison, literal: Literal) -> Callable[[str], bool]:
+    """XPath's comparison of one node's string value with a literal: `=` and `!=` with a text compare
+    texts, everything else compares numbers."""
+    compare = COMPARE[op]
+    if isinstance(literal, str):
+        if op in (Comparison.EQ, Comparison.NE):
+            return lambda text: compare(text, literal)
+        literal = number(literal)
+    return lambda text: compare(number(text), literal)
+
+
+def string_value(node: Node) -> str:
+    """XPath's string value of a node."""
+    return node if isinstance(node, str) else node.text
+
+
+def _leads(steps: tuple[Step, ...], last: Callable[[str], bool] | None, inner: bool) -> NodeTest:
+    """Whether a node leads, by these steps, to a node whose string value passes the last test."""
+    if not steps or steps[0].test is Test.SELF:
+        return _yes if last is None else lambda node, _: last(node if isinstance(node, str) else node.text)
+    step = steps[0]
+    inner_from_here = inner or step.axis is Axis.DESCENDANT
+    rest = _leads(steps[1:], last, inner_from_here)
+    if any(isinstance(predicate, At) for predicate in step.predicates):
+        pick = _picker(step, inner_from_here)
+        return _along(step, lambda node, memo: any(rest(picked, memo) for _, picked in pick(node, memo)), inner)
+    tests = [node_test(predicate, inner_from_here) for predicate in step.predicates]
+    if rest is not _yes:
+        tests.append(rest)
+    passes = _all(tests) if tests else None
+    if step.test is not Test.ELEMENT:
+        return _along(step, _text_passes(step, passes), inner)
+    if step.axis is Axis.DESCENDANT and not inner:
+        return _descendant_passes(step.name, passes)
+    return _along(step, _child_passes(step.name, passes), inner)
+
+
+def _along(step: Step, here: NodeTest, inner: bool) -> NodeTest:
+    """What is asked directly below a node, asked along the step's axis."""
+    if step.axis is Axis.CHILD:
+        return here
+    return _remembering_descendants(here) if inner else _descendants(here)
+
+
+def _child_passes(name: str, passes: NodeTest | None) -> NodeTest:
+    """Whether a child element of that name passes."""
+    any_name = name == "*"
+
+    def child_passes(node: Node, memo: Memo) -> bool:
+        if isinstance(node, str):
+            return False
+        for child in node.elements:
+            if (any_name or child.name == name) and (passes is None or passes(child, memo)):
+                return True
+        return False
+
+    return child_passes
+
+
+def _descendant_passes(name: str, passes: NodeTest | None) -> NodeTest:
+    """The same for any element below the node: one loop, as most paths begin with it."""
+    any_name = name == "*"
+
+    def descendant_passes(node: Node, memo: Memo) -> bool:
+        if isinstance(node, str):
+            return False
+        stack = [node]
+        while stack:
+            for child in stack.pop().elements:
+                if (any_name or child.name == name) and (passes is None or passes(child, memo)):
+                    return True
+                if child.elements:
+                    stack.append(child)
+        return False
+
+    return descendant_passes
+
+
+def _text_passes(step: Step, passes: NodeTest | None) -> NodeTest:
+    """Whether an attribute or a text node of the node passes."""
+    if step.test is Test.ATTRIBUTE and step.name != "*":
+        return _attribute_passes(step.name, passes)
+    texts = _texts(step)
+    if passes is None:
+        return lambda node, _: bool(texts(node))
+    return lambda node, memo: any(passes(text, memo) for text in texts(node))
+
+
+def _attribute_passes(name: str, passes: NodeTest | None) -> NodeTest:
+    def attribute_passes(node: Node, memo: Memo) -> bool:
+        if isinstance(node, str) or (value := node.attributes.get(name)) is None:
+            return False
+        return passes is None or passes(value, memo)
+
+    return attribute_passes
+
+
+def _texts(step: Step) -> Callable[[Node], Sequence[str]]:
+    """The attributes or text nodes of a node that pass the step's node test, as texts."""
+    name = step.name
+    if step.test is Test.TEXT:
+        return lambda node: () if isinstance(node, str) else [part for part in node.children if _is_text(part)]
+    if name == "*":
+        return lambda node: () if isinstance(node, str) else list(node.attributes.values())
+
+    def attribute(node: Node) -> Sequence[str]:
+        if isinstance(node, str) or (value := node.attributes.get(name)) is None:
+            return ()
+        return (value,)
+
+    return attribute
+
+
+def _is_text(part: Node) -> TypeGuard[str]:
+    """An empty text is no node: XML cannot tell it from nothing."""
+    return isinstance(part, str) and part != ""
+
+
+def _descendants(here: NodeTest) -> NodeTest:
+    """Whether the node or any element below it leads on."""
+
+    def somewhere(node: Node, memo: Memo) -> bool:
+        if isinstance(node, str):
+            return False
+        stack = [node]
+        while stack:
+            element = stack.pop()
+            if here(element, memo):
+                return True
+            stack.extend(element.elements)
+        return False
+
+    return somewhere
+
+
+def _remembering_descendants(here: NodeTest) -> NodeTest:
+    """The same, asked of many nodes of one document: each element is looked at once."""
+    step = next(_step_numbers)
+
+    def somewhere(node: Node, memo: Memo) -> bool:
+        if isinstance(node, str):
+            return False
+        known = memo.setdefault(step, {})
+        if (found := known.get(id(node))) is not None:
+            return found
+        unknown = [node]
+        for element in unknown:  # grows as it goes
+            unknown.extend(child for child in element.elements if id(child) not in known)
+        for element in reversed(unknown):
+            known[id(element)] = here(element, memo) or any(known[id(child)] for child in element.elements)
+        return known[id(node)]
+
+    return somewhere
+
+
+# Selecting nodes, in document order.
+
+
+def _first_text(steps: tuple[Step, ...]) -> Callable[[Any, Memo], str]:
+    """XPath's string() of a path: the string value of its first node in document order, else ""."""
+    step = steps[0]
+    if step.test is Test.SELF:
+        return lambda node, _: string_value(node)
+    if len(steps) == 1 and step.axis is Axis.CHILD and not step.predicates and step.test is not Test.ELEMENT:
+        texts = _texts(step)
+        return lambda node, _: next(iter(texts(node)), "")
+    select = selector(steps)
+
+    def first(node: Node, memo: Memo) -> str:
+        selected = select(node, memo)
+        return string_value(selected[0]) if selected else ""
+
+    return first
+
+
+Placed = tuple[int, Node]
+"A node and its place among its parent's children; attributes stand before them all."
+Ways = dict[tuple[int, ...], Node]
+"Nodes by the way down to them, one place a level, so that sorting gives document order."
+
+
+def selector(steps: tuple[Step, ...]) -> Callable[[Any, Memo], list[Node]]:
+    """All nodes the steps select from a node, in document order."""
+    moves = [(step.axis, _picker(step, inner=True)) for step in steps if step.test is not Test.SELF]
+
+    def select(node: Node, memo: Memo) -> list[Node]:
+        ways: Ways = {(): node}
+        for axis, pick in moves:
+            sources = _with_descendants(ways) if axis is Axis.DESCENDANT else ways
+            ways = {(*way, place): picked for way, source in sources.items() for place, picked in pick(source, memo)}
+        return [ways[way] for way in sorted(ways)]
+
+    return select
+
+
+def _with_descendants(ways: Ways) -> Ways:
+    """The nodes and all elements below them, each once."""
+    found: Ways = {}
+    for start in sorted(ways):
+        if start in found:
+            continue
+        stack = [(start, ways[start])]
+        while stack:
+            way, node = stack.pop()
+            found[way] = node
+            if isinstance(node, Element):
+                stack.extend(
+                    ((*way, place), child) for place, child in enumerate(node.children) if isinstance(child, Element)
+                )
+    return found
+
+
+def _picker(step: Step, inner: bool) -> Callable[[Any, Memo], list[Placed]]:
+    """What the step's node test and predicates select directly below a node, in document order."""
+    sieves = [_sieve(predicate, inner) for predicate in step.predicates]
+
+    def pick(node: Node, memo: Memo) -> list[Placed]:
+        found = [] if isinstance(node, str) else _candidates(node, step)
+        for sieve in sieves:
+            found = sieve(found, memo)
+        return found
+
+    return pick
+
+
+def _candidates(node: Element, step: Step) -> list[Placed]:
+    if step.test is Test.ATTRIBUTE:
+        named = enumerate(node.attributes.items(), -len(node.attributes))
+        return [(place, value) for place, (name, value) in named if step.name in ("*", name)]
+    if step.test is Test.TEXT:
+        return [(place, part) for place, part in enumerate(node.children) if _is_text(part)]
+    return [
+        (place, child)
+        for place, child in enumerate(node.children)
+        if isinstance(child, Element) and step.name in ("*", child.name)
+    ]
+
+
+def _sieve(predicate: Condition, inner: bool) -> Callable[[list[Placed], Memo], list[Placed]]:
+    if isinstance(predicate, At):
+        compare, wanted = COMPARE[predicate.op], predicate.number
+        return lambda nodes, _: [node for position, node in enumerate(nodes, 1) if compare(position, wanted)]
+    test = node_test(predicate, inner)
+    return lambda nodes, memo: [placed for placed in nodes if test(placed[1], memo)]

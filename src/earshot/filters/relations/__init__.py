@@ -1,0 +1,1 @@
+"""How filters relate: one covers another, two overlap, several merge. Start with `covering`."""

@@ -1,0 +1,230 @@
+"""How much two filters have in common: by the statistics of events, where there are some, or by structure.
+
+By structure, each filter is taken apart into what it asks of each field or path. Where both ask
+something, the share is that of their ranges, areas or texts; where only one does, it is a guess at how
+many events pass. The shares multiply; alternatives are paired with the nearest one on the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import inf, isnan, prod
+from typing import TYPE_CHECKING, Protocol
+
+from earshot.filters.language.canonical_text import condition_text, path_text
+from earshot.filters.language.syntax import (
+    Always,
+    And,
+    Approaching,
+    Axis,
+    Compare,
+    Comparison,
+    Condition,
+    Exists,
+    Field,
+    Inside,
+    Not,
+    Or,
+    Path,
+    Receding,
+    Step,
+    Test,
+    Within,
+)
+from earshot.filters.language.values import number
+from earshot.geometry import Area
+
+if TYPE_CHECKING:
+    from earshot.filters.filter import Filter
+
+RANGE_SHARE, EQUALITY_SHARE, EXISTENCE_SHARE, OTHER_SHARE = 0.5, 0.2, 0.8, 0.5
+"Guesses at how many events pass a term that the other filter does not have."
+
+
+class Statistics(Protocol):
+    """What was seen of events so far, as `DataSummary` keeps it."""
+
+    def overlap(self, a: Filter, b: Filter) -> float | None:
+        """The share, in 0..1, of the events seen of either filter that are of both; None where it cannot tell."""
+        ...
+
+
+def overlap(a: Filter, b: Filter, statistics: Statistics | None = None) -> float:
+    """An estimate, in 0..1, of how much of the two filters' events is common to both; 1 for equal ones."""
+    if statistics is not None and (seen := statistics.overlap(a, b)) is not None:
+        return seen
+    if a == b:
+        return 1.0
+    left, right = _profiles(a), _profiles(b)
+    if not left or not right:
+        return 0.0
+    shares = [[_share(one, other) for other in right] for one in left]
+    nearest = [max(row) for row in shares] + [max(column) for column in zip(*shares, strict=True)]
+    return sum(nearest) / len(nearest)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What is asked of one field or path."""
+
+    low: float = -inf
+    high: float = inf
+    text: str | None = None
+    others: set[str] = field(default_factory=set)
+    areas: list[Area] = field(default_factory=list)
+
+    @property
+    def is_range(self) -> bool:
+        return self.low > -inf or self.high < inf
+
+    def share_alone(self) -> float:
+        """How many events pass this, where the other filter asks nothing."""
+        shares = [OTHER_SHARE] * (len(self.others) + len(self.areas))
+        if self.text is not None or (self.is_range and self.low == self.high):
+            shares.append(EQUALITY_SHARE)
+        elif self.is_range:
+            shares.append(RANGE_SHARE)
+        return prod(shares) if shares else EXISTENCE_SHARE
+
+
+Profile = dict[str, _Asked]
+"What a conjunction asks, by field or path."
+
+
+@lru_cache(maxsize=1 << 12)
+def _profiles(filter: Filter) -> tuple[Profile, ...]:
+    """One profile an alternative; never changed once made."""
+    found = []
+    condition = filter.condition
+    for branch in condition.terms if isinstance(condition, Or) else (condition,):
+        if branch == Not(Always()):
+            continue
+        profile: Profile = {}
+        if filter.type is not None:
+            _ask(profile, "its type").text = filter.type
+        for term in branch.terms if isinstance(branch, And) else (branch,):
+            _note(profile, term, ())
+        found.append(profile)
+    return tuple(found)
+
+
+def _ask(profile: Profile, key: str) -> _Asked:
+    return profile.setdefault(key, _Asked())
+
+
+def _note(profile: Profile, term: Condition, above: tuple[Step, ...]) -> None:
+    """Enter a term, found at the node that the steps above lead to."""
+    match term:
+        case Always():
+            pass
+        case Exists(Field(name)):
+            _ask(profile, name)
+        case Compare(Field(name), op, literal):
+            _note_comparison(_ask(profile, name), op, literal, term)
+        case Compare(Path(steps=steps), op, literal):
+            found = _note_path(profile, steps, above)
+            _note_comparison(found, op, literal, term)
+        case Path(steps=steps):
+            _note_path(profile, steps, above)
+        case And(terms):
+            for each in terms:
+                _note(profile, each, above)
+        case Within(distance_m):
+            asked = _ask(profile, "the distance")
+            asked.low, asked.high = 0.0, min(asked.high, distance_m)
+        case Approaching() | Receding():
+            _ask(profile, "the movement").text = condition_text(term)
+        case Inside(area):
+            _ask(profile, "the area").areas.append(area)
+        case _:
+            _ask(profile, _key(above)).others.add(condition_text(term))
+
+
+def _note_path(profile: Profile, steps: tuple[Step, ...], above: tuple[Step, ...]) -> _Asked:
+    """Enter each step and its predicates; what is asked of the last one."""
+    for step in steps:
+        if step.test is not Test.SELF:
+            above = (*above, replace(step, predicates=()))
+            if len(above) == 1 and step.axis is Axis.CHILD and step.name != "*":
+                _ask(profile, "its type").text = step.name
+            else:
+                _ask(profile, _key(above))
+            for predicate in step.predicates:
+                _note(profile, predicate, above)
+    return _ask(profile, _key(above))
+
+
+def _key(above: tuple[Step, ...]) -> str:
+    return path_text(Path(True, above))
+
+
+def _note_comparison(asked: _Asked, op: Comparison, literal: object, term: Condition) -> None:
+    limit = literal if isinstance(literal, float) else None
+    match op:
+        case Comparison.EQ if limit is not None:
+            asked.low, asked.high = max(asked.low, limit), min(asked.high, limit)
+        case Comparison.EQ if isinstance(literal, str):
+            asked.text = literal
+        case Comparison.LT | Comparison.LE if limit is not None:
+            asked.high = min(asked.high, limit)
+        case Comparison.GT | Comparison.GE if limit is not None:
+            asked.low = max(asked.low, limit)
+        case _:
+            asked.others.add(condition_text(term))
+
+
+def _share(a: Profile, b: Profile) -> float:
+    return prod(_key_share(a.get(key), b.get(key)) for key in sorted({*a, *b}))
+
+
+def _key_share(a: _Asked | None, b: _Asked | None) -> float:
+    if a is None or b is None:
+        alone = a or b
+        return alone.share_alone() if alone else 1.0
+    return _value_share(a, b) * _set_share(a.others, b.others) * _area_share(a.areas, b.areas)
+
+
+def _value_share(a: _Asked, b: _Asked) -> float:
+    if a.text is not None and b.text is not None:
+        return float(a.text == b.text)
+    if a.text is None and b.text is None:
+        return _range_share(a, b)
+    texts, others = (a, b) if a.text is not None else (b, a)
+    value = number(texts.text or "")
+    if not others.is_range:
+        return EQUALITY_SHARE
+    return EQUALITY_SHARE if not isnan(value) and others.low <= value <= others.high else 0.0
+
+
+def _range_share(a: _Asked, b: _Asked) -> float:
+    """What two ranges share of what they span together; an open end reaches on as far as the bounds are large."""
+    if not a.is_range and not b.is_range:
+        return 1.0
+    if not a.is_range or not b.is_range:
+        return RANGE_SHARE
+    if a.low > b.high or b.low > a.high:
+        return 0.0
+    bounds = [bound for bound in (a.low, a.high, b.low, b.high) if abs(bound) < inf]
+    reach = max(max(bounds) - min(bounds), *map(abs, bounds)) or 1.0
+    first, last = min(bounds) - reach, max(bounds) + reach
+    common = min(a.high, b.high, last) - max(a.low, b.low, first)
+    together = max(min(a.high, last), min(b.high, last)) - min(max(a.low, first), max(b.low, first))
+    if together == 0.0:
+        return 1.0
+    return common / together if common > 0.0 else EQUALITY_SHARE
+
+
+def _set_share(a: Iterable[str], b: Iterable[str]) -> float:
+    one, other = set(a), set(b)
+    return (1 + len(one & other)) / (1 + len(one | other))
+
+
+def _area_share(a: list[Area], b: list[Area]) -> float:
+    if not a and not b:
+        return 1.0
+    if not a or not b:
+        return OTHER_SHARE
+    left, right = a[0].polygon(), b[0].polygon()
+    return float(left.intersection(right).area / left.union(right).area)

@@ -1,0 +1,262 @@
+"""What an event must have for a filter to match it: the filter as clauses of simple terms.
+
+A clause is a conjunction; a filter becomes several where it says `or`. Every event the filter
+matches meets at least one clause. The reverse is not promised: `not`, `!=`, positions in a
+document, wildcards and places are left unconstrained, and an element is known by its own name
+alone, wherever it stands. An attribute goes by its element's name and its own (`attribute_name`),
+a field by its own: a root's attribute is both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from earshot.events import Value
+from earshot.filters.filter import Filter
+from earshot.filters.language.syntax import (
+    Always,
+    And,
+    Axis,
+    Compare,
+    Comparison,
+    Condition,
+    Contains,
+    Exists,
+    Field,
+    Literal,
+    Not,
+    Or,
+    Path,
+    StartsWith,
+    Step,
+    Test,
+)
+from earshot.filters.language.values import boolean_of, number_of
+
+MOST_CLAUSES = 16
+"A filter of more alternatives is weakened to fewer: rows multiply."
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """There is something of that name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranged:
+    """A number of that name reaches into low..high (both included; may be infinite)."""
+
+    name: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A text of that name is, begins with or contains the given one."""
+
+    name: str
+    how: str
+    "EQUAL, PREFIX or SUBSTRING"
+    text: str
+
+
+EQUAL, PREFIX, SUBSTRING = "equal", "prefix", "substring"
+Term = Present | Ranged | Worded
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Terms that all hold, for events of one type (None: of any)."""
+
+    type: str | None
+    terms: frozenset[Term]
+
+
+ANY = Clause(None, frozenset())
+
+
+def clauses_of(filter: Filter) -> list[Clause]:
+    """The filter's clauses, each at its simplest; none where no event can match."""
+    found = _needed(filter.condition, None)
+    if filter.type is not None:
+        found = _both([Clause(filter.type, frozenset())], found)
+    return _distinct(Clause(clause.type, _simplest(clause.terms)) for clause in found)
+
+
+def _needed(condition: Condition, here: str | None) -> list[Clause]:
+    """What must hold for the condition, asked of an element named `here` (None: unknown)."""
+    match condition:
+        case And(terms):
+            found = [ANY]
+            for term in terms:
+                found = _both(found, _needed(term, here))
+            return found
+        case Or(terms):
+            return _either(_needed(term, here) for term in terms)
+        case Not(term):
+            return _refused(term, here)
+        case Path():
+            return _walked(condition, here)[0]
+        case Compare(Path() as path, op, literal):
+            found, name = _walked(path, here)
+            return _both(found, [_clause(_compared(name, op, literal))])
+        case Compare(Field(name), op, literal):
+            return [_clause(_compared(name, op, literal))]
+        case Contains(operand, literal):
+            return _worded(operand, SUBSTRING, literal, here)
+        case StartsWith(operand, literal):
+            return _worded(operand, PREFIX, literal, here)
+        case Exists(Field(name)):
+            return [_clause(Present(name))]
+        case _:
+            return [ANY]
+
+
+def _refused(condition: Condition, here: str | None) -> list[Clause]:
+    """What must hold for the condition not to."""
+    match condition:
+        case Always():
+            return []
+        case Not(term):
+            return _needed(term, here)
+        case And(terms):
+            return _either(_refused(term, here) for term in terms)
+        case Or(terms):
+            found = [ANY]
+            for term in terms:
+                found = _both(found, _refused(term, here))
+            return found
+        case _:
+            return [ANY]
+
+
+def _both(left: list[Clause], right: list[Clause]) -> list[Clause]:
+    """The product; where it grows too long, the side with more alternatives is left out."""
+    if len(left) * len(right) > MOST_CLAUSES:
+        return min(left, right, key=len)
+    return _distinct(
+        Clause(a.type or b.type, a.terms | b.terms)
+        for a in left
+        for b in right
+        if a.type is None or b.type is None or a.type == b.type
+    )
+
+
+def _either(alternatives: Iterable[list[Clause]]) -> list[Clause]:
+    found = _distinct(clause for clauses in alternatives for clause in clauses)
+    return found if len(found) <= MOST_CLAUSES else [ANY]
+
+
+def _distinct(clauses: Iterable[Clause]) -> list[Clause]:
+    return list(dict.fromkeys(clauses))
+
+
+def _clause(term: Term | None) -> Clause:
+    return ANY if term is None else Clause(None, frozenset((term,)))
+
+
+def _walked(path: Path, here: str | None) -> tuple[list[Clause], str | None]:
+    """What the path's own steps need, and the name it arrives at."""
+    found, name = [ANY], here
+    for index, step in enumerate(path.steps):
+        clause = ANY
+        name = _arrived(step, name)
+        if path.absolute and index == 0 and step.axis is Axis.CHILD and step.test is Test.ELEMENT:
+            clause = Clause(name, frozenset())
+        elif name is not None:
+            clause = _clause(Present(name))
+        found = _both(found, [clause])
+        for predicate in step.predicates:
+            found = _both(found, _needed(predicate, name))
+    return found, name
+
+
+def _arrived(step: Step, here: str | None) -> str | None:
+    match step.test:
+        case Test.ELEMENT:
+            return None if step.name == "*" else step.name
+        case Test.ATTRIBUTE:
+            named = step.name != "*" and step.axis is Axis.CHILD
+            return attribute_name(here, step.name) if here is not None and named else None
+        case Test.TEXT:
+            return here if step.axis is Axis.CHILD else None
+        case _:
+            return here
+
+
+def attribute_name(element: str, attribute: str) -> str:
+    """What an element's attribute goes by."""
+    return f"{element}@{attribute}"
+
+
+def _worded(operand: Path | Field, how: str, literal: str, here: str | None) -> list[Clause]:
+    """XPath takes "" for the text of a path that leads nowhere, and "" is in every text."""
+    found, name = ([ANY], operand.name) if isinstance(operand, Field) else _walked(operand, here)
+    if not literal:
+        return [_clause(Present(name))] if isinstance(operand, Field) and name else [ANY]
+    return _both(found, [_clause(Worded(name, how, literal) if name else None)])
+
+
+def _compared(name: str | None, op: Comparison, literal: Literal) -> Term | None:
+    if name is None:
+        return None
+    if op is Comparison.NE:
+        return Present(name)
+    if op is Comparison.EQ and isinstance(literal, str):
+        return Worded(name, EQUAL, literal)
+    number = comparable_number(literal)
+    if math.isnan(number):
+        return Present(name)
+    match op:
+        case Comparison.EQ:
+            return Ranged(name, number, number)
+        case Comparison.LT:
+            return Ranged(name, -math.inf, math.nextafter(number, -math.inf))
+        case Comparison.LE:
+            return Ranged(name, -math.inf, number)
+        case Comparison.GT:
+            return Ranged(name, math.nextafter(number, math.inf), math.inf)
+        case _:
+            return Ranged(name, number, math.inf)
+
+
+def comparable_number(value: Value) -> float:
+    """The number a value may be compared as: XPath's, or 1 and 0 for true and false; else NaN."""
+    number = number_of(value)
+    if math.isnan(number):
+        boolean = boolean_of(value)
+        return number if boolean is None else float(boolean)
+    return number
+
+
+def _simplest(terms: frozenset[Term]) -> frozenset[Term]:
+    """One range and one text a name: each is needed, so any one of several may stand for all."""
+    ranges: dict[str, list[Ranged]] = {}
+    words: dict[str, list[Worded]] = {}
+    for term in terms:
+        if isinstance(term, Ranged):
+            ranges.setdefault(term.name, []).append(term)
+        elif isinstance(term, Worded):
+            words.setdefault(term.name, []).append(term)
+    kept: set[Term] = {_intersection(name, several) for name, several in ranges.items()}
+    kept |= {max(several, key=_selectivity) for several in words.values()}
+    kept |= {term for term in terms if isinstance(term, Present) and term.name not in ranges | words}
+    return frozenset(kept)
+
+
+def _intersection(name: str, ranges: list[Ranged]) -> Ranged:
+    """The range every one number must be in. Several numbers of one name may meet several ranges
+    between them; then the span of the numbers reaches from one bound to the other, as the result does
+    with its bounds in order."""
+    low = max(one.low for one in ranges)
+    high = min(one.high for one in ranges)
+    return Ranged(name, min(low, high), max(low, high))
+
+
+def _selectivity(term: Worded) -> tuple[int, int, str]:
+    return (EQUAL, PREFIX, SUBSTRING).index(term.how) * -1, len(term.text), term.text

@@ -1,0 +1,230 @@
+"""A node's statistics of recent documents (CoDD, section 3.1): which of them meet a filter, and how
+much two filters have in common by what was seen of them.
+
+A look-up traces the filter over bitmaps (`summary_tree.py`, `field_bitmaps.py`), so that its cost is that
+of the summary's size and not of the number of documents; only the documents that the bitmaps cannot
+decide are matched themselves. The answers are therefore exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from earshot.errors import SettingsError
+from earshot.events import Event
+from earshot.filters.filter import Filter
+from earshot.filters.language.syntax import (
+    Always,
+    And,
+    Approaching,
+    Compare,
+    Condition,
+    Contains,
+    Exists,
+    Inside,
+    Not,
+    Or,
+    Path,
+    Receding,
+    StartsWith,
+    Within,
+)
+from earshot.filters.summaries.field_bitmaps import FieldBitmaps
+from earshot.filters.summaries.summary_lookup import look_up
+from earshot.filters.summaries.summary_tree import Bounds, SummaryTree, union
+
+MOST_ANSWERS = 1024
+"Answers remembered between two documents."
+
+
+class DataSummary:
+    """The latest documents, summarised; `len()` tells how many are kept.
+
+    A bitmap is an int; its bits stand for documents until the next `add`, and `ids` names them.
+    Adding is cheap: a document enters the bitmaps when something is next asked.
+    """
+
+    def __init__(self, documents: int = 200, vertices: int = 50_000, least_documents: int = 20) -> None:
+        """At most so many documents, and so many places and values in each part of the summary: the
+        oldest documents go first. Below `least_documents` the statistics are thin."""
+        for name, value in (("documents", documents), ("vertices", vertices), ("least_documents", least_documents)):
+            if value < 1:
+                raise SettingsError(f"{name} must be at least 1, got {value}")
+        self.documents = documents
+        self.vertices = vertices
+        self.least_documents = least_documents
+        self._kept: dict[int, tuple[Hashable, Event]] = {}
+        "By number, the oldest first. Bit i is the document number `_first + i`."
+        self._numbers: dict[Hashable, int] = {}
+        self._first = self._next = 0
+        self._types: dict[str, int] = {}
+        self._tree = SummaryTree()
+        self._fields = FieldBitmaps()
+        self._in_tree = self._in_fields = 0
+        "Documents up to here have entered."
+        self._answers: dict[int, tuple[Filter, Bounds, int | None]] = {}
+        "By the filter's identity: hashing a large one costs as much as looking it up."
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __contains__(self, document_id: object) -> bool:
+        return document_id in self._numbers
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether too little was seen to judge by."""
+        return len(self._kept) < self.least_documents
+
+    @property
+    def all(self) -> int:
+        """The bitmap of all documents kept."""
+        return (1 << self._next - self._first) - (1 << self._oldest - self._first)
+
+    def add(self, document_id: Hashable, event: Event) -> None:
+        """Take in a document; one that is kept already changes nothing."""
+        if document_id in self._numbers:
+            return
+        if self._next - self._first >= 2 * self.documents:
+            self._renumber()
+        self._types[event.type] = self._types.get(event.type, 0) | 1 << self._next - self._first
+        self._kept[self._next] = (document_id, event)
+        self._numbers[document_id] = self._next
+        self._next += 1
+        if len(self._kept) > self.documents:
+            self._forget_oldest()
+        self._answers.clear()
+
+    def matching(self, filter: Filter) -> int | None:
+        """The documents that meet the filter, exactly; None where that depends on the viewer's place."""
+        _, found, exact = self._answer(filter)
+        if exact is None and not _asks_for_a_viewer(filter.condition):
+            exact = found.certain
+            for bit, event in self._events(found.possible & ~found.certain):
+                if filter.matches(event):
+                    exact |= bit
+            self._answers[id(filter)] = (filter, found, exact)
+        return exact if exact is None else exact & self.all
+
+    def candidates(self, filter: Filter) -> int:
+        """The paper's look-up: the documents with all the places and values the filter asks for. Some may
+        not meet it, having them in different elements; whoever meets it is among them, wherever the viewer."""
+        return self._answer(filter)[1].possible & self.all
+
+    def selectivity(self, filter: Filter) -> float | None:
+        """The share of the documents that meet the filter; None while there is none, or by viewer."""
+        found = self.matching(filter)
+        return None if found is None or not self._kept else found.bit_count() / len(self._kept)
+
+    def overlap(self, a: Filter, b: Filter) -> float | None:
+        """The extensional overlap: of the documents that meet either filter, the share that meets both.
+        None while statistics are thin, or none of the documents is of interest to either."""
+        if self.is_thin:
+            return None
+        of_a, of_b = self.matching(a), self.matching(b)
+        if of_a is None or of_b is None or not of_a | of_b:
+            return None
+        return (of_a & of_b).bit_count() / (of_a | of_b).bit_count()
+
+    def ids(self, bitmap: int) -> tuple[Hashable, ...]:
+        """The documents of a bitmap, the oldest first."""
+        return tuple(self._kept[number][0] for number in self._numbers_of(bitmap))
+
+    # Look-ups.
+
+    def _answer(self, filter: Filter) -> tuple[Filter, Bounds, int | None]:
+        known = self._answers.get(id(filter))
+        if known is None:
+            if len(self._answers) >= MOST_ANSWERS:
+                self._answers.clear()
+            found = self._look_up(filter.condition)
+            if filter.type is not None:
+                of_type = self._types.get(filter.type, 0)
+                found = Bounds(found.certain & of_type, found.possible & of_type)
+            known = self._answers[id(filter)] = (filter, found, None)
+        return known
+
+    def _look_up(self, condition: Condition) -> Bounds:
+        match condition:
+            case And(terms):
+                certain = possible = -1
+                for term in terms:
+                    found = self._look_up(term)
+                    certain &= found.certain
+                    possible &= found.possible
+                return Bounds(certain, possible)
+            case Or(terms):
+                return union(self._look_up(term) for term in terms)
+            case Not(term):
+                found = self._look_up(term)
+                return Bounds(~found.possible, ~found.certain)
+            case Always():
+                return Bounds(-1, -1)
+            case Within() | Approaching() | Receding() | Inside():
+                return Bounds(0, -1)
+            case Compare(operand=Path()) | Contains(operand=Path()) | StartsWith(operand=Path()) | Path():
+                self._enter_tree()
+                return look_up(self._tree, condition)
+            case Compare() | Contains() | StartsWith() | Exists():
+                self._enter_fields()
+                return self._fields.look_up(condition)
+            case _:
+                raise TypeError(f"{type(condition).__name__} is no condition on an event")
+
+    def _events(self, bitmap: int) -> Iterator[tuple[int, Event]]:
+        for number in self._numbers_of(bitmap):
+            yield 1 << number - self._first, self._kept[number][1]
+
+    def _numbers_of(self, bitmap: int) -> Iterator[int]:
+        left = bitmap & self.all
+        while left:
+            lowest = left & -left
+            yield self._first + lowest.bit_length() - 1
+            left ^= lowest
+
+    # Documents enter the parts of the summary that are asked, and leave them all.
+
+    @property
+    def _oldest(self) -> int:
+        return self._next - len(self._kept)
+
+    def _enter_tree(self) -> None:
+        for number in range(max(self._in_tree, self._oldest), self._next):
+            self._tree.add(self._kept[number][1].root, 1 << number - self._first)
+        self._in_tree = self._next
+        self._bound(self._tree)
+
+    def _enter_fields(self) -> None:
+        for number in range(max(self._in_fields, self._oldest), self._next):
+            self._fields.add(self._kept[number][1].fields, 1 << number - self._first)
+        self._in_fields = self._next
+        self._bound(self._fields)
+
+    def _bound(self, part: SummaryTree | FieldBitmaps) -> None:
+        """Let the oldest documents go until the part is small enough; bits keep their places."""
+        while part.size > self.vertices and self._kept:
+            for _ in range(max(1, len(self._kept) // 4)):
+                self._forget_oldest()
+            part.retain(self.all, 0)
+
+    def _forget_oldest(self) -> None:
+        document_id, _ = self._kept.pop(self._oldest)
+        del self._numbers[document_id]
+
+    def _renumber(self) -> None:
+        """The oldest document kept becomes bit 0."""
+        shift, kept = self._oldest - self._first, self.all
+        self._tree.retain(kept, shift)
+        self._fields.retain(kept, shift)
+        self._types = {name: (found & kept) >> shift for name, found in self._types.items() if found & kept}
+        self._first = self._oldest
+
+
+def _asks_for_a_viewer(condition: Condition) -> bool:
+    match condition:
+        case And(terms) | Or(terms):
+            return any(map(_asks_for_a_viewer, terms))
+        case Not(term):
+            return _asks_for_a_viewer(term)
+        case _:
+            return isinstance(condition, Within | Approaching | Receding)

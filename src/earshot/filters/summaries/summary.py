@@ -1,0 +1,226 @@
+"""Summaries: what many subscriptions want, in few bytes, with false positives and never a false negative.
+
+Yoneki and Bacon's four structures (section III.C), one section an event type: the type's hashed
+name (ETN), the element association list (EAL), arithmetic and string element constraints (AEC,
+SEC). Summaries merge across subscriptions and brokers; one that outgrows its budget is coarsened
+on purpose: it then wants more, never less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from earshot.errors import MalformedPacket, UsageError
+from earshot.events import Event
+from earshot.filters.filter import Filter
+from earshot.filters.summaries.bitsets import Reader, Writer
+from earshot.filters.summaries.bloom import BloomShape, type_key
+from earshot.filters.summaries.clauses import Clause, clauses_of
+from earshot.filters.summaries.digest import Digest
+from earshot.filters.summaries.facts import EventFacts, Facts
+from earshot.filters.summaries.section_bytes import read_section, write_section
+from earshot.filters.summaries.sections import EVERYTHING, Ranges, Section
+
+SUMMARY_VERSION = 1
+MAX_SUMMARY_BYTES = 1 << 16
+MOST_ANSWERS = 32
+"Events whose answers a summary remembers."
+SMALLEST_BUDGET = 16
+"A summary that wants everything fits in this."
+
+ANY_TYPE = 0
+"The key of the section for filters that are confined to no type."
+
+DEFAULT_SHAPE = BloomShape.for_rate(items=64, rate=0.01)
+"Vectors for 64 texts a name at 1 %; all brokers of a network must use one shape."
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Sections by the event type's key. A value: `merged` and `within` give new ones."""
+
+    sections: dict[int, Section]
+    shape: BloomShape = DEFAULT_SHAPE
+
+    @classmethod
+    def of(cls, filters: Iterable[Filter], shape: BloomShape = DEFAULT_SHAPE) -> Summary:
+        """What any of these filters wants."""
+        by_type: dict[int, dict[Clause, None]] = {}
+        for filter in filters:
+            for clause in clauses_of(filter):
+                key = ANY_TYPE if clause.type is None else type_key(clause.type)
+                by_type.setdefault(key, {})[clause] = None
+        return cls({key: Section.of(clauses, shape) for key, clauses in sorted(by_type.items())}, shape)
+
+    def __bool__(self) -> bool:
+        """Whether it wants anything."""
+        return bool(self.sections)
+
+    def may_match(self, event: Event) -> bool:
+        """False only where no summarised filter matches the event."""
+        return self._may_match(EventFacts.of(event))
+
+    def may_match_digest(self, digest: Digest) -> bool:
+        """The same of an event known by its digest; less precise where the digest knows less."""
+        return self._may_match(digest)
+
+    def wants_type(self, key: int) -> bool:
+        """Whether any summarised filter may match events of the type with this key."""
+        return key in self.sections or ANY_TYPE in self.sections
+
+    def _may_match(self, facts: Facts) -> bool:
+        known = self._answers.get(id(facts))
+        if known is not None:
+            return known[1]
+        if len(self._answers) >= MOST_ANSWERS:
+            self._answers.clear()
+        answer = self._passes(facts)
+        self._answers[id(facts)] = facts, answer
+        return answer
+
+    @cached_property
+    def _answers(self) -> dict[int, tuple[Facts, bool]]:
+        """What was asked lately: forwarding nodes that hold one report all ask it of the same events. Facts
+        are kept beside their answers, so that no others can have their `id`."""
+        return {}
+
+    def _passes(self, facts: Facts) -> bool:
+        for key in (facts.type, ANY_TYPE):
+            section = self.sections.get(key)
+            if section is not None and section.passes(facts):
+                return True
+        return False
+
+    def merged(self, other: Summary) -> Summary:
+        """What either wants."""
+        if self.shape != other.shape:
+            raise UsageError(f"summaries of shapes {self.shape} and {other.shape} cannot be merged; use one shape")
+        sections = dict(self.sections)
+        for key, theirs in other.sections.items():
+            sections[key] = sections[key].merged(theirs) if key in sections else theirs
+        return replace(self, sections=dict(sorted(sections.items())))
+
+    def about(self, types: Iterable[int]) -> Summary:
+        """The part that concerns events of the types with these keys."""
+        wanted = {*types, ANY_TYPE}
+        return replace(self, sections={key: part for key, part in self.sections.items() if key in wanted})
+
+    def wanting_all(self, types: Iterable[int]) -> Summary:
+        """This summary, wanting every event of those of its own types that have these keys."""
+        whole = {key: EVERYTHING for key in types if key in self.sections}
+        return replace(self, sections=self.sections | whole)
+
+    # Bytes.
+
+    def to_bytes(self) -> bytes:
+        """A version byte, the shape, then the sections."""
+        writer = Writer()
+        writer.unsigned(SUMMARY_VERSION, 1)
+        writer.unsigned(_shape_byte(self.shape), 1)
+        writer.count(len(self.sections))
+        for key, section in sorted(self.sections.items()):
+            writer.unsigned(key, 4)
+            write_section(writer, section)
+        return bytes(writer.data)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, shape: BloomShape = DEFAULT_SHAPE) -> Summary:
+        """Read a peer's summary; MalformedPacket where it is of another version or shape, or broken."""
+        if len(data) > MAX_SUMMARY_BYTES:
+            raise MalformedPacket(f"a summary of {len(data):,} bytes; at most {MAX_SUMMARY_BYTES:,} are read")
+        reader = Reader(data, "summary")
+        version = reader.unsigned(1)
+        if version != SUMMARY_VERSION:
+            raise MalformedPacket(f"a summary of version {version}, this node reads {SUMMARY_VERSION}")
+        if reader.unsigned(1) != _shape_byte(shape):
+            raise MalformedPacket(
+                f"a summary of another size than this network's {shape.bits} bits, {shape.hashes} hashes"
+            )
+        sections: dict[int, Section] = {}
+        for _ in range(reader.count(MAX_SUMMARY_BYTES // 5)):
+            key = reader.unsigned(4)
+            if key in sections:
+                raise MalformedPacket("a summary that holds one type twice")
+            sections[key] = read_section(reader, shape)
+        reader.end()
+        return cls(sections, shape)
+
+    def within(self, budget_bytes: int) -> Summary:
+        """This summary, coarsened step by step until its bytes fit: it may want more, never less."""
+        if budget_bytes < SMALLEST_BUDGET:
+            raise UsageError(f"a summary's budget is at least {SMALLEST_BUDGET} bytes, got {budget_bytes}")
+        for coarser in _ladder(self):
+            if len(coarser.to_bytes()) <= budget_bytes:
+                return coarser
+        return replace(self, sections={ANY_TYPE: EVERYTHING})
+
+
+def _shape_byte(shape: BloomShape) -> int:
+    return (shape.bits.bit_length() - 4) << 4 | (shape.hashes - 1)
+
+
+# Coarsening: each step gives up the detail that tells least for its bytes.
+
+
+def _ladder(summary: Summary) -> Iterator[Summary]:
+    """From the summary itself to one that wants every event of its types.
+
+    As long as there are ties they tell most, so names' own constraints go first. Where even folded
+    ties do not fit, the constraints start whole again, without them.
+    """
+    yield summary
+    coarser = summary
+    for most in (16, 8, 4, 2, 1):
+        yield (coarser := _each(coarser, partial(_bridged_section, most=most)))
+    for _ in range(6):
+        yield (coarser := _each(coarser, _folded))
+    for _ in range(6):
+        yield (coarser := _each(coarser, _folded_ties))
+    yield (coarser := _each(summary, Section.untied))
+    for _ in range(4):
+        yield (coarser := _each(coarser, _folded))
+    for most in (64, 32, 16, 8, 4):
+        yield (coarser := _each(coarser, partial(_bridged_section, most=most)))
+    yield (coarser := _each(coarser, Section.without_rows))
+    yield (coarser := _each(coarser, partial(_bridged_section, most=1)))
+    for _ in range(10):
+        yield (coarser := _each(coarser, _folded))
+    yield _each(coarser, lambda _: EVERYTHING)
+
+
+def _each(summary: Summary, coarser: Callable[[Section], Section]) -> Summary:
+    return replace(summary, sections={key: coarser(section) for key, section in summary.sections.items()})
+
+
+def _folded(section: Section) -> Section:
+    """Every name's vectors in half their bits."""
+    return replace(
+        section,
+        equals={key: vector.folded() for key, vector in section.equals.items()},
+        pieces={key: vectors.folded() for key, vectors in section.pieces.items()},
+    )
+
+
+def _folded_ties(section: Section) -> Section:
+    return replace(section, ties=None if section.ties is None else section.ties.folded())
+
+
+def _bridged_section(section: Section, most: int) -> Section:
+    """Sub-ranges joined over their narrowest gaps until at most so many are left."""
+    return replace(section, ranges={key: _bridged(ranges, most) for key, ranges in section.ranges.items()})
+
+
+def _bridged(ranges: Ranges, most: int) -> Ranges:
+    if len(ranges) <= most:
+        return ranges
+    gaps = sorted(range(1, len(ranges)), key=lambda index: (ranges[index][0] - ranges[index - 1][1], index))
+    bridged = set(gaps[: len(ranges) - most])
+    found = [ranges[0]]
+    for index in range(1, len(ranges)):
+        if index in bridged:
+            found[-1] = (found[-1][0], ranges[index][1])
+        else:
+            found.append(ranges[index])
+    return tuple(found)

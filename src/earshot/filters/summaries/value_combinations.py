@@ -1,0 +1,152 @@
+"""Which values belong together in one subscription: what pooling them by name forgets.
+
+Every subscription leaves one mark, or a few, in one Bloom vector: its row's columns, the texts it
+asks for and the cell its ranges of numbers lie in. A cell is as wide as its range or up to twice
+that, so a range lies in at most two. An event holds a row's tie when one combination of its own
+texts and cells is marked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from earshot.filters.summaries.bloom import LARGEST_BITS, MOST_HASHES, Bloom, BloomShape, combined
+from earshot.filters.summaries.facts import Facts, Span, Values
+
+PRESENT, NUMBER, EQUALS, HOLDS = range(4)
+"What a column asks of its name: to be there, to be a number in range, a text of ours, to hold a text of ours."
+
+Column = int
+"A name's key and what is asked of it: `key << 2 | kind`."
+
+Row = tuple[Column, ...]
+"A line of the association list: columns that must all hold, in order."
+
+MOST_COMBINATIONS = 64
+"Of an event's texts and cells; beyond this a tie is taken to hold."
+MOST_CELLS = 4
+"That the numbers of one name may lie in; beyond this they tell nothing."
+
+NARROWEST, WIDEST, UNBOUNDED = -20, 126, 127
+"Widths are powers of two; an unbounded range lies in one cell of everything."
+_PRECISION = 20
+"Bits of a number that count: a digest's numbers have a few more."
+
+Cell = tuple[int, int]
+"A width and the cell's number at that width."
+
+
+def ties_shape(shape: BloomShape) -> BloomShape:
+    """One vector for all of a section's ties, and one more hash: every row of a summary is a chance to err."""
+    return BloomShape(min(shape.bits * 8, LARGEST_BITS), min(shape.hashes + 1, MOST_HASHES))
+
+
+def is_tied(row: Row) -> bool:
+    """Whether the row asks for values that can be tied."""
+    return any(one & 3 in (NUMBER, EQUALS) for one in row)
+
+
+def width_of(span: Span) -> int:
+    """The power of two that is at least as wide as the range, and no finer than numbers are told."""
+    low, high = span
+    if math.isinf(low) or math.isinf(high) or math.isinf(high - low):
+        return UNBOUNDED
+    precision = math.ldexp(max(abs(low), abs(high)), -_PRECISION)
+    # frexp gives the exponent of the next power of two above.
+    exponent = math.frexp(max(high - low, precision))[1]
+    return min(max(exponent, NARROWEST), WIDEST)
+
+
+def cells_of(span: Span, width: int) -> list[int] | None:
+    """The cells the range lies in at this width; None where they are too many to tell."""
+    if width == UNBOUNDED:
+        return [0]
+    low, high = span
+    if math.isinf(low) or math.isinf(high):
+        return None
+    first, last = math.floor(math.ldexp(low, -width)), math.floor(math.ldexp(high, -width))
+    return list(range(first, last + 1)) if last - first < MOST_CELLS else None
+
+
+def marks_of(row: Row, texts: Mapping[int, Sequence[int]], spans: Mapping[int, Sequence[Span]]) -> set[int]:
+    """The marks of one clause: its fingerprints and ranges by the keys of its row's names."""
+    choices: list[list[tuple[int, ...]]] = []
+    for one in row:
+        if one & 3 == EQUALS:
+            choices.append([(text,) for text in texts[one >> 2]])
+        elif one & 3 == NUMBER:
+            choices.append([cell for span in spans[one >> 2] for cell in _range_cells(span)])
+    return {_mark(row, parts) for parts in product(*choices)}
+
+
+def _range_cells(span: Span) -> list[tuple[int, ...]]:
+    width = width_of(span)
+    cells = cells_of(span, width)
+    assert cells is not None, "a range lies in two cells of its own width at most"
+    return [(width, cell) for cell in cells]
+
+
+def _mark(row: Row, parts: Iterable[tuple[int, ...]]) -> int:
+    return combined((*row, *(number for part in parts for number in part)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """The marks, and by name the widths that occur among them."""
+
+    marks: Bloom
+    widths: dict[int, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, shape: BloomShape, marks: set[int], spans: Mapping[int, Iterable[Span]]) -> Ties:
+        """These marks; `spans` are all ranges by their names' keys."""
+        widths = {key: tuple(sorted(set(map(width_of, several)))) for key, several in spans.items()}
+        return cls(Bloom.of(ties_shape(shape), marks), widths)
+
+    def merged(self, other: Ties) -> Ties:
+        widths = {
+            key: tuple(sorted({*self.widths.get(key, ()), *other.widths.get(key, ())}))
+            for key in self.widths | other.widths
+        }
+        return Ties(self.marks.merged(other.marks), widths)
+
+    def folded(self) -> Ties:
+        return Ties(self.marks.folded(), self.widths)
+
+    def trimmed(self, keys: set[int]) -> Ties:
+        """Without the widths of names that nothing asks for."""
+        return Ties(self.marks, {key: widths for key, widths in self.widths.items() if key in keys})
+
+    def hold(self, row: Row, facts: Facts) -> bool:
+        """Whether the event's values may occur together in a subscription with this row."""
+        choices: list[list[tuple[int, ...]]] = []
+        for one in row:
+            if one & 3 not in (NUMBER, EQUALS):
+                continue
+            values = facts.values(one >> 2)
+            if values is None or values.anything:
+                return True
+            found: list[tuple[int, ...]] | None = [(text,) for text in values.fingerprints]
+            if one & 3 == NUMBER:
+                found = self._cells(one >> 2, values)
+            if found is None:
+                return True
+            choices.append(found)
+        if not choices or math.prod(map(len, choices)) > MOST_COMBINATIONS:
+            return True
+        return any(_mark(row, parts) in self.marks for parts in product(*choices))
+
+    def _cells(self, key: int, values: Values) -> list[tuple[int, ...]] | None:
+        """The cells of the numbers of this name, at every width in use."""
+        if values.span is None:
+            return []
+        found: list[tuple[int, ...]] = []
+        for width in self.widths.get(key, ()):
+            cells = cells_of(values.span, width)
+            if cells is None:
+                return None
+            found += [(width, cell) for cell in cells]
+        return found

@@ -1,0 +1,1 @@
+"""Campaigns: many runs, their metrics and the leaderboard. Start with `flow`."""

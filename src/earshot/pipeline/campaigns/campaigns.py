@@ -1,0 +1,168 @@
+"""Campaigns: protocols x settings x scenarios x seeds, as an explicit product of runs.
+
+A run's id is a hash of what it runs: the scenario's canonical form, the protocol, its settings, the
+seed, and the code of everything that decides the outcome.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from earshot.errors import ScenarioError, SettingsError, UnknownName
+from earshot.protocols.catalogue import build_settings, protocol
+from earshot.simulation.scenario.library import load_scenario
+from earshot.simulation.scenario.scenario import Scenario
+
+DECISIVE_ROOMS = ("filters", "protocols", "simulation")
+
+
+@cache
+def code_digest() -> str:
+    """A hash of the code that decides a run's outcome."""
+    digest = hashlib.sha256()
+    package = files("earshot")
+    sources = [package / name for name in ("events.py", "geometry.py", "wire.py", "documents.py", "records.py")]
+    for room in DECISIVE_ROOMS:
+        sources += sorted(Path(str(package / room)).rglob("*.py"))
+    for source in sources:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def digest_of(*parts: Any) -> str:
+    """A short, stable hash of plain values."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, allow_nan=True).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One scenario, one protocol with its settings, one seed."""
+
+    scenario: Scenario
+    protocol: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    @cached_property
+    def workload(self) -> str:
+        """The id of what is published, wanted and where everybody is: the same for every protocol."""
+        return digest_of(self.scenario.canonical(), self.seed, code_digest())
+
+    @cached_property
+    def id(self) -> str:
+        """The run's own id."""
+        return digest_of(self.workload, self.protocol, dict(self.settings))
+
+    @property
+    def variant(self) -> str:
+        """The protocol with the settings that differ from its defaults, as tables name it."""
+        return " ".join([self.protocol, *(f"{name}={value}" for name, value in sorted(self.settings.items()))])
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Many runs under one name."""
+
+    name: str
+    runs: Sequence[Run]
+
+
+def campaign(
+    title: str,
+    scenarios: Iterable[Scenario],
+    protocols: Mapping[str, Mapping[str, Any]],
+    seeds: Iterable[int],
+) -> Campaign:
+    """The product; a protocol's setting that is a list is swept over."""
+    variants = [(name, chosen) for name, swept in protocols.items() for chosen in _swept(swept)]
+    for name, chosen in variants:
+        build_settings(protocol(name).Settings, chosen)
+    runs = [
+        Run(scenario, name, settings, seed)
+        for scenario, (name, settings), seed in product(list(scenarios), variants, list(seeds))
+    ]
+    return Campaign(title, runs)
+
+
+def _swept(table: Mapping[str, Any]) -> list[dict[str, Any]]:
+    names = list(table)
+    choices = [value if isinstance(value, list) else [value] for value in table.values()]
+    return [dict(zip(names, chosen, strict=True)) for chosen in product(*choices)]
+
+
+_KEYS = ("name", "scenarios", "protocols", "seeds", "set", "settings")
+
+
+def read_campaign(path: str | Path) -> Campaign:
+    """A campaign file.
+
+    .. code-block:: toml
+
+        scenarios = ["city"]
+        protocols = ["flooding", "gossip"]
+        seeds = 5                          # 0 to 4; or a list of them
+
+        [set]                              # scenario keys; a list is swept over
+        "medium.range_m" = [100, 150]
+
+        [settings.gossip]                  # protocol settings; a list is swept over
+        probability = [0.6, 0.8]
+    """
+    file = Path(path)
+    try:
+        table = tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ScenarioError(f"{file}: no such campaign file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ScenarioError(f"{file}: not a campaign: {error}") from None
+    for key in table:
+        if key not in _KEYS:
+            raise ScenarioError(f"{file}: {UnknownName('campaign key', key, _KEYS)}")
+    scenarios = _strings(file, table, "scenarios")
+    protocols = _strings(file, table, "protocols")
+    settings = _table(file, table, "settings")
+    for name in settings:
+        if name not in protocols:
+            raise ScenarioError(f"{file}: settings.{name}: the campaign runs no protocol of that name")
+    bases = [load_scenario(name, folder=file.parent) for name in scenarios]
+    changed = [base.with_(**chosen) for base in bases for chosen in _swept(_table(file, table, "set"))]
+    try:
+        return campaign(
+            str(table.get("name", file.stem)),
+            changed,
+            {name: _table(file, settings, name) for name in protocols},
+            _seeds(file, table.get("seeds", 3)),
+        )
+    except (UnknownName, SettingsError) as error:
+        raise ScenarioError(f"{file}: {error}") from None
+
+
+def _strings(file: Path, table: Mapping[str, Any], key: str) -> list[str]:
+    value = table.get(key)
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise ScenarioError(f'{file}: {key} must be a list of names, as in {key} = ["city"]')
+    return value
+
+
+def _table(file: Path, table: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise ScenarioError(f"{file}: {key} must be a table")
+    return value
+
+
+def _seeds(file: Path, value: Any) -> list[int]:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return list(range(value))
+    if isinstance(value, list) and value and all(isinstance(seed, int) for seed in value):
+        return value
+    raise ScenarioError(f"{file}: seeds must be how many (seeds = 5) or which ones (seeds = [1, 2, 3])")

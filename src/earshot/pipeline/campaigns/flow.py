@@ -1,0 +1,201 @@
+"""The flow: workload -> oracle -> sweep -> metrics, each stage for what the lake does not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from earshot.errors import LakeError
+from earshot.pipeline.campaigns.campaigns import Campaign, Run
+from earshot.pipeline.campaigns.leaderboard import Entry, leaderboard
+from earshot.pipeline.campaigns.metrics import run_metrics
+from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
+from earshot.pipeline.lake.task_commits import Outpost
+from earshot.pipeline.oracle.oracle import Way, expected_receivers, wishes_of
+from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
+from earshot.pipeline.oracle.why import Answer, explain_receiver
+from earshot.pipeline.oracle.workloads import event_of, facts
+from earshot.pipeline.reports.replay_files import write_replays
+from earshot.pipeline.reports.report import lake_report
+from earshot.pipeline.spark.tasks import each_in_a_task
+from earshot.simulation.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from earshot.pipeline.lake.lake import Lake
+
+Say = Callable[[str], None]
+"Told which stage begins."
+
+
+def run_campaign(
+    lake: Lake, campaign: Campaign, say: Say | None = None, progress: Progress | None = None
+) -> list[Outcome]:
+    """Everything from the campaign's scenarios to its metrics; what the lake has is not done again."""
+    tell = say or _silent
+    tell("simulating")
+    outcomes = sweep(lake, campaign.name, campaign.runs, progress)
+    done = {outcome.run for outcome in outcomes if outcome.status == "done"}
+    runs = [run for run in campaign.runs if run.id in done]
+    tell("drawing the workloads")
+    draw_workloads(lake, runs)
+    tell("asking the oracle")
+    ask_oracle(lake, [run.workload for run in runs])
+    tell("measuring")
+    measure(lake, [run.id for run in runs])
+    return outcomes
+
+
+def _silent(stage: str) -> None:
+    del stage
+
+
+def draw_workloads(lake: Lake, runs: Iterable[Run]) -> None:
+    """`scenarios`, `events`, `subscriptions`, `announcements` and `positions` of the runs' workloads."""
+    wanted = {run.workload: run for run in runs}
+    missing = [run for workload, run in wanted.items() if not lake.has("events", workload=workload)]
+    with Outpost.of(lake) as outpost:
+        each_in_a_task(lake.session, missing, _Drawing(outpost))
+
+
+class _Drawing:
+    """What a task does with one workload; travels to the executors."""
+
+    def __init__(self, outpost: Outpost) -> None:
+        self.outpost = outpost
+
+    def __call__(self, run: Run) -> str:
+        drawn = facts(run.workload, run.scenario, run.seed)
+        self.outpost.commit_rows("scenarios", [drawn.scenario], workload=run.workload)
+        self.outpost.commit_rows("positions", drawn.positions, trace=run.workload)
+        self.outpost.commit_rows("subscriptions", drawn.subscriptions, workload=run.workload)
+        self.outpost.commit_rows("announcements", drawn.announcements, workload=run.workload)
+        # Last, for it is what says that the workload is there.
+        self.outpost.commit_rows("events", drawn.events, workload=run.workload)
+        return run.workload
+
+
+def draw_scenario(lake: Lake, scenario: Scenario, seed: int) -> tuple[str, dict[str, int]]:
+    """A scenario's workload into the lake: its id and how much there is of what."""
+    run = Run(scenario, "", {}, seed)
+    draw_workloads(lake, [run])
+    return run.workload, _workload_counts(lake, run.workload)
+
+
+def keep_own_workload(lake: Lake, name: str, events: Sequence[str], subscriptions: str) -> dict[str, int]:
+    """A workload from the user's own files into the lake: how much there is of what."""
+    wanted = own_subscriptions(lake.session, name, subscriptions)
+    published = own_events(lake.session, name, events)
+    lake.write(wanted, "subscriptions", workload=name)
+    lake.write(published, "events", workload=name)
+    lake.drop("expected", workload=name)
+    return _workload_counts(lake, name)
+
+
+def _workload_counts(lake: Lake, workload: str) -> dict[str, int]:
+    return {table: lake.read(table, workload=workload).count() for table in ("events", "subscriptions")}
+
+
+def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict[str, int]:
+    """Compute `expected` of one workload anew; with a trace, everybody was where it says."""
+    events = lake.read("events", workload=workload)
+    positions = lake.read("positions", trace=trace) if trace else lake.read_or_empty("positions", trace=workload)
+    positions = positions.withColumn("trace", F.lit(workload))
+    transform = expected_receivers(lake.read("subscriptions", workload=workload), positions)
+    lake.write(events.transform(transform), "expected", workload=workload)
+    counts = lake.read("expected", workload=workload).agg(
+        F.count_distinct("event", "node").alias("pairs"),
+        F.count_distinct("event").alias("events"),
+        F.count_distinct("node").alias("nodes"),
+    )
+    return {name: int(value) for name, value in counts.collect()[0].asDict().items()}
+
+
+def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> None:
+    """`expected` of those workloads."""
+    missing = sorted({one for one in workloads if again or not lake.has("expected", workload=one)})
+    if not missing:
+        return
+    for workload in missing:
+        if not lake.has("events", workload=workload):
+            lake.read("events", workload=workload)  # says what to do
+    events = lake.read("events").where(F.col("workload").isin(missing))
+    subscriptions = lake.read("subscriptions").where(F.col("workload").isin(missing))
+    positions = lake.read_or_empty("positions").where(F.col("trace").isin(missing))
+    written = lake.write(events.transform(expected_receivers(subscriptions, positions)), "expected")
+    nothing = lake.session.createDataFrame([], "event string, node string, subscription string, why string")
+    for workload in {*missing} - {partition["workload"] for partition in written}:
+        lake.write(nothing, "expected", workload=workload)
+
+
+def measure(lake: Lake, runs: Sequence[str], again: bool = False) -> None:
+    """`metrics` of those runs."""
+    missing = sorted({run for run in runs if again or not lake.has("metrics", run=run)})
+    if not missing:
+        return
+    chosen = lake.read("runs").where(F.col("run").isin(missing))
+    workloads = [row["workload"] for row in chosen.select("workload").distinct().collect()]
+    expected = lake.read("expected").where(F.col("workload").isin(workloads))
+    log = lake.read("log").where(F.col("run").isin(missing))
+    lake.write(log.transform(run_metrics(chosen, expected)), "metrics")
+
+
+def finished_run(lake: Lake, run: str) -> dict[str, object]:
+    """The row of `runs` whose id begins so; LakeError where there is none or more than one."""
+    rows = lake.read("runs").where(F.col("run").startswith(run)).collect()
+    if not rows:
+        raise LakeError(f"the lake {lake.name} has no run {run!r}; see them in the report: earshot report {lake.name}")
+    if len(rows) > 1:
+        raise LakeError(f"{len(rows)} runs begin with {run!r}; write more of the id")
+    if rows[0]["status"] != "done":
+        raise LakeError(f"run {rows[0]['run']} failed: {rows[0]['error']}")
+    return dict(rows[0].asDict())
+
+
+def _tables(lake: Lake, runs: Sequence[str] | None) -> tuple[DataFrame, DataFrame]:
+    ours, metrics = lake.read("runs"), lake.read("metrics")
+    if runs is None:
+        return ours, metrics
+    return ours.where(F.col("run").isin(list(runs))), metrics.where(F.col("run").isin(list(runs)))
+
+
+def standings(lake: Lake, runs: Sequence[str] | None = None) -> list[Entry]:
+    """The leaderboard of those runs, or of all in the lake."""
+    return leaderboard(*_tables(lake, runs))
+
+
+def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Path:
+    """The report on those runs, or on all in the lake; the page is there whole or not at all."""
+    ours, metrics = _tables(lake, runs)
+    drawn = ours.groupBy("scenario").agg(F.min("workload").alias("workload")).limit(3).collect()
+    workloads = [row["workload"] for row in drawn]
+    positions = lake.read_or_empty("positions").where(F.col("trace").isin(workloads))
+    done = [row["run"] for row in ours.where("status = 'done'").select("run").collect()]
+    replays = write_replays(lake, to, done) if done else {}
+    page = lake_report(ours, metrics, positions, replays=replays).html()
+    to.parent.mkdir(parents=True, exist_ok=True)
+    draft = to.with_name(f".{to.name}.draft")
+    draft.write_text(page, "utf-8")
+    draft.replace(to)
+    return to
+
+
+def ask_why(lake: Lake, run: str, event: str, node: str) -> Answer:
+    """Whether the node should have received the event in that run, whether it did, and why."""
+    row = finished_run(lake, run)
+    workload = str(row["workload"])
+    found = lake.read("events", workload=workload).where(F.col("event") == event).collect()
+    if not found:
+        raise LakeError(f"run {row['run']} published no event {event!r}")
+    positions = lake.read("positions", trace=workload).where(F.col("node") == node).toArrow()
+    if positions.num_rows == 0:
+        raise LakeError(f"run {row['run']} has no node {node!r}")
+    published = event_of(found[0].asDict())
+    wishes = wishes_of(lake.read("subscriptions", workload=workload).where(F.col("node") == node))
+    log = lake.read("log", run=str(row["run"])).where(F.col("event") == event)
+    viewer = Way.of(positions).viewer(published.time)
+    return explain_receiver(published, node, wishes, viewer, [one.asDict() for one in log.collect()])

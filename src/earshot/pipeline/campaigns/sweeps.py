@@ -1,0 +1,115 @@
+"""Sweeps: a campaign's runs, one Spark task each, into `runs` and `log`.
+
+A task simulates its run, streams the log to a file and commits it to the lake itself, so that what
+is finished stays finished: Ctrl-C, a lost worker or a full disk costs the runs under way and no
+others. A run that raises is a row with its error and traceback. A run whose id is in the lake as
+done is not run again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from earshot.pipeline.campaigns.campaigns import Run
+from earshot.pipeline.lake.task_commits import Outpost
+from earshot.pipeline.spark.tasks import each_in_a_task
+from earshot.simulation.engine.log import Log
+from earshot.simulation.engine.run import run
+
+if TYPE_CHECKING:
+    from earshot.pipeline.lake.lake import Lake
+
+Progress = Callable[[int, int, int], None]
+"Called with how many runs are done, are left and have failed."
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One row of `runs`."""
+
+    run: str
+    campaign: str
+    scenario: str
+    workload: str
+    protocol: str
+    variant: str
+    settings: str
+    seed: int
+    duration_s: float
+    warm_up_s: float
+    status: str
+    error: str | None
+    traceback: str | None
+    took_s: float
+
+
+def sweep(lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | None = None) -> list[Outcome]:
+    """Run what the lake does not have yet; the outcome of every run of the campaign, old or new."""
+    runs = list({one.id: one for one in runs}.values())
+    kept = _kept(lake, {one.id for one in runs})
+    missing = [one for one in runs if one.id not in kept]
+    with Outpost.of(lake) as outpost:
+
+        def show() -> None:
+            if progress is not None:
+                finished = [one for one in missing if outpost.has("runs", run=one.id)]
+                failed = sum(not outpost.has("log", run=one.id) for one in finished)
+                progress(len(kept) + len(finished) - failed, len(missing) - len(finished), failed)
+
+        answers = each_in_a_task(lake.session, missing, _Simulation(campaign, outpost), show)
+        show()
+    new = [Outcome(**json.loads(answer)) for answer in answers]
+    return [*kept.values(), *new]
+
+
+def _kept(lake: Lake, wanted: set[str]) -> dict[str, Outcome]:
+    """The runs that are in the lake and need not run again: those that did not fail."""
+    there = {partition["run"] for partition in lake.partitions("runs")} & wanted
+    if not there:
+        return {}
+    names = list(Outcome.__dataclass_fields__)
+    rows = lake.read("runs").where("status = 'done'").select(*names).collect()
+    return {row["run"]: Outcome(*row) for row in rows if row["run"] in there}
+
+
+class _Simulation:
+    """What a task does with one run; travels to the executors."""
+
+    def __init__(self, campaign: str, outpost: Outpost) -> None:
+        self.campaign = campaign
+        self.outpost = outpost
+
+    def __call__(self, one: Run) -> str:
+        started = time.perf_counter()
+        error: tuple[str, str] | None = None
+        with self.outpost.draft() as folder:
+            try:
+                with Log(folder / "part-0.parquet") as log:
+                    run(one.scenario, one.protocol, one.settings, one.seed, log)
+            except Exception as failure:
+                error = (f"{type(failure).__name__}: {failure}", traceback.format_exc())
+            else:
+                self.outpost.commit("log", folder, run=one.id)
+        outcome = Outcome(
+            run=one.id,
+            campaign=self.campaign,
+            scenario=one.scenario.name,
+            workload=one.workload,
+            protocol=one.protocol,
+            variant=one.variant,
+            settings=json.dumps(dict(one.settings), sort_keys=True),
+            seed=one.seed,
+            duration_s=one.scenario.duration_s,
+            warm_up_s=one.scenario.warm_up_s,
+            status="failed" if error else "done",
+            error=error[0] if error else None,
+            traceback=error[1] if error else None,
+            took_s=time.perf_counter() - started,
+        )
+        self.outpost.commit_rows("runs", [asdict(outcome)], run=one.id)
+        return json.dumps(asdict(outcome))

@@ -1,0 +1,1 @@
+"""The lake: the tables, and the one room that reads and writes them. Start with `lake`."""

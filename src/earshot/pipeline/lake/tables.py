@@ -1,0 +1,411 @@
+"""The lake's tables: one schema each, and the columns each is partitioned by.
+
+A partition is what a stage replaces as a whole: a trace, a workload, a run. Times are seconds: of
+the simulation, or since the epoch (UTC) where a trace or a live node says what o'clock it was.
+Unknown numbers are null, except in `log`, which follows `earshot.records` (NaN, -1, "").
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from earshot import records
+from earshot.errors import UnknownName
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of the lake."""
+
+    name: str
+    columns: Mapping[str, str]
+    "Column name to Spark SQL type; the partition columns stand first."
+    partition_by: tuple[str, ...]
+    made_by: str
+    "The command that makes it, as errors name it; {x} is what the partition column x was asked to be."
+
+    @property
+    def ddl(self) -> str:
+        """The schema as Spark SQL writes it."""
+        return ", ".join(f"`{name}` {kind}" for name, kind in self.columns.items())
+
+    @property
+    def schema(self) -> StructType:
+        """The schema as a Spark type; asks the running session to read it."""
+        from pyspark.sql.types import StructType
+
+        schema = StructType.fromDDL(self.ddl)
+        assert isinstance(schema, StructType)
+        return schema
+
+    @property
+    def data_columns(self) -> tuple[str, ...]:
+        """The columns inside the files: all but those the folders name."""
+        return tuple(name for name in self.columns if name not in self.partition_by)
+
+    @property
+    def digest(self) -> str:
+        """Names the schema and its partitions: what was written with others is not read as this one."""
+        return hashlib.sha256(f"{self.ddl} by {', '.join(self.partition_by)}".encode()).hexdigest()[:8]
+
+
+_LOG_TYPES = {"float64": "double", "int64": "bigint", "int32": "int", "string": "string"}
+
+TRACES = Table(
+    "traces",
+    {
+        "trace": "string",
+        "format": "string",
+        "files": "array<string>",
+        "motion": "string",  # "samples": seen now and then; "waypoints": straight and even between two rows
+        "nodes": "bigint",
+        "rows": "bigint",  # in positions
+        "rejected": "bigint",  # in rejects
+        "start": "double",  # the first and the last row's time
+        "end": "double",
+        "interval_s": "double",  # median time between two rows of a node
+        "common_times": "boolean",  # all nodes are seen at the same moments, one interval apart
+        "origin_lat_deg": "double",  # the plane the positions lie on; null where the trace is in metres
+        "origin_lon_deg": "double",
+    },
+    partition_by=("trace",),
+    made_by="earshot ingest FILE --trace {trace}",
+)
+
+POSITIONS = Table(
+    "positions",
+    {
+        "trace": "string",
+        "node": "string",
+        "time": "double",
+        "x_m": "double",
+        "y_m": "double",
+        "speed_m_s": "double",  # null where the trace does not say
+        "heading_deg": "double",  # clockwise from north; null where the trace does not say
+    },
+    partition_by=("trace",),
+    made_by="earshot ingest FILE --trace {trace}",
+)
+
+REJECTS = Table(
+    "rejects",
+    {
+        "trace": "string",
+        "file": "string",
+        "line": "bigint",  # from 1; of Parquet: the row
+        "node": "string",
+        "time": "double",
+        "reason": "string",  # one of earshot.pipeline.traces.positions.REASONS
+        "detail": "string",  # what exactly was wrong
+    },
+    partition_by=("trace",),
+    made_by="earshot ingest FILE --trace {trace}",
+)
+
+CONTACTS = Table(
+    "contacts",
+    {
+        "trace": "string",
+        "range_m": "double",
+        "a": "string",  # a < b
+        "b": "string",
+        "start": "double",
+        "end": "double",
+    },
+    partition_by=("trace", "range_m"),
+    made_by="earshot contacts {trace} --range {range_m}",
+)
+
+SCENARIOS = Table(
+    "scenarios",
+    {
+        "workload": "string",
+        "scenario": "string",  # its name
+        "seed": "bigint",
+        "described": "string",  # the whole scenario as JSON, every default written out
+    },
+    partition_by=("workload",),
+    made_by="earshot workload {workload}",
+)
+
+EVENTS = Table(
+    "events",
+    {
+        "workload": "string",
+        "event": "string",
+        "type": "string",
+        "source": "string",  # the publishing node
+        "time": "double",
+        "x_m": "double",  # where the publisher was; null: unknown
+        "y_m": "double",
+        "x_m_s": "double",  # its velocity; null: unknown, counts as still
+        "y_m_s": "double",
+        "area": "string",  # where it is of interest, as JSON; null: everywhere
+        "lifespan_s": "double",
+        "priority": "int",
+        "format": "string",  # of content: "json" (flat values) or "xml"
+        "content": "string",
+    },
+    partition_by=("workload",),
+    made_by="earshot workload {workload}",
+)
+
+SUBSCRIPTIONS = Table(
+    "subscriptions",
+    {
+        "workload": "string",
+        "subscription": "string",
+        "node": "string",
+        "filter": "string",
+        "region": "string",  # the region of interest, as JSON; null: everywhere
+        "start": "double",
+        "end": "double",  # null: never withdrawn
+    },
+    partition_by=("workload",),
+    made_by="earshot workload {workload}",
+)
+
+ANNOUNCEMENTS = Table(
+    "announcements",
+    {
+        "workload": "string",
+        "node": "string",
+        "type": "string",
+        "proximity": "string",  # as JSON; null: everywhere
+        "start": "double",
+        "end": "double",
+    },
+    partition_by=("workload",),
+    made_by="earshot workload {workload}",
+)
+
+EXPECTED = Table(
+    "expected",
+    {"workload": "string", "event": "string", "node": "string", "subscription": "string", "why": "string"},
+    partition_by=("workload",),
+    made_by="earshot oracle {workload}",
+)
+
+RUNS = Table(
+    "runs",
+    {
+        "run": "string",  # the hash of what it runs
+        "campaign": "string",
+        "scenario": "string",
+        "workload": "string",
+        "protocol": "string",
+        "variant": "string",  # the protocol and the settings it was given, as reports name it
+        "settings": "string",  # as JSON
+        "seed": "bigint",
+        "duration_s": "double",
+        "warm_up_s": "double",  # what is published before does not count
+        "status": "string",  # "done" or "failed"
+        "error": "string",
+        "traceback": "string",
+        "took_s": "double",
+    },
+    partition_by=("run",),
+    made_by="earshot sweep CAMPAIGN.toml",
+)
+
+LOG = Table(
+    "log",
+    {"run": "string"} | {name: _LOG_TYPES[kind] for name, kind in records.COLUMNS.items()},
+    partition_by=("run",),
+    made_by="earshot sweep CAMPAIGN.toml",
+)
+
+METRICS = Table(
+    "metrics",
+    {
+        "run": "string",
+        "metric": "string",
+        "by": "string",  # "all", "type", "node", "minute", "reason" or "packet"
+        "key": "string",  # which type, node, minute, reason or packet; "" for the whole run
+        "value": "double",  # what cannot be measured (a ratio of nothing) has no row
+    },
+    partition_by=("run",),
+    made_by="earshot sweep CAMPAIGN.toml",
+)
+
+_PAIR = {
+    "protocol": "string",
+    "event": "string",
+    "type": "string",
+    "area": "string",  # the square it was published in, by its south-west corner: "2000,-1000"; "" where unknown
+    "source": "string",  # the publisher
+    "published_at": "double",
+    "node": "string",
+    "wanted": "boolean",  # the oracle expects the node to get it
+    "got": "boolean",
+    "delivered_at": "double",
+    "latency_s": "double",
+    "hops": "int",
+    "receptions": "bigint",
+    "reason": "string",  # of what is wanted and not got: why it was lost
+}
+
+WATCHES = Table(
+    "watches",
+    {
+        "watch": "string",
+        "batch": "bigint",  # the last batch that is whole in every table
+        "committed_at": "double",  # by this machine's clock
+        "spools": "string",  # the folders, as a JSON list
+        "watermark": "double",  # rows with an earlier time are late; null: nothing was read yet
+        "settled_until": "double",  # what was published up to then is settled
+        "newest": "double",  # the latest time of any record
+        "cell_m": "double",  # the side of an area's square
+        "nodes": "bigint",  # not known to have left
+        "records": "bigint",  # of all batches, late ones included
+        "events": "bigint",
+        "open_events": "bigint",  # published, not settled
+        "rejects": "bigint",
+        "late": "bigint",
+        "subscriptions": "bigint",  # standing ones, of --subscriptions
+        "matches": "bigint",
+        "state": "string",  # what the next batch needs to know, as JSON: the watch's own
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_LOG = Table(
+    "watched_log",
+    {"watch": "string", "batch": "bigint", "protocol": "string", "late": "boolean"}
+    | {name: _LOG_TYPES[kind] for name, kind in records.COLUMNS.items()},
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_PAIRS = Table(
+    "watched_pairs",
+    {"watch": "string", "batch": "bigint"} | _PAIR,
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_OPEN = Table(
+    "watched_open",
+    {"watch": "string", "batch": "bigint"} | _PAIR,
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_FIGURES = Table(
+    "watched_figures",
+    {
+        "watch": "string",
+        "batch": "bigint",  # as of which batch
+        "protocol": "string",
+        "by": "string",  # "all", "type", "area" or "minute"
+        "key": "string",  # which type, area or minute; "" for all
+        "metric": "string",
+        "value": "double",  # what cannot be measured (a ratio of nothing) has no row
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_LOSSES = Table(
+    "watched_losses",
+    {
+        "watch": "string",
+        "batch": "bigint",
+        "protocol": "string",
+        "type": "string",
+        "area": "string",
+        "reason": "string",
+        "lost": "bigint",  # expected (event, node) pairs without a delivery
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_MATCHES = Table(
+    "watched_matches",
+    {
+        "watch": "string",
+        "batch": "bigint",
+        "protocol": "string",
+        "event": "string",
+        "type": "string",
+        "source": "string",
+        "published_at": "double",
+        "subscription": "string",  # line-N of the file, as it was then
+        "filter": "string",
+    },
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch} --subscriptions FILE",
+)
+
+WATCHED_LATE = Table(
+    "watched_late",
+    {
+        "watch": "string",
+        "batch": "bigint",
+        "protocol": "string",
+        "reason": "string",  # "behind the watermark", "overdue" or "unknown event"
+        "time": "double",
+        "node": "string",
+        "kind": "string",
+        "event": "string",
+        "behind_s": "double",  # the watermark, or the end of patience, less the row's time
+    },
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+WATCHED_REJECTS = Table(
+    "watched_rejects",
+    {
+        "watch": "string",
+        "batch": "bigint",
+        "file": "string",
+        "at_byte": "bigint",
+        "reason": "string",
+        "detail": "string",
+    },
+    partition_by=("watch", "batch"),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+)
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        TRACES,
+        POSITIONS,
+        REJECTS,
+        CONTACTS,
+        SCENARIOS,
+        EVENTS,
+        SUBSCRIPTIONS,
+        ANNOUNCEMENTS,
+        EXPECTED,
+        RUNS,
+        LOG,
+        METRICS,
+        WATCHES,
+        WATCHED_LOG,
+        WATCHED_PAIRS,
+        WATCHED_OPEN,
+        WATCHED_FIGURES,
+        WATCHED_LOSSES,
+        WATCHED_MATCHES,
+        WATCHED_LATE,
+        WATCHED_REJECTS,
+    )
+}
+
+
+def table_named(name: str) -> Table:
+    """The table of that name."""
+    if name not in TABLES:
+        raise UnknownName("table", name, TABLES)
+    return TABLES[name]

@@ -1,0 +1,1 @@
+"""The oracle: who should have received what, and why. Start with `oracle`."""

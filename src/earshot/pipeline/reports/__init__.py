@@ -1,0 +1,1 @@
+"""Reports and replays of what lies in a lake. Start with `report`."""

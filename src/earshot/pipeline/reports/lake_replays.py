@@ -1,0 +1,132 @@
+"""The shelf of the runs in a lake; those of one workload share a scene. On a local disk it needs no Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from earshot.errors import LakeError, ScenarioError, SettingsError
+from earshot.pipeline.lake.local_tables import Tables
+from earshot.pipeline.reports.catalogues import RunShelf, Staged, staged
+from earshot.pipeline.reports.recordings import LOG_COLUMNS, records_of
+from earshot.pipeline.reports.replays import scenario_from, scene_from_tables, settings_of, with_range
+from earshot.simulation.scenario.scenario import Scenario
+from earshot.view.catalogue import PlayEntry, SceneEntry
+from earshot.view.runs import Records
+from earshot.view.world import Scene
+
+
+class LakeShelf(RunShelf):
+    """The runs in a lake; those of one workload share a scene."""
+
+    def __init__(self, tables: Tables, runs: Sequence[str] | None = None, chosen: Chosen | None = None) -> None:
+        self._tables = tables
+        rows = tables.read("runs").to_pylist()
+        chosen = chosen or Chosen()
+        done = [row for row in rows if row["status"] == "done" and chosen.takes(row)]
+        if runs is not None:
+            done = [row for row in done if row["run"] in set(runs)]
+        if not done:
+            raise LakeError(f"the lake {tables.name} has no finished run{chosen.said}; run: earshot compare SCENARIO")
+        done.sort(key=lambda row: (row["scenario"], row["seed"], row["workload"], row["variant"]))
+        self._runs: dict[str, dict[str, Any]] = {row["run"]: row for row in done}
+        by_workload: dict[str, list[str]] = {}
+        for row in done:
+            by_workload.setdefault(row["workload"], []).append(row["run"])
+        super().__init__(by_workload)
+        self._scenario = lru_cache(maxsize=4)(self._read_scenario)
+
+    def scenes(self) -> list[SceneEntry]:
+        titles = [self._scene_title(runs) for runs in self._runs_on.values()]
+        found = []
+        for (key, runs), title in zip(self._runs_on.items(), titles, strict=True):
+            shown = title if titles.count(title) == 1 else f"{title} ({key[:6]})"
+            found.append(SceneEntry(key, shown, [PlayEntry(run, self._runs[run]["variant"]) for run in runs]))
+        return found
+
+    def _scene_title(self, runs: Sequence[str]) -> str:
+        first = self._runs[runs[0]]
+        return f"{first['scenario']}, seed {first['seed']}"
+
+    def _read_scenario(self, workload: str) -> Scenario | None:
+        rows = self._tables.read("scenarios", workload=workload).to_pylist()
+        try:
+            return scenario_from(json.loads(rows[0]["described"]), rows[0]["scenario"]) if rows else None
+        except (ScenarioError, SettingsError, ValueError):
+            return None
+
+    def read_scene(self, key: str) -> Scene:
+        run = self._runs[self._runs_on[key][0]]
+        tables, scenario = self._tables, self._scenario(key)
+        positions = tables.read("positions", trace=key)
+        scene = scene_from_tables(
+            key,
+            scenario,
+            run["scenario"],
+            run["seed"],
+            _times(run, positions, scenario is not None),
+            positions,
+            tables.read("events", workload=key).to_pylist(),
+            tables.read("subscriptions", workload=key).to_pylist(),
+            tables.read("announcements", workload=key).to_pylist(),
+        )
+        expected = tables.read("expected", workload=key)
+        pairs = zip(expected.column("event").to_pylist(), expected.column("node").to_pylist(), strict=True)
+        scene = replace(scene, expected=scene.numbered(pairs))
+        if scene.range_m is None and scenario is None:
+            scene = with_range(scene, self._records(run["run"], scene), run["protocol"])
+        return scene
+
+    def _records(self, run: str, scene: Scene) -> Records:
+        return records_of(self._tables.batches("log", LOG_COLUMNS, run=run), scene)
+
+    def stage(self, scene_key: str, key: str) -> Staged:
+        run, scene = self._runs[key], self.scene(scene_key)
+        given = json.loads(run["settings"])
+        settings = settings_of(run["protocol"], self._scenario(scene_key), given)
+        shown = {name: getattr(settings, name) for name in settings.__dataclass_fields__} if settings else given
+        return staged(scene, self._records(key, scene), key, run["variant"], run["protocol"], settings, shown)
+
+
+def _times(run: Mapping[str, Any], positions: pa.Table, simulated: bool) -> tuple[float, float, float]:
+    """When a run started and ended, and from when on it counts; live nodes count from the epoch."""
+    lasting, warm_up = float(run["duration_s"] or 0.0), float(run["warm_up_s"] or 0.0)
+    if simulated or not positions.num_rows:
+        return 0.0, lasting, warm_up
+    time = positions.column("time").to_numpy()
+    start = float(time.min())
+    return start, max(float(time.max()), start + lasting), start + warm_up
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which of a lake's runs to look at; None: all."""
+
+    run: str | None = None
+    "The beginning of a run's id: that one, and those on the same scene stay beside it."
+    scenario: str | None = None
+    seed: int | None = None
+    protocols: Sequence[str] | None = None
+
+    def takes(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row of `runs` is one of them."""
+        return (
+            (self.run is None or str(row["run"]).startswith(self.run))
+            and (self.scenario is None or row["scenario"] == self.scenario)
+            and (self.seed is None or row["seed"] == self.seed)
+            and (self.protocols is None or row["protocol"] in self.protocols)
+        )
+
+    @property
+    def said(self) -> str:
+        """The choice in words, for errors."""
+        parts = [("whose id begins with", self.run), ("of scenario", self.scenario), ("of seed", self.seed)]
+        words = [f"{what} {value}" for what, value in parts if value is not None]
+        if self.protocols is not None:
+            words.append(f"of {' or '.join(self.protocols)}")
+        return f" {', '.join(words)}" if words else ""

@@ -1,0 +1,227 @@
+"""Runs as scenes and plays for the replay page, and the shelf of those in folders of their own.
+
+Runs on one scene (the same trace and workload) stand side by side. The runs in a lake are on
+`lake_replays.LakeShelf`, a network that is being watched is on `following.WatchShelf`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from earshot.errors import ScenarioError, SettingsError, UnknownName, UsageError
+from earshot.geometry import Proximity
+from earshot.pipeline.oracle.answers import expected_pairs
+from earshot.pipeline.oracle.workloads import area_of, event_of, facts
+from earshot.pipeline.reports.catalogues import RunShelf, Staged, staged
+from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
+from earshot.protocols.catalogue import build_settings, protocol
+from earshot.simulation.engine.run import settings_in
+from earshot.simulation.media.medium_settings import Overlay
+from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.settings_reader import Where, read
+from earshot.view.catalogue import PlayEntry, SceneEntry
+from earshot.view.runs import Records, lives_of
+from earshot.view.world import Announced, Scene, Ways, Wished, node_names
+
+_proximity = msgspec.json.Decoder(Proximity)
+Rows = Iterable[Mapping[str, Any]]
+
+
+def scenario_from(described: Mapping[str, Any], file: str) -> Scenario:
+    """A scenario from its own table, as `Scenario.table` wrote it."""
+    return read(Scenario, dict(described), Where(file))
+
+
+def scene_from_tables(
+    key: str,
+    scenario: Scenario | None,
+    name: str,
+    seed: int,
+    times: tuple[float, float, float],
+    positions: pa.Table,
+    events: Rows,
+    subscriptions: Rows,
+    announcements: Rows,
+) -> Scene:
+    """A scene from the lake's tables; `times` are start, end, and from when on counts."""
+    names = positions.column("node").to_pylist()
+    nodes = node_names(set(names))
+    number = {node: i for i, node in enumerate(nodes)}
+    columns = [positions.column(column).to_numpy() for column in ("time", "x_m", "y_m")]
+    ways = Ways.of(len(nodes), np.array([number[one] for one in names], dtype=np.int32), *columns)
+    medium = scenario.medium if scenario else None
+    return Scene(
+        key=key,
+        name=name,
+        seed=seed,
+        start=times[0],
+        end=times[1],
+        counted_from=times[2],
+        range_m=None if medium is None or isinstance(medium, Overlay) else medium.range_m,
+        ground=(scenario.area.width_m, scenario.area.height_m) if scenario else None,
+        nodes=nodes,
+        ways=ways,
+        events=sorted((event_of(row) for row in events), key=lambda event: (event.time, event.id)),
+        wishes=[
+            Wished(
+                row["node"],
+                row["subscription"],
+                row["filter"],
+                area_of(row["region"]),
+                row["start"],
+                math.inf if row["end"] is None else row["end"],
+            )
+            for row in subscriptions
+        ],
+        announced=[
+            Announced(
+                row["node"],
+                row["type"],
+                None if row["proximity"] is None else _proximity.decode(row["proximity"]),
+                row["start"],
+                math.inf if row["end"] is None else row["end"],
+            )
+            for row in announcements
+        ],
+    )
+
+
+def with_range(scene: Scene, records: Records, name: str) -> Scene:
+    """The scene with a range read off the log, where nobody says one: as far as anybody was heard."""
+    over_a_radio = name not in _overlay_protocols()
+    if scene.range_m is not None or not over_a_radio:
+        return scene
+    rows = np.flatnonzero((records.event >= 0) & (records.node >= 0) & (records.peer >= 0))[:20_000]
+    from_x, from_y = scene.ways.at(records.peer[rows], records.time[rows])
+    to_x, to_y = scene.ways.at(records.node[rows], records.time[rows])
+    far = np.hypot(from_x - to_x, from_y - to_y)
+    far = far[np.isfinite(far)]
+    if not len(far) or far.max() == 0.0:
+        return scene
+    said = "The log does not say how far a radio reaches: the range drawn is the farthest anybody was heard."
+    return replace(scene, range_m=float(far.max()), notes=[*scene.notes, said])
+
+
+def _overlay_protocols() -> set[str]:
+    from earshot.protocols.catalogue import PROTOCOLS
+
+    return {name for name, machine in PROTOCOLS.items() if machine.medium == "overlay"}
+
+
+def settings_of(name: str, scenario: Scenario | None, given: Mapping[str, Any]) -> Any:
+    """A protocol's settings; None where this version knows no such protocol, or it has other settings now."""
+    try:
+        machine = protocol(name)
+        return settings_in(scenario, machine, given) if scenario else build_settings(machine.Settings, given)
+    except (UnknownName, SettingsError):
+        return None
+
+
+class FolderShelf(RunShelf):
+    """Runs that `earshot simulate --log DIR` left behind; those of one scenario and seed share a scene."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._runs: dict[str, tuple[Path, dict[str, Any]]] = {}
+        for folder in folders:
+            told = _run_file(folder)
+            key = folder.name if folder.name not in self._runs else str(folder)
+            self._runs[key] = (folder, told)
+        by_scene: dict[str, list[str]] = {}
+        for key, (_, told) in self._runs.items():
+            of = json.dumps([told["scenario"], told["seed"]], sort_keys=True)
+            by_scene.setdefault(of, []).append(key)
+        super().__init__({f"scene-{i}": runs for i, runs in enumerate(by_scene.values())})
+
+    def scenes(self) -> list[SceneEntry]:
+        found = []
+        for key, runs in self._runs_on.items():
+            told = self._runs[runs[0]][1]
+            title = f"{told['scenario'].get('name', 'unnamed')}, seed {told['seed']}"
+            found.append(SceneEntry(key, title, [PlayEntry(run, self._title(run)) for run in runs]))
+        return found
+
+    def _title(self, run: str) -> str:
+        name = str(self._runs[run][1]["protocol"])
+        same = [one for one in self._runs if self._runs[one][1]["protocol"] == name]
+        return name if len(same) == 1 else f"{name} ({run})"
+
+    def _scenario(self, folder: Path, told: Mapping[str, Any]) -> Scenario | None:
+        """None where the scenario cannot be had again: a file it names is gone."""
+        try:
+            return scenario_from(told["scenario"], str(folder / "run.json"))
+        except (ScenarioError, SettingsError):
+            return None
+
+    def read_scene(self, key: str) -> Scene:
+        run = self._runs_on[key][0]
+        folder, told = self._runs[run]
+        scenario = self._scenario(folder, told)
+        lasting = float(told["scenario"]["duration_s"])
+        seed, name = int(told["seed"]), str(told["scenario"].get("name", "unnamed"))
+        times = (0.0, lasting, float(told["scenario"].get("warm_up_s", 0.0)))
+        try:
+            if scenario is None:
+                raise ScenarioError("gone")
+            drawn = facts(key, scenario, seed)
+        except (ScenarioError, OSError):
+            recording = Recording()
+            for _ in recording.add(_log_batches(folder)):
+                pass
+            medium = told["scenario"].get("medium", {})
+            scene = recording.scene(key, name, range_m=medium.get("range_m"))
+            scene = replace(scene, seed=seed, start=0.0, end=lasting, counted_from=times[2])
+        else:
+            positions = pa.Table.from_pylist(list(drawn.positions))
+            scene = scene_from_tables(
+                key, scenario, name, seed, times, positions, drawn.events, drawn.subscriptions, drawn.announcements
+            )
+        records = records_of(_log_batches(folder), scene)
+        scene = with_range(scene, records, str(told["protocol"]))
+        return replace(scene, expected=expected_pairs(scene, lives_of(records)))
+
+    def stage(self, scene_key: str, key: str) -> Staged:
+        folder, told = self._runs[key]
+        scene = self.scene(scene_key)
+        name = str(told["protocol"])
+        settings = settings_of(name, self._scenario(folder, told), told["settings"])
+        records = records_of(_log_batches(folder), scene)
+        return staged(scene, records, key, self._title(key), name, settings, told["settings"])
+
+
+def is_run_folder(path: Path) -> bool:
+    """Whether `earshot simulate --log` wrote this folder."""
+    return (path / "run.json").is_file() and (path / "log.parquet").is_file()
+
+
+def _run_file(folder: Path) -> dict[str, Any]:
+    file = folder / "run.json"
+    try:
+        told = json.loads(file.read_text("utf-8"))
+        if all(isinstance(told[name], kind) for name, kind in _RUN_FILE.items()):
+            return dict(told)
+    except FileNotFoundError:
+        raise UsageError(f"{folder} is no run: it has no run.json; make one with earshot simulate --log DIR") from None
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise UsageError(f"{file} does not say what was run; make the run again with earshot simulate --log DIR")
+
+
+_RUN_FILE = {"scenario": dict, "protocol": str, "settings": dict, "seed": int}
+
+
+def _log_batches(folder: Path) -> Iterator[pa.RecordBatch]:
+    file = folder / "log.parquet"
+    try:
+        yield from pq.ParquetFile(file).iter_batches(1 << 17, columns=LOG_COLUMNS)
+    except (pa.ArrowInvalid, FileNotFoundError) as error:
+        raise UsageError(f"{file} is no log: {error}") from None

@@ -1,0 +1,359 @@
+"""The report: one self-contained HTML page out of a lake, readable on a phone and in print.
+
+Spark aggregates; what arrives here is small. Figures are Plotly's, its library is in the page, so
+the page opens without a network.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import textwrap
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from earshot.pipeline.campaigns.leaderboard import (
+    COLUMNS,
+    Entry,
+    averaged,
+    columns_with_figures,
+    leaderboard,
+    number,
+    t_interval,
+)
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from pyspark.sql import DataFrame
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c510a", "#000000")
+"Okabe and Ito's, which colour-blind people can tell apart."
+TITLE_WIDTH = 58
+"Characters of a figure's title in a line: what half a page holds."
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cell that leads somewhere; in a download, its address."""
+
+    words: str
+    href: str
+
+    def __str__(self) -> str:
+        return self.href
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page; every one can be downloaded as CSV."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+
+    @property
+    def download(self) -> str:
+        """The whole table as a data address."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(self.header)
+        writer.writerows(self.rows)
+        return "data:text/csv;base64," + b64encode(text.getvalue().encode()).decode()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, words, figures and tables."""
+
+    title: str
+    words: str = ""
+    figures: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page: sections in order."""
+
+    title: str
+    subtitle: str
+    sections: Sequence[Section] = field(default_factory=list)
+
+    def html(self) -> str:
+        """The page, whole."""
+        from jinja2 import Environment
+        from plotly.offline import get_plotlyjs
+
+        template = (files("earshot.pipeline.reports") / "pages" / "report.html").read_text("utf-8")
+        page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(template)
+        with_figures = any(section.figures for section in self.sections)
+        return page.render(report=self, plotly=get_plotlyjs() if with_figures else "")
+
+
+def lake_report(
+    runs: DataFrame,
+    metrics: DataFrame,
+    positions: DataFrame | None = None,
+    contacts: DataFrame | None = None,
+    replays: Mapping[str, str] | None = None,
+) -> Report:
+    """Everything a lake has to say: leaderboard, a figure for each metric, over time, by type, the map,
+    and where the replays of its runs are."""
+    entries = leaderboard(runs, metrics)
+    scenarios = sorted({entry.scenario for entry in entries})
+    sections = [
+        Section(f"Leaderboard: {scenario}", _leader_words(own), tables=[leader_table(own)])
+        for scenario in scenarios
+        if (own := [entry for entry in entries if entry.scenario == scenario])
+    ]
+    sections.append(Section("Each metric", figures=[figure_html(figure) for figure in metric_figures(entries)]))
+    over_time = grouped_figures(averaged(runs, metrics, "minute"), "minute of publication", "lines")
+    sections.append(Section("Over time", figures=over_time))
+    sections.append(
+        Section("By event type", figures=grouped_figures(averaged(runs, metrics, "type"), "event type", "bars"))
+    )
+    sections.append(Section("What was lost, and why", tables=[drops_table(averaged(runs, metrics, "reason"))]))
+    if positions is not None:
+        sections.append(
+            Section("The network's map", figures=[figure_html(figure) for figure in map_figures(positions)])
+        )
+    if contacts is not None:
+        sections.append(Section("Contacts", figures=[figure_html(contact_figure(contacts))]))
+    sections.append(Section("Runs", tables=[runs_table(runs, replays or {})]))
+    done = sum(row["count"] for row in runs.where("status = 'done'").groupBy("status").count().collect())
+    return Report("Earshot report", f"{done} runs, {len(scenarios)} scenarios", _with_content(sections))
+
+
+def _with_content(sections: Iterable[Section]) -> list[Section]:
+    return [section for section in sections if section.figures or any(table.rows for table in section.tables)]
+
+
+def _leader_words(entries: Sequence[Entry]) -> str:
+    best = entries[0]
+    ratio, cost = best.figures.get("delivery_ratio"), best.figures.get("cost")
+    if ratio is None or cost is None:
+        return ""
+    return (
+        f"{best.protocol} delivers {ratio.mean:.1%} of what was expected, for {cost.mean:.3g} transmissions an event."
+    )
+
+
+def leader_table(entries: Sequence[Entry]) -> Table:
+    """One line a protocol, best first; means over seeds with 95 % confidence intervals."""
+    columns = columns_with_figures(entries)
+    header = ["protocol", *(f"{column.title} ({column.unit})" if column.unit else column.title for column in columns)]
+    rows = [[entry.protocol, *(number(entry.figures.get(column.metric)) for column in columns)] for entry in entries]
+    return Table("leaderboard", header, rows, "Mean over seeds ± half of the 95 % confidence interval.")
+
+
+def metric_figures(entries: Sequence[Entry]) -> list[go.Figure]:
+    """A bar a protocol for each metric, side by side for each scenario."""
+    import plotly.graph_objects as go
+
+    protocols = sorted({entry.protocol for entry in entries})
+    one_scenario = len({entry.scenario for entry in entries}) == 1
+    figures = []
+    for column in columns_with_figures(entries):
+        figure = _blank(column.title, f"{column.title} ({column.unit})" if column.unit else column.title)
+        for i, protocol in enumerate(protocols):
+            own = [entry for entry in entries if entry.protocol == protocol and column.metric in entry.figures]
+            found = [entry.figures[column.metric] for entry in own]
+            figure.add_trace(
+                go.Bar(
+                    name=protocol,
+                    x=[entry.protocol if one_scenario else entry.scenario for entry in own],
+                    y=[each.mean for each in found],
+                    error_y={"type": "data", "array": [0 if math.isnan(each.half) else each.half for each in found]},
+                    marker_color=COLOURS[i % len(COLOURS)],
+                    showlegend=not one_scenario,
+                )
+            )
+        figures.append(figure)
+    return figures
+
+
+def grouped_figures(table: DataFrame, key_title: str, style: str) -> list[str]:
+    """Delivery ratio, precision and median latency by the table's key."""
+    import plotly.graph_objects as go
+
+    wanted = ("delivery_ratio", "precision", "latency_p50_s")
+    rows = [row.asDict() for row in table.where(table["metric"].isin(*wanted)).collect()]
+    titles = {column.metric: column.title for column in COLUMNS}
+    figures = []
+    for scenario in sorted({row["scenario"] for row in rows}):
+        for metric in wanted:
+            own = [row for row in rows if row["scenario"] == scenario and row["metric"] == metric]
+            if len({row["key"] for row in own}) < 2:
+                continue
+            figure = _blank(f"{titles[metric]} by {key_title}: {scenario}", titles[metric], key_title)
+            for i, variant in enumerate(sorted({row["variant"] for row in own})):
+                points = sorted((_sortable(row["key"]), row["mean"]) for row in own if row["variant"] == variant)
+                x, y = [point[0] for point in points], [point[1] for point in points]
+                colour = COLOURS[i % len(COLOURS)]
+                line = (
+                    go.Scatter(name=variant, x=x, y=y, mode="lines+markers", line_color=colour)
+                    if style == "lines"
+                    else go.Bar(name=variant, x=x, y=y, marker_color=colour)
+                )
+                figure.add_trace(line)
+            figures.append(figure_html(figure))
+    return figures
+
+
+def _sortable(key: str) -> int | str:
+    return int(key) if key.lstrip("-").isdigit() else key
+
+
+def drops_table(table: DataFrame) -> Table:
+    """Drops a run by protocol and reason."""
+    rows = [row.asDict() for row in table.collect()]
+    ordered = sorted(rows, key=lambda row: (row["scenario"], row["variant"], -row["mean"]))
+    lines = [
+        [row["scenario"], row["variant"], row["key"], number(t_interval(row["mean"], row["deviation"], row["seeds"]))]
+        for row in ordered
+    ]
+    return Table("drops", ["scenario", "protocol", "reason", "drops a run"], lines)
+
+
+def runs_table(runs: DataFrame, replays: Mapping[str, str]) -> Table:
+    """Every run; a failed one with its error, one that has a replay with the way to it."""
+    names = ["run", "scenario", "variant", "seed", "status", "took_s", "error"]
+    rows = [
+        [
+            row["run"],
+            row["scenario"],
+            row["variant"],
+            row["seed"],
+            row["status"],
+            f"{row['took_s']:.2f}",
+            Link("replay", replays[row["run"]]) if row["run"] in replays else "",
+            row["error"] or "",
+        ]
+        for row in runs.select(*names).orderBy("scenario", "variant", "seed").collect()
+    ]
+    header = ["run", "scenario", "protocol", "seed", "status", "took (s)", "replay", "error"]
+    note = "Any run can be looked at: earshot view LAKE --run ID." if replays else ""
+    return Table("runs", header, rows, note)
+
+
+def map_figures(positions: DataFrame, most: int = 3) -> list[go.Figure]:
+    """The ways of the nodes of each trace, sampled down to what a page can hold."""
+    import plotly.graph_objects as go
+    from pyspark.sql import functions as F
+
+    figures = []
+    traces = [row["trace"] for row in positions.select("trace").distinct().orderBy("trace").limit(most).collect()]
+    for trace in traces:
+        own = positions.where(F.col("trace") == trace)
+        nodes = [row["node"] for row in own.select("node").distinct().orderBy("node").limit(200).collect()]
+        sampled = own.where(F.col("node").isin(nodes)).select("node", "time", "x_m", "y_m")
+        rows = sampled.orderBy("node", "time").limit(20_000).collect()
+        figure = _blank(f"ways of {len(nodes)} nodes: {trace}", "y (m)", "x (m)")
+        by_node: dict[str, list[Any]] = {}
+        for row in rows:
+            by_node.setdefault(row["node"], []).append(row)
+        for node, way in by_node.items():
+            x, y = [row["x_m"] for row in way], [row["y_m"] for row in way]
+            marks = {"mode": "lines" if len(way) > 1 else "markers", "line": {"width": 1}, "opacity": 0.6}
+            figure.add_trace(go.Scattergl(x=x, y=y, name=node, showlegend=False, **marks))
+        figure.update_yaxes(scaleanchor="x", scaleratio=1)
+        figure.update_layout(height=520)
+        figures.append(figure)
+    return figures
+
+
+def contact_figure(contacts: DataFrame) -> go.Figure:
+    """How long contacts last: the share that lasts longer than so many seconds."""
+    import plotly.graph_objects as go
+    from pyspark.sql import functions as F
+
+    lasting = contacts.select((F.col("end") - F.col("start")).alias("seconds"))
+    shares = [k / 100 for k in range(101)]
+    row = lasting.agg(F.percentile_approx("seconds", shares, 10_000).alias("points")).collect()[0]
+    points = row["points"] or []
+    figure = _blank("contacts that last longer", "share of contacts", "seconds")
+    figure.add_trace(go.Scatter(x=points, y=[1 - share for share in shares], mode="lines", name="contacts"))
+    return figure
+
+
+def _blank(title: str, y_title: str, x_title: str = "") -> go.Figure:
+    import plotly.graph_objects as go
+
+    lines = textwrap.wrap(title, TITLE_WIDTH) or [""]
+    figure = go.Figure()
+    figure.update_layout(
+        title={"text": "<br>".join(lines), "font": {"size": 14}, "x": 0.02, "xanchor": "left"},
+        template="plotly_white",
+        height=360 + 18 * (len(lines) - 1),
+        margin={"l": 60, "r": 20, "t": 50 + 18 * (len(lines) - 1), "b": 50},
+        legend={"orientation": "h", "y": -0.2},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+    )
+    figure.update_xaxes(title=x_title)
+    figure.update_yaxes(title=y_title, rangemode="tozero")
+    return figure
+
+
+def figure_html(figure: go.Figure) -> str:
+    """The figure as a piece of the page; the library itself stands in the page once."""
+    return str(
+        figure.to_html(full_html=False, include_plotlyjs=False, config={"responsive": True, "displayModeBar": False})
+    )
+
+
+def line_figure(
+    title: str, x_title: str, y_title: str, lines: Sequence[Mapping[str, Any]], log_x: bool = False
+) -> go.Figure:
+    """Lines with intervals: the figures of the studies. A line is {name, x, y, low, high, paper}."""
+    import plotly.graph_objects as go
+
+    figure = _blank(title, y_title, x_title)
+    for i, line in enumerate(lines):
+        colour = COLOURS[i % len(COLOURS)]
+        error = None
+        if line.get("high"):
+            over = [high - y for high, y in zip(line["high"], line["y"], strict=True)]
+            error = {"type": "data", "array": over, "thickness": 1}
+        figure.add_trace(
+            go.Scatter(
+                name=line["name"],
+                x=list(line["x"]),
+                y=list(line["y"]),
+                error_y=error,
+                mode="markers" if line.get("paper") else "lines+markers",
+                marker={"color": colour, "symbol": "diamond-open" if line.get("paper") else "circle", "size": 9},
+                line={"color": colour},
+            )
+        )
+    if log_x:
+        figure.update_xaxes(type="log")
+    return figure
+
+
+def as_json(entries: Sequence[Entry]) -> str:
+    """The leaderboard for programs."""
+    return json.dumps(
+        [
+            {
+                "scenario": entry.scenario,
+                "protocol": entry.protocol,
+                "metrics": {
+                    metric: {
+                        "mean": figure.mean,
+                        "half_interval": None if math.isnan(figure.half) else figure.half,
+                        "seeds": figure.seeds,
+                    }
+                    for metric, figure in sorted(entry.figures.items())
+                },
+            }
+            for entry in entries
+        ],
+        indent=2,
+    )

@@ -1,0 +1,336 @@
+"""The Spark session: local by default, a user's cluster by `--master` or `--remote`.
+
+`spark_session()` starts Spark in local mode with nothing else to install (see `java`), quietly and
+quickly. `spark_session(master="spark://...")` and `spark_session(remote="sc://...")`, or Spark's own
+environment variables, run the same stages on a cluster with this package shipped to its executors.
+
+Stages stay DataFrame-only: a session by `--remote` has no SparkContext. Wrap what runs Spark jobs in
+`named_errors()`, so that what fails is one of our errors and not a Java stack trace.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import logging
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from earshot.errors import SparkUnavailable, UsageError
+from earshot.pipeline.spark.failures import cause_line, named_errors
+from earshot.pipeline.spark.java import ClassArchive, cache_folder, find_java, java_home
+from earshot.pipeline.spark.shipping import check_executors, package_zip
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["is_connect", "named_errors", "parallelism", "spark_session"]
+
+Notice = Callable[[str], None]
+
+JVM_FLAGS = (
+    "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000 -Xlog:disable"
+)
+"""For our own JVM in local mode. Its optimising compiler is for what runs long: commands are short, and
+it would take a core from them. Its own log would go to standard output."""
+
+_MOST_LOG_BYTES = 4 << 20
+
+_COMMON = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Listing a partitioned table is a loop of stats here; Spark would start a job for it.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+}
+
+
+def spark_session(
+    master: str | None = None,
+    remote: str | None = None,
+    *,
+    settings: Mapping[str, str] | None = None,
+    keep_archive: bool = True,
+    notice: Notice | None = None,
+) -> SparkSession:
+    """A session with our data sources registered; the one already running in this process, if any.
+
+    `master` and `remote` name a cluster; without either, Spark's own environment does (SPARK_REMOTE,
+    MASTER, PYSPARK_SUBMIT_ARGS, spark-defaults.conf in SPARK_CONF_DIR), and without that it is local[*].
+    `settings` are Spark's, and win over ours. `notice` is told, once, that the first command keeps a
+    class-data archive for quicker starts; `keep_archive=False` does without.
+    """
+    if master and remote:
+        raise UsageError("give --master or --remote, not both")
+    from pyspark.sql import SparkSession
+
+    from earshot.pipeline.traces.sources import register_sources
+
+    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if session is None:
+        remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
+        _hush()
+        with named_errors(starting=remote or master or "the local machine"):
+            if remote:
+                session = _connect(remote, dict(settings or {}))
+            else:
+                session = _classic(master, dict(settings or {}), keep_archive, notice)
+    register_sources(session)
+    return session
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether the session speaks to a server (`--remote`) and so has no SparkContext and no JVM."""
+    return not hasattr(session, "_jsparkSession")
+
+
+def parallelism(session: SparkSession) -> int:
+    """How many tasks run at once. A server is asked, once a session: it cuts a range into as many parts."""
+    if not is_connect(session):
+        return max(1, int(session.sparkContext.defaultParallelism))
+    known: int | None = getattr(session, "_earshot_parallelism", None)
+    if known is None:
+        known = session.range(10_000).selectExpr("spark_partition_id() part").distinct().count()
+        session._earshot_parallelism = known  # type: ignore[attr-defined]
+    return max(1, known)
+
+
+def _connect(remote: str, settings: dict[str, str]) -> SparkSession:
+    if any(importlib.util.find_spec(name) is None for name in ("grpc", "grpc_status", "google.rpc", "zstandard")):
+        raise SparkUnavailable("--remote needs Spark's Connect client; run: pip install 'pyspark[connect]'")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote(remote)
+    for name, value in ({"spark.sql.session.timeZone": "UTC"} | settings).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.addArtifacts(str(package_zip(cache_folder())), pyfile=True)
+    check_executors(session)
+    return session
+
+
+def _classic(master: str | None, settings: dict[str, str], keep_archive: bool, notice: Notice | None) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    chosen = master or _master_of_the_environment()
+    local = chosen is None or chosen.startswith("local")
+    ours = dict(_COMMON)
+    if chosen or not _under_spark_submit():
+        ours["spark.master"] = chosen or "local[*]"
+    if local:
+        cores = _cores(ours.get("spark.master", "local[*]"))
+        ours |= _LOCAL
+        ours["spark.sql.shuffle.partitions"] = str(max(4, 2 * cores))
+        ours["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", _driver_memory())
+    else:
+        # Before the session: executors must find the package in their first task.
+        ours["spark.submit.pyFiles"] = str(package_zip(cache_folder()))
+    with _jvm_environment(local, ours, keep_archive, notice):
+        wanted = {"spark.app.name": "earshot"} | ours | settings
+        _launch_jvm(wanted)
+        builder = SparkSession.builder
+        for name, value in wanted.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+    _watch_interrupts()
+    if not local:
+        check_executors(session)
+    return session
+
+
+def _launch_jvm(wanted: Mapping[str, str]) -> None:
+    """Start Spark's own process with its words going to a file: the terminal is the command's."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf().setAll(list(wanted.items()))
+    words = cache_folder() / "spark-process.log"
+    with words.open("ab") as file:
+        if file.tell() > _MOST_LOG_BYTES:
+            file.truncate(0)
+        before = file.tell()
+        try:
+            gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError:
+            said = words.read_bytes()[before:].decode("utf-8", "replace")
+            where = wanted.get("spark.master", "this master")
+            raise SparkUnavailable(f"no Spark session at {where}: {cause_line(said)} (more in {words})") from None
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _under_spark_submit() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _master_of_the_environment() -> str | None:
+    """The master that Spark's own variables name; None where they name none."""
+    if master := os.environ.get("MASTER"):
+        return master
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    for word, following in pairwise([*words, ""]):
+        if word == "--master":
+            return following
+        if word.startswith("--master="):
+            return word.partition("=")[2]
+    folder = os.environ.get("SPARK_CONF_DIR")
+    if folder and (defaults := Path(folder) / "spark-defaults.conf").is_file():
+        for line in defaults.read_text().splitlines():
+            name, _, value = line.replace("=", " ").strip().partition(" ")
+            if name == "spark.master":
+                return value.strip()
+    return None
+
+
+def _cores(master: str) -> int:
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    inside = master.partition("[")[2].rstrip("]").partition(",")[0]
+    return int(inside) if inside.isdigit() else available if inside == "*" else 1
+
+
+def _driver_memory() -> str:
+    """A quarter of the machine's memory, from 1 to 8 GiB: Python workers need the rest."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        total = 4 << 30
+    return f"{min(8192, max(1024, (total >> 20) // 4))}m"
+
+
+@contextmanager
+def _jvm_environment(local: bool, ours: dict[str, str], keep_archive: bool, notice: Notice | None) -> Iterator[None]:
+    """The variables under which Spark's JVM starts; the process's own are put back afterwards."""
+    import pyspark
+
+    cache = cache_folder()
+    java = find_java()
+    own_home = Path(pyspark.__file__).parent
+    flags = JVM_FLAGS if local else "-Xlog:disable"
+    log = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
+    options = f"{flags} {log} -Dearshot.log={log_file()}"
+    end = _JvmEnd()
+    if local:
+        archive = ClassArchive.of(java, own_home, cache, flags)
+        if found := archive.find():
+            options += f" -XX:SharedArchiveFile={found}"
+        elif keep_archive:
+            draft = archive.draft()
+            options += f" -XX:ArchiveClassesAtExit={draft}"
+            end = _JvmEnd(archive, draft, notice)
+    ours["spark.driver.defaultJavaOptions"] = options
+    ours["spark.sql.warehouse.dir"] = str(cache / "warehouse")
+    wanted = {
+        "JAVA_HOME": str(java_home(java, cache)),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # The launcher is a JVM of its own that lives a moment.
+        "SPARK_LAUNCHER_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }
+    if local:
+        wanted |= {"SPARK_HOME": str(own_home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    elif chosen := os.environ.get("PYSPARK_PYTHON"):
+        wanted["PYSPARK_PYTHON"] = chosen
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+    end.register()
+
+
+def log_file() -> Path:
+    """Where Spark's own errors are kept."""
+    return cache_folder() / "spark.log"
+
+
+class _JvmEnd:
+    """Ends our JVM with the process: nothing of Spark outlives the command."""
+
+    def __init__(
+        self, archive: ClassArchive | None = None, draft: Path | None = None, notice: Notice | None = None
+    ) -> None:
+        self.archive = archive
+        self.draft = draft
+        self.notice = notice
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def register(self) -> None:
+        from pyspark import SparkContext
+
+        self.process = getattr(SparkContext._gateway, "proc", None)
+        if self.process is not None:
+            atexit.register(self)
+
+    def __call__(self) -> None:
+        from pyspark import SparkContext
+
+        assert self.process is not None
+        try:
+            with suppress(Exception):
+                if context := SparkContext._active_spark_context:
+                    context.stop()
+            with suppress(Exception):
+                SparkContext._gateway.shutdown()  # type: ignore[union-attr]
+            if self.archive and _interrupted.is_set():
+                self.process.kill()
+            elif self.archive and self.notice:
+                self.notice("keeping Spark's classes for quicker starts (once, some ten seconds)")
+            with suppress(OSError):
+                self.process.stdin.close()  # type: ignore[union-attr]
+            ended = self.process.wait(timeout=120)
+            if self.archive and self.draft and ended == 0:
+                self.archive.keep(self.draft)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt, OSError):
+            self.process.kill()
+            self.process.wait()
+        finally:
+            if self.draft:
+                self.draft.unlink(missing_ok=True)
+
+
+def _hush() -> None:
+    """PySpark logs every failed query to standard error, Java's stack trace included."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+_interrupted = threading.Event()
+
+
+def _watch_interrupts() -> None:
+    """Remember a Ctrl-C, so that the JVM is ended at once and no archive is waited for."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def remember(number: int, frame: Any) -> None:
+        _interrupted.set()
+        if callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, remember)

@@ -1,0 +1,1 @@
+"""Traces: files to positions, positions to contacts. Start with `ingest`."""

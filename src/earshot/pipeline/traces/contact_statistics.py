@@ -1,0 +1,146 @@
+"""What contacts come to: how many, how long, how often, between whom."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from earshot.pipeline.traces.contacts import contacts_within
+from earshot.pipeline.traces.ingest import longest_gap
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from earshot.pipeline.lake.lake import Lake
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a quantity is spread: its mean, its percentiles and the most."""
+
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class ContactStatistics:
+    """What a trace's contacts at one range come to."""
+
+    trace: str
+    range_m: float
+    interval_s: float
+    step_s: float | None
+    contacts: int
+    pairs: int
+    nodes: int
+    nodes_met: int
+    mean_degree: float
+    "Neighbours a node has at once, over all nodes and the whole trace."
+    contact_s: Spread | None
+    inter_contact_s: Spread | None
+    "From the end of a pair's contact to the start of its next."
+    peers: Spread | None
+    "Other nodes a node meets at all, of those that meet any."
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def find_contacts(
+    lake: Lake, trace: str, range_m: float, step_s: float | None = None, max_gap_s: float | None = None
+) -> ContactStatistics:
+    """Write a trace's contacts at a range into the lake and tell what they come to.
+
+    Without a step the trace's own sampling moments are compared where all nodes share them, else its
+    ways are read off once an interval (a trace of waypoints: once a second).
+    """
+    about = lake.read("traces", trace=trace).first()
+    assert about is not None
+    interval_s = float(about["interval_s"] or 1.0)
+    waypoints = about["motion"] == "waypoints"
+    if step_s is None and not about["common_times"]:
+        step_s = 1.0 if waypoints else interval_s
+    if max_gap_s is None:
+        max_gap_s = longest_gap(about["motion"], about["interval_s"])
+    positions = lake.read("positions", trace=trace).drop("trace")
+    found = positions.transform(contacts_within(range_m, interval_s=interval_s, step_s=step_s, max_gap_s=max_gap_s))
+    lake.write(found, "contacts", trace=trace, range_m=range_m)
+    return _statistics(lake, about, range_m, interval_s, step_s)
+
+
+def _statistics(lake: Lake, about: Any, range_m: float, interval_s: float, step_s: float | None) -> ContactStatistics:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    contacts = lake.read("contacts", trace=about["trace"], range_m=range_m)
+    before = F.lag("end").over(Window.partitionBy("a", "b").orderBy("start"))
+    lengths = contacts.select(
+        "a",
+        "b",
+        (F.col("end") - F.col("start")).alias("contact_s"),
+        (F.col("start") - before).alias("inter_contact_s"),
+    )
+    seen = lengths.agg(
+        F.count("*").alias("contacts"),
+        F.count_if(F.col("inter_contact_s").isNull()).alias("pairs"),
+        # Each sample stands for one step: a contact met once lasted a step, as far as anyone saw.
+        F.sum(F.col("contact_s") + F.lit(step_s or interval_s)).alias("together_s"),
+        *_spread_columns("contact_s"),
+        *_spread_columns("inter_contact_s"),
+    ).first()
+    ends = lengths.select(
+        F.explode(F.array(F.struct("a", "b"), F.struct(F.col("b").alias("a"), F.col("a").alias("b")))).alias("end")
+    ).select("end.*")
+    peers = ends.groupBy("a").agg(F.count_distinct("b").cast("double").alias("peers"))
+    met = peers.agg(F.count("*").alias("nodes"), *_spread_columns("peers")).first()
+    assert seen is not None
+    assert met is not None
+    lived_s = _lived(lake.read("positions", trace=about["trace"]), step_s or interval_s)
+    return ContactStatistics(
+        trace=about["trace"],
+        range_m=range_m,
+        interval_s=interval_s,
+        step_s=step_s,
+        contacts=seen["contacts"],
+        pairs=seen["pairs"],
+        nodes=about["nodes"],
+        nodes_met=met["nodes"],
+        mean_degree=2.0 * (seen["together_s"] or 0.0) / lived_s,
+        contact_s=_spread(seen, "contact_s"),
+        inter_contact_s=_spread(seen, "inter_contact_s"),
+        peers=_spread(met, "peers"),
+    )
+
+
+def _lived(positions: DataFrame, step_s: float) -> float:
+    """The time all nodes together are there, in seconds."""
+    from pyspark.sql import functions as F
+
+    lives = positions.groupBy("node").agg((F.max("time") - F.min("time") + F.lit(step_s)).alias("life_s"))
+    row = lives.agg(F.sum("life_s")).first()
+    return float(row[0]) if row is not None and row[0] else step_s
+
+
+_SHARES = (0.5, 0.9, 0.95, 0.99)
+
+
+def _spread_columns(name: str) -> list[Any]:
+    from pyspark.sql import functions as F
+
+    return [
+        F.avg(name).alias(f"{name} mean"),
+        F.percentile(name, F.array(*(F.lit(share) for share in _SHARES))).alias(f"{name} shares"),
+        F.max(name).alias(f"{name} most"),
+    ]
+
+
+def _spread(row: Any, name: str) -> Spread | None:
+    if row[f"{name} mean"] is None:
+        return None
+    p50, p90, p95, p99 = row[f"{name} shares"]
+    return Spread(row[f"{name} mean"], p50, p90, p95, p99, row[f"{name} most"])

@@ -1,0 +1,238 @@
+"""Contacts: who was within range of whom, from when until when.
+
+`positions.transform(contacts_within(range_m=100))` gives one row a contact: a, b (a < b), start and
+end, and the trace where the positions have that column (each trace for itself).
+
+What a contact is. Positions are samples. Two nodes meet at a moment at which both were sampled and
+lay at most `range_m` apart (the border included). Meetings of one pair no more than `interval_s`
+apart (the trace's sampling interval) are one contact, from its first meeting to its last: a contact
+met once has start == end, and a missed sample parts two contacts. Nodes sampled at moments of their
+own never share one: give `step_s`, and every node's way is first read off at multiples of it, in a
+straight line between two samples of it no more than `max_gap_s` apart.
+
+How it is found. Rows go to tasks by stretches of time, each stretch whole in one task, which finds
+its pairs and joins them into runs (`closeness`). Runs that touch an end of their stretch go on, by
+pair, to be stitched. Runs travel packed, many to a Spark row: Spark's cost is by the row.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from earshot.errors import TraceError
+from earshot.pipeline.spark.arrow import coded, table_of
+from earshot.pipeline.spark.session import parallelism
+from earshot.pipeline.traces.closeness import runs_of_pairs
+from earshot.pipeline.traces.motion import resampled
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+Transform = Callable[["DataFrame"], "DataFrame"]
+
+SLICES_A_STRETCH = 32
+"Long enough that few runs touch an end, short enough that a stretch fits in a task's memory."
+_SLACK = 1.0 + 1e-6
+"Times are floats: 0.1 s steps are not quite 0.1 s apart."
+_RUNS_AT_ONCE = 500_000
+
+
+def contacts_within(
+    range_m: float,
+    *,
+    interval_s: float | None = None,
+    step_s: float | None = None,
+    max_gap_s: float = math.inf,
+) -> Transform:
+    """Positions to contacts. Without `interval_s` it is measured: a pass over the positions of its own."""
+    if not (math.isfinite(range_m) and range_m > 0):
+        raise TraceError(f"range_m must be a positive number of metres, got {range_m}")
+    for name, value in (("interval_s", interval_s), ("step_s", step_s)):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise TraceError(f"{name} must be a positive number of seconds, got {value}")
+
+    def transform(positions: DataFrame) -> DataFrame:
+        if step_s is not None:
+            positions = positions.transform(resampled(step_s, max_gap_s))
+            interval = step_s
+        else:
+            interval = interval_s if interval_s is not None else sampling_interval(positions)
+        return _contacts(positions, float(range_m), float(interval))
+
+    return transform
+
+
+def sampling_interval(positions: DataFrame) -> float:
+    """The median time between two samples of one node, in seconds; 1 where no node has two."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    way = Window.partitionBy("node", *(["trace"] if "trace" in positions.columns else [])).orderBy("time")
+    gaps = positions.select((F.col("time") - F.lag("time").over(way)).alias("gap_s"))
+    row = gaps.where("gap_s > 0").agg(F.median("gap_s")).first()
+    return float(row[0]) if row is not None and row[0] is not None else 1.0
+
+
+def _contacts(positions: DataFrame, range_m: float, interval_s: float) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    traces = ["trace"] if "trace" in positions.columns else []
+    stretch_s = interval_s * SLICES_A_STRETCH
+    tasks = 4 * parallelism(positions.sparkSession)
+    search = _Search(range_m, interval_s * _SLACK, stretch_s, tasks)
+    names = ", ".join(f"{name} string" for name in traces)
+    return (
+        positions.select(*traces, "node", "time", "x_m", "y_m")
+        .repartitionById(tasks, F.floor(F.col("time") / stretch_s).cast("int"))
+        .mapInArrow(search.runs, "task int, trace string, runs binary")
+        .repartitionById(tasks, "task")
+        .mapInArrow(
+            _Stitch(interval_s * _SLACK, bool(traces)),
+            f"{names + ', ' if names else ''}a string, b string, start double, end double",
+        )
+    )
+
+
+class _Search:
+    """The first stage's work in one task: stretches of positions to packed runs."""
+
+    def __init__(self, range_m: float, gap_s: float, stretch_s: float, tasks: int) -> None:
+        self.range_m = range_m
+        self.gap_s = gap_s
+        self.stretch_s = stretch_s
+        self.tasks = tasks
+
+    def runs(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = table_of(batches)
+        if table is None:
+            return
+        for trace, rows in _by_trace(table):
+            yield from self._of_trace(trace, rows)
+
+    def _of_trace(self, trace: str | None, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        time, x, y = (rows.column(name).to_numpy() for name in ("time", "x_m", "y_m"))
+        codes, names = coded(rows.column("node"))
+        pair_hash = np.array([zlib.crc32(name.encode()) for name in names], dtype=np.int64)
+        known = np.isfinite(time) & np.isfinite(x) & np.isfinite(y)
+        order = np.flatnonzero(known)
+        order = order[np.argsort(time[order], kind="stable")]
+        stretch = np.floor(time[order] / self.stretch_s)
+        ends: list[int] = [*(np.flatnonzero(np.diff(stretch)) + 1), len(order)] if len(order) else []
+        begin = 0
+        for end in ends:
+            part = order[begin:end]
+            times, slices = np.unique(time[part], return_inverse=True)
+            found = runs_of_pairs(
+                slices.astype(np.int64), codes[part], x[part], y[part], self.range_m, times, self.gap_s
+            )
+            number = float(stretch[begin])
+            start, last = times[found.first], times[found.last]
+            touching = (start - number * self.stretch_s <= self.gap_s) | (
+                (number + 1.0) * self.stretch_s - last <= self.gap_s
+            )
+            home = np.where(
+                touching, (pair_hash[found.a] * 31 + pair_hash[found.b]) % self.tasks, int(number) % self.tasks
+            )
+            for task in np.unique(home):
+                rows_here = np.flatnonzero(home == task)
+                for at in range(0, len(rows_here), _RUNS_AT_ONCE):
+                    some = rows_here[at : at + _RUNS_AT_ONCE]
+                    packed = _packed(names, found.a[some], found.b[some], start[some], last[some], touching[some])
+                    yield _row(int(task), trace, packed)
+            begin = end
+
+
+class _Stitch:
+    """The second stage's work in one task: packed runs to contacts."""
+
+    def __init__(self, gap_s: float, with_trace: bool) -> None:
+        self.gap_s = gap_s
+        self.with_trace = with_trace
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        touching: dict[str | None, list[pa.Table]] = {}
+        for batch in batches:
+            for trace, packed in zip(batch.column(1).to_pylist(), batch.column(2), strict=True):
+                table = pa.ipc.open_stream(packed.as_buffer()).read_all()
+                mask = table.column("touching").to_numpy()
+                if not mask.all():
+                    yield from self._emitted(trace, table.filter(pa.array(~mask)))
+                if mask.any():
+                    touching.setdefault(trace, []).append(table.filter(pa.array(mask)))
+        for trace, tables in touching.items():
+            whole = pa.concat_tables(tables).unify_dictionaries()
+            yield from self._emitted(trace, self._stitched(whole))
+
+    def _stitched(self, table: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        table = table.combine_chunks()
+        a, b = (table.column(name).chunk(0) for name in ("a", "b"))
+        start, end = (table.column(name).to_numpy() for name in ("start", "end"))
+        pair = a.indices.to_numpy().astype(np.int64) * max(1, len(b.dictionary)) + b.indices.to_numpy()
+        order = np.lexsort((start, pair))
+        pair, start, end = pair[order], start[order], end[order]
+        parted = np.ones(len(pair), dtype=bool)
+        parted[1:] = (pair[1:] != pair[:-1]) | (start[1:] - end[:-1] > self.gap_s)
+        first = np.flatnonzero(parted)
+        last = np.append(first[1:], len(pair)) - 1
+        picked = pa.array(order[first])
+        return pa.table({"a": a.take(picked), "b": b.take(picked), "start": start[first], "end": end[last]})
+
+    def _emitted(self, trace: str | None, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {name: table.column(name).cast(pa.string()) for name in ("a", "b")}
+        columns |= {name: table.column(name) for name in ("start", "end")}
+        if self.with_trace:
+            columns = {"trace": pa.array([trace] * table.num_rows, pa.string()), **columns}
+        yield from pa.table(columns).to_batches(max_chunksize=65_536)
+
+
+def _by_trace(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+    import pyarrow.compute as pc
+
+    if "trace" not in table.column_names:
+        yield None, table
+        return
+    for trace in pc.unique(table.column("trace")).to_pylist():
+        yield trace, table.filter(pc.equal(table.column("trace"), trace))
+
+
+def _packed(names: list[str], a: Any, b: Any, start: Any, end: Any, touching: Any) -> bytes:
+    import pyarrow as pa
+
+    texts = pa.array(names, pa.string())
+    batch = pa.record_batch(
+        {
+            "a": pa.DictionaryArray.from_arrays(pa.array(a.astype(np.int32)), texts),
+            "b": pa.DictionaryArray.from_arrays(pa.array(b.astype(np.int32)), texts),
+            "start": start,
+            "end": end,
+            "touching": touching,
+        }
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _row(task: int, trace: str | None, packed: bytes) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.record_batch(
+        {
+            "task": pa.array([task], pa.int32()),
+            "trace": pa.array([trace], pa.string()),
+            "runs": pa.array([packed], pa.binary()),
+        }
+    )

@@ -1,0 +1,225 @@
+"""Ingest: trace files into the lake's `positions`, what is wrong with them into `rejects`.
+
+Nothing is lost: rows read = rows kept + rows rejected, and the summary counts the rejected by reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from earshot.errors import TraceError
+from earshot.geometry import LocalPlane
+from earshot.pipeline.spark.failures import named_errors
+from earshot.pipeline.traces.motion import resampled
+from earshot.pipeline.traces.positions import REASONS, checked
+from earshot.pipeline.traces.sources import find_format, read_traces
+from earshot.pipeline.traces.sources.readings import expanded, stem
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from earshot.pipeline.lake.lake import Lake
+
+MAX_SPEED_M_S = 100.0
+"By default: 360 km/h. Faster than what drives and walks, slower than a lost satellite fix."
+
+ROWS_A_FILE = 250_000
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSettings:
+    """How a trace is read."""
+
+    format: str | None = None
+    "None: as the files look."
+    columns: str = ""
+    "Of tables: which column says what, as `node=bus,time=when`."
+    geo: bool = False
+    "x and y are longitude and latitude."
+    time_format: str = ""
+    "Of CSV: how its times are written, as strptime has it."
+    origin: tuple[float, float] | None = None
+    "Latitude and longitude of the plane's origin; None: the median of the trace's."
+    max_speed_m_s: float = MAX_SPEED_M_S
+    interval_s: float | None = None
+    "Read positions off at every multiple of it; None: as the trace has them."
+
+    def options(self) -> dict[str, str]:
+        """As Spark's reader takes them."""
+        given = {"columns": self.columns, "geo": "true" if self.geo else "", "timeFormat": self.time_format}
+        return {name: value for name, value in given.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What an ingest came to."""
+
+    trace: str
+    format: str
+    files: list[str]
+    rows_read: int
+    rows_kept: int
+    rejected: dict[str, int] = field(default_factory=dict)
+    positions: int = 0
+    nodes: int = 0
+    start: float = 0.0
+    end: float = 0.0
+    interval_s: float | None = None
+    common_times: bool = False
+    motion: str = "samples"
+    origin: tuple[float, float] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def check_files(files: Sequence[str], settings: IngestSettings) -> None:
+    """Raise what is wrong with the files before Spark is started for them."""
+    find_format(expanded(files), settings.format, settings.options())
+
+
+def ingest(
+    lake: Lake, files: Sequence[str], trace: str | None = None, settings: IngestSettings | None = None
+) -> Summary:
+    """Read the files into the lake as one trace, replacing what it had under that name."""
+    settings = settings or IngestSettings()
+    files = expanded(files)
+    name = trace or stem(files[0])
+    options = settings.options()
+    found = find_format(files, settings.format, options)
+    with named_errors():
+        readings = read_traces(lake.session, files, found, options)
+        plane = None
+        if found.geo:
+            readings = readings.persist()
+            plane = _plane(readings, settings, files)
+        rows = readings.transform(checked(settings.max_speed_m_s, plane)).persist()
+        try:
+            return _written(lake, name, files, found.format.name, found.format.motion, rows, plane, settings)
+        finally:
+            rows.unpersist()
+            readings.unpersist()
+
+
+def _plane(readings: DataFrame, settings: IngestSettings, files: Sequence[str]) -> LocalPlane:
+    from pyspark.sql import functions as F
+
+    if settings.origin is not None:
+        return LocalPlane(*settings.origin)
+    middle = readings.where("problem is null").agg(F.median("lat_deg"), F.median("lon_deg")).first()
+    if middle is None or middle[0] is None:
+        raise _nothing_in(files, readings.where("problem is not null").select(F.col("problem").alias("detail"), "line"))
+    return LocalPlane(round(middle[0], 6), round(middle[1], 6))
+
+
+def _written(
+    lake: Lake,
+    trace: str,
+    files: Sequence[str],
+    format_name: str,
+    motion: str,
+    rows: DataFrame,
+    plane: LocalPlane | None,
+    settings: IngestSettings,
+) -> Summary:
+    from pyspark.sql import functions as F
+
+    kept, rejected = rows.where("reason is null"), rows.where("reason is not null")
+    by_reason = rows.groupBy("reason").agg(
+        F.count("*").alias("rows"),
+        F.count_distinct("node").alias("nodes"),
+        F.count_distinct("time").alias("moments"),
+        F.min("time").alias("start"),
+        F.max("time").alias("end"),
+        F.percentile_approx("gap_s", 0.5, 10_000).alias("interval_s"),
+    )
+    found = {row["reason"]: row for row in by_reason.collect()}
+    reasons = {reason: found[reason]["rows"] for reason in REASONS if reason in found}
+    if None not in found:
+        raise _nothing_in(files, rejected)
+    seen = found[None]
+    positions, interval_s, count = kept, seen["interval_s"], seen["rows"]
+    common = motion == "samples" and _seen_together(seen)
+    if settings.interval_s is not None:
+        positions = kept.transform(resampled(settings.interval_s, longest_gap(motion, interval_s))).persist()
+        interval_s, common, motion, count = settings.interval_s, True, "samples", positions.count()
+    lake.write(_by_time(positions, count), "positions", trace=trace)
+    lake.write(rejected.coalesce(1).sortWithinPartitions("file", "line"), "rejects", trace=trace)
+    positions.unpersist()
+    summary = Summary(
+        trace=trace,
+        format=format_name,
+        files=list(files),
+        rows_read=seen["rows"] + sum(reasons.values()),
+        rows_kept=seen["rows"],
+        rejected=reasons,
+        positions=count,
+        nodes=seen["nodes"],
+        start=seen["start"],
+        end=seen["end"],
+        interval_s=interval_s,
+        common_times=common,
+        motion=motion,
+        origin=(plane.origin_lat_deg, plane.origin_lon_deg) if plane else None,
+    )
+    # Last: a trace is there once its row is.
+    lake.write(_trace_row(lake, summary), "traces", trace=trace)
+    return summary
+
+
+def _by_time(positions: DataFrame, count: int) -> DataFrame:
+    """In order of time, in files of some hundred thousand rows: a stretch of time is then few files."""
+    files = math.ceil(count / ROWS_A_FILE)
+    if files <= 1:
+        return positions.coalesce(1).sortWithinPartitions("time", "node")
+    return positions.repartitionByRange(files, "time").sortWithinPartitions("time", "node")
+
+
+def _seen_together(seen: Any) -> bool:
+    """Whether the nodes are seen at common moments: there are no more of them than intervals."""
+    if not seen["interval_s"]:
+        return False
+    return bool(seen["moments"] <= round((seen["end"] - seen["start"]) / seen["interval_s"]) + 1)
+
+
+def longest_gap(motion: str, interval_s: float | None) -> float:
+    """How far apart two samples may be for the way between them to be read off: waypoints any time, of
+    a sampled node a few intervals, since nobody knows where it was."""
+    return math.inf if motion == "waypoints" or interval_s is None else 5.0 * interval_s
+
+
+def _trace_row(lake: Lake, summary: Summary) -> DataFrame:
+    from earshot.pipeline.lake.tables import TRACES
+
+    lat, lon = summary.origin or (None, None)
+    row = {
+        "trace": summary.trace,
+        "format": summary.format,
+        "files": summary.files,
+        "motion": summary.motion,
+        "nodes": summary.nodes,
+        "rows": summary.positions,
+        "rejected": sum(summary.rejected.values()),
+        "start": summary.start,
+        "end": summary.end,
+        "interval_s": summary.interval_s,
+        "common_times": summary.common_times,
+        "origin_lat_deg": lat,
+        "origin_lon_deg": lon,
+    }
+    return lake.session.createDataFrame([tuple(row[name] for name in TRACES.columns)], TRACES.ddl).coalesce(1)
+
+
+def _nothing_in(files: Sequence[str], rejected: DataFrame) -> TraceError:
+    named = files[0] if len(files) == 1 else f"any of the {len(files)} files"
+    first = rejected.orderBy("line").first()
+    if first is None:
+        return TraceError(f"there are no positions in {named}: the trace is empty")
+    return TraceError(
+        f"there is not one good position in {named}; the first problem is in line {first['line']}: {first['detail']}; "
+        "if it is of another format, name it with --format"
+    )

@@ -1,0 +1,172 @@
+"""Readings to positions: projected onto a plane, checked, and every row that fails kept with its reason.
+
+A reading is rejected as
+
+- `unparsable`: the source could not read it;
+- `duplicate`: the node has a row of that time already;
+- `unordered`: it lies before the node's last row, by the order of files and lines;
+- `impossible`: it is further from the node's last row than `max_speed_m_s` allows.
+
+Each is judged against the last row that was kept. A first row that the second cannot follow, while
+the third can follow the second, is itself the impossible one: receivers start with a bad fix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot.errors import TraceError
+from earshot.geometry import LocalPlane
+from earshot.pipeline.spark.arrow import coded, table_of
+from earshot.pipeline.spark.session import parallelism
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+Floats = npt.NDArray[np.float64]
+Transform = Callable[["DataFrame"], "DataFrame"]
+
+REASONS = ("unparsable", "duplicate", "unordered", "impossible")
+_KEPT, _UNPARSABLE, _DUPLICATE, _UNORDERED, _IMPOSSIBLE = range(5)
+_ROWS_A_BATCH = 65_536
+
+CHECKED = (
+    "node string, time double, x_m double, y_m double, speed_m_s double, heading_deg double, "
+    "gap_s double, file string, line bigint, reason string, detail string"
+)
+"`reason` is null in the rows that are kept; `gap_s` is the time since the node's row before."
+
+
+def checked(max_speed_m_s: float = math.inf, plane: LocalPlane | None = None) -> Transform:
+    """Readings to checked rows (`CHECKED`). With a plane, latitude and longitude are laid on it."""
+    if not max_speed_m_s > 0:
+        raise TraceError(f"max_speed_m_s must be positive, got {max_speed_m_s}")
+
+    def transform(readings: DataFrame) -> DataFrame:
+        return readings.repartition(4 * parallelism(readings.sparkSession), "node").mapInArrow(
+            _Check(max_speed_m_s, plane), CHECKED
+        )
+
+    return transform
+
+
+class _Check:
+    """The work of one task: whole nodes."""
+
+    def __init__(self, max_speed_m_s: float, plane: LocalPlane | None) -> None:
+        self.max_speed_m_s = max_speed_m_s
+        self.plane = plane
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        table = table_of(batches)
+        if table is None:
+            return
+        node, _ = coded(table.column("node"))
+        file_number, line = (table.column(name).to_numpy() for name in ("file_number", "line"))
+        time = _floats(table, "time")
+        bad = table.column("problem").is_valid().to_numpy()
+        # By node, then as the files have them. Waypoints of one line keep their order by time.
+        order = np.lexsort((time, line, file_number, node))
+        table = table.take(pa.array(order))
+        node, time, bad = node[order], time[order], bad[order]
+        x, y = self._places(table)
+        verdict = np.full(len(node), _UNPARSABLE)
+        gap = np.full(len(node), np.nan)
+        good = np.flatnonzero(~bad)
+        for rows in np.split(good, np.flatnonzero(np.diff(node[good])) + 1):
+            if len(rows):
+                verdict[rows] = judged(time[rows], x[rows], y[rows], self.max_speed_m_s)
+                kept = rows[verdict[rows] == _KEPT]
+                gap[kept[1:]] = np.diff(time[kept])
+        yield from _result(table, x, y, gap, verdict).to_batches(max_chunksize=_ROWS_A_BATCH)
+
+    def _places(self, table: pa.Table) -> tuple[Floats, Floats]:
+        if self.plane is None:
+            return _floats(table, "x_m"), _floats(table, "y_m")
+        lat, lon = _floats(table, "lat_deg"), _floats(table, "lon_deg")
+        x, y = np.full(len(lat), np.nan), np.full(len(lat), np.nan)
+        there = np.isfinite(lat) & np.isfinite(lon)
+        x[there], y[there] = self.plane.positions(lat[there], lon[there])
+        return x, y
+
+
+def judged(time: Floats, x: Floats, y: Floats, max_speed_m_s: float) -> npt.NDArray[np.int64]:
+    """One node's rows in the order of its files: 0 for a row to keep, else which reason it fails by."""
+    verdict = np.full(len(time), _KEPT)
+    gap = np.diff(time)
+    with np.errstate(over="ignore", invalid="ignore"):
+        fast = np.hypot(np.diff(x), np.diff(y)) > gap * max_speed_m_s * (1.0 + 1e-9)
+    if (gap > 0).all() and not fast.any():
+        return verdict
+
+    def reachable(i: int, j: int) -> bool:
+        return bool(math.hypot(x[j] - x[i], y[j] - y[i]) <= (time[j] - time[i]) * max_speed_m_s * (1.0 + 1e-9))
+
+    last = 0
+    in_order = len(time) > 2 and time[0] < time[1] < time[2]
+    if in_order and not reachable(0, 1) and not reachable(0, 2) and reachable(1, 2):
+        verdict[0], last = _IMPOSSIBLE, 1
+    seen = {time[last]}
+    for i in range(last + 1, len(time)):
+        if time[i] in seen:
+            verdict[i] = _DUPLICATE
+        elif time[i] < time[last]:
+            verdict[i] = _UNORDERED
+        elif not reachable(last, i):
+            verdict[i] = _IMPOSSIBLE
+        else:
+            last = i
+            seen.add(time[i])
+    return verdict
+
+
+def _floats(table: pa.Table, name: str) -> Floats:
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.fill_null(table.column(name), float("nan")).to_numpy(), dtype=np.float64)
+
+
+def _result(table: pa.Table, x: Floats, y: Floats, gap: Floats, verdict: npt.NDArray[np.int64]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    reason = pa.DictionaryArray.from_arrays(
+        pa.array(np.maximum(verdict - 1, 0), mask=verdict == _KEPT), pa.array(REASONS)
+    ).cast(pa.string())
+    detail = pc.if_else(
+        pa.array(verdict == _UNPARSABLE),
+        table.column("problem"),
+        pc.if_else(pa.array(verdict == _KEPT), pa.scalar(None, pa.string()), _places_text(x, y, verdict)),
+    )
+    columns: dict[str, Any] = {
+        "node": table.column("node"),
+        "time": table.column("time"),
+        "x_m": pa.array(x, from_pandas=True),
+        "y_m": pa.array(y, from_pandas=True),
+        "speed_m_s": table.column("speed_m_s"),
+        "heading_deg": table.column("heading_deg"),
+        "gap_s": pa.array(gap, from_pandas=True),
+        "file": table.column("file"),
+        "line": table.column("line"),
+        "reason": reason,
+        "detail": detail,
+    }
+    return pa.table(columns)
+
+
+def _places_text(x: Floats, y: Floats, verdict: npt.NDArray[np.int64]) -> pa.Array:
+    """Where a rejected row would have put the node."""
+    import pyarrow as pa
+
+    texts = np.full(len(x), None, dtype=object)
+    for i in np.flatnonzero(verdict > _UNPARSABLE):
+        texts[i] = f"at {x[i]:.1f},{y[i]:.1f} m"
+    return pa.array(texts, pa.string())

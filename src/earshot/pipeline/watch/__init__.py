@@ -1,0 +1,1 @@
+"""The watch: live nodes' records, judged as they come. Start with `stream`."""

@@ -1,0 +1,303 @@
+"""One batch of a watch: from new records to a commit.
+
+1. the records go to `watched_log`, whoever is late flagged;
+2. the window (what may still change) is read back, and the oracle says who should have got its events;
+3. events older than patience are settled: their pairs are final, and added to the tallies;
+4. figures are those of the settled and of the open ones, and one row of `watches` commits it all.
+
+A batch is written under its own number, and what it writes replaces what a killed run of the same
+batch left. `watches` carries the state that the next batch needs: so a batch is in it wholly, once.
+
+The watermark is behind every life that has more to be read, and `delay_s` behind the newest record. A
+row older than it is late: it is kept and reported, not counted. An event is settled `patience_s` behind
+the watermark; a delivery later than that is reported as overdue.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Observation
+from pyspark.sql import functions as F
+
+from earshot.errors import EarshotError, SparkFailure
+from earshot.pipeline.lake.lake import committed
+from earshot.pipeline.lake.tables import TABLES, WATCHED_LOG
+from earshot.pipeline.lake.task_commits import arrow_schema
+from earshot.pipeline.oracle.oracle import Way
+from earshot.pipeline.spark.failures import named_error
+from earshot.pipeline.watch.running_metrics import Tallies
+from earshot.pipeline.watch.sessions import Lives
+from earshot.pipeline.watch.spools import Counts, of_their_protocols, published_events, take_in
+from earshot.pipeline.watch.standing_subscriptions import MATCHES, StandingFile, StandingMatcher
+from earshot.pipeline.watch.watch_oracle import COUNT, LATE, PAIR, READ, Judge, Key, judged, ways_of
+from earshot.pipeline.watch.watch_state import Commit, Place, State, Tell, WatchSettings
+from earshot.records import Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from earshot.pipeline.lake.lake import Lake
+
+_LATE = arrow_schema("watched_late")
+_BY_BATCH = [table.name for table in TABLES.values() if table.partition_by == ("watch", "batch")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What a window came to."""
+
+    tallies: Tallies
+    "Of settled and open events."
+    open_events: int
+    ways: Mapping[Key, Way]
+
+
+class Step:
+    """What is done with each batch."""
+
+    def __init__(
+        self, lake: Lake, settings: WatchSettings, folders: Sequence[str], standing: StandingFile | None, tell: Tell
+    ) -> None:
+        self.lake = lake
+        self.settings = settings
+        self.folders = folders
+        self.standing = standing
+        self.tell = tell
+        self.state = State()
+        self._matcher = StandingMatcher(standing.now) if standing else None
+
+    def resume(self) -> None:
+        """Go on from the last commit."""
+        name = self.settings.name
+        if self.lake.has("watches", watch=name):
+            row = self.lake.read("watches", watch=name).select("state").first()
+            assert row is not None
+            self.state = msgspec.json.decode(row["state"], type=State)
+        for table in _BY_BATCH:  # what a killed batch left is made anew, where there is any now
+            self.lake.drop(table, watch=name, batch=self.state.batch + 1)
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        if batch <= self.state.batch:
+            return  # it was committed; the process ended before Spark wrote that down
+        rows = rows.persist()
+        try:
+            commit = self._batch(rows, batch)
+        except Exception as error:
+            if isinstance(error, EarshotError) or named_error(error) is not None:
+                raise
+            # Spark would tell no more of it than that something failed.
+            raise SparkFailure(f"batch {batch} of the watch failed: {type(error).__name__}: {error}") from error
+        finally:
+            rows.unpersist()
+        self.tell(commit)
+
+    def _batch(self, rows: DataFrame, batch: int) -> Commit:
+        old = self.state
+        lives = Lives(old.lives)
+        counts = take_in(lives, rows)
+        watermark = max(_or_never(old.watermark), lives.watermark(self.settings.delay_s))
+        settled = max(_or_never(old.settled), watermark - self.settings.patience_s)
+        window = dict(old.window)
+        if counts.records:
+            self._keep_log(rows, lives, batch, _or_never(old.watermark))
+            window[batch] = counts.newest
+        if counts.rejects:
+            bad = rows.where("problem is not null").select("file", "at_byte", F.col("problem").alias("detail"))
+            reason = F.split_part("detail", F.lit(":"), F.lit(1))
+            self._write(bad.withColumn("reason", reason), "watched_rejects", batch)
+        wrong, matches = self._match(rows, lives, batch, counts)
+        state = State(
+            batch=batch,
+            watermark=_or_none(watermark),
+            settled=_or_none(settled),
+            newest=_or_none(max(_or_never(old.newest), counts.newest)),
+            records=old.records + counts.records,
+            events=old.events + counts.publications,
+            rejects=old.rejects + counts.rejects,
+            late=old.late,
+            matches=old.matches + matches,
+            lives=lives.lives,
+            ways=old.ways,
+            window=window,
+            tallies=old.tallies,
+        )
+        verdict = self._judge(old, state, lives, is_late=counts.oldest < _or_never(old.watermark))
+        state.window = {
+            number: newest for number, newest in window.items() if newest >= settled - self.settings.memory_s
+        }
+        lives.forget(settled, _or_never(state.newest) - self.settings.forget_s)
+        state.ways = _last_places(verdict.ways, settled, lives)
+        return self._commit(state, verdict, wrong)
+
+    # -- 1: the log
+
+    def _keep_log(self, rows: DataFrame, lives: Lives, batch: int, watermark: float) -> None:
+        log = of_their_protocols(rows.where("problem is null and more is null"), lives)
+        self._write(log.withColumn("late", F.col("time") < F.lit(watermark)), "watched_log", batch)
+
+    def _write(self, frame: DataFrame, table: str, batch: int) -> None:
+        self.lake.write(frame, table, watch=self.settings.name, batch=batch)
+
+    def _match(self, rows: DataFrame, lives: Lives, batch: int, counts: Counts) -> tuple[Sequence[str], int]:
+        """Every event of the batch, late or not, against the standing subscriptions."""
+        if self.standing is None or self._matcher is None:
+            return (), 0
+        changes = self.standing.changes
+        wrong = self.standing.refresh()
+        if self.standing.changes != changes:
+            self._matcher = StandingMatcher(self.standing.now)
+        if not counts.publications or not self.standing.now.wishes:
+            return wrong, 0
+        published = rows.where((F.col("kind") == Kind.PUBLISH) & F.col("problem").isNull())
+        named = of_their_protocols(published, lives).withColumnRenamed("protocol", "workload")
+        matched = named.transform(published_events).mapInArrow(self._matcher, MATCHES)
+        counted = Observation()
+        self._write(matched.observe(counted, F.count("*").alias("matches")), "watched_matches", batch)
+        return wrong, int(counted.get["matches"])
+
+    # -- 2, 3: the oracle
+
+    def _judge(self, old: State, state: State, lives: Lives, is_late: bool) -> _Verdict:
+        """The tallies of settled and open events. Those of the settled ones go into the state."""
+        tallies = state.tallies.tallies()
+        if not state.window:
+            return _Verdict(tallies, 0, {})
+        log = self._window(state.window)
+        ways = self._ways(log, old)
+        settled_before, settled = _or_never(old.settled), _or_never(state.settled)
+        judge = Judge.of(
+            list(lives.wishes()),
+            ways,
+            batch=state.batch,
+            settled_before=settled_before,
+            settled=settled,
+            patience_s=self.settings.patience_s,
+            cell_m=self.settings.cell_m,
+        )
+        verdict = log.transform(judged(judge)).toArrow()
+        counted = _of_role(verdict, COUNT).to_pylist()
+        self._keep_pairs(_of_role(verdict, PAIR), state.batch)
+        late = _of_role(verdict, LATE)
+        if is_late:
+            behind = self._behind(log, old, state.batch)
+            late = pa.concat_tables([one.select(_LATE.names).cast(_LATE) for one in (late, behind)])
+        if late.num_rows:
+            state.late += late.num_rows
+            self._keep(late, "watched_late", batch=state.batch)
+        tallies.add(row for row in counted if row["is_settled"])
+        tallies.forget_minutes()
+        state.tallies = tallies.kept()
+        whole = tallies.copy()
+        whole.add(row for row in counted if not row["is_settled"])
+        return _Verdict(whole, sum(row["events"] for row in counted if not row["is_settled"]), ways)
+
+    def _keep_pairs(self, pairs: pa.Table, batch: int) -> None:
+        settled = pairs.filter(pairs["is_settled"])
+        if settled.num_rows:
+            self._keep(settled, "watched_pairs", batch=batch)
+        still_open = pairs.filter(pc.invert(pairs["is_settled"]))
+        self._keep(still_open.append_column("batch", pa.repeat(pa.scalar(batch), len(still_open))), "watched_open")
+
+    def _keep(self, rows: pa.Table, table: str, **batch: int) -> None:
+        self.lake.write_table(rows, table, watch=self.settings.name, **batch)
+
+    def _window(self, batches: Mapping[int, float]) -> DataFrame:
+        """The records of those batches. Only this watch replaces them, so nothing has to be leased."""
+        storage = self.lake.storage
+        found = [
+            version.path
+            for number in sorted(batches)
+            for version in committed(storage, WATCHED_LOG, {"watch": self.settings.name, "batch": number}).values()
+        ]
+        return (
+            self.lake.session.read.schema(f"{WATCHED_LOG.ddl}, version string")
+            .option("basePath", f"{storage.address}/{WATCHED_LOG.name}")
+            .option("__globPaths__", "false")
+            .parquet(*(f"{storage.address}/{path}" for path in found))
+            .select(*READ)
+        )
+
+    def _ways(self, log: DataFrame, old: State) -> dict[Key, Way]:
+        """Where every node was in the window, from the last place before it on."""
+        known = log.where("not late and not isnan(x_m) and not isnan(y_m)")
+        rows = known.select("protocol", "node", "time", "x_m", "y_m").toArrow()
+        if old.ways:
+            columns = zip(*old.ways, strict=True)
+            before = [pa.array(column, field.type) for column, field in zip(columns, rows.schema, strict=True)]
+            rows = pa.concat_tables([pa.table(before, rows.schema), rows])
+        return ways_of(rows)
+
+    def _behind(self, log: DataFrame, old: State, batch: int) -> pa.Table:
+        """What of this batch the watermark had passed before it came."""
+        late = log.where(F.col("late") & (F.col("batch") == batch)).withColumns(
+            {
+                "reason": F.lit("behind the watermark"),
+                "behind_s": F.lit(_or_never(old.watermark)) - F.col("time"),
+            }
+        )
+        return late.select(*_LATE.names).toArrow()
+
+    # -- 4: the commit
+
+    def _commit(self, state: State, verdict: _Verdict, wrong: Sequence[str]) -> Commit:
+        figures, losses = verdict.tallies.figure_rows(state.batch), verdict.tallies.loss_rows(state.batch)
+        self._keep(_table(figures, "watched_figures"), "watched_figures")
+        self._keep(_table(losses, "watched_losses"), "watched_losses")
+        counts = {
+            "batch": state.batch,
+            "committed_at": time.time(),
+            "spools": json.dumps(self.folders),
+            "watermark": state.watermark,
+            "settled_until": state.settled,
+            "newest": state.newest,
+            "cell_m": self.settings.cell_m,
+            "nodes": len({life.node for life in state.lives.values() if not life.left}),
+            "records": state.records,
+            "events": state.events,
+            "open_events": verdict.open_events,
+            "rejects": state.rejects,
+            "late": state.late,
+            "subscriptions": len(self.standing.now.wishes) if self.standing else 0,
+            "matches": state.matches,
+        }
+        row = {**counts, "state": msgspec.json.encode(state).decode()}
+        self._keep(_table([row], "watches"), "watches")
+        self.state = state
+        return Commit(state.batch, counts, figures, losses, wrong)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], table: str) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=arrow_schema(table))
+
+
+def _of_role(verdict: pa.Table, role: str) -> pa.Table:
+    return verdict.filter(pc.equal(verdict["role"], role))
+
+
+def _last_places(ways: Mapping[Key, Way], settled: float, lives: Lives) -> list[Place]:
+    """Where each node that is still known last was, at that time."""
+    known = {(life.protocol, life.node) for life in lives.lives.values()}
+    places: list[Place] = []
+    for (protocol, node), way in ways.items():
+        at = int(np.searchsorted(way.time, settled, side="right")) - 1
+        if at >= 0 and (protocol, node) in known:
+            places.append((protocol, node, float(way.time[at]), float(way.x_m[at]), float(way.y_m[at])))
+    return places
+
+
+def _or_never(time: float | None) -> float:
+    return -math.inf if time is None else time
+
+
+def _or_none(time: float) -> float | None:
+    return None if time == -math.inf else time

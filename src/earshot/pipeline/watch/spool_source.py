@@ -1,0 +1,277 @@
+"""Spools of live nodes as a Spark data source, for batches and for streams.
+
+`spark.read.format("earshot-spool").load(folder)` gives every record there is, and
+`spark.readStream` follows them as they are written, segments that still grow included. A reader
+loses nothing: a line that is no record is a row with a `problem`, its file and its byte. After the
+records of a life one row without a kind sums them up (`detail`, a `Sum`) and says whether `more` of the
+life was waiting when the batch was cut.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
+
+from earshot.errors import EarshotError
+from earshot.events import Event
+from earshot.filters import Filter
+from earshot.pipeline.watch.spool_segments import (
+    Found,
+    Piece,
+    Places,
+    advance,
+    check_folders,
+    find_all,
+    open_segment,
+    pieces_between,
+)
+from earshot.records import COLUMNS, Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+FORMAT = "earshot-spool"
+FOLDERS, MOST_BYTES, TASKS = "folders", "mostBytes", "tasks"
+DEFAULT_BYTES = 64 << 20
+FUTURE_S = 86_400.0
+"A record from later than tomorrow is a broken clock's: it would make all others late."
+
+_ARROW = {"float64": pa.float64(), "int64": pa.int64(), "int32": pa.int32(), "string": pa.string()}
+_SQL = {"float64": "double", "int64": "bigint", "int32": "int", "string": "string"}
+_OWN = {"life": "string", "file": "string", "at_byte": "bigint", "problem": "string", "more": "boolean"}
+_OWN_ARROW = {"string": pa.string(), "bigint": pa.int64(), "boolean": pa.bool_()}
+DDL = ", ".join(
+    f"`{name}` {kind}" for name, kind in (_OWN | {name: _SQL[kind] for name, kind in COLUMNS.items()}).items()
+)
+SCHEMA = pa.schema(
+    [(name, _OWN_ARROW[kind]) for name, kind in _OWN.items()] + [(name, _ARROW[kind]) for name, kind in COLUMNS.items()]
+)
+ROWS_A_BATCH = 20_000
+
+_FIELD: dict[str, tuple[Any, Any]] = {
+    "float64": (float | None, None),
+    "int64": (int, -1),
+    "int32": (Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)], -1),
+    "string": (str, ""),
+}
+_REQUIRED = ("time", "node", "kind")
+Line = msgspec.defstruct(
+    "Line",
+    [
+        *((name, {"time": float}.get(name, str)) for name in _REQUIRED),
+        *((name, *_FIELD[kind]) for name, kind in COLUMNS.items() if name not in _REQUIRED),
+    ],
+    gc=False,
+)
+"One line of a segment, as `earshot.records` has it; empty columns are left out."
+_decoder = msgspec.json.Decoder(Line)
+_KINDS = frozenset(Kind)
+_NUMBERS = tuple(name for name, kind in COLUMNS.items() if kind == "float64" and name != "time")
+
+
+def problem_of(line: Any, latest: float) -> str | None:
+    """What is wrong with a record that could be read; None for a good one."""
+    if line.kind not in _KINDS:
+        return f"no kind of record: {line.kind!r}"
+    if not line.node:
+        return "a record without its node"
+    if not math.isfinite(line.time) or line.time > latest:
+        return f"a time in the future: {line.time:g}"
+    try:
+        match line.kind:
+            case Kind.PUBLISH:
+                if Event.from_json(line.detail).id != line.event:
+                    return "the event is another than the record's"
+            case Kind.SUBSCRIBE:
+                Filter.parse(line.detail)
+            case Kind.JOIN:
+                if not isinstance(json.loads(line.detail)["protocol"], str):
+                    return "a start without its protocol"
+    except (EarshotError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return f"{line.kind}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    return None
+
+
+def rows_of(piece: Piece, latest: float) -> Iterator[tuple[Any, ...]]:
+    """(life, file, at_byte, problem, more, record or None) for each line of a piece."""
+    if not piece.path:
+        yield piece.life, piece.life, 0, f"segment {piece.number} and those up to the next are gone", None, None
+        return
+    try:
+        file = open_segment(Path(piece.path))
+    except OSError as error:
+        yield piece.life, piece.path, piece.start, f"the segment cannot be read: {error.strerror}", None, None
+        return
+    with file:
+        file.seek(piece.start)
+        at = piece.start
+        while piece.end is None or at < piece.end:
+            text = file.readline()
+            if not text.endswith(b"\n"):
+                if piece.end is not None:
+                    yield piece.life, piece.path, at, "the segment is shorter than it was", None, None
+                break
+            try:
+                line = _decoder.decode(text)
+                problem = problem_of(line, latest)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                line, problem = None, f"not a record: {error}"
+            yield piece.life, piece.path, at, problem, None, line if problem is None else None
+            at += len(text)
+
+
+_NOTHING = Line(math.nan, "", "")
+
+
+def arrow_batches(rows: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    """What `rows_of` gives, in the source's columns; unknown numbers are NaN, as in every log."""
+    while some := list(itertools.islice(rows, ROWS_A_BATCH)):
+        lives, files, bytes_, problems, more, lines = zip(*some, strict=True)
+        records = [line or _NOTHING for line in lines]
+        columns: dict[str, Any] = {
+            "life": lives,
+            "file": files,
+            "at_byte": bytes_,
+            "problem": problems,
+            "more": more,
+        }
+        columns |= {name: [getattr(line, name) for line in records] for name in COLUMNS}
+        for name in _NUMBERS:
+            columns[name] = [math.nan if value is None else value for value in columns[name]]
+        yield pa.record_batch([pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA)
+
+
+class Sum(msgspec.Struct):
+    """What the records of a life in one batch amount to; times None where there are none."""
+
+    node: str = ""
+    first: float | None = None
+    last: float | None = None
+    records: int = 0
+    rejects: int = 0
+    publications: int = 0
+
+    def add(self, line: Any) -> None:
+        """One record more; None: a line that is none."""
+        if line is None:
+            self.rejects += 1
+            return
+        self.node = line.node
+        self.first = line.time if self.first is None else min(self.first, line.time)
+        self.last = line.time if self.last is None else max(self.last, line.time)
+        self.records += 1
+        self.publications += line.kind == Kind.PUBLISH
+
+
+@dataclass
+class Share(InputPartition):
+    """What one task reads: pieces of some lives, and whether there was more of each."""
+
+    lives: list[tuple[str, bool, list[Piece]]]
+
+
+def shares(start: Places, end: Places, tasks: int) -> list[Share]:
+    """The pieces between two places, spread over so many tasks; a life stays together."""
+    work = [(name, until.more, pieces) for name, until, pieces in pieces_between(start, end)]
+    work.sort(key=lambda one: (-sum((piece.end or 0) - piece.start for piece in one[2]), one[0]))
+    dealt: list[list[tuple[str, bool, list[Piece]]]] = [[] for _ in range(max(1, tasks))]
+    for number, one in enumerate(work):
+        dealt[number % len(dealt)].append(one)
+    return [Share(lives) for lives in dealt if lives]
+
+
+def read_share(share: Share) -> Iterator[pa.RecordBatch]:
+    """A task's work."""
+    latest = time.time() + FUTURE_S
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for name, more, pieces in share.lives:
+            whole = Sum()
+            for piece in pieces:
+                for row in rows_of(piece, latest):
+                    whole.add(row[-1])
+                    yield row
+            yield name, name, 0, None, more, Line(math.nan, "", "", detail=msgspec.json.encode(whole).decode())
+
+    return arrow_batches(rows())
+
+
+class SpoolReader(DataSourceReader):
+    """Everything there is now."""
+
+    def __init__(self, folders: Sequence[str], tasks: int) -> None:
+        self.folders = check_folders(folders, may_be_empty=False)
+        self.tasks = tasks
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return shares({}, advance({}, find_all(self.folders), None), self.tasks)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Share)
+        return read_share(partition)
+
+
+class SpoolStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What is there and what comes; offsets are the places of every life."""
+
+    def __init__(self, folders: Sequence[str], tasks: int, most_bytes: int) -> None:
+        self.folders = check_folders(folders, may_be_empty=True)
+        self.tasks = tasks
+        self.most_bytes = most_bytes
+        self.all_there_is: dict[str, Found] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxBytes(self.most_bytes)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.all_there_is = find_all(self.folders)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        found = find_all(self.folders) if self.all_there_is is None else self.all_there_is
+        return advance(start, found, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return shares(start, end, self.tasks)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Share)
+        return read_share(partition)
+
+
+class SpoolSource(DataSource):
+    """`spark.read` or `spark.readStream`, `.format("earshot-spool")`, with the folders as a JSON list."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return DDL
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return SpoolReader(self._folders(), self._tasks())
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return SpoolStreamReader(self._folders(), self._tasks(), int(self.options.get(MOST_BYTES, DEFAULT_BYTES)))
+
+    def _folders(self) -> list[str]:
+        if FOLDERS in self.options:
+            return list(json.loads(self.options[FOLDERS]))
+        return [self.options["path"]] if "path" in self.options else []
+
+    def _tasks(self) -> int:
+        return int(self.options.get(TASKS, 2))

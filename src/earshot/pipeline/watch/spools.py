@@ -1,0 +1,210 @@
+"""The spools of live nodes as runs in the lake: the batch half of what `stream` does all the time.
+
+Each protocol in the spools becomes a run `NAME-PROTOCOL` with its `log`, `events`, `subscriptions`,
+`announcements` and `positions`; the oracle and the metrics are those of simulated runs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from earshot.errors import UsageError
+from earshot.events import Event
+from earshot.pipeline.campaigns.flow import ask_oracle, measure
+from earshot.pipeline.lake.tables import ANNOUNCEMENTS, EVENTS, RUNS, SUBSCRIPTIONS
+from earshot.pipeline.oracle.workloads import event_row
+from earshot.pipeline.spark.session import parallelism
+from earshot.pipeline.watch import spool_source as source
+from earshot.pipeline.watch.sessions import DOINGS, UNKNOWN, Lives
+from earshot.pipeline.watch.spool_segments import check_folders
+from earshot.records import COLUMNS, Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from earshot.pipeline.lake.lake import Lake
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSummary:
+    """What an ingest of spools came to."""
+
+    name: str
+    runs: list[str]
+    nodes: int
+    records: int
+    rejected: int
+    start: float
+    end: float
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def keep_spools(lake: Lake, folders: Sequence[str], name: str) -> SpoolSummary:
+    """All that is in the spools now, as runs in the lake: judged and measured. Replaces what it had under
+    that name."""
+    rows = read_spools(lake.session, check_folders(folders, may_be_empty=False)).persist()
+    try:
+        return _kept(lake, rows, name)
+    finally:
+        rows.unpersist()
+
+
+def read_spools(session: SparkSession, folders: Sequence[str]) -> DataFrame:
+    """Every line of the spools, as `earshot.pipeline.watch.spool_source` has them."""
+    given = {source.FOLDERS: json.dumps(list(folders)), source.TASKS: str(2 * parallelism(session))}
+    return session.read.format(source.FORMAT).options(**given).load()
+
+
+def _kept(lake: Lake, rows: DataFrame, name: str) -> SpoolSummary:
+    lives = Lives()
+    counts = take_in(lives, rows)
+    if not counts.records:
+        raise UsageError(f"there is not one good record in the spools; {counts.rejects} lines are no records")
+    runs = {protocol: f"{name}-{protocol}" for protocol in lives.protocols}
+    log = of_their_protocols(rows.where("problem is null and more is null"), lives)
+    log = log.withColumn("run", F.concat(F.lit(f"{name}-"), F.col("protocol")))
+    written = lake.write(log, "log")
+    events = log.where(F.col("kind") == Kind.PUBLISH).withColumn("workload", F.col("run"))
+    positions = positions_in(log).withColumn("trace", F.col("run"))
+    workload = f"{name}-{{}}"
+    session = lake.session
+    wishes = [tuple(asdict(wish)[column] for column in SUBSCRIPTIONS.columns) for wish in lives.wishes(workload)]
+    announced = [tuple(row[column] for column in ANNOUNCEMENTS.columns) for row in lives.announcement_rows(workload)]
+    for table, frame, by in (
+        ("events", events.transform(published_events), "workload"),
+        ("positions", positions, "trace"),
+        ("subscriptions", session.createDataFrame(wishes, SUBSCRIPTIONS.ddl), "workload"),
+        ("announcements", session.createDataFrame(announced, ANNOUNCEMENTS.ddl), "workload"),
+    ):
+        there = {partition[by] for partition in lake.write(frame, table)}
+        for run in {*runs.values()} - there:
+            lake.write(frame.limit(0), table, **{by: run})
+    _reject(lake, rows, name)
+    lake.write(session.createDataFrame([_run_row(lives, name, protocol) for protocol in runs], RUNS.ddl), "runs")
+    ids = sorted(partition["run"] for partition in written)
+    ask_oracle(lake, ids, again=True)
+    measure(lake, ids, again=True)
+    known = [life for life in lives.lives.values() if life.first <= life.last]
+    return SpoolSummary(
+        name,
+        ids,
+        len({life.node for life in known}),
+        counts.records,
+        counts.rejects,
+        min(life.first for life in known),
+        max(life.last for life in known),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many lines were what."""
+
+    records: int
+    rejects: int
+    publications: int
+    oldest: float
+    "The earliest and the latest time of any record; infinite where there is none."
+    newest: float
+
+
+def take_in(lives: Lives, rows: DataFrame) -> Counts:
+    """Tell the lives what these rows of spools say of them."""
+    doings = F.col("problem").isNull() & F.col("kind").isin(list(DOINGS))
+    found = rows.where(F.col("more").isNotNull() | doings).select("life", "more", *COLUMNS).collect()
+    sums = [(row, msgspec.json.decode(row["detail"], type=source.Sum)) for row in found if row["more"] is not None]
+    for row, whole in sums:
+        if whole.first is not None and whole.last is not None:
+            lives.seen(row["life"], whole.node, whole.first, whole.last)
+        lives.has_more(row["life"], row["more"])
+    lives.tell(row.asDict() for row in found if row["more"] is None)
+    return Counts(
+        sum(whole.records for _, whole in sums),
+        sum(whole.rejects for _, whole in sums),
+        sum(whole.publications for _, whole in sums),
+        min((whole.first for _, whole in sums if whole.first is not None), default=math.inf),
+        max((whole.last for _, whole in sums if whole.last is not None), default=-math.inf),
+    )
+
+
+def of_their_protocols(rows: DataFrame, lives: Lives) -> DataFrame:
+    """The rows with the `protocol` of their life."""
+    known = [(name, life.protocol) for name, life in lives.lives.items()]
+    protocols = rows.sparkSession.createDataFrame(known, "life string, protocol string")
+    joined = rows.join(F.broadcast(protocols), "life", "left")
+    return joined.withColumn("protocol", F.coalesce("protocol", F.lit(UNKNOWN)))
+
+
+def positions_in(log: DataFrame) -> DataFrame:
+    """Where nodes were, by whatever records say it; a node is in one place at a time."""
+    known = log.where("not isnan(x_m) and not isnan(y_m)")
+    keys = [column for column in ("run", "protocol", "node", "time") if column in log.columns]
+    here = known.groupBy(*keys).agg(F.max(F.struct("x_m", "y_m")).alias("at"))
+    nothing = F.lit(None).cast("double")
+    return here.select(
+        *keys,
+        F.col("at.x_m").alias("x_m"),
+        F.col("at.y_m").alias("y_m"),
+        nothing.alias("speed_m_s"),
+        nothing.alias("heading_deg"),
+    )
+
+
+_ARROW = {"string": pa.string(), "double": pa.float64(), "int": pa.int32()}
+EVENTS_ARROW = pa.schema([(name, _ARROW[kind]) for name, kind in EVENTS.columns.items()])
+
+
+def published_events(publications: DataFrame) -> DataFrame:
+    """Records of publications, with their `workload`, to rows of `events`."""
+    return publications.select("workload", "detail").mapInArrow(_read_events, EVENTS.ddl)
+
+
+def _read_events(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        pairs = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+        rows = [event_row(workload, Event.from_json(detail)) for workload, detail in pairs]
+        yield pa.RecordBatch.from_pylist(rows, schema=EVENTS_ARROW)
+
+
+def _reject(lake: Lake, rows: DataFrame, name: str) -> None:
+    bad = rows.where("problem is not null").select(
+        "file",
+        F.lit(None).cast("bigint").alias("line"),
+        F.lit(None).cast("string").alias("node"),
+        F.lit(None).cast("double").alias("time"),
+        F.lit("unparsable").alias("reason"),
+        F.concat(F.lit("byte "), F.col("at_byte"), F.lit(": "), F.col("problem")).alias("detail"),
+    )
+    lake.write(bad.coalesce(1), "rejects", trace=name)
+
+
+def _run_row(lives: Lives, name: str, protocol: str) -> tuple[Any, ...]:
+    ours = [life for life in lives.lives.values() if life.protocol == protocol]
+    row: Mapping[str, Any] = {
+        "run": f"{name}-{protocol}",
+        "campaign": name,
+        "scenario": name,
+        "workload": f"{name}-{protocol}",
+        "protocol": protocol,
+        "variant": protocol,
+        "settings": ours[0].settings,
+        "seed": 0,
+        "duration_s": max(life.last for life in ours) - min(life.first for life in ours),
+        "warm_up_s": 0.0,
+        "status": "done",
+        "error": None,
+        "traceback": None,
+        "took_s": 0.0,
+    }
+    return tuple(row[column] for column in RUNS.columns)

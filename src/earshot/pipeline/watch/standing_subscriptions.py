@@ -1,0 +1,116 @@
+"""Standing subscriptions: filters in a file, one a line, that may change while a stream runs.
+
+Each is known by its line (`line-3`) and by its text. Terms that ask where the consumer is cannot be
+met by somebody far from the radios, and are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from earshot.errors import EarshotError, UsageError
+from earshot.filters import Filter
+from earshot.filters.language.relaxing import needs_viewer
+from earshot.pipeline.lake.tables import WATCHED_MATCHES
+from earshot.pipeline.oracle.oracle import Matcher, Wish
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a file holds: its wishes, and what is wrong with the other lines."""
+
+    wishes: tuple[Wish, ...] = ()
+    wrong: tuple[str, ...] = ()
+
+
+def read_standing(file: Path) -> Standing:
+    """The filters of a file; blank lines and # comments are none."""
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"cannot read the subscriptions {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: not a text in UTF-8: {error.reason} at byte {error.start}") from None
+    wishes, wrong = [], []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        try:
+            if needs_viewer(Filter.parse(text)):
+                raise UsageError("it asks where the consumer is, and a standing subscription is nowhere")
+        except EarshotError as error:
+            wrong.append(f"{file}:{number}: {error}")
+        else:
+            wishes.append(Wish(EVERY_NETWORK, f"line-{number}", f"line-{number}", text, None, -math.inf, math.inf))
+    return Standing(tuple(wishes), tuple(wrong))
+
+
+class StandingMatcher:
+    """Events, with their protocol as `workload`, to rows of `watched_matches`. The same object as long as
+    the file is the same: a worker then builds its index once."""
+
+    def __init__(self, standing: Standing) -> None:
+        self.matcher = Matcher(standing.wishes, candidates=False)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        lookup = self.matcher.lookup()
+        for batch in batches:
+            # Whoever stands outside wants what any network has.
+            everybody = pa.repeat(pa.scalar(EVERY_NETWORK), batch.num_rows)
+            at = batch.schema.get_field_index("workload")
+            rows, found = lookup.wanting(batch.set_column(at, "workload", everybody))
+            columns = {name: batch.column(of).take(pa.array(rows)) for name, of in _OF_THE_EVENT.items()}
+            columns["subscription"] = lookup.subscriptions.take(pa.array(found))
+            columns["filter"] = lookup.filters.take(pa.array(found))
+            yield pa.RecordBatch.from_pydict(columns)
+
+
+EVERY_NETWORK = ""
+_OF_THE_EVENT = {
+    "protocol": "workload",
+    "event": "event",
+    "type": "type",
+    "source": "source",
+    "published_at": "time",
+}
+MATCHES = ", ".join(f"`{name}` {WATCHED_MATCHES.columns[name]}" for name in WATCHED_MATCHES.data_columns)
+"The columns a `StandingMatcher` gives, as Spark SQL has them."
+
+
+class StandingFile:
+    """A file of filters that is read again when it changes; `changes` counts how often it was."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._stamp = self._look()
+        self.now = read_standing(file)
+        self.changes = 0
+        if self.now.wrong:
+            raise UsageError("\n".join(self.now.wrong))
+
+    def refresh(self) -> Sequence[str]:
+        """Read it again where it has changed. What is wrong is returned and left out; where the whole
+        file cannot be read, what was there goes on."""
+        stamp = self._look()
+        if stamp == self._stamp:
+            return ()
+        self._stamp = stamp
+        self.changes += 1
+        try:
+            self.now = read_standing(self.file)
+        except UsageError as error:
+            return (f"{error}; the subscriptions from before stand",)
+        return self.now.wrong
+
+    def _look(self) -> tuple[int, int, int] | None:
+        try:
+            found = self.file.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino

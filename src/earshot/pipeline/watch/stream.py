@@ -1,0 +1,136 @@
+"""The stream: what live nodes record, judged by the oracle as it comes.
+
+A Structured Streaming query follows the spools, and each of its batches goes through a `Step`
+(`batch_step`). Spark's checkpoint says which bytes of which segments a batch is made of; a row of
+`watches` says that it is in the lake. A batch is in both, or is made again of the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from earshot.errors import LakeError, UsageError
+from earshot.pipeline.lake.storage import LocalStorage
+from earshot.pipeline.spark.session import is_connect, parallelism
+from earshot.pipeline.watch import spool_source as source
+from earshot.pipeline.watch.batch_step import Step
+from earshot.pipeline.watch.spool_segments import check_folders
+from earshot.pipeline.watch.standing_subscriptions import StandingFile
+from earshot.pipeline.watch.watch_state import Commit, Tell, WatchSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from earshot.pipeline.lake.lake import Lake
+
+
+class Watch:
+    """One watch of some spools into one lake."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        folders: Sequence[str],
+        settings: WatchSettings | None = None,
+        subscriptions: Path | None = None,
+        tell: Tell | None = None,
+    ) -> None:
+        if is_connect(lake.session):
+            raise UsageError("a watch needs a Spark session of its own: run it with --master, or on this machine")
+        self.lake = lake
+        self.settings = settings or WatchSettings()
+        self.folders = check_folders(folders, may_be_empty=True)
+        standing = StandingFile(subscriptions) if subscriptions is not None else None
+        self.step = Step(lake, self.settings, self.folders, standing, tell or _nobody)
+
+    @property
+    def checkpoint(self) -> str:
+        """Where Spark keeps how far it has read."""
+        return f"{self.lake.storage.address}/_watches/{self.settings.name}/checkpoint"
+
+    @contextmanager
+    def running(self, once: bool = False) -> Iterator[StreamingQuery]:
+        """The query, started; stopped afterwards, however that comes."""
+        with _alone(self.lake, self.settings.name):
+            self.step.resume()
+            if self.step.state.batch >= 0 and not any(self.lake.storage.files(f"{self._own}/checkpoint/offsets")):
+                raise LakeError(
+                    f"the lake {self.lake.name} has a watch {self.settings.name!r}, but how far it had read is lost "
+                    f"({self.checkpoint}); take another --name"
+                )
+            # What goes wrong in a batch is raised; this one would also write its stack trace to the terminal.
+            logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL + 1)
+            query = self._start(once)
+            try:
+                yield query
+            finally:
+                query.stop()
+
+    def last(self) -> Commit | None:
+        """The last commit, as the tables have it; None where there is none yet."""
+        if not self.lake.has("watches", watch=self.settings.name):
+            return None
+
+        def rows(table: str) -> list[dict[str, Any]]:
+            found = self.lake.read(table, watch=self.settings.name).drop("watch")
+            return [row.asDict() for row in found.collect()]
+
+        (counts,) = rows("watches")
+        del counts["state"]
+        return Commit(counts["batch"], counts, rows("watched_figures"), rows("watched_losses"))
+
+    @property
+    def _own(self) -> str:
+        return f"_watches/{self.settings.name}"
+
+    def _start(self, once: bool) -> StreamingQuery:
+        session = self.lake.session
+        given = {
+            source.FOLDERS: json.dumps(self.folders),
+            source.TASKS: str(parallelism(session)),
+            source.MOST_BYTES: str(self.settings.most_bytes),
+        }
+        rows = session.readStream.format(source.FORMAT).options(**given).load()
+        writer = rows.writeStream.foreachBatch(self.step).option("checkpointLocation", self.checkpoint)
+        trigger: dict[str, Any] = {"availableNow": True}
+        if not once:
+            trigger = {"processingTime": f"{max(0, round(self.settings.every_s * 1000))} milliseconds"}
+        return writer.trigger(**trigger).start()
+
+
+def _nobody(commit: Commit) -> None:
+    del commit
+
+
+@contextmanager
+def _alone(lake: Lake, name: str) -> Iterator[None]:
+    """Nobody else runs the watch of that name; the lock ends with the process."""
+    if not isinstance(lake.storage, LocalStorage):
+        yield
+        return
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    folder = lake.storage.root / "_watches" / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise LakeError(f"cannot write the lake {lake.name}: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise UsageError(f"the watch {name!r} of {lake.name} runs already; take another --name") from None
+    try:
+        yield
+    finally:
+        os.close(file)

@@ -1,0 +1,161 @@
+"""A shelf that follows `earshot watch`: the last stretch of a live network, batch after batch.
+
+Each look reads the batches that were committed since the last one. Positions and records older than
+the window are let go; what nodes said of their subscriptions and announcements is kept while it
+stands. Who should have received what is the watch's own answer (`watched_pairs`, `watched_open`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from earshot.errors import LakeError
+from earshot.pipeline.lake.local_tables import Tables
+from earshot.pipeline.reports.catalogues import Staged, StagedShelf, staged
+from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
+from earshot.pipeline.reports.replays import settings_of, with_range
+from earshot.view.catalogue import PlayEntry, SceneEntry
+from earshot.view.world import Scene
+
+WINDOW_S = 1800.0
+"How much of a live network the page shows."
+_FIGURES = (
+    ("delivery_ratio", "delivered", 100, "{:.1f} %"),
+    ("latency_p50_s", "median delay", 1000, "{:.0f} ms"),
+    ("latency_p95_s", "95 % within", 1000, "{:.0f} ms"),
+    ("lost", "lost", 1, "{:.0f}"),
+)
+"Metric, in words, times what, in which form."
+
+
+@dataclass
+class _Watch:
+    """What has been read of one watch."""
+
+    name: str
+    batch: int = -1
+    recording: Recording = field(default_factory=Recording)
+    log: list[pa.RecordBatch] = field(default_factory=list)
+    wanted: dict[tuple[str, str], float] = field(default_factory=dict)
+    "Expected (event, node) pairs of settled events, and when they were published."
+    row: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def since(self) -> float:
+        newest = self.row.get("newest")
+        return -math.inf if newest is None else float(newest) - WINDOW_S
+
+
+class WatchShelf(StagedShelf):
+    """The watches in a lake, each a scene that grows; the protocols in one stand side by side."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        names = [partition["watch"] for partition in tables.partitions("watches")]
+        if not names:
+            raise LakeError(f"the lake {tables.name} has no watch; run: earshot watch SPOOL_DIR --out {tables.name}")
+        self._watches = {name: _Watch(name) for name in names}
+        self._look()
+        self._scene = lru_cache(maxsize=4)(self._read_scene)
+        self._staged = lru_cache(maxsize=8)(self._stage)
+
+    def scenes(self) -> list[SceneEntry]:
+        found = []
+        for name, watch in self._watches.items():
+            plays = [PlayEntry(protocol, protocol) for protocol in self._protocols(watch)]
+            found.append(SceneEntry(name, f"{name} (live)", plays or [PlayEntry("", "nothing yet")]))
+        return found
+
+    def scene(self, key: str) -> Scene:
+        return self._scene(key, self._watches[key].batch)
+
+    def staged(self, scene: str, key: str) -> Staged:
+        watch = self._watches[scene]
+        if key not in self._protocols(watch) and key:
+            raise KeyError(key)
+        return self._staged(scene, key, watch.batch)
+
+    def news(self) -> Mapping[str, Any]:
+        self._look()
+        batch = sum(watch.batch for watch in self._watches.values())
+        return {
+            "batch": batch,
+            "figures": [figure for watch in self._watches.values() for figure in self._figures(watch)],
+        }
+
+    # Reading.
+
+    def _look(self) -> None:
+        for watch in self._watches.values():
+            rows = self._tables.read("watches", watch=watch.name).to_pylist()
+            if rows and int(rows[0]["batch"]) > watch.batch:
+                watch.row = rows[0]
+                self._catch_up(watch, int(rows[0]["batch"]))
+
+    def _catch_up(self, watch: _Watch, batch: int) -> None:
+        for number in self._new(watch, "watched_log", batch):
+            found = self._tables.batches("watched_log", [*LOG_COLUMNS, "protocol"], watch=watch.name, batch=number)
+            watch.log += watch.recording.add(found)
+        for number in self._new(watch, "watched_pairs", batch):
+            _want(watch.wanted, self._tables.read("watched_pairs", watch=watch.name, batch=number))
+        watch.batch = batch
+        watch.recording.forget(watch.since)
+        watch.log = [one for one in watch.log if len(one) and float(np.max(one.column("time"))) >= watch.since]
+        watch.wanted = {pair: time for pair, time in watch.wanted.items() if time >= watch.since}
+
+    def _new(self, watch: _Watch, table: str, until: int) -> list[int]:
+        """The batches of a table that were committed since the last look."""
+        there = (int(one["batch"]) for one in self._tables.partitions(table) if one["watch"] == watch.name)
+        return sorted(number for number in there if watch.batch < number <= until)
+
+    def _protocols(self, watch: _Watch) -> list[str]:
+        found: set[str] = set()
+        for one in watch.log:
+            found.update(one.column("protocol").unique().to_pylist())
+        return sorted(filter(None, found))
+
+    def _figures(self, watch: _Watch) -> list[dict[str, str]]:
+        rows = self._tables.read("watched_figures", watch=watch.name).to_pylist()
+        said = {(row["protocol"], row["metric"]): row["value"] for row in rows if row["by"] == "all"}
+        protocols = sorted({protocol for protocol, _ in said})
+        figures = [{"name": "nodes", "value": str(watch.row.get("nodes") or 0)}]
+        for protocol in protocols:
+            before = f"{protocol}: " if len(protocols) > 1 else ""
+            figures += [
+                {"name": f"{before}{words}", "value": form.format(times * said[protocol, metric])}
+                for metric, words, times, form in _FIGURES
+                if said.get((protocol, metric)) is not None
+            ]
+        return figures
+
+    # Showing.
+
+    def _read_scene(self, key: str, batch: int) -> Scene:
+        del batch  # only tells a new scene from an old one
+        watch = self._watches[key]
+        scene = watch.recording.scene(key, f"{key} (live)", since=watch.since)
+        protocol = next(iter(self._protocols(watch)), "")
+        scene = with_range(scene, records_of(watch.log, scene), protocol)
+        wanted = dict(watch.wanted)
+        _want(wanted, self._tables.read("watched_open", watch=key))
+        return replace(scene, expected=scene.numbered(wanted))
+
+    def _stage(self, scene_key: str, key: str, batch: int) -> Staged:
+        watch, scene = self._watches[scene_key], self._scene(scene_key, batch)
+        own = [one.filter(pa.compute.equal(one.column("protocol"), key)) for one in watch.log]
+        given = watch.recording.settings.get(key, {})
+        return staged(
+            scene, records_of(own, scene), key, key or "nothing yet", key, settings_of(key, None, given), given
+        )
+
+
+def _want(wanted: dict[tuple[str, str], float], pairs: pa.Table) -> None:
+    for row in pairs.filter(pairs.column("wanted")).select(["event", "node", "published_at"]).to_pylist():
+        wanted[row["event"], row["node"]] = row["published_at"]

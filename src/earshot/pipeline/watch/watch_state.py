@@ -1,0 +1,86 @@
+"""What a watch is told, what it leaves from batch to batch, and what it tells."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from earshot.errors import SettingsError
+from earshot.pipeline.watch import spool_source as source
+from earshot.pipeline.watch.running_metrics import KeptTallies
+from earshot.pipeline.watch.sessions import Life
+
+Place = tuple[str, str, float, float, float]
+"Protocol, node, time, x_m, y_m."
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """How a watch counts."""
+
+    name: str = "live"
+    delay_s: float = 10.0
+    "How far a node's records may be behind the newest ones."
+    patience_s: float = 30.0
+    "How long after its publication an event's delivery counts."
+    cell_m: float = 1000.0
+    "The side of the squares that areas are."
+    every_s: float = 2.0
+    forget_s: float = 3600.0
+    "A node that neither left nor wrote for so long is forgotten."
+    most_bytes: int = source.DEFAULT_BYTES
+    "Read in one batch."
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"\w[\w.-]*", self.name):
+            raise SettingsError(f"a watch is named by letters, digits, '.', '-' and '_', got {self.name!r}")
+        for name in ("delay_s", "patience_s", "forget_s", "most_bytes"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
+        if not 1.0 <= self.cell_m < math.inf:
+            raise SettingsError(f"cell_m must be at least 1, got {self.cell_m}")
+
+    @property
+    def memory_s(self) -> float:
+        """How long settled events are remembered, to know overdue deliveries."""
+        return self.delay_s + self.patience_s
+
+
+class State(msgspec.Struct):
+    """What one batch leaves for the next; times None: nothing was read yet."""
+
+    batch: int = -1
+    watermark: float | None = None
+    settled: float | None = None
+    newest: float | None = None
+    records: int = 0
+    events: int = 0
+    rejects: int = 0
+    late: int = 0
+    matches: int = 0
+    lives: dict[str, Life] = {}
+    ways: list[Place] = []
+    "Where each node last was, before what is open."
+    window: dict[int, float] = {}
+    "Batches whose records may still matter, and their latest time."
+    tallies: KeptTallies = msgspec.field(default_factory=KeptTallies)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a committed batch came to, for people to look at."""
+
+    batch: int
+    counts: Mapping[str, Any]
+    figures: Sequence[Mapping[str, Any]]
+    losses: Sequence[Mapping[str, Any]]
+    wrong: Sequence[str] = ()
+    "What is wrong with the standing subscriptions since they changed."
+
+
+Tell = Callable[[Commit], None]

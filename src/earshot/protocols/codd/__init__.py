@@ -1,0 +1,1 @@
+"""CoDD: dissemination trees of nodes with similar queries. Start with `machine`."""

@@ -1,0 +1,1 @@
+"""DRIP: brokers by ability, regions by delay. Start with `machine`."""

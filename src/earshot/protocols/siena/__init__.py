@@ -1,0 +1,1 @@
+"""Siena, as CoDD's paper emulates it for comparison. Start with `machine`."""

@@ -1,0 +1,1 @@
+"""The engine: machines, a medium, and simulated time between them. Start with `run`, then `engine`."""

@@ -1,0 +1,461 @@
+"""The engine: machines on one side, a medium on the other, and simulated time between them.
+
+It calls the machines' entry points, carries out the effects they return, and tells the log what
+happened. One queue entry stands for one transmission, however many hear it. What is known before
+a run begins (who comes when, what applications do) stands in `agenda.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import msgspec
+
+from earshot.errors import MachineFailure, SettingsError
+from earshot.events import Event
+from earshot.geometry import Position, Velocity
+from earshot.protocols.machine import (
+    NOTHING,
+    Broadcast,
+    CancelTimer,
+    Deliver,
+    Drop,
+    Effects,
+    JoinGroup,
+    LeaveGroup,
+    Location,
+    Machine,
+    Note,
+    Send,
+    StartTimer,
+    Timer,
+)
+from earshot.records import Kind
+from earshot.simulation.engine.event_queue import Priority, Queue
+from earshot.simulation.engine.gc_tuning import rare_collections
+from earshot.simulation.engine.log import Log
+from earshot.simulation.engine.result import Counts, Deliveries
+from earshot.simulation.engine.schedule import Agenda
+from earshot.simulation.faults import NO_FAULTS, FaultSettings, plan
+from earshot.simulation.media.medium_settings import MediumSettings
+from earshot.simulation.media.open_medium import open_medium
+from earshot.simulation.media.transmission import PacketCount, Transmission
+from earshot.simulation.mobility import Trajectories
+from earshot.simulation.workload.actions import Workload
+from earshot.wire import MAX_PACKET_BYTES, Packet, size, tag_of
+
+MakeMachine = Callable[[str, Location, Random], Machine]
+"Builds the machine of a named node; called again when the node restarts."
+
+
+class NodeLocation:
+    """Where a node is, asked by the node's own clock."""
+
+    __slots__ = ("_clock_offset_s", "_node", "_trajectories")
+
+    def __init__(self, trajectories: Trajectories, node: int, clock_offset_s: float) -> None:
+        self._trajectories = trajectories
+        self._node = node
+        self._clock_offset_s = clock_offset_s
+
+    def position(self, now: float) -> Position:
+        return Position(*self._trajectories.position(self._node, now - self._clock_offset_s))
+
+    def velocity(self, now: float) -> Velocity:
+        return Velocity(*self._trajectories.velocity(self._node, now - self._clock_offset_s))
+
+
+class RunningTimer(msgspec.Struct, eq=False, gc=False):
+    """A machine's timer. One that is put off keeps its entry in the queue, and moves on when that comes up:
+    most timers are put off again before."""
+
+    node: int
+    name: Timer
+    at: float
+    place: int
+    queued_at: float
+    queued_place: int
+
+
+class Engine:
+    """One run. Build it, `run()` it once, read its counts. It is the media's `Host`."""
+
+    # More than Python keeps at hand without being told: 30 names.
+    __slots__ = (
+        "_carry",
+        "_event_numbers",
+        "_hear",
+        "_kinds",
+        "_lives",
+        "_locations",
+        "_make",
+        "_medium",
+        "_members",
+        "_nobody_away",
+        "_number_of",
+        "_seed",
+        "_silent",
+        "_sized_bytes",
+        "_sized_event",
+        "_sized_hops",
+        "_sized_kind",
+        "_timers",
+        "_to_all",
+        "_to_one",
+        "_transmission_log",
+        "_transmissions",
+        "agenda",
+        "clock_offsets_s",
+        "counts",
+        "deliveries",
+        "duration_s",
+        "log",
+        "machines",
+        "names",
+        "published",
+        "queue",
+        "trajectories",
+        "up",
+        "warm_up",
+    )
+
+    def __init__(
+        self,
+        make: MakeMachine,
+        trajectories: Trajectories,
+        medium: MediumSettings,
+        workload: Workload,
+        *,
+        duration_s: float,
+        warm_up_s: float = 0.0,
+        faults: FaultSettings = NO_FAULTS,
+        seed: int = 0,
+        log: Log | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        if not (math.isfinite(duration_s) and duration_s > 0):
+            raise SettingsError(f"duration_s must be a positive number of seconds, got {duration_s}")
+        n = len(trajectories)
+        self.queue = Queue()
+        self.trajectories = trajectories
+        self.names = trajectories.names
+        self.duration_s = duration_s
+        self.log = log
+        self._transmission_log = log if log is not None and log.keeps_transmissions else None
+        self.up = [False] * n
+        self.machines: list[Machine | None] = [None] * n
+        self.counts = Counts()
+        self.warm_up = Counts()
+        self.published: list[Event] = []
+        self.deliveries = Deliveries()
+        fault_plan = plan(faults, self.names, duration_s, seed)
+        self.clock_offsets_s = fault_plan.clock_offsets_s
+        self._silent = fault_plan.silent
+        self._make = make
+        self._seed = seed
+        self._number_of = {name: i for i, name in enumerate(self.names)}
+        if len(self._number_of) != n:
+            raise SettingsError("two nodes have the same name; give each its own")
+        self._locations = [NodeLocation(trajectories, i, self.clock_offsets_s[i]) for i in range(n)]
+        self._nobody_away = False
+        self._lives = [0] * n
+        self._hear: list[Callable[[Packet, str, float], Effects]] = [_deaf] * n
+        self._timers: list[dict[Timer, RunningTimer]] = [{} for _ in range(n)]
+        self._members: dict[int, set[int]] = {}
+        self._kinds: dict[type[Packet], PacketCount] = {}
+        self._event_numbers: dict[str, int] = {}
+        self._transmissions = 0
+        self._sized_event: Any = self  # no event yet
+        self._sized_kind: PacketCount | None = None
+        self._sized_hops = self._sized_bytes = 0
+        self._carry: dict[type[Any], Callable[[int, Any], None]] = {
+            Broadcast: self._transmit,
+            Send: self._transmit,
+            StartTimer: self._start_timer,
+            CancelTimer: self._cancel_timer,
+            Deliver: self._deliver,
+            Drop: self._drop,
+            JoinGroup: self._join_group,
+            LeaveGroup: self._leave_group,
+            Note: self._note,
+        }
+        self._medium = open_medium(medium, trajectories, faults.partitions, self, seed)
+        self._to_all, self._to_one = self._medium.broadcast, self._medium.unicast
+        self.agenda = Agenda(self, workload, fault_plan.outages, warm_up_s, progress)
+
+    def run(self) -> None:
+        """Simulate from 0 to the end."""
+        if self.log is not None:
+            self.log.begin(self.names)
+        with rare_collections():
+            self.queue.run(self.duration_s)
+
+    # What the agenda asks.
+
+    def come(self, i: int, why: str) -> None:
+        """Node i is there from now on, with a fresh machine."""
+        life, name, now = self._lives[i], self.names[i], self.queue.now
+        self._lives[i] = life + 1
+        random = Random(f"{self._seed}:{name}" if life == 0 else f"{self._seed}:{name}:{life}")
+        if self.log is not None:
+            self.log.row(Kind.JOIN, now, i, detail=why, at=self.trajectories.position(i, now))
+        try:
+            machine = self._make(name, self._locations[i], random)
+        except Exception as error:
+            raise self._failure(i, "construction", error) from error
+        self.up[i], self.machines[i] = True, machine
+        self._nobody_away = all(self.up)
+        self._hear[i] = _ear(machine, self.clock_offsets_s[i])
+        self.call(i, "start")
+
+    def go(self, i: int, why: str, graceful: bool) -> None:
+        """Node i is gone from now on; where it goes in good order its machine hears of it first."""
+        if graceful:
+            self.call(i, "stop")
+        if self.log is not None:
+            now = self.queue.now
+            self.log.row(Kind.LEAVE, now, i, detail=why, at=self.trajectories.position(i, now))
+        self.up[i], self.machines[i], self._hear[i] = False, None, _deaf
+        self._nobody_away = False
+        self._timers[i] = {}
+        for members in self._members.values():
+            members.discard(i)
+        self._medium.node_down(i, graceful)
+
+    def publish(self, i: int, event: Event) -> None:
+        """Node i's application publishes this stamped event."""
+        self._event_numbers[event.id] = len(self.published)
+        self.published.append(event)
+        if self.log is not None:
+            now = self.queue.now
+            at = self.trajectories.position(i, now)
+            self.log.row(Kind.PUBLISH, now, i, event=event.id, detail=event.to_json().decode(), at=at)
+        self.call(i, "publish", event)
+
+    def call(self, i: int, entry_point: str, *arguments: Any) -> None:
+        """Call an entry point of node i's machine, where it has one, and carry out the effects."""
+        machine = self.machines[i]
+        if machine is None:
+            return
+        try:
+            effects: Effects = getattr(machine, entry_point)(*arguments, self.queue.now + self.clock_offsets_s[i])
+        except Exception as error:
+            raise self._failure(i, entry_point, error, *arguments) from error
+        if effects is not NOTHING:
+            self._carry_out(i, effects)
+
+    def drop(self, i: int, reason: str, event: str = "") -> None:
+        """Something was let go at node i."""
+        self.counts.drops[reason] += 1
+        if self.log is not None:
+            self.log.row(Kind.DROP, self.queue.now, i, event=event, detail=reason)
+
+    # Carrying out what machines ask.
+
+    def _carry_out(self, i: int, effects: Effects) -> None:
+        carry = self._carry
+        try:
+            for effect in effects:
+                carry[type(effect)](i, effect)
+        except (TypeError, KeyError) as error:
+            for effect in effects if isinstance(effects, list | tuple) else (effects,):
+                if type(effect) not in carry:
+                    wrong = TypeError(f"returned {effect!r} among its effects; entry points end with self.effects()")
+                    raise self._failure(i, "its effects", wrong) from error
+            raise
+
+    def _failure(self, i: int, entry_point: str, error: Exception, *arguments: Any) -> MachineFailure:
+        told = ", ".join(_short(argument) for argument in arguments)
+        return MachineFailure(
+            f"{type(self.machines[i]).__name__} on node {self.names[i]!r} raised {type(error).__name__}: {error}\n"
+            f"  at {self.queue.now!r} s, in {entry_point}({told})\n"
+            f"  to repeat it: the same scenario and settings with seed {self._seed}"
+        )
+
+    def _transmit(self, i: int, effect: Broadcast | Send) -> None:
+        packet = effect.packet
+        kind = self._kinds.get(type(packet)) or self._new_kind(i, packet)
+        event: Any = packet.event if kind.carries_event else None  # type: ignore[attr-defined]
+        event_id = event.id if type(event) is Event else ""
+        if self._silent and i in self._silent and event_id and event.source != self.names[i]:
+            self.drop(i, "silent-node", event_id)
+            return
+        hops = packet.hops if kind.counts_hops else -1  # type: ignore[attr-defined]
+        if event is self._sized_event and hops == self._sized_hops and kind is self._sized_kind:
+            bytes_ = self._sized_bytes
+        else:
+            bytes_ = self._measure(i, packet, kind, event, hops)
+        if bytes_ > MAX_PACKET_BYTES:
+            self.drop(i, "packet-too-large", event_id)
+        elif type(effect) is Broadcast:
+            self._to_all(Transmission(i, packet, kind, bytes_, event_id, hops, effect.group))
+        elif peer := effect.peer:  # type: ignore[union-attr]
+            number, life = self._number_of.get(peer, -1), self._lives[i]
+            self._to_one(Transmission(i, packet, kind, bytes_, event_id, hops, None, number, peer, life))
+        else:
+            raise self._failure(i, "its effects", ValueError("sent to a peer without a name"), effect)
+
+    def _measure(self, i: int, packet: Packet, kind: PacketCount, event: Any, hops: int) -> int:
+        """The packet's size. A ring of a flood passes on one event after as many hops, one node after
+        another: where a packet holds nothing else, the size of the last one is kept."""
+        try:
+            bytes_ = size(packet)
+        except Exception as error:
+            raise self._failure(i, "its effects", error, packet) from error
+        if event is not None and len(packet.__struct_fields__) == 2 and kind.counts_hops:
+            self._sized_event, self._sized_hops, self._sized_kind, self._sized_bytes = event, hops, kind, bytes_
+        return bytes_
+
+    def _new_kind(self, i: int, packet: Packet) -> PacketCount:
+        if not isinstance(packet, Packet):
+            raise self._failure(i, "its effects", TypeError(f"sent {_short(packet)}, which is no packet"))
+        fields = type(packet).__struct_fields__
+        kind = PacketCount(tag_of(packet), carries_event="event" in fields, counts_hops="hops" in fields)
+        self._kinds[type(packet)] = self.counts.packets[kind.tag] = kind
+        return kind
+
+    def _start_timer(self, i: int, effect: StartTimer) -> None:
+        queue, timers, name = self.queue, self._timers[i], effect.name
+        at = effect.at - self.clock_offsets_s[i]
+        if not at > queue.now:
+            at = queue.now
+        timer = timers.get(name)
+        if timer is not None and timer.queued_at <= at:
+            timer.at, timer.place = at, queue.place()
+        else:
+            place = queue.scheduled + 1
+            timers[name] = timer = RunningTimer(i, name, at, place, at, place)
+            queue.at(at, Priority.TIMER, self._fire, timer)
+
+    def _fire(self, timer: RunningTimer) -> None:
+        i, name = timer.node, timer.name
+        if self._timers[i].get(name) is not timer:
+            return  # cancelled, or replaced by an earlier one
+        if timer.place != timer.queued_place:
+            timer.queued_at, timer.queued_place = timer.at, timer.place
+            self.queue.at_place(timer.at, Priority.TIMER, timer.place, self._fire, timer)
+            return
+        del self._timers[i][name]
+        machine = self.machines[i]
+        if machine is None:
+            return
+        try:
+            effects = machine.wake(name, self.queue.now + self.clock_offsets_s[i])
+        except Exception as error:
+            raise self._failure(i, "wake", error, name) from error
+        if effects is not NOTHING:
+            self._carry_out(i, effects)
+
+    def _cancel_timer(self, i: int, effect: CancelTimer) -> None:
+        self._timers[i].pop(effect.name, None)
+
+    def _deliver(self, i: int, effect: Deliver) -> None:
+        now, event, subscription, hops = self.queue.now, effect.event.id, effect.subscription, effect.hops
+        self.deliveries.add(now, i, self._event_numbers.get(event, -1), subscription, hops)
+        if self.log is not None:
+            at = self.trajectories.position(i, now)
+            self.log.row(Kind.DELIVER, now, i, event=event, subscription=subscription, hops=hops, at=at)
+
+    def _drop(self, i: int, effect: Drop) -> None:
+        self.drop(i, effect.reason, effect.event)
+
+    def _join_group(self, i: int, effect: JoinGroup) -> None:
+        self._members.setdefault(effect.group, set()).add(i)
+
+    def _leave_group(self, i: int, effect: LeaveGroup) -> None:
+        self._members.get(effect.group, set()).discard(i)
+
+    def _note(self, i: int, effect: Note) -> None:
+        if self.log is not None:
+            self.log.row(Kind.NOTE, self.queue.now, i, detail=f"{effect.topic}: {effect.detail}")
+
+    # What the medium tells: see `transmission.Host`.
+
+    def orphaned(self, transmission: Transmission) -> bool:
+        sender = transmission.sender
+        return not self.up[sender] or transmission.life != self._lives[sender]
+
+    def sent(self, transmission: Transmission) -> None:
+        self._transmissions = number = self._transmissions + 1
+        transmission.number = number
+        kind = transmission.kind
+        kind.sends += 1
+        kind.bytes_sent += transmission.bytes
+        if self._transmission_log is not None:
+            self._transmission_log.send(self.queue.now, transmission)
+
+    def received(self, transmission: Transmission) -> None:
+        receivers, kind, now = transmission.receivers, transmission.kind, self.queue.now
+        if not self._nobody_away or transmission.group is not None:
+            receivers = self._there(receivers, transmission.group)
+        kind.receives += len(receivers)
+        if self._transmission_log is not None:
+            self._transmission_log.receive(now, transmission, receivers)
+        packet, sender, hear = transmission.packet, self.names[transmission.sender], self._hear
+        for i in receivers:
+            try:
+                effects = hear[i](packet, sender, now)
+            except Exception as error:
+                raise self._failure(i, "hear", error, packet, sender) from error
+            if effects is not NOTHING:
+                self._carry_out(i, effects)
+
+    def _there(self, nodes: list[int], group: int | None) -> list[int]:
+        """Those of the nodes that are up and, with a group, its members: other radios take no notice."""
+        up = self.up
+        if group is None:
+            return [i for i in nodes if up[i]]
+        members = self._members.get(group, ())
+        return [i for i in nodes if up[i] and i in members]
+
+    def lost(self, transmission: Transmission, nodes: list[int], reason: str) -> None:
+        if not self._nobody_away or transmission.group is not None:
+            nodes = self._there(nodes, transmission.group)
+        self.counts.drops[reason] += len(nodes)
+        if self._transmission_log is not None:
+            self._transmission_log.receive(self.queue.now, transmission, nodes, lost=reason)
+
+    def refuse(self, transmission: Transmission, why: str) -> None:
+        raise self._failure(transmission.sender, "its effects", ValueError(why), transmission.packet)
+
+    def dropped(self, transmission: Transmission, reason: str) -> None:
+        self.counts.drops[reason] += 1
+        if self.log is not None:
+            self.log.row(
+                Kind.DROP,
+                self.queue.now,
+                transmission.sender,
+                number=transmission.number,
+                packet=transmission.kind.tag,
+                size=transmission.bytes,
+                peer=transmission.peer_name if transmission.peer < 0 else transmission.peer,
+                event=transmission.event,
+                hops=transmission.hops,
+                detail=reason,
+            )
+
+    def unreachable(self, transmission: Transmission, reason: str = "unreachable") -> None:
+        self.dropped(transmission, reason)
+        if not self.orphaned(transmission):
+            self.call(transmission.sender, "unreachable", transmission.packet, transmission.peer_name)
+
+
+def _deaf(packet: Packet, sender: str, now: float) -> Effects:  # noqa: ARG001
+    """The ear of a node that is not there."""
+    return NOTHING
+
+
+def _ear(machine: Machine, clock_offset_s: float) -> Callable[[Packet, str, float], Effects]:
+    """The machine's `hear`, told its own time."""
+    hear = machine.hear
+    if clock_offset_s == 0.0:
+        return hear
+    return lambda packet, sender, now: hear(packet, sender, now + clock_offset_s)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 500 else f"{text[:500]}..."

@@ -1,0 +1,97 @@
+"""Running a scenario: one protocol, one seed, one result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from random import Random
+from typing import Any
+
+from earshot.protocols.catalogue import build_settings, protocol
+from earshot.protocols.machine import Location, Machine
+from earshot.simulation.engine.engine import Engine, MakeMachine
+from earshot.simulation.engine.log import Log
+from earshot.simulation.engine.result import RunResult
+from earshot.simulation.scenario.scenario import Scenario
+
+
+def run(
+    scenario: Scenario,
+    protocol_name: str,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    log: Log | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RunResult:
+    """Simulate the scenario under this protocol. The same arguments give the same result and the same log.
+
+    `settings` are the protocol's, by name, its own defaults where not given. `progress` is told the
+    simulated time now and then.
+    """
+    machine = protocol(protocol_name)
+    built = settings_in(scenario, machine, settings or {})
+    medium = scenario.medium_for(machine.medium)
+    trajectories = scenario.trajectories(seed)
+    engine = Engine(
+        _maker(machine, built, scenario, seed),
+        trajectories,
+        medium,
+        scenario.workload(seed, trajectories),
+        duration_s=scenario.duration_s,
+        warm_up_s=scenario.warm_up_s,
+        faults=scenario.faults,
+        seed=seed,
+        log=log,
+        progress=progress,
+    )
+    engine.run()
+    return RunResult(
+        scenario=scenario.name,
+        protocol=protocol_name,
+        settings={name: getattr(built, name) for name in machine.Settings.__dataclass_fields__},
+        seed=seed,
+        duration_s=scenario.duration_s,
+        warm_up_s=scenario.warm_up_s,
+        nodes=engine.names,
+        counts=engine.counts,
+        warm_up=engine.warm_up,
+        published=engine.published,
+        wishes=engine.agenda.wishes,
+        deliveries=engine.deliveries,
+        queue_calls=engine.queue.scheduled - len(engine.queue),
+        trajectories=trajectories,
+    )
+
+
+def settings_in(scenario: Scenario, machine: type[Machine], given: Mapping[str, Any]) -> Any:
+    """The settings a protocol runs with in this scenario: what is given, else what the scenario says of
+    the network, else the protocol's own defaults."""
+    return build_settings(machine.Settings, {**_facts(scenario, machine.Settings), **given})
+
+
+def _facts(scenario: Scenario, settings: type[Any]) -> dict[str, Any]:
+    """What a protocol's settings say of the network, as this scenario has it. A setting marks itself
+    with `metadata={"scenario": "medium.range_m"}`; where it is given, that counts."""
+    found = {}
+    for setting in fields(settings):
+        if path := setting.metadata.get("scenario"):
+            value: Any = scenario
+            for name in path.split("."):
+                value = getattr(value, name, None)
+            if value is not None:
+                found[setting.name] = value
+    return found
+
+
+def _maker(machine: type[Machine], settings: Any, scenario: Scenario, seed: int) -> MakeMachine:
+    """Builds a node's machine. A class with an attribute `ability` is told its node's."""
+    if not hasattr(machine, "ability"):
+        return lambda node, location, random: machine(node, settings, location, random)
+    abilities = dict(zip(scenario.names(), scenario.abilities(seed).tolist(), strict=True))
+
+    def make(node: str, location: Location, random: Random) -> Machine:
+        made = machine(node, settings, location, random)
+        made.ability = abilities[node]  # type: ignore[attr-defined]
+        return made
+
+    return make

@@ -1,0 +1,337 @@
+"""One shared channel: carrier sense, random back-off, collisions, acknowledgements, bounded queues.
+
+After 802.11's distributed coordination function, in five rules:
+
+1. Whose channel has been idle for DIFS sends at once; others draw a number of slots and count
+   them down while the channel is idle, frozen while it is busy.
+2. A frame is sensed up to the carrier range, and cannot be sensed in the first half slot: who
+   begins within it collides.
+3. A node has a frame if it is in range and senses nothing else, and does not send itself, from
+   the frame's beginning to its end.
+4. A unicast frame is acknowledged after SIFS, whatever the channel does. Without acknowledgement
+   it is sent again with a doubled window, up to the retry limit.
+5. A frame that finds the queue full is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from operator import attrgetter
+from random import Random
+
+import msgspec
+
+from earshot.simulation.media.medium_settings import Contention
+from earshot.simulation.media.neighbours import Neighbours
+from earshot.simulation.media.transmission import Host, Transmission
+
+
+class Station:
+    """A node's side of the channel."""
+
+    __slots__ = ("countdown", "frames", "node", "place", "slots", "tries", "was_heard", "window")
+
+    def __init__(self, node: int, window: int) -> None:
+        self.node = node
+        self.frames: deque[Transmission] = deque()
+        "What waits; the first is the one contended for, or on air, until it is done with."
+        self.window = window
+        self.tries = 0
+        "How often the first frame has been sent."
+        self.was_heard = False
+        "Whether its peer has it already, and only the acknowledgement was lost."
+        self.slots = 0
+        "Left to count."
+        self.countdown: Countdown | None = None
+        "The one it takes part in, while its channel is idle."
+        self.place = 0
+        "Its place in the queue, once its slots are counted."
+
+
+class Countdown:
+    """Stations that began to count at one time, DIFS after the channel fell idle.
+
+    Only the next of them to send stands in the queue: it freezes most of the others.
+    """
+
+    __slots__ = ("next", "since", "stations")
+
+    def __init__(self, since: float, stations: list[Station]) -> None:
+        self.since = since
+        self.stations = stations
+        self.next = stations[0]
+
+
+_slots_left = attrgetter("slots")
+
+
+class Carrier(msgspec.Struct, eq=False, gc=False):
+    """What keeps the channel busy for a while. Made for every frame: see `Transmission` for why without collection."""
+
+    began_at: float
+    ends_at: float
+    over: bool
+    "Frames that end at the same time are over one after another, as they began."
+
+
+class OnAir(Carrier, eq=False, gc=False):
+    """A frame, or an acknowledgement, between its beginning and its end."""
+
+    sender: int
+    station: Station
+    "The sender's; of an acknowledgement, that of the node it is for."
+    transmission: Transmission
+    sensed_by: tuple[int, ...]
+    "In the end by its sender."
+    in_range: list[int]
+
+
+SILENCE = Carrier(-1.0, -1.0, True)
+"Before the first frame."
+
+
+class ContentionRadio:
+    """The channel and all stations on it."""
+
+    def __init__(
+        self, settings: Contention, nodes: int, heard: Neighbours, sensed: Neighbours, host: Host, random: Random
+    ) -> None:
+        self._settings = settings
+        self._heard_by = None if heard is sensed else heard.of
+        "None: whoever senses a frame is in its range."
+        self._sensed_by = sensed.of
+        self._host = host
+        self._queue = host.queue
+        self._draw = random.random
+        self._slot_s, self._difs_s = settings.slot_s, settings.difs_s
+        self._blind_s = settings.slot_s / 2
+        self._ack_s = settings.preamble_s + settings.ack_bytes * 8 / settings.bit_rate_bps
+        self._airtimes_s: dict[int, float] = {}
+        "By the size of the packet."
+        self._stations = [Station(node, settings.window_min) for node in range(nodes)]
+        self._waiting: list[Station | None] = [None] * nodes
+        "Stations that have drawn and count down, or wait until they can."
+        # A node's channel is busy until the last frame it senses, its own included, is over.
+        self._last: list[Carrier] = [SILENCE] * nodes
+        self._first: list[Carrier] = [SILENCE] * nodes
+        "The frame with which each node's channel became busy."
+        self._before: list[Carrier] = [SILENCE] * nodes
+        "The frame after which it was idle until then."
+        self._clear: list[Carrier | None] = [None] * nodes
+        "The frame each node senses undisturbed so far."
+
+    def airtime_s(self, packet_bytes: int) -> float:
+        """How long a packet of that size keeps the channel busy."""
+        known = self._airtimes_s.get(packet_bytes)
+        if known is None:
+            settings = self._settings
+            known = settings.preamble_s + (settings.header_bytes + packet_bytes) * 8 / settings.bit_rate_bps
+            self._airtimes_s[packet_bytes] = known
+        return known
+
+    # Waiting for the channel.
+
+    def broadcast(self, transmission: Transmission) -> None:
+        if not self._enqueue(transmission):
+            self._host.dropped(transmission, "queue-full")
+
+    def unicast(self, transmission: Transmission) -> None:
+        if not self._enqueue(transmission):
+            # Told no sooner than after a try, so that a machine that tries again at once lets time pass.
+            told_at = self._queue.now + self.airtime_s(transmission.bytes)
+            self._queue.on_air(told_at, self._refuse, transmission)
+
+    def _refuse(self, transmission: Transmission) -> None:
+        self._host.unreachable(transmission, "queue-full")
+
+    def _enqueue(self, transmission: Transmission) -> bool:
+        station = self._stations[transmission.sender]
+        frames = station.frames
+        if frames:
+            if len(frames) >= self._settings.queue_frames:
+                return False
+            frames.append(transmission)
+        else:
+            frames.append(transmission)
+            self._contend(station)
+        return True
+
+    def _contend(self, station: Station) -> None:
+        """For a new first frame: at once where the channel has been idle long enough (rule 1)."""
+        node, now = station.node, self._queue.now
+        last = self._last[node]
+        if last.over:
+            idle_s = now - last.ends_at
+        elif now - self._first[node].began_at < self._blind_s:
+            idle_s = self._first[node].began_at - self._before[node].ends_at
+        else:
+            idle_s = 0.0
+        if idle_s >= self._difs_s:
+            self._transmit(station)
+        else:
+            self._back_off(station)
+
+    def _back_off(self, station: Station) -> None:
+        station.slots = int(self._draw() * (station.window + 1))
+        self._waiting[station.node] = station
+        last = self._last[station.node]
+        if last.over:
+            self._count_down([station], max(last.ends_at + self._difs_s, self._queue.now))
+
+    def _count_down(self, stations: list[Station], since: float) -> None:
+        countdown, place = Countdown(since, stations), self._queue.places(len(stations))
+        for station in stations:
+            station.countdown, station.place = countdown, place
+            place += 1
+        self._queue_next(countdown)
+
+    def _queue_next(self, countdown: Countdown) -> None:
+        """Whoever has the fewest slots left, and of several the first."""
+        stations = countdown.stations
+        countdown.next = station = min(stations, key=_slots_left) if len(stations) > 1 else stations[0]
+        at = countdown.since + station.slots * self._slot_s
+        self._queue.on_air_at_place(at, station.place, self._try, countdown)
+
+    def _try(self, countdown: Countdown) -> None:
+        station = countdown.next
+        if station.countdown is countdown:
+            self._transmit(station)
+        if len(countdown.stations) > 1:
+            countdown.stations = [one for one in countdown.stations if one.countdown is countdown]
+            if countdown.stations:
+                self._queue_next(countdown)
+
+    def _freeze(self, station: Station, now: float) -> None:
+        """The channel has become busy: keep the slots that are left, unless it is too late to sense (rule 2)."""
+        countdown = station.countdown
+        if countdown is None:
+            return
+        elapsed_s = now - countdown.since
+        if station.slots * self._slot_s - elapsed_s < self._blind_s:
+            return
+        station.countdown = None
+        if elapsed_s > 0:
+            station.slots -= int(elapsed_s / self._slot_s + 1e-3)
+
+    # On air.
+
+    def _transmit(self, station: Station) -> None:
+        node, now = station.node, self._queue.now
+        transmission = station.frames[0]
+        self._waiting[node] = None
+        station.countdown = None
+        station.tries += 1
+        self._host.sent(transmission)
+        sensed_by = self._sensed_by(node, now)
+        in_range = sensed_by if self._heard_by is None else self._heard_by(node, now)
+        ends_at = now + (self._airtimes_s.get(transmission.bytes) or self.airtime_s(transmission.bytes))
+        air = OnAir(now, ends_at, False, node, station, transmission, (*sensed_by, node), in_range)
+        self._begin(air)
+        end = self._end_of_broadcast if transmission.peer_name == "" else self._end_of_unicast
+        self._queue.on_air(ends_at, end, air)
+
+    def _begin(self, air: OnAir) -> None:
+        first, last, before, clear, waiting = self._first, self._last, self._before, self._clear, self._waiting
+        for node in air.sensed_by:
+            present = last[node]
+            if present.over:
+                before[node] = present
+                first[node] = last[node] = clear[node] = air
+                station = waiting[node]
+                if station is not None:
+                    self._freeze(station, air.began_at)
+            else:
+                clear[node] = None
+                if air.ends_at >= present.ends_at:
+                    last[node] = air
+        clear[air.sender] = None
+
+    def _end(self, air: OnAir) -> None:
+        """The channel falls idle for whoever senses nothing else: those who wait count on."""
+        air.over = True
+        last, waiting, since = self._last, self._waiting, air.ends_at + self._difs_s
+        idle = [station for node in air.sensed_by if (station := waiting[node]) is not None and last[node] is air]
+        if idle:
+            self._count_down(idle, since)
+
+    def _end_of_broadcast(self, air: OnAir) -> None:
+        clear, in_range, station = self._clear, air.in_range, air.station
+        heard = [node for node in in_range if clear[node] is air]
+        collided = [node for node in in_range if clear[node] is not air] if len(heard) < len(in_range) else []
+        self._end(air)
+        transmission = air.transmission
+        if self._stations[air.sender] is not station:
+            return  # the sender crashed in the middle of it: nobody has it whole
+        self._next_frame(station)
+        if collided:
+            self._host.lost(transmission, collided, "collision")
+        if heard:
+            transmission.receivers = heard
+            self._host.received(transmission)
+
+    def _end_of_unicast(self, air: OnAir) -> None:
+        transmission, station = air.transmission, air.station
+        peer = transmission.peer
+        reached = peer in air.in_range and self._host.up[peer]
+        clear = reached and self._clear[peer] is air
+        self._end(air)
+        if self._stations[air.sender] is not station:
+            return
+        now = self._queue.now
+        if clear:
+            self._queue.on_air(now + self._settings.sifs_s, self._acknowledge, air)
+            if not station.was_heard:
+                station.was_heard = True
+                transmission.receivers = [peer]
+                self._host.received(transmission)
+        else:
+            if reached:
+                self._host.lost(transmission, [peer], "collision")
+            self._queue.on_air(now + self._settings.sifs_s + self._ack_s, self._no_answer, air)
+
+    def _acknowledge(self, air: OnAir) -> None:
+        now, peer = self._queue.now, air.transmission.peer
+        ends_at, sensed_by = now + self._ack_s, (*self._sensed_by(peer, now), peer)
+        acknowledgement = OnAir(now, ends_at, False, peer, air.station, air.transmission, sensed_by, [])
+        self._begin(acknowledgement)
+        self._queue.on_air(ends_at, self._end_of_acknowledgement, acknowledgement)
+
+    def _end_of_acknowledgement(self, air: OnAir) -> None:
+        sender, station = air.transmission.sender, air.station
+        clear = self._clear[sender] is air
+        self._end(air)
+        if self._stations[sender] is not station:
+            return
+        if clear:
+            self._next_frame(station)
+        else:
+            self._again(station)
+
+    def _no_answer(self, air: OnAir) -> None:
+        if self._stations[air.sender] is air.station:
+            self._again(air.station)
+
+    def _again(self, station: Station) -> None:
+        """Rule 4: with a doubled window, or not at all."""
+        if station.tries >= self._settings.retry_limit:
+            transmission, was_heard = station.frames[0], station.was_heard
+            self._next_frame(station)
+            if not was_heard:
+                self._host.unreachable(transmission, "retry-limit")
+            return
+        station.window = min(2 * station.window + 1, self._settings.window_max)
+        self._back_off(station)
+
+    def _next_frame(self, station: Station) -> None:
+        station.frames.popleft()
+        station.window = self._settings.window_min
+        station.tries, station.was_heard = 0, False
+        if station.frames:
+            self._contend(station)
+
+    def node_down(self, node: int, graceful: bool) -> None:
+        """A node that leaves in good order still sends what it has queued; a crash ends it all."""
+        if not graceful:
+            self._stations[node].countdown = None
+            self._stations[node] = Station(node, self._settings.window_min)
+            self._waiting[node] = None

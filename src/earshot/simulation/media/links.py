@@ -1,0 +1,206 @@
+"""Scripted links: who hears whom by decree, over any radio.
+
+A script may give the whole graph (then distance counts for nothing), hold single links up or down
+at given times, and rotate links at intervals, as the mobility experiments of the ODMRP paper do.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from earshot.errors import SettingsError
+from earshot.simulation.media.neighbours import Neighbours
+
+State = Literal["up", "down", "free"]
+STATES = get_args(State)
+Link = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """From `time_s` on the link between two nodes is held up, held down, or free: as the radio has it."""
+
+    time_s: float
+    "From when on."
+    a: str
+    "One node of the link."
+    b: str
+    "The other."
+    state: State
+    "up, down, or free."
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.time_s) and self.time_s >= 0):
+            raise SettingsError(f"a link change's time_s must be a time from 0 on, got {self.time_s}")
+        if self.state not in STATES:
+            raise SettingsError(f"a link's state is one of {', '.join(STATES)}, got {self.state!r}")
+        if self.a == self.b:
+            raise SettingsError(f"a link joins two nodes, got {self.a!r} twice")
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """Links that take turns: `together` neighbours in the list are up at once, all others of the
+    list down, and every `interval_s` the window moves on by one, round and round.
+
+    `pauses` are empty places at the end of the list: one link with one pause is broken and repaired
+    again and again; two links without a pause alternate.
+    """
+
+    links: tuple[Link, ...]
+    "Pairs of nodes, in the order of their turns."
+    interval_s: float
+    "How long a turn lasts."
+    together: int = 1
+    "How many are up at once."
+    pauses: int = 0
+    "Empty places at the end of the list."
+    start_s: float = 0.0
+    "When the first turn begins; until then the links are free."
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", _checked_links(self.links))
+        places = len(self.links) + self.pauses
+        if not (math.isfinite(self.interval_s) and self.interval_s > 0):
+            raise SettingsError(f"a rotation's interval_s must be positive, got {self.interval_s}")
+        if not (math.isfinite(self.start_s) and self.start_s >= 0):
+            raise SettingsError(f"a rotation's start_s must be a time from 0 on, got {self.start_s}")
+        if self.pauses < 0:
+            raise SettingsError(f"a rotation's pauses must not be negative, got {self.pauses}")
+        if not self.links or not 1 <= self.together <= places:
+            raise SettingsError(f"a rotation needs links and 1 to {places} of them together, got {self.together}")
+
+    def changes(self) -> Iterator[LinkChange]:
+        """All changes, in order of time, without end."""
+        places = len(self.links) + self.pauses
+        was_up: set[int] | None = None
+        step = 0
+        while True:
+            up = {(step + k) % places for k in range(self.together)}
+            time_s = self.start_s + step * self.interval_s
+            for place, (a, b) in enumerate(self.links):
+                if was_up is None or (place in up) != (place in was_up):
+                    yield LinkChange(time_s, a, b, "up" if place in up else "down")
+            was_up = up
+            step += 1
+
+
+@dataclass(frozen=True, slots=True)
+class LinkScript:
+    """`graph`: these links and no others, whatever the distance (None: as the radio has it).
+    `changes` and `rotations` hold single links up or down over that."""
+
+    graph: tuple[Link, ...] | None = None
+    "Pairs of nodes: these links and no others, whatever the distance; without it, as the medium has it."
+    changes: tuple[LinkChange, ...] = ()
+    "Single links held up or down from a time on."
+    rotations: tuple[Rotation, ...] = ()
+    "Links that take turns."
+
+    def __post_init__(self) -> None:
+        if self.graph is not None:
+            object.__setattr__(self, "graph", _checked_links(self.graph))
+        object.__setattr__(self, "changes", tuple(self.changes))
+        object.__setattr__(self, "rotations", tuple(self.rotations))
+
+    def __bool__(self) -> bool:
+        return self.graph is not None or bool(self.changes or self.rotations)
+
+    def in_order(self) -> Iterator[LinkChange]:
+        """Every change in order of time; those at one time as they were given."""
+        given = sorted(self.changes, key=lambda change: change.time_s)
+        turns = (rotation.changes() for rotation in self.rotations)
+        return heapq.merge(given, *turns, key=lambda change: change.time_s)
+
+
+def _checked_links(links: Sequence[Link]) -> tuple[Link, ...]:
+    for link in links:
+        if len(link) != 2 or link[0] == link[1]:
+            raise SettingsError(f"a link names two different nodes, got {list(link)}")
+    return tuple((a, b) for a, b in links)
+
+
+class Everybody:
+    """An overlay's neighbours: all nodes."""
+
+    def __init__(self, nodes: int) -> None:
+        self._all = list(range(nodes))
+
+    def of(self, i: int, t: float) -> list[int]:
+        return self._all
+
+
+class FixedGraph:
+    """Neighbours by a given graph."""
+
+    def __init__(self, names: Sequence[str], graph: Sequence[Link]) -> None:
+        index = _index_of(names)
+        found: list[set[int]] = [set() for _ in names]
+        for a, b in graph:
+            i, j = _numbers(index, a, b)
+            found[i].add(j)
+            found[j].add(i)
+        self._lists = [sorted(near) for near in found]
+
+    def of(self, i: int, t: float) -> list[int]:
+        return self._lists[i]
+
+
+class ScriptedLinks:
+    """Neighbours as another source has them, with the script's links held up or down."""
+
+    def __init__(self, names: Sequence[str], under: Neighbours, script: LinkScript) -> None:
+        self._index = _index_of(names)
+        self._under = under
+        self._changes = script.in_order()
+        self._held: dict[int, dict[int, bool]] = {}
+        self._next = next(self._changes, None)
+        turning = (link for rotation in script.rotations for link in rotation.links)
+        for a, b in (*((change.a, change.b) for change in script.changes), *turning):
+            _numbers(self._index, a, b)
+
+    def of(self, i: int, t: float) -> list[int]:
+        while self._next is not None and self._next.time_s <= t:
+            self._apply(self._next)
+            self._next = next(self._changes, None)
+        near = self._under.of(i, t)
+        held = self._held.get(i)
+        if not held:
+            return near
+        up = [j for j, is_up in held.items() if is_up]
+        return sorted({*up, *(j for j in near if j not in held)})
+
+    def _apply(self, change: LinkChange) -> None:
+        i, j = _numbers(self._index, change.a, change.b)
+        for one, other in ((i, j), (j, i)):
+            held = self._held.setdefault(one, {})
+            if change.state == "free":
+                held.pop(other, None)
+            else:
+                held[other] = change.state == "up"
+
+
+def scripted(names: Sequence[str], radio: Neighbours, script: LinkScript) -> Neighbours:
+    """The radio's neighbours under this script."""
+    under = radio if script.graph is None else FixedGraph(names, script.graph)
+    return ScriptedLinks(names, under, script) if script.changes or script.rotations else under
+
+
+def _index_of(names: Sequence[str]) -> dict[str, int]:
+    return {name: i for i, name in enumerate(names)}
+
+
+def _numbers(index: Mapping[str, int], a: str, b: str) -> tuple[int, int]:
+    for name in (a, b):
+        if name not in index:
+            raise SettingsError(f"the links name a node {name!r}; the scenario has {_some(index)}")
+    return index[a], index[b]
+
+
+def _some(index: Mapping[str, int]) -> str:
+    names = list(index)
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,194 @@
+"""What settings classes say about themselves, for people: names, types, defaults, units, docs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import lru_cache
+from typing import Any
+
+from earshot.events import Element
+from earshot.simulation.extent import Span
+from earshot.simulation.settings_schema import DataFile, kind_of, plain, settings_of, unit_of
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of a settings class."""
+
+    name: str
+    type: str
+    required: bool
+    default: Any
+    "As JSON has it; None where there is none."
+    unit: str
+    doc: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def settings_described(cls: Any) -> list[Setting]:
+    """Every key of a settings class, in its own order."""
+    docs = field_docs(cls)
+    found = []
+    for name, key in settings_of(cls).items():
+        default = None if key.required else plain(key.default)
+        type_name = "table with a kind" if key.kinds is not None else type_words(key.type)
+        found.append(Setting(name, type_name, key.required, default, unit_of(name), docs.get(name, "")))
+    return found
+
+
+def summary_line(cls: Any) -> str:
+    """The first line of a class' docstring, for tables."""
+    return (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
+
+
+@lru_cache(maxsize=256)
+def field_docs(cls: type[Any]) -> dict[str, str]:
+    """The texts that stand below a class' fields; empty where its source cannot be had."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if is_dataclass(base):
+            found.update(_docs_in_source(base))
+    return found
+
+
+def _docs_in_source(cls: type[Any]) -> dict[str, str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    (definition,) = tree.body
+    assert isinstance(definition, ast.ClassDef)
+    found: dict[str, str] = {}
+    field = ""
+    for statement in definition.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                field = name
+            case ast.Expr(value=ast.Constant(value=str(text))) if field:
+                found[field] = f"{found[field]} {text}".replace("  ", " ") if field in found else text
+            case _:
+                field = ""
+    return {name: " ".join(text.split()) for name, text in found.items()}
+
+
+def type_words(hint: Any) -> str:
+    """A type as a TOML author knows it."""
+    simple: dict[Any, str] = {
+        bool: "true or false",
+        int: "whole number",
+        float: "number",
+        str: "text",
+        Span: "number or [low, high]",
+        DataFile: "path",
+        Element: "XML",
+    }
+    if hint in simple:
+        return simple[hint]
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return " or ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in arguments)
+    if origin in (typing.Union, types.UnionType):
+        words = [type_words(one) for one in arguments if one is not types.NoneType]
+        return " or ".join(dict.fromkeys(words))
+    if origin is tuple:
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return f"list of {type_words(arguments[0])}"
+        return f"[{', '.join(type_words(one) for one in arguments)}]"
+    if origin in (dict, Mapping):
+        return "table of " + type_words(arguments[1])
+    name = getattr(hint, "__name__", str(hint))
+    return _PLACES.get(name, "table" if is_dataclass(hint) else name)
+
+
+_PLACES = {
+    "Circle": "shape",
+    "Rectangle": "shape",
+    "Ellipse": "shape",
+    "Polygon": "shape",
+    "Position": "[x, y]",
+    "Area": "area",
+    "Filter": "filter",
+}
+
+
+def tables_within(cls: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every settings class inside another, with the key it stands under: `nodes.*.mobility` and so on."""
+    yield key, cls
+    for name, setting in settings_of(cls).items():
+        dotted = f"{key}.{name}" if key else name
+        if setting.kinds is not None:
+            for chosen in setting.kinds.values():
+                yield from tables_within(chosen, dotted)
+        else:
+            yield from _tables_in_type(setting.type, dotted)
+
+
+def _tables_in_type(hint: Any, key: str) -> Iterator[tuple[str, Any]]:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if is_dataclass(hint) and hint not in (Span, DataFile) and getattr(hint, "__name__", "") != "Filter":
+        yield from tables_within(hint, key)
+    elif origin in (typing.Union, types.UnionType):
+        for one in arguments:
+            yield from _tables_in_type(one, key)
+    elif origin is tuple:
+        for one in arguments:
+            yield from _tables_in_type(one, f"{key}[]")
+    elif origin in (dict, Mapping):
+        yield from _tables_in_type(arguments[1], f"{key}.*")
+
+
+def reference(cls: Any) -> str:
+    """A settings class and all tables inside it as Markdown: a section a key, a table a class."""
+    sections: dict[str, list[Any]] = {}
+    seen: set[Any] = set()
+    for key, found in tables_within(cls):
+        if found not in seen:
+            sections.setdefault(key, []).append(found)
+            seen.add(found)
+    lines: list[str] = []
+    for key, classes in sections.items():
+        lines.extend((f"### {_heading(key)}", ""))
+        for one in classes:
+            if len(classes) > 1:
+                lines.extend((f'#### kind = "{kind_of(one)}"', ""))
+            lines.extend((" ".join((inspect.getdoc(one) or "").split()), ""))
+            lines.extend(_rows(one))
+    return "\n".join(lines)
+
+
+def _heading(key: str) -> str:
+    if not key:
+        return "The top of the file"
+    return f"`[[{key[:-2]}]]`" if key.endswith("[]") else f"`[{key}]`"
+
+
+def _rows(cls: Any) -> list[str]:
+    described = settings_described(cls)
+    if not described:
+        return ["No keys.", ""]
+    lines = ["| key | value | default | |", "| --- | --- | --- | --- |"]
+    for one in described:
+        value = f"{one.type}, {one.unit}" if one.unit else one.type
+        default = "must be given" if one.required else "" if one.default in (None, [], {}) else _default(one.default)
+        lines.append(f"| `{one.name}` | {_cell(value)} | {_cell(default)} | {_cell(one.doc)} |")
+    return [*lines, ""]
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f'kind = "{value["kind"]}"' if "kind" in value else "see below"
+    return json.dumps(value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

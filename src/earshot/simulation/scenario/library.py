@@ -1,0 +1,113 @@
+"""The library of scenarios: the built-in ones, and files of the user's own."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from earshot.errors import ScenarioError, UnknownName
+from earshot.simulation.scenario.merging import leaves, merged, without
+from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.settings_reader import LocatedError, Where, read
+
+MAX_BASES = 16
+
+
+def built_in() -> dict[str, Path]:
+    """The built-in scenarios' files by name."""
+    folder = Path(str(resources.files("earshot"))) / "scenarios"
+    return {file.stem: file for file in sorted(folder.glob("*.toml"))}
+
+
+def load_scenario(scenario: str | Path, folder: Path = Path()) -> Scenario:
+    """A built-in scenario by its name, or one from a TOML file by its path from `folder`."""
+    file = _file(str(scenario), folder)
+    table, origins = _with_bases(file, [])
+    table.setdefault("name", file.stem)
+    return read(Scenario, table, Where(str(file), folder=file.parent, origins=origins))
+
+
+def _file(scenario: str, folder: Path) -> Path:
+    known = built_in()
+    if scenario in known:
+        return known[scenario]
+    path = folder / Path(scenario).expanduser()
+    if path.is_file():
+        return path
+    if path.suffix == ".toml" or "/" in scenario or path.exists():
+        raise ScenarioError(f"{scenario}: no such scenario file")
+    raise UnknownName("scenario", scenario, known)
+
+
+def _with_bases(file: Path, above: list[Path]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The file's table laid over its base's, and which file each key came from."""
+    if file.resolve() in above:
+        raise LocatedError(str(file), "base", "leads back to itself")
+    if len(above) >= MAX_BASES:
+        raise LocatedError(str(file), "base", f"more than {MAX_BASES} bases on top of each other")
+    table = _absolute(_parsed(file), file.parent)
+    left_out = _texts(table.pop("without", []), file)
+    base = table.pop("base", None)
+    origins: dict[str, str] = {}
+    under: dict[str, Any] = {}
+    if base is not None:
+        under, origins = _with_bases(_base_file(base, file), [*above, file.resolve()])
+        under.pop("name", None)
+        under.pop("description", None)
+    elif left_out:
+        raise LocatedError(str(file), "without", "there is no base to leave anything out of")
+    for key in left_out:
+        try:
+            under = without(under, key)
+        except KeyError:
+            raise LocatedError(str(file), "without", f"the base has no {key!r}") from None
+    origins.update(dict.fromkeys(leaves(table), str(file)))
+    return merged(under, table), origins
+
+
+def _base_file(base: Any, file: Path) -> Path:
+    if not isinstance(base, str):
+        raise LocatedError(str(file), "base", "must be the name of a built-in scenario or a path to one")
+    try:
+        return _file(base, file.parent)
+    except (ScenarioError, UnknownName) as error:
+        raise LocatedError(str(file), "base", str(error)) from None
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{file}: not TOML: {error}") from None
+    except OSError as error:
+        raise ScenarioError(f"{file}: {error.strerror}") from None
+
+
+def _texts(value: Any, file: Path) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise LocatedError(str(file), "without", 'must be a list of keys of the base, as in ["nodes.node"]')
+    return value
+
+
+def _absolute(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The table with the files it names found from its own folder: a base may stand elsewhere."""
+    for section, inner in (("nodes", "mobility"), ("publish", "events")):
+        for entry in _tables(table.get(section)):
+            for chosen in _tables({"": entry.get(inner)}):
+                _resolve(chosen, "file", folder)
+    for own in _tables({"": table.get("own")}):
+        _resolve(own, "events", folder)
+        _resolve(own, "subscriptions", folder)
+    return table
+
+
+def _tables(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value.values() if isinstance(one, dict)] if isinstance(value, Mapping) else []
+
+
+def _resolve(table: dict[str, Any], key: str, folder: Path) -> None:
+    if isinstance(table.get(key), str):
+        table[key] = str((folder / Path(table[key]).expanduser()).resolve())

@@ -1,0 +1,165 @@
+"""CoDD's synthetic data (section 4): queries in category buckets, documents for some of the buckets,
+and shuffles that change which queries want the same documents.
+
+A document says whom it is for by words: query number 17 asks for documents that hold the word `q017`,
+always. Which words documents hold together is the buckets' doing, and changes with each shuffle.
+Under `shuffle = "subscriptions"` a document names its categories instead, and a shuffle changes what
+queries ask for: the queries of an epoch are given by `filters_in`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Any, ClassVar, Literal
+
+from earshot.errors import ScenarioError
+from earshot.events import Element, Event, EventType
+from earshot.filters import Filter
+from earshot.simulation.extent import Span
+
+Members = tuple[frozenset[int], ...]
+"The queries in each bucket."
+DOCUMENT = "Document"
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Documents for the queries of a few category buckets, as in the CoDD paper's synthetic data."""
+
+    kind: ClassVar[str] = "buckets"
+    queries: int = 400
+    "How many queries there are (n)."
+    buckets: int = 20
+    "How many category buckets there are (k)."
+    query_buckets: Span = Span(1.0, 3.0)
+    "How many of them a query is in."
+    document_buckets: int = 2
+    "How many of them a document is for."
+    shuffle_every: int = 200
+    "After so many documents buckets are shuffled (cf); 0: never."
+    shuffle_from: int = 0
+    "The first shuffle comes so many documents later than it would."
+    shuffle_buckets: int = 4
+    "How many buckets are split and merged in a shuffle (c = k/5)."
+    shuffle: Literal["data", "subscriptions"] = "data"
+    "Whether a shuffle changes which documents meet which queries, or what the queries ask for."
+    draw_seed: int = 0
+    "Which assignment of queries to buckets, and which shuffles."
+    payload_bytes: int = 0
+    "The size of a payload to carry along."
+
+    def __post_init__(self) -> None:
+        for name in ("queries", "buckets", "document_buckets"):
+            if getattr(self, name) < 1:
+                raise ScenarioError(f"{name} must be at least 1, got {getattr(self, name)}")
+        low, high = self.query_buckets.low, self.query_buckets.high
+        if not (low >= 1 and high <= self.buckets and low.is_integer() and high.is_integer()):
+            raise ScenarioError(
+                f"query_buckets must be whole numbers from 1 to {self.buckets}, got [{low:g}, {high:g}]"
+            )
+        if self.document_buckets > self.buckets:
+            raise ScenarioError(f"document_buckets must not exceed buckets, got {self.document_buckets}")
+        if not 0 <= self.shuffle_buckets <= self.buckets:
+            raise ScenarioError(f"shuffle_buckets must be from 0 to {self.buckets}, got {self.shuffle_buckets}")
+        for name in ("shuffle_every", "shuffle_from", "payload_bytes"):
+            if getattr(self, name) < 0:
+                raise ScenarioError(f"{name} must not be negative, got {getattr(self, name)}")
+
+    def types(self) -> tuple[EventType, ...]:
+        return (EventType(DOCUMENT, {"word": "string"}),)
+
+    def epoch(self, number: int) -> int:
+        """How many shuffles there have been before this document."""
+        return max(0, number - self.shuffle_from) // self.shuffle_every if self.shuffle_every else 0
+
+    def members(self, epoch: int) -> Members:
+        """The buckets after so many shuffles."""
+        return _members(self, epoch)
+
+    def audience(self, random: Random, number: int) -> tuple[tuple[int, ...], frozenset[int]]:
+        """The buckets that a document is for, drawn evenly, and the queries in them."""
+        chosen = tuple(sorted(random.sample(range(self.buckets), self.document_buckets)))
+        members = self.members(self.epoch(number))
+        return chosen, frozenset().union(*(members[bucket] for bucket in chosen))
+
+    def draw(self, random: Random, number: int) -> Event:
+        chosen, wanted = self.audience(random, number)
+        words = [_word(query) for query in sorted(wanted)] if self.shuffle == "data" else [f"c{i:02}" for i in chosen]
+        children = [_said(word) for word in words]
+        if self.payload_bytes:
+            children.append(Element("payload", {}, ("x" * self.payload_bytes,)))
+        return Event(DOCUMENT, Element(DOCUMENT, {}, tuple(children)))
+
+    def filters_in(self, query: int, epoch: int) -> tuple[Filter, ...]:
+        """What a query asks for in an epoch."""
+        if self.shuffle == "data":
+            return (_filter(_word(query)),)
+        return tuple(_filter(f"c{i:02}") for i, bucket in enumerate(self.members(epoch)) if query in bucket)
+
+
+@lru_cache(maxsize=1 << 14)
+def _word(query: int) -> str:
+    return f"q{query:03}"
+
+
+@lru_cache(maxsize=1 << 14)
+def _said(word: str) -> Element:
+    """The element that says so: documents share theirs, of which there are many."""
+    return Element("word", {}, (word,))
+
+
+@lru_cache(maxsize=1 << 14)
+def _filter(word: str) -> Filter:
+    return Filter.where(f'word = "{word}"', type=DOCUMENT)
+
+
+@lru_cache(maxsize=1024)
+def _members(generator: Buckets, epoch: int) -> Members:
+    """Each shuffle splits some buckets into two halves each and merges the halves in pairs."""
+    random = Random(f"{generator.draw_seed}:buckets:{epoch}")
+    if epoch == 0:
+        found: list[set[int]] = [set() for _ in range(generator.buckets)]
+        low, high = int(generator.query_buckets.low), int(generator.query_buckets.high)
+        for query in range(generator.queries):
+            for bucket in random.sample(range(generator.buckets), random.randint(low, high)):
+                found[bucket].add(query)
+        return tuple(map(frozenset, found))
+    members = list(_members(generator, epoch - 1))
+    chosen = sorted(random.sample(range(generator.buckets), generator.shuffle_buckets))
+    halves: list[frozenset[int]] = []
+    for bucket in chosen:
+        queries = sorted(members[bucket])
+        random.shuffle(queries)
+        middle = len(queries) // 2
+        halves += [frozenset(queries[:middle]), frozenset(queries[middle:])]
+    random.shuffle(halves)
+    for i, bucket in enumerate(chosen):
+        members[bucket] = halves[2 * i] | halves[2 * i + 1]
+    return tuple(members)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketQueries:
+    """The queries of the CoDD paper's synthetic data: the first subscriber has the first, and so on."""
+
+    kind: ClassVar[str] = "buckets"
+    of: str
+    'The publish entry, of kind "buckets", whose documents are asked for.'
+
+    def draw(self, random: Random, number: int, sources: Mapping[str, Any]) -> Filter:
+        source = sources[self.of]
+        assert isinstance(source, Buckets)
+        wanted = source.filters_in(number % source.queries, 0)
+        return wanted[0]
+
+    def check(self, sources: Mapping[str, Any]) -> None:
+        source = sources.get(self.of)
+        if not isinstance(source, Buckets):
+            raise ScenarioError(f'of must name a publish entry whose events are of kind "buckets", got {self.of!r}')
+        if source.shuffle != "data":
+            raise ScenarioError(
+                'a subscription lasts: in a scenario shuffle must be "data" (the study runs "subscriptions")'
+            )

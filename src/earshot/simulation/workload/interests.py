@@ -1,0 +1,293 @@
+"""Interests: what a subscriber asks for. Each is one kind of `filters` table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Any, ClassVar, Literal, Protocol
+
+from earshot.errors import ScenarioError
+from earshot.filters import Filter
+from earshot.filters.language.syntax import And, Compare, Comparison, Condition, Field
+from earshot.simulation.draws import zipf_rank
+from earshot.simulation.extent import Span
+from earshot.simulation.workload.codd_workload import BucketQueries
+from earshot.simulation.workload.dtd import Dtd
+from earshot.simulation.workload.generators import (
+    CATALOGUE,
+    Attributes,
+    Boolean,
+    Choice,
+    Generators,
+    Integer,
+    Number,
+    XmlDocuments,
+)
+from earshot.simulation.workload.xpath_queries import MOST_STEPS, QueryPool, QueryShape, draw_query, steered_pool
+
+
+class Interest(Protocol):
+    """Draws filters; `sources` are the scenario's event generators by publish entry."""
+
+    kind: ClassVar[str]
+
+    def draw(self, random: Random, number: int, sources: Generators) -> Filter:
+        """The filter number `number` (from 0) of its subscribe entry."""
+        ...
+
+    def check(self, sources: Generators) -> None:
+        """ScenarioError where it refers to what is not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Filters written out."""
+
+    kind: ClassVar[str] = "written"
+    texts: tuple[Filter, ...]
+    'Filters in either language, as in "Siren: speed > 10 and within 200 m" or "/CD[category=\'jazz\']".'
+    choose: Literal["in-turn", "random"] = "random"
+    "Which a subscriber gets: the next, over and over, or any."
+    zipf: float = 0.0
+    'How uneven their popularity is with choose = "random": the exponent of Zipf\'s law, 0 for even.'
+
+    def __post_init__(self) -> None:
+        if not self.texts:
+            raise ScenarioError("texts needs at least one filter")
+        _check_zipf(self.zipf)
+
+    def draw(self, random: Random, number: int, sources: Generators) -> Filter:
+        if self.choose == "in-turn":
+            return self.texts[number % len(self.texts)]
+        return self.texts[zipf_rank(random, len(self.texts), self.zipf)]
+
+    def check(self, sources: Generators) -> None:
+        pass
+
+
+FIGURE_3 = (
+    '/CD[category="jazz"][composer="Evans"]',
+    '/CD[category="jazz"][composer="Davis"]',
+    '/CD[category="pop"]',
+    '/CD[category="classic"][composer="Bach"]',
+    '/CD[category="classic" and price<"20"]',
+)
+"The subscriptions of figure 3 of the content-based ODMRP paper."
+
+
+@dataclass(frozen=True, slots=True)
+class CdFilters:
+    """XPath filters about CDs, as in the content-based ODMRP paper."""
+
+    kind: ClassVar[str] = "cd"
+    which: Literal["figure", "random"] = "figure"
+    "The five filters of the paper's figure 3 in turn, or filters drawn from the catalogue of `events` of this kind."
+
+    def draw(self, random: Random, number: int, sources: Generators) -> Filter:
+        if self.which == "figure":
+            return Filter.xpath(FIGURE_3[number % len(FIGURE_3)])
+        category = list(CATALOGUE)[zipf_rank(random, len(CATALOGUE), 1.0)]
+        match random.randrange(3):
+            case 0:
+                return Filter.xpath(f'/CD[category="{category}"]')
+            case 1:
+                return Filter.xpath(f'/CD[category="{category}"][composer="{random.choice(CATALOGUE[category])}"]')
+            case _:
+                return Filter.xpath(f'/CD[category="{category}" and price<{random.randrange(8, 28)}]')
+
+    def check(self, sources: Generators) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class NumberIntervals:
+    """Intervals of numbers, as in the DRIP paper: an even centre, a length drawn from a normal distribution."""
+
+    kind: ClassVar[str] = "number-intervals"
+    low: int = 1
+    "The least value asked for."
+    high: int = 100
+    "The greatest value asked for."
+    length_mean: float = 5.0
+    "The mean of an interval's length."
+    length_variance: float = 2.0
+    "The variance of an interval's length; a negative length counts as 0."
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise ScenarioError(f"low must not exceed high, got {self.low} and {self.high}")
+        if self.length_mean < 0 or self.length_variance < 0:
+            raise ScenarioError("length_mean and length_variance must not be negative")
+
+    def draw(self, random: Random, number: int, sources: Generators) -> Filter:
+        centre = random.randint(self.low, self.high)
+        length = max(0.0, random.normalvariate(self.length_mean, self.length_variance**0.5))
+        low, high = max(self.low, centre - length / 2), min(self.high, centre + length / 2)
+        return Filter(_between("value", low, high), "Number")
+
+    def check(self, sources: Generators) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """All events of one type."""
+
+    kind: ClassVar[str] = "types"
+    of: str
+    "The publish entry whose event types are asked for."
+    zipf: float = 0.0
+    "How uneven the types' popularity among subscribers is: the exponent of Zipf's law, 0 for even."
+
+    def __post_init__(self) -> None:
+        _check_zipf(self.zipf)
+
+    def draw(self, random: Random, number: int, sources: Generators) -> Filter:
+        types = sources[self.of].types()
+        return Filter.of_type(types[zipf_rank(random, len(types), self.zipf)].subject)
+
+    def check(self, sources: Generators) -> None:
+        _entry(self.of, sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunctions:
+    """A few conditions on attributes, all of which must hold."""
+
+    kind: ClassVar[str] = "conjunctions"
+    of: str
+    'The publish entry, of kind "attributes", whose attributes are asked for.'
+    terms: Span = Span(1.0, 2.0)
+    "How many attributes a filter names."
+    width: Span = Span(0.2, 0.5)
+    "How much of a number's span one condition takes, from 0 to 1."
+    also: str = ""
+    'A condition every filter has besides, as in "within 300 m".'
+
+    def __post_init__(self) -> None:
+        if self.terms.low < 0:
+            raise ScenarioError(f"terms must not be negative, got {self.terms.low:g}")
+        if not 0 <= self.width.low <= self.width.high <= 1:
+            raise ScenarioError(f"width must be from 0 to 1, got [{self.width.low:g}, {self.width.high:g}]")
+        if self.also:
+            Filter.where(self.also)
+
+    def draw(self, random: Random, number: int, sources: Generators) -> Filter:
+        source = sources[self.of]
+        assert isinstance(source, Attributes)
+        names = list(source.attributes)
+        count = min(random.randint(int(self.terms.low), int(self.terms.high)), len(names))
+        chosen = sorted(random.sample(names, count), key=names.index)
+        terms = [self._term(name, source.attributes[name], random) for name in chosen]
+        if self.also:
+            terms.append(Filter.where(self.also).condition)
+        if not terms:
+            return Filter.of_type(source.type)
+        return Filter(_all(terms), source.type)
+
+    def _term(self, name: str, attribute: Any, random: Random) -> Condition:
+        match attribute:
+            case Integer(low, high) | Number(low, high):
+                wide = self.width.draw(random) * (high - low)
+                start = random.uniform(low, high - wide)
+                return _between(name, round(start, 6), round(start + wide, 6))
+            case Choice():
+                return Compare(Field(name), Comparison.EQ, str(attribute.draw(random)))
+            case Boolean():
+                return Compare(Field(name), Comparison.EQ, bool(attribute.draw(random)))
+        raise TypeError(f"no condition for {type(attribute).__name__}")
+
+    def check(self, sources: Generators) -> None:
+        if not isinstance(_entry(self.of, sources), Attributes):
+            raise ScenarioError(f'of must name a publish entry whose events are of kind "attributes", got {self.of!r}')
+
+
+@dataclass(frozen=True, slots=True)
+class XPaths:
+    """XPath twigs drawn after a DTD, as in the CoDD paper (section 4.2)."""
+
+    kind: ClassVar[str] = "xpath"
+    of: str
+    'The publish entry, of kind "xml", whose DTD is asked about.'
+    p_star: float = 0.2
+    "The probability of a step using a wildcard, the paper's p_*."
+    p_child: float = 0.3
+    "The probability of an element having more than one child in the query, the paper's p_c."
+    p_descendant: float = 0.2
+    "The probability of a step along the closure axis //, the paper's p_λ."
+    steps: Span = Span(3.0, 8.0)
+    "How many steps a branch has, as far as the DTD goes."
+    selectivity: float | None = None
+    "The share of the documents that queries select on average, measured on a sample of 500: they are drawn from 1000 "
+    "by weights that make it so. What comes where not given."
+
+    def __post_init__(self) -> None:
+        for name in ("p_star", "p_child", "p_descendant"):
+            if not 0 <= (value := getattr(self, name)) <= 1:
+                raise ScenarioError(f"{name} must be from 0 to 1, got {value:g}")
+        low, high = self.steps.low, self.steps.high
+        if not (low >= 1 and high <= MOST_STEPS and low.is_integer() and high.is_integer()):
+            raise ScenarioError(f"steps must be whole numbers from 1 to {MOST_STEPS}, got {low:g} to {high:g}")
+        if self.selectivity is not None and not 0 < self.selectivity < 1:
+            raise ScenarioError(f"selectivity must be between 0 and 1, got {self.selectivity:g}")
+
+    @property
+    def shape(self) -> QueryShape:
+        return QueryShape(self.p_star, self.p_child, self.p_descendant, (int(self.steps.low), int(self.steps.high)))
+
+    def draw(self, random: Random, number: int, sources: Generators) -> Filter:
+        source = sources[self.of]
+        assert isinstance(source, XmlDocuments)
+        dtd = source.document_type()
+        if self.selectivity is None:
+            return draw_query(dtd, self.shape, random)
+        return _pool(source, dtd, self.shape, self.selectivity).draw(random, number)
+
+    def check(self, sources: Generators) -> None:
+        if not isinstance(_entry(self.of, sources), XmlDocuments):
+            raise ScenarioError(f'of must name a publish entry whose events are of kind "xml", got {self.of!r}')
+
+
+@lru_cache(maxsize=16)
+def _pool(source: XmlDocuments, dtd: Dtd, shape: QueryShape, selectivity: float) -> QueryPool:
+    """The same for every seed: what is steered is the kind of queries, not one run's."""
+    random = Random("sample")
+    sample = [source.draw(random, number) for number in range(500)]
+    return steered_pool(dtd, shape, sample, 1000, selectivity, Random("pool"))
+
+
+def _entry(name: str, sources: Generators) -> Any:
+    if name not in sources:
+        raise ScenarioError(f"of names no publish entry: {name!r}; there are: {', '.join(sources) or 'none'}")
+    return sources[name]
+
+
+def _between(name: str, low: float, high: float) -> Condition:
+    return And((Compare(Field(name), Comparison.GE, float(low)), Compare(Field(name), Comparison.LE, float(high))))
+
+
+def _all(terms: list[Condition]) -> Condition:
+    """One condition of all these; nested conjunctions are laid flat."""
+    flat: list[Condition] = []
+    for term in terms:
+        flat.extend(term.terms if isinstance(term, And) else (term,))
+    return flat[0] if len(flat) == 1 else And(tuple(flat))
+
+
+def _check_zipf(zipf: float) -> None:
+    if zipf < 0:
+        raise ScenarioError(f"zipf must not be negative, got {zipf}")
+
+
+FILTER_KINDS: dict[str, Any] = {
+    "written": Written,
+    "cd": CdFilters,
+    "number-intervals": NumberIntervals,
+    "types": Types,
+    "conjunctions": Conjunctions,
+    "buckets": BucketQueries,
+    "xpath": XPaths,
+}
+"Every kind of `filters` table; a new one is a new row."

@@ -1,0 +1,363 @@
+"""Traffic: publish and subscribe entries of a scenario, drawn into a workload's actions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Literal
+
+import msgspec
+
+from earshot.errors import ScenarioError
+from earshot.events import Event, EventType
+from earshot.geometry import AnyShape, Area, Position, Proximity
+from earshot.protocols.machine import Announcement, Subscription
+from earshot.simulation.extent import Ground, Span
+from earshot.simulation.mobility import Trajectories
+from earshot.simulation.settings_schema import DataFile
+from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
+from earshot.simulation.workload.generators import EVENT_KINDS, Generator, Generators, structure_of
+from earshot.simulation.workload.interests import FILTER_KINDS
+from earshot.simulation.workload.timing import WHEN_KINDS, Publisher
+from earshot.simulation.workload.workload_files import read_timed_events, read_timed_subscriptions
+
+Nodes = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the drawing of a workload knows of its run."""
+
+    seed: int
+    groups: Mapping[str, Sequence[str]]
+    "The nodes of each group."
+    trajectories: Trajectories
+    abilities: Sequence[float]
+    ground: Ground
+    warm_up_s: float
+    publish_until_s: float
+    "The duration without the cool-down."
+    duration_s: float
+
+    def chosen(self, who: Who, entry: str) -> list[int]:
+        """The numbers of the nodes an entry is about: drawn by share, chance or count from those it names."""
+        pool = self._named(who.nodes, entry)
+        random = Random(f"{self.seed}:who:{entry}")
+        if who.chance is not None:
+            return [node for node in pool if random.random() < who.chance]
+        count = who.count if who.share is None else round(who.share * len(pool))
+        if count is None:
+            return pool
+        if count > len(pool):
+            raise ScenarioError(f"{entry}: count is {count}, but there are only {len(pool)} nodes to choose from")
+        return sorted(random.sample(pool, count))
+
+    def _named(self, nodes: Nodes, entry: str) -> list[int]:
+        index = {name: i for i, name in enumerate(self.trajectories.names)}
+        if nodes == "all":
+            return list(range(len(index)))
+        found: set[int] = set()
+        for name in (nodes,) if isinstance(nodes, str) else nodes:
+            if name in self.groups:
+                found.update(index[member] for member in self.groups[name])
+            elif name in index:
+                found.add(index[name])
+            else:
+                raise ScenarioError(
+                    f"{entry}: nodes: no group and no node is called {name!r}; groups: {_list(self.groups)}"
+                )
+        return sorted(found)
+
+    def position(self, node: int, time: float) -> Position:
+        return Position(*self.trajectories.position(node, time))
+
+    def first_there(self, node: int, time: float) -> float:
+        """The first moment from `time` on at which the node is there; infinite where there is none."""
+        for start, end in self.trajectories.presence[node]:
+            if time < end:
+                return max(time, start)
+        return math.inf
+
+
+def _list(names: Mapping[str, Any]) -> str:
+    return ", ".join(names) or "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ProximitySettings:
+    """Where a publisher's events are of interest."""
+
+    shape: AnyShape
+    'As in "circle:300m", "rectangle:100x50m@30", "ellipse:80x40m" or "polygon:0,0 100,0 0,100".'
+    mobile: bool = True
+    "Whether the area moves with its publisher, or stays where it was announced."
+    at: Position | None = None
+    "[x, y] of a stationary proximity; where the publisher is when it announces, where not given."
+
+    def __post_init__(self) -> None:
+        if self.mobile and self.at is not None:
+            raise ScenarioError("at belongs to a stationary proximity: write mobile = false, or leave at out")
+
+    def proximity(self, naval: Position) -> Proximity:
+        return Proximity(self.shape, self.at if self.at is not None else naval, self.mobile)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSettings:
+    """A subscriber's region of interest."""
+
+    shape: AnyShape
+    'As in "circle:300m"; see proximity.'
+    at: Literal["node", "anywhere"] | Position = "node"
+    "Around the subscriber's place when it subscribes, around a place drawn evenly from the area, or [x, y]."
+
+    def area(self, here: Position, ground: Ground, random: Random) -> Area:
+        if isinstance(self.at, Position):
+            return Area(self.shape, self.at)
+        if self.at == "node":
+            return Area(self.shape, here)
+        return Area(self.shape, Position(random.uniform(0.0, ground.width_m), random.uniform(0.0, ground.height_m)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Who:
+    """The nodes that an entry is about."""
+
+    nodes: Nodes = "all"
+    'The nodes it is about: "all", a group, a node, or a list of these.'
+    share: float | None = None
+    "This share of them, drawn by the seed."
+    chance: float | None = None
+    "Each of them with this chance."
+    count: int | None = None
+    "So many of them, drawn by the seed."
+
+    def check_who(self) -> None:
+        given = [name for name in ("share", "chance", "count") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ScenarioError(f"write one of share, chance and count, not {' and '.join(given)}")
+        for name, value in (("share", self.share), ("chance", self.chance)):
+            if value is not None and not 0 <= value <= 1:
+                raise ScenarioError(f"{name} must be from 0 to 1, got {value:g}")
+        if self.count is not None and self.count < 0:
+            raise ScenarioError(f"count must not be negative, got {self.count}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish(Who):
+    """Who publishes what, when, and where it is of interest."""
+
+    events: Any = field(metadata={"kinds": EVENT_KINDS})
+    "What they publish."
+    when: Any = field(metadata={"kinds": WHEN_KINDS})
+    "When."
+    from_s: float | None = None
+    "The first event comes from here on; the warm-up's end where not given."
+    until_s: float | None = None
+    "The last comes before this; the cool-down's start where not given. Publishers then unannounce."
+    limit: int | None = None
+    "At most so many events in all."
+    announce: bool = True
+    "Whether publishers announce their event types before."
+    announce_s: Span = Span(0.0, 1.0)
+    "When they announce."
+    proximity: ProximitySettings | None = None
+    "Where the events are of interest; everywhere where not given."
+    lifespan_s: float | None = None
+    "How long an event is of interest; the protocol's own default where not given."
+    priority: int = 0
+    "The events' priority."
+
+    def __post_init__(self) -> None:
+        self.check_who()
+        for name, value in (("from_s", self.from_s), ("until_s", self.until_s), ("announce_s", self.announce_s.low)):
+            if value is not None and value < 0:
+                raise ScenarioError(f"{name} must not be negative, got {value:g}")
+        if self.from_s is not None and self.until_s is not None and self.until_s <= self.from_s:
+            raise ScenarioError(f"until_s must come after from_s, got {self.until_s:g} and {self.from_s:g}")
+        if self.limit is not None and self.limit < 0:
+            raise ScenarioError(f"limit must not be negative, got {self.limit}")
+        if self.lifespan_s is not None and self.lifespan_s <= 0:
+            raise ScenarioError(f"lifespan_s must be positive, got {self.lifespan_s}")
+        if self.proximity is not None and not self.announce:
+            raise ScenarioError("a proximity is part of an announcement: leave announce = false out")
+
+    def actions(self, entry: str, stage: Stage) -> Iterator[Action]:
+        """The entry's announcements and events."""
+        nodes = stage.chosen(self, f"publish.{entry}")
+        if not nodes:
+            return
+        until_s = stage.publish_until_s if self.until_s is None else self.until_s
+        publishers = [
+            Publisher(
+                node, stage.abilities[node], Random(f"{stage.seed}:publish:{entry}:{stage.trajectories.names[node]}")
+            )
+            for node in nodes
+        ]
+        if self.announce:
+            for publisher in publishers:
+                yield from self._announcements(publisher, stage)
+        for time, node, event in self._events(entry, publishers, stage, until_s):
+            yield Action(time, node, event)
+        if self.announce and self.until_s is not None and self.until_s < stage.duration_s:
+            for publisher in publishers:
+                yield from (Action(until_s, publisher.node, Unannounce(one.subject)) for one in self.events.types())
+
+    def _announcements(self, publisher: Publisher, stage: Stage) -> Iterator[Action]:
+        time = stage.first_there(publisher.node, self.announce_s.draw(publisher.random))
+        if time >= stage.duration_s:
+            return
+        proximity = self.proximity.proximity(stage.position(publisher.node, time)) if self.proximity else None
+        for event_type in self.events.types():
+            yield Action(time, publisher.node, Announcement(event_type, proximity))
+
+    def _events(
+        self, entry: str, publishers: Sequence[Publisher], stage: Stage, until_s: float
+    ) -> Iterator[tuple[float, int, Event]]:
+        random = Random(f"{stage.seed}:publish:{entry}")
+        from_s = stage.warm_up_s if self.from_s is None else self.from_s
+        drawn = self.when.times(publishers, random, from_s, min(until_s, stage.duration_s))
+        there = [(time, one.node) for time, one in drawn if stage.trajectories.present(one.node, time)]
+        for number, (time, node) in enumerate(sorted(there)[: self.limit]):
+            event: Event = self.events.draw(random, number)
+            if self.lifespan_s is not None or self.priority:
+                lifespan_s = self.lifespan_s if self.lifespan_s is not None else event.lifespan_s
+                event = msgspec.structs.replace(event, lifespan_s=lifespan_s, priority=self.priority)
+            yield time, node, event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribe(Who):
+    """Who asks for what, when, and where it must happen."""
+
+    filters: Any = field(metadata={"kinds": FILTER_KINDS})
+    "What they ask for."
+    each: Span = Span(1.0, 1.0)
+    "Subscriptions a subscriber."
+    at_s: Span = Span(0.0, 1.0)
+    "When they subscribe."
+    until_s: float | None = None
+    "When they unsubscribe; never where not given."
+    lasting_s: Span | None = None
+    "How long a subscription lasts before its owner changes to another."
+    region: RegionSettings | None = None
+    "Where an event must happen to be of interest; anywhere where not given."
+
+    def __post_init__(self) -> None:
+        self.check_who()
+        if self.each.low < 0 or not (self.each.low.is_integer() and self.each.high.is_integer()):
+            raise ScenarioError(f"each must be whole numbers from 0 on, got [{self.each.low:g}, {self.each.high:g}]")
+        if self.at_s.low < 0:
+            raise ScenarioError(f"at_s must not be negative, got {self.at_s.low:g}")
+        if self.until_s is not None and self.until_s <= self.at_s.high:
+            raise ScenarioError(f"until_s must come after at_s, got {self.until_s:g} and {self.at_s.high:g}")
+        if self.lasting_s is not None and self.lasting_s.low <= 0:
+            raise ScenarioError(f"lasting_s must begin above 0, got {self.lasting_s.low:g}")
+
+    def actions(self, entry: str, stage: Stage, sources: Generators) -> Iterator[Action]:
+        """The entry's subscriptions, and their ends."""
+        number = 0
+        for node in stage.chosen(self, f"subscribe.{entry}"):
+            name = stage.trajectories.names[node]
+            random = Random(f"{stage.seed}:subscribe:{entry}:{name}")
+            for k in range(random.randint(int(self.each.low), int(self.each.high))):
+                time = stage.first_there(node, self.at_s.draw(random))
+                end_s = min(self.until_s if self.until_s is not None else math.inf, stage.duration_s)
+                generation = 0
+                while time < end_s:
+                    id = f"{name}/{entry}/{k}" + (f".{generation}" if self.lasting_s else "")
+                    wanted = self.filters.draw(random, number, sources)
+                    here = stage.position(node, time)
+                    region = self.region.area(here, stage.ground, random) if self.region else None
+                    yield Action(time, node, Subscription(id, name, wanted, region))
+                    time = time + self.lasting_s.draw(random) if self.lasting_s else end_s
+                    number += 1
+                    generation += 1
+                    if min(time, end_s) < stage.duration_s:
+                        yield Action(min(time, end_s), node, Unsubscribe(id))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWorkload:
+    """A workload from files of the user's own, besides what publish and subscribe draw."""
+
+    events: DataFile | None = None
+    'A .jsonl file; a line is {"time_s": 12.5, "node": "car-03", "type": "Siren", "content": {"speed": 21.5}}, '
+    'or with "xml": "<CD>...</CD>" for type and content.'
+    subscriptions: DataFile | None = None
+    'A .jsonl file; a line is {"node": "car-03", "filter": "Siren: within 300 m"}, with at_s, until_s, '
+    'id and region ({"shape": "circle:300m", "at": [500, 500]}) where wanted.'
+    announce: bool = True
+    "Whether the events' publishers announce their types at the start."
+    proximity: ProximitySettings | None = None
+    "Where the events are of interest; everywhere where not given."
+
+    def actions(self, stage: Stage) -> Iterator[Action]:
+        index = {name: i for i, name in enumerate(stage.trajectories.names)}
+        if self.subscriptions is not None:
+            yield from self._subscriptions(self.subscriptions, index, stage)
+        if self.events is not None:
+            yield from self._events(self.events, index, stage)
+
+    def _events(self, file: DataFile, index: Mapping[str, int], stage: Stage) -> Iterator[Action]:
+        announced: dict[tuple[int, str], EventType] = {}
+        for row in read_timed_events(file.path):
+            node = _numbered(row.node, index, file)
+            if self.announce and (node, row.event.type) not in announced:
+                announced[node, row.event.type] = structure_of(row.event)
+                time = stage.first_there(node, 0.0)
+                proximity = self.proximity.proximity(stage.position(node, time)) if self.proximity else None
+                yield Action(time, node, Announcement(announced[node, row.event.type], proximity))
+            if row.time_s < 0:
+                raise ScenarioError(f"{file}: an event's time_s must not be negative, got {row.time_s:g}")
+            if row.time_s < stage.duration_s:
+                yield Action(row.time_s, node, row.event)
+
+    def _subscriptions(self, file: DataFile, index: Mapping[str, int], stage: Stage) -> Iterator[Action]:
+        for number, row in enumerate(read_timed_subscriptions(file.path)):
+            node = _numbered(row.node, index, file)
+            id = row.id or f"{row.node}/own/{number}"
+            time = stage.first_there(node, row.at_s)
+            if time >= stage.duration_s:
+                continue
+            yield Action(time, node, Subscription(id, row.node, row.filter, row.region))
+            if row.until_s is not None and time < row.until_s < stage.duration_s:
+                yield Action(row.until_s, node, Unsubscribe(id))
+
+
+def _numbered(name: str, index: Mapping[str, int], file: DataFile) -> int:
+    if name not in index:
+        raise ScenarioError(f"{file}: no node is called {name!r}")
+    return index[name]
+
+
+def check_announcements(actions: Sequence[Action]) -> None:
+    """One node announces one structure and one proximity a subject, whoever of its entries does so."""
+    known: dict[tuple[int, str], Announcement] = {}
+    for action in actions:
+        if isinstance(action.what, Announcement):
+            key = (action.node, action.what.event_type.subject)
+            if _differs(known.setdefault(key, action.what), action.what):
+                raise ScenarioError(
+                    f"two publish entries announce {key[1]!r} on one node with different structures or proximities; "
+                    "give them different nodes or types"
+                )
+
+
+def _differs(one: Announcement, other: Announcement) -> bool:
+    if one.event_type != other.event_type or (one.proximity is None) != (other.proximity is None):
+        return True
+    if one.proximity is None or other.proximity is None:
+        return False
+    # A mobile proximity's naval is only where its publisher was at the time.
+    return (one.proximity.shape, one.proximity.mobile) != (other.proximity.shape, other.proximity.mobile)
+
+
+Publishes = Mapping[str, Publish]
+
+
+def generators_of(publish: Publishes) -> dict[str, Generator]:
+    """The event generators by publish entry, as interests refer to them."""
+    return {entry: one.events for entry, one in publish.items()}

@@ -1,0 +1,160 @@
+"""XML documents drawn after a DTD: valid, and never larger or deeper than asked."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from operator import itemgetter
+from random import Random
+
+from earshot.events import Element
+from earshot.simulation.workload.dtd import AttributeType, Dtd, ElementType, Part
+
+_VOCABULARY = (
+    "able across after again along amber anchor april autumn basin beacon bridge bright canal cedar chalk circle "
+    "clear coast copper corner cotton crossing current delta distant early east ember even evening fallow ferry "
+    "field first flint forest gate gentle glass granite gravel green harbour hazel heath hollow inland iron island "
+    "ivory june junction kettle lantern large larch late level linen little lower lunar maple march meadow mellow "
+    "mill mineral mirror moor morning narrow near nearby north oak ochre october open orchard outer pasture pebble "
+    "pine plain plough pond quarry quiet rapid ravine reed ridge river road rowan rural saddle salt sand school "
+    "shallow silver slate slow small south spring station steep stone stream summer summit sunday swift tall "
+    "terrace thorn tidal timber tower town upper valley village violet walnut water weir west wheat white willow "
+    "winter wooden yard yellow"
+)
+WORDS = tuple(_VOCABULARY.split())
+"What texts and attributes say."
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentShape:
+    """How large a drawn document becomes within what its DTD allows."""
+
+    optional: float
+    "The chance that an optional part is there."
+    repeats: tuple[int, int]
+    "How often a part that may repeat does, from and to."
+    attributes: float
+    "The chance that an attribute that may be left out is there."
+    words: tuple[int, int]
+    "How many words a text has, from and to."
+    max_depth: int
+    max_elements: int
+
+
+def draw_document(dtd: Dtd, shape: DocumentShape, random: Random) -> Element:
+    """A document of the DTD; references by id lead to an element with one, if the document has any."""
+    return _Draft(dtd, shape, random).document()
+
+
+@dataclass(slots=True)
+class _Node:
+    type: ElementType
+    levels: int
+    "How many are left, its own among them."
+    inside: range = range(0)
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+class _Draft:
+    """A document on its way. `spare` is how many elements may come besides those that must."""
+
+    def __init__(self, dtd: Dtd, shape: DocumentShape, random: Random) -> None:
+        self.dtd = dtd
+        self.shape = shape
+        self.random = random
+        self.spare = shape.max_elements - dtd.least(dtd.root, shape.max_depth)
+        self.nodes: list[_Node] = []
+        self.ids: list[str] = []
+
+    def document(self) -> Element:
+        """Level by level, so that the first branches leave something for the last."""
+        self.nodes.append(_Node(self.dtd.elements[self.dtd.root], self.shape.max_depth))
+        for node in self.nodes:  # grows as it goes
+            names: list[str] = []
+            if node.type.content is not None:
+                self._expand(node.type.content, node.levels - 1, names)
+            start = len(self.nodes)
+            node.inside = range(start, start + len(names))
+            self.nodes.extend(_Node(self.dtd.elements[name], node.levels - 1) for name in names)
+            self._draw_attributes(node)
+        self._draw_references()
+        made: dict[int, Element] = {}
+        for number in reversed(range(len(self.nodes))):
+            node = self.nodes[number]
+            elements = [made.pop(child) for child in node.inside]
+            made[number] = Element(node.type.name, node.attributes, self._with_texts(node.type, elements))
+        return made[0]
+
+    # Which elements.
+
+    def _expand(self, part: Part, levels: int, names: list[str]) -> None:
+        """Append the names a part becomes. What it costs at least is set aside already."""
+        must = part.occurs in ("once", "some")
+        if must:
+            self._once(part, levels, names)
+        if part.occurs == "once":
+            return
+        cost = self.dtd.least_of_one(part, levels)
+        if part.occurs == "optional":
+            more = int(self.random.random() < self.shape.optional)
+        else:
+            more = self.random.randint(*self.shape.repeats) - must
+        for _ in range(more):
+            if cost > self.spare:
+                break
+            self.spare -= cost
+            self._once(part, levels, names)
+
+    def _once(self, part: Part, levels: int, names: list[str]) -> None:
+        if part.kind == "element":
+            names.append(part.name)
+        elif part.kind == "sequence":
+            for one in part.parts:
+                self._expand(one, levels, names)
+        else:
+            alternatives = self.dtd.alternatives(part, levels)
+            affordable = bisect_right(alternatives, self.spare, key=itemgetter(0))
+            extra, chosen = alternatives[self.random.randrange(affordable)]
+            self.spare -= extra
+            self._expand(chosen, levels, names)
+
+    # What they say.
+
+    def _with_texts(self, type: ElementType, elements: list[Element]) -> tuple[Element | str, ...]:
+        if not type.text:
+            return tuple(elements)
+        parts: list[Element | str] = [self._text()]
+        for element in elements:
+            parts.extend((element, self._text()))
+        return tuple(part for part in parts if part != "")
+
+    def _text(self) -> str:
+        return " ".join(self.random.choices(WORDS, k=self.random.randint(*self.shape.words)))
+
+    def _draw_attributes(self, node: _Node) -> None:
+        for one in node.type.attributes:
+            wanted = one.presence in ("required", "fixed") or self.random.random() < self.shape.attributes
+            if wanted and (value := self._value(one)) is not None:
+                node.attributes[one.name] = value
+
+    def _value(self, attribute: AttributeType) -> str | None:
+        if attribute.default is not None:
+            return attribute.default
+        if attribute.values:
+            return self.random.choice(attribute.values)
+        match attribute.type:
+            case "id":
+                self.ids.append(f"n{len(self.ids) + 1}")
+                return self.ids[-1]
+            case "entity" | "entities":
+                return None
+            case _:
+                return self.random.choice(WORDS)
+
+    def _draw_references(self) -> None:
+        if not self.ids:
+            return
+        for node in self.nodes:
+            for one in node.type.attributes:
+                if one.name in node.attributes and one.type in ("idref", "idrefs"):
+                    node.attributes[one.name] = self.random.choice(self.ids)

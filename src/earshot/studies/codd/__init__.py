@@ -1,0 +1,1 @@
+"""The study of CoDD. Start with `study`."""

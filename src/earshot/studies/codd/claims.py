@@ -1,0 +1,341 @@
+"""What the CoDD paper claims, judged from what was measured. What "rapidly", "minor", "substantially" or
+"gradual" are taken to mean is written into each claim in `codd.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from earshot.studies.codd.streams import AS_READ
+from earshot.studies.study import (
+    Curve,
+    Estimate,
+    Finding,
+    Row,
+    Rows,
+    Series,
+    curve,
+    estimate,
+    fit_line,
+    grouped,
+    rows_at,
+)
+
+BOTH = ["codd-r", "codd-nr"]
+ALL = [*BOTH, "siena"]
+DTDS = ("news", "protein", "customer")
+NAMES = {"codd-r": "CoDD-R", "codd-nr": "CoDD-NR", "siena": "Siena"}
+
+
+def _mean(rows: Sequence[Row], column: str) -> float:
+    """Rows that have no value of their own are left out."""
+    return estimate(row[column] for row in rows if row[column] is not None).mean
+
+
+def _top(row: Row) -> float:
+    """The mean overhead of the 100 nodes with the most of it."""
+    return math.fsum(row["top_100"]) / 100
+
+
+def _ranked(rows: Sequence[Row], system: str) -> Series:
+    """Figure 7's and 8's line: overhead by rank, over seeds."""
+    lists = [[*row["top_100"], *[0.0] * 100][:100] for row in rows_at(rows, system=system)]
+    means = [math.fsum(values) / len(values) for values in zip(*lists, strict=True)]
+    return Series(NAMES[system], list(range(1, 101)), means)
+
+
+def halved(rows: Rows) -> Finding:
+    default = rows["default"]
+    told, lower = [], {}
+    for name, value in (
+        ("interior nodes", lambda row: row["interior_overhead"]),
+        ("the top 100", _top),
+        ("the system", lambda row: row["system_overhead"]),
+    ):
+        with_, without = (
+            estimate(value(row) for row in rows_at(default, system=system)).mean for system in ("codd-r", "codd-nr")
+        )
+        lower[name] = 1 - with_ / without
+        told.append(f"{name}: {without:.3f} to {with_:.3f}, {lower[name]:.0%} less")
+    holds = lower["interior nodes"] >= 0.5
+    return Finding(
+        "; ".join(told),
+        holds,
+        "" if holds else _depends(rows, "codd-r", "codd-nr"),
+        [_ranked(default, system) for system in BOTH],
+    )
+
+
+def _depends(rows: Rows, one: str, other: str) -> str:
+    """How a comparison of interior overheads comes out under the other readings."""
+    told = []
+    for (reading,), group in grouped(rows["readings"], "reading").items():
+        left, right = rows_at(group, system=one), rows_at(group, system=other)
+        if reading != AS_READ and left and right:
+            told.append((1 - _mean(left, "interior_overhead") / _mean(right, "interior_overhead"), reading))
+    if not told:
+        return "depends on the reading, see docs/papers/codd.md"
+    told.sort()
+    least, most = told[0], told[-1]
+    return f"by reading from {least[0]:.0%} ({least[1]}) to {most[0]:.0%} ({most[1]}) less"
+
+
+def below_siena(rows: Rows) -> Finding:
+    default = rows["default"]
+    means = {system: _mean(rows_at(default, system=system), "interior_overhead") for system in ALL}
+    by_reading = grouped(rows_at(rows["brokers"], fan_out=6), "reading")
+    brokers = {reading: _mean(group, "interior_overhead") for (reading,), group in by_reading.items()}
+    told = "; ".join(f"{reading}: {value:.3f}" for reading, value in brokers.items() if reading != AS_READ)
+    holds = means["codd-r"] < means["siena"]
+    where = "mean overhead of interior nodes"
+    return Finding(
+        f"{where}, CoDD-R {means['codd-r']:.3f}, CoDD-NR {means['codd-nr']:.3f}, Siena {means['siena']:.3f}; "
+        f"Siena with {told}",
+        holds,
+        "" if holds else "what a broker's clients want is not overhead there; see the other readings",
+        [_ranked(default, system) for system in ("codd-r", "siena")],
+    )
+
+
+def interior_brokers(rows: Rows) -> Finding:
+    """One node in f + 1 is a broker, half of them interior: 29 of 58 with the paper's 400 nodes."""
+    runs = rows_at(rows["default"], system="siena", fan_out=6)
+    counts = [row["with_overhead"] + 1 for row in runs]
+    expected = [math.ceil((row["nodes"] + 1) / 7) // 2 for row in runs]
+    holds = all(abs(count - one) <= 2 for count, one in zip(counts, expected, strict=True))
+    told = ", ".join(str(count) for count in counts)
+    reason = "" if holds else f"{expected[0]} brokers have others below them"
+    return Finding(f"brokers with overhead, the root among them: {told}", holds, reason)
+
+
+def _by_fan_out(rows: Rows, system: str) -> Curve:
+    found = [*rows["fan-outs"], *rows_at(rows["default"], seed=0)]
+    return curve(rows_at(found, system=system), "fan_out", "interior_overhead")
+
+
+def _listed(line: Curve) -> str:
+    return ", ".join(f"{x:g}: {point.mean:.3f}" for x, point in zip(line.x, line.estimates, strict=True))
+
+
+def steep_then_flat(rows: Rows) -> Finding:
+    line = _by_fan_out(rows, "codd-r")
+    at = line.means
+    widest = max(at)
+    first, later = at[2] - at[4], at[4] - at[widest]
+    holds = first > 0 and first > 2 * abs(later)
+    return Finding(
+        f"CoDD-R's by fan-out, {_listed(line)}: from 2 to 4 {-first:+.3f}, from there on {-later:+.3f}",
+        holds,
+        ""
+        if holds
+        else "what a wide tree gains is mostly that fewer nodes are interior: over all transfers the overhead is "
+        + _listed(
+            curve(
+                rows_at([*rows["fan-outs"], *rows_at(rows["default"], seed=0)], system="codd-r"),
+                "fan_out",
+                "system_overhead",
+            )
+        ),
+        [_by_fan_out(rows, system).series(NAMES[system]) for system in ALL],
+    )
+
+
+def siena_rises(rows: Rows) -> Finding:
+    line = _by_fan_out(rows, "siena")
+    fit = fit_line(line.x, [point.mean for point in line.estimates])
+    holds = fit.low > 0
+    others = [
+        f"{reading}, {_listed(curve(group, 'fan_out', 'interior_overhead'))}"
+        for (reading,), group in grouped(rows["brokers"], "reading").items()
+        if reading != AS_READ
+    ]
+    return Finding(
+        f"Siena's by fan-out, {_listed(line)}; slope {fit.slope:+.4f} [{fit.low:+.4f}, {fit.high:+.4f}]",
+        holds,
+        "" if holds else f"what more clients want is not overhead; in other readings: {'; '.join(others)}",
+    )
+
+
+def _sized(rows: Rows, system: str, fan_out: int) -> list[Row]:
+    found = [*rows["sizes"], *rows["fan-outs"], *rows_at(rows["default"], seed=0)]
+    return rows_at(found, system=system, fan_out=fan_out)
+
+
+def size_lowered(rows: Rows) -> Finding:
+    lines, told, lower, slower = [], [], True, True
+    for fan_out in (4, 6):
+        slopes = {}
+        for system in ALL:
+            line = curve(_sized(rows, system, fan_out), "nodes", "interior_overhead")
+            lines.append(line.series(f"{NAMES[system]}, f = {fan_out}"))
+            slopes[system] = fit_line([math.log2(x) for x in line.x], [one.mean for one in line.estimates]).slope
+        with_, without = (curve(_sized(rows, system, fan_out), "nodes", "interior_overhead").means for system in BOTH)
+        lower &= all(with_[x] < without[x] for x in with_)
+        slower &= slopes["codd-r"] < slopes["codd-nr"]
+        told.append(
+            f"f = {fan_out}: at {max(with_):g} nodes {without[max(with_)]:.3f} to {with_[max(with_)]:.3f}; for each "
+            f"doubling {slopes['codd-nr']:+.4f} without, {slopes['codd-r']:+.4f} with"
+        )
+    reason = "" if lower and slower else "lower at every size, but not slower to rise" if lower else "not at every size"
+    return Finding("; ".join(told), lower and slower, reason, lines)
+
+
+def depth_lowered(rows: Rows) -> Finding:
+    default = rows["default"]
+    means = {system: _mean(rows_at(default, system=system), "depth") for system in BOTH}
+    most = {system: max(row["depths"][-1] for row in rows_at(default, system=system)) for system in BOTH}
+    holds = means["codd-r"] < 0.9 * means["codd-nr"] and most["codd-r"] < most["codd-nr"]
+    lines = []
+    for system in BOTH:
+        depths = rows_at(default, system=system)[0]["depths"]
+        lines.append(Series(NAMES[system], list(range(1, len(depths) + 1)), depths))
+    other = rows_at(rows["readings"], reading="subscriptions follow the shuffle")
+    told = "; ".join(f"{NAMES[row['system']]} {row['depth']:.2f}" for row in other)
+    return Finding(
+        f"mean of weighted average depths {means['codd-nr']:.2f} without, {means['codd-r']:.2f} with; the greatest "
+        f"{most['codd-nr']:.2f} and {most['codd-r']:.2f}",
+        holds,
+        ""
+        if holds
+        else "queries that name different words overlap nowhere by structure, so newcomers are spread evenly and the "
+        f"tree is balanced before any document; where queries share categories the depths are {told}",
+        lines,
+    )
+
+
+def depth_grows(rows: Rows) -> Finding:
+    told, holds, lines = [], True, []
+    logarithmic: list[str] = []
+    for system in BOTH:
+        found = _sized(rows, system, 6)
+        line = curve(found, "nodes", "depth")
+        lines.append(line.series(NAMES[system]))
+        y = [point.mean for point in line.estimates]
+        by_log, by_size = _residual([math.log2(x) for x in line.x], y), _residual(line.x, y)
+        told.append(f"{NAMES[system]} {_listed(line)} (misfit of a log {by_log:.3f}, of a line {by_size:.3f})")
+        holds &= (by_log < by_size) is (system == "codd-r")
+        if by_log < by_size:
+            logarithmic.append("with" if system == "codd-r" else "without")
+    return Finding(
+        "; ".join(told),
+        holds,
+        "" if holds else f"a logarithm fits better {' and '.join(logarithmic) or 'neither'}",
+        lines,
+    )
+
+
+def _residual(x: Sequence[float], y: Sequence[float]) -> float:
+    fit = fit_line(x, y)
+    return math.sqrt(math.fsum((b - fit.slope * a - fit.intercept) ** 2 for a, b in zip(x, y, strict=True)))
+
+
+def xml_overhead(rows: Rows) -> Finding:
+    found, lines, told, most = rows["xml"], [], [], 0.0
+    for dtd in DTDS:
+        for system in BOTH:
+            line = curve(rows_at(found, dtd=dtd, system=system), "fan_out", "system_overhead")
+            lines.append(line.series(f"{dtd}, {'R' if system == 'codd-r' else 'NR'}"))
+            told.append(f"{dtd} {'R' if system == 'codd-r' else 'NR'} {_listed(line)}")
+            if system == "codd-r":
+                most = max(most, *(point.mean for point in line.estimates))
+    selectivities = ", ".join(f"{dtd} {_mean(rows_at(found, dtd=dtd), 'selectivity'):.2f}" for dtd in DTDS)
+    return Finding(
+        f"system overhead by fan-out: {'; '.join(told)}; selectivities {selectivities}",
+        most < 0.1,
+        ""
+        if most < 0.1
+        else "an interior node receives what its whole subtree wants, and wants only its own share of it",
+        lines,
+    )
+
+
+def over_time(rows: Rows) -> Finding:
+    first, last = _ends(rows_at(rows["default"], system="codd-r"))
+    still = _ends(rows_at(rows["readings"], system="codd-r", reading="no shuffle"))
+    lines = [
+        Series(NAMES[system], [x for x, _ in row["series"]], [y for _, y in row["series"]])
+        for system in ALL
+        for row in rows_at(rows["default"], system=system)[:1]
+    ]
+    return Finding(
+        f"mean of positive overheads in the first fifth {first}, in the last {last}",
+        last.high < first.low,
+        ""
+        if last.high < first.low
+        else f"shuffles undo what moves have gained; where nothing is shuffled it goes from {still[0]} to {still[1]}",
+        lines,
+    )
+
+
+def _ends(runs: Sequence[Row]) -> tuple[Estimate, Estimate]:
+    """The overheads over time of the first and of the last fifth of the documents."""
+    first = estimate(y for row in runs for _, y in row["series"][: max(1, len(row["series"]) // 5)])
+    last = estimate(y for row in runs for _, y in row["series"][-max(1, len(row["series"]) // 5) :])
+    return first, last
+
+
+def ratios(rows: Rows) -> Finding:
+    pairs = sorted(pair for row in rows_at(rows["default"], system="codd-r") for pair in row["ratios"])
+    third = max(1, len(pairs) // 3)
+    early, late = (estimate(ratio for _, ratio in part) for part in (pairs[:third], pairs[-third:]))
+    good = [sum(ratio < 1 for _, ratio in part) / len(part) for part in (pairs[:third], pairs[-third:])]
+    holds = good[1] > good[0] and late.mean < 1
+    return Finding(
+        f"overhead after over before, first third of reorganisations {early}, below 1 in {good[0]:.0%}; last third "
+        f"{late}, below 1 in {good[1]:.0%}",
+        holds,
+        "" if holds else "statistics are as good after the first 200 documents as they will ever be: a window forgets",
+        [Series("after / before", [x for x, _ in pairs], [y for _, y in pairs])],
+    )
+
+
+def exact(rows: Rows) -> Finding:
+    """By the simulator's oracle; and in the study's own runs all systems deliver alike."""
+    streams: dict[tuple[object, ...], set[int]] = {}
+    for row in (*rows["default"], *rows["fan-outs"], *rows["sizes"], *rows["xml"]):
+        stream = (row.get("dtd", ""), row["nodes"], row["documents"], row["seed"])
+        streams.setdefault(stream, set()).add(row["deliveries"])
+    different = sum(len(counts) > 1 for counts in streams.values())
+    still = rows["large"]
+    ratio = min(row["delivery_ratio"] for row in still)
+    precision = min(row["precision"] for row in still)
+    once = all(row["pairs_once"] for row in still)
+    return Finding(
+        f"systems differ in {different} of {len(streams)} streams; in the simulator delivery ratio {ratio:.4f}, "
+        f"precision {precision:.4f}",
+        different == 0 and ratio == 1.0 and precision == 1.0 and once,
+    )
+
+
+def under_churn(rows: Rows) -> Finding:
+    line = curve(rows["churn"], "rate_per_min", "delivery_ratio")
+    told = []
+    for (rate,), group in grouped(rows["churn"], "rate_per_min").items():
+        told.append(
+            f"{rate:.0%}: delivered {_mean(group, 'delivery_ratio'):.4f}, a new parent after "
+            f"{_mean(group, 'recovery_median_s'):.1f} s (95 %: {_mean(group, 'recovery_95_s'):.1f} s)"
+        )
+    least = min(point.mean for point in line.estimates)
+    return Finding("; ".join(told), least >= 0.99, series=[line.series("delivery ratio")])
+
+
+def at_size(rows: Rows) -> Finding:
+    told = [
+        f"{row['nodes']:,} nodes: delivered {row['delivery_ratio']:.4f}, {row['hops']:.1f} hops, "
+        f"{row['cost']:.0f} transmissions a document"
+        for row in rows["large"]
+    ]
+    return Finding("; ".join(told), all(row["delivery_ratio"] == 1.0 for row in rows["large"]))
+
+
+def under_loss(rows: Rows) -> Finding:
+    lines = [
+        curve(rows_at(rows["loss"], protocol=protocol), "loss", "delivery_ratio").series(name)
+        for protocol, name in (("codd", "CoDD"), ("siena", "Siena"))
+    ]
+    told = [f"{x:.0%}: CoDD {y:.4f}, Siena {z:.4f}" for x, y, z in zip(lines[0].x, lines[0].y, lines[1].y, strict=True)]
+    return Finding(
+        f"delivery ratio by share lost, {'; '.join(told)}",
+        all(y >= 0.95 for x, y in zip(lines[0].x, lines[0].y, strict=True) if x <= 0.1),
+        series=lines,
+    )

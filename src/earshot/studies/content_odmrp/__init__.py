@@ -1,0 +1,1 @@
+"""The study of content-based ODMRP. Start with `study`."""

@@ -1,0 +1,1 @@
+"""The study of DRIP. Start with `study`."""

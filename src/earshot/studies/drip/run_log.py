@@ -1,0 +1,190 @@
+"""What DRIP's nodes noted during a run, read into coverage, delays, meetings and the fate of each event."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise, permutations
+from typing import Any
+
+from earshot.records import Kind
+from earshot.simulation.engine.log import Log
+from earshot.simulation.engine.oracle import Lives, Oracle
+from earshot.simulation.engine.result import RunResult
+from earshot.simulation.faults import plan
+from earshot.simulation.scenario.scenario import Scenario
+
+
+class Diary(Log):
+    """A log of notes alone: what is sent and received would fill it for nothing."""
+
+    keeps_transmissions = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[tuple[float, int, str, str]] = []
+        "(time, node, topic, detail)"
+        self.let_go: dict[str, list[str]] = defaultdict(list)
+        "Why nodes let go of an event, by event."
+
+    def row(self, kind: Kind, time: float, node: int, **columns: Any) -> None:
+        if kind is Kind.NOTE:
+            topic, _, detail = columns["detail"].partition(": ")
+            self.notes.append((time, node, topic, detail))
+        elif kind is Kind.DROP and columns.get("event"):
+            self.let_go[columns["event"]].append(columns["detail"])
+
+
+class Story:
+    """One run of DRIP or SF, as its diary tells it."""
+
+    def __init__(self, scenario: Scenario, result: RunResult, diary: Diary) -> None:
+        self.scenario, self.result, self.diary = scenario, result, diary
+        self.k = int(result.settings["brokers"])
+        self.copies: dict[str, dict[str, float]] = defaultdict(dict)
+        "When each broker first held an event."
+        self.wanted: dict[tuple[str, str], tuple[float, str, tuple[str, ...]]] = {}
+        "(event, subscriber): when its source broker matched it, that broker, and the subscriber's brokers."
+        self.attached: dict[int, list[tuple[float, str]]] = defaultdict(list)
+        "Each node's brokers over time."
+        self.meetings: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
+        self.came_forward: list[tuple[float, str]] = []
+        names = result.nodes
+        for time, node, topic, detail in diary.notes:
+            name = names[node]
+            if topic == "copy":
+                self.copies[detail].setdefault(name, time)
+            elif topic == "wanted":
+                event, _, rest = detail.partition(" by ")
+                subscriber, _, near = rest.partition(" near ")
+                self.wanted.setdefault((event, subscriber), (time, name, tuple(near.split())))
+            elif topic == "attached":
+                self.attached[node].append((time, detail))
+            elif topic in ("meets", "parts"):
+                self.meetings[name, detail].append((time, topic == "meets"))
+            elif topic == "broker" and detail:
+                self.came_forward.append((time, name))
+        self.expected = self._expected()
+        self.first, self.times_delivered = self._deliveries()
+
+    def _expected(self) -> dict[tuple[int, int], float]:
+        """(event, node) pairs that count, and when the event was published."""
+        result = self.result
+        trajectories = self.scenario.trajectories(result.seed)
+        faults = plan(self.scenario.faults, trajectories.names, self.scenario.duration_s, result.seed)
+        oracle = Oracle(result.wishes, trajectories, Lives(trajectories, faults))
+        return {
+            (number, node): event.time
+            for number, event in enumerate(result.published)
+            if event.time >= result.warm_up_s
+            for node in oracle.receivers(event, event.time)
+        }
+
+    def _deliveries(self) -> tuple[dict[tuple[int, int], float], Counter[tuple[int, int, str]]]:
+        found = self.result.deliveries
+        first: dict[tuple[int, int], float] = {}
+        count: Counter[tuple[int, int, str]] = Counter()
+        for time, node, event, subscription in zip(
+            found.time, found.node, found.event, found.subscription, strict=True
+        ):
+            first.setdefault((event, node), time)
+            count[event, node, subscription] += 1
+        return {pair: time for pair, time in first.items() if pair in self.expected}, count
+
+    def delays(self) -> list[float]:
+        """Publication to delivery, in order of size."""
+        return sorted(time - self.expected[pair] for pair, time in self.first.items())
+
+    def coverage(self) -> Iterator[float]:
+        """For each delivery the share of all brokers that had held the event by then."""
+        for (event, _), time in self.first.items():
+            held = self.copies[self.result.published[event].id]
+            yield sum(since <= time for since in held.values()) / self.k
+
+    def destination_delays(self) -> tuple[list[float], int]:
+        """T_mcmd: for each subscriber elsewhere, from the match until all its brokers had the event; and how
+        many never came to that."""
+        found, never = [], 0
+        for (event, _), (time, source, near) in self.wanted.items():
+            held = self.copies[event]
+            destinations = [broker for broker in near if broker != source]
+            if not destinations or time < self.result.warm_up_s:
+                continue
+            if all(broker in held for broker in destinations):
+                found.append(max(held[broker] for broker in destinations) - time)
+            else:
+                never += 1
+        return found, never
+
+    def mean_meeting_s(self) -> float:
+        """1 / lambda: how long, from any moment, until a broker can talk to a given other one."""
+        start, end = self.result.warm_up_s, self.result.duration_s
+        brokers = sorted({name for _, name in self.came_forward})
+        waits = [_mean_wait(self.meetings.get(pair, []), start, end) for pair in permutations(brokers, 2)]
+        return math.fsum(waits) / len(waits) if waits else math.nan
+
+    def handovers(self) -> int:
+        """Changes from one broker to another, once brokers stood."""
+        return sum(
+            time >= self.result.warm_up_s and bool(before) and bool(after)
+            for changes in self.attached.values()
+            for (_, before), (time, after) in pairwise(changes)
+        )
+
+    def accounts(self) -> Counter[str]:
+        """What became of each expected delivery whose receiver changed its broker while it was under way."""
+        found: Counter[str] = Counter()
+        lifespan_s = float(self.result.settings["lifespan_s"])
+        wishes = defaultdict(list)
+        for wish in self.result.wishes:
+            wishes[wish.node].append(wish.subscription.id)
+        for (event, node), published_at in self.expected.items():
+            until = self.first.get((event, node), min(published_at + lifespan_s, self.result.duration_s))
+            if not self._changed(node, published_at, until):
+                continue
+            if (event, node) in self.first:
+                most = max(self.times_delivered[event, node, id] for id in wishes[node])
+                found["delivered once" if most == 1 else "delivered twice"] += 1
+            else:
+                found[f"lost: {self._reason(event, node, published_at, until)}"] += 1
+        return found
+
+    def _changed(self, node: int, start: float, end: float) -> bool:
+        return any(start < time <= end for time, _ in self.attached[node])
+
+    def _reason(self, event: int, node: int, start: float, end: float) -> str:
+        """Why an event did not reach a node: the last thing on its way that is known to have happened."""
+        id, name = self.result.published[event].id, self.result.nodes[node]
+        held = self.copies[id]
+        if not held:
+            why = self.diary.let_go.get(id)
+            return f"no broker had it ({why[-1] if why else 'on its way at the end'})"
+        changes = self.attached[node]
+        first = max(bisect.bisect_right([time for time, _ in changes], start) - 1, 0)
+        own = [(max(time, start), broker) for time, broker in changes[first:] if time <= end]
+        ends = [*(time for time, _ in own[1:]), end]
+        there = any(broker in held and held[broker] <= until for (_, broker), until in zip(own, ends, strict=True))
+        if there:
+            return "its broker had it, and it was not heard from there"
+        source = min(held, key=lambda broker: held[broker])
+        if (id, name) not in self.wanted and all(broker != source for _, broker in own):
+            return "its subscription was not known where the event was matched"
+        if "broker-memory" in self.diary.let_go.get(id, ()):
+            return "a broker's memory was full"
+        return "no copy met a broker of its own"
+
+
+def _mean_wait(changes: list[tuple[float, bool]], start: float, end: float) -> float:
+    """The mean wait, over all moments from start to end, until the two can talk."""
+    total, apart_since = 0.0, start
+    together = False
+    for time, meets in [*changes, (end, True)]:
+        time = min(max(time, start), end)
+        if meets and not together:
+            total += (time - apart_since) ** 2 / 2
+        elif not meets:
+            apart_since = time
+        together = meets
+    return total / (end - start)

@@ -1,0 +1,102 @@
+"""DRIP's experiments: one case is one simulated run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from earshot.simulation.engine.run import run
+from earshot.simulation.engine.summary import quantile, summarise
+from earshot.simulation.faults import Crash, FaultSettings
+from earshot.simulation.scenario.library import load_scenario
+from earshot.simulation.scenario.scenario import Scenario
+from earshot.studies.drip.delay import exact_factor, printed_factor
+from earshot.studies.drip.run_log import Diary, Story
+from earshot.studies.study import Case, Row
+
+WARM_UP_S, COOL_DOWN_S = 10.0, 10.0
+NAMED = ("brokers", "nearest", "copies", "selection")
+"Settings that a case names itself."
+
+
+def simulated(case: Case) -> Sequence[Row]:
+    """One run of the paper's setting: k, m, l and whatever else the case changes."""
+    return [_measured(_scenario(case), case)]
+
+
+def grown(case: Case) -> Sequence[Row]:
+    """Larger networks of the same density and the same share of brokers."""
+    scenario = _scenario(case)
+    side_m = 1000.0 * math.sqrt(case["nodes"] / 200)
+    changes = {"nodes.node.count": case["nodes"], "area.width_m": side_m, "area.height_m": side_m}
+    return [_measured(scenario.with_(changes), case)]
+
+
+def crashed(case: Case) -> Sequence[Row]:
+    """Some of the first brokers crash for good, evenly over the middle of the run; how they are replaced."""
+    scenario = _scenario(case)
+    abilities = scenario.abilities(case["seed"])
+    names = scenario.names()
+    ablest = sorted(names, key=lambda name: -abilities[names.index(name)])[: case["brokers"]]
+    random = Random(f"{case['seed']}:crashes")
+    gone = random.sample(ablest, case["crashes"])
+    start, end = WARM_UP_S + 10.0, scenario.duration_s - COOL_DOWN_S - 30.0
+    crashes = tuple(Crash(name, start + (end - start) * number / max(len(gone), 1)) for number, name in enumerate(gone))
+    return [_measured(replace(scenario, faults=FaultSettings(crashes=crashes)), case, crashes)]
+
+
+def _scenario(case: Case) -> Scenario:
+    time = {
+        "warm_up_s": case.get("warm_up_s", WARM_UP_S),
+        "cool_down_s": COOL_DOWN_S,
+        "duration_s": case.get("warm_up_s", WARM_UP_S) + case["units"] + COOL_DOWN_S,
+    }
+    return load_scenario("drip").with_({**time, **case.get("scenario", {})})
+
+
+def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> Row:
+    protocol = case.get("protocol", "drip")
+    settings: dict[str, Any] = {name: case[name] for name in NAMED if name in case}
+    diary = Diary()
+    result = run(scenario, protocol, {**settings, **case.get("settings", {})}, case["seed"], diary)
+    story, summary = Story(scenario, result, diary), summarise(scenario, result)
+    delays, coverage = story.delays(), list(story.coverage())
+    reached, never = story.destination_delays()
+    meeting_s = story.mean_meeting_s()
+    l, m = case["nearest"], case["copies"]  # noqa: E741
+    node_s = len(result.nodes) * (result.duration_s - result.warm_up_s)
+    accounts = story.accounts()
+    return {
+        "delay_s": _mean(delays),
+        "delay_p50_s": quantile(delays, 0.5),
+        "delay_p95_s": quantile(delays, 0.95),
+        "coverage": _mean(coverage),
+        "delivery_ratio": summary.delivery_ratio,
+        "expected": summary.expected,
+        "cost": summary.cost,
+        "transmissions_per_s": summary.transmissions / summary.measured_s,
+        "destinations_s": _mean(reached),
+        "destinations_reached": len(reached) / (len(reached) + never) if reached or never else None,
+        "meeting_s": meeting_s,
+        "exact_s": exact_factor(l) / m * meeting_s,
+        "printed_s": printed_factor(l) / m * meeting_s,
+        "handovers_per_node_s": story.handovers() / node_s,
+        "accounts": dict(sorted(accounts.items())),
+        "replacement_s": _mean(_replacements(story, crashes)),
+        "replaced": len(_replacements(story, crashes)),
+    }
+
+
+def _replacements(story: Story, crashes: Sequence[Crash]) -> list[float]:
+    """From each crash to the coming forward of the node that fills the gap, in order, where one did."""
+    if not crashes:
+        return []
+    came = [time for time, _ in story.came_forward if time > crashes[0].time_s]
+    return [time - crash.time_s for crash, time in zip(crashes, came, strict=False)]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None

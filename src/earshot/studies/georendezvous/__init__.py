@@ -1,0 +1,1 @@
+"""The study of GeoRendezvous. Start with `study`."""

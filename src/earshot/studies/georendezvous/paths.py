@@ -1,0 +1,288 @@
+"""GeoRendezvous' experiments on still networks (sections 3 and 4): hops, trees, chances and state.
+
+No packet is sent here: `cell_routes` gives the hops that machines take on the same network, as its
+tests hold. A case is a block of networks; each has its 20 publishers and subscribers and as many
+topics, whose rendezvous points the protocol's own hash gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import breadth_first_order
+from scipy.spatial import cKDTree
+
+from earshot.protocols.georendezvous.cells import Cell, route
+from earshot.studies.georendezvous.cell_routes import Cells, Counts
+from earshot.studies.georendezvous.still_networks import RANGE_M, StillNetwork, draw_network
+from earshot.studies.study import Case, Row
+
+PATHS = 20
+"Publisher-subscriber paths in each network."
+MOST = 16
+"The most rendezvous points of figure 3(a)."
+SUBSCRIBERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+CLOSENESS = (0.25, 0.5, 1.0)
+"Theorem 3.1's k."
+
+
+def _networks(case: Case) -> Iterator[tuple[int, StillNetwork, np.random.Generator]]:
+    """The block's networks, with a source of chance for each."""
+    for place in range(case["networks"]):
+        number = case["seed"] * case["networks"] + place
+        yield number, draw_network(case["nodes"], number), np.random.default_rng([case["nodes"], number, 1])
+
+
+def _rendezvous(network: StillNetwork, number: int, topics: int, count: int) -> npt.NDArray[np.float64]:
+    """The points of that many topics, one after the other."""
+    return np.concatenate([network.points(f"{number}/{topic}", count) for topic in range(topics)])
+
+
+def _path_hops(
+    network: StillNetwork, publishers: Counts, homes: Cells, subscribers: Counts, random: np.random.Generator
+) -> Counts:
+    """From publisher through rendezvous cell to subscriber."""
+    first = network.hops(network.cells[publishers], homes)
+    return first + network.last_hops(homes, subscribers, publishers, random)
+
+
+def paths(case: Case) -> Sequence[Row]:
+    """Figures 3(a) and (b): the best of n paths beside the direct one, n = 1 to 16."""
+    rows: list[Row] = []
+    for number, network, random in _networks(case):
+        publishers, subscribers = network.pairs(PATHS, random)
+        direct = network.direct_hops(publishers, subscribers)
+        homes = network.homes(_rendezvous(network, number, PATHS, MOST))
+        hops = _path_hops(network, publishers.repeat(MOST), homes, subscribers.repeat(MOST), random)
+        best = np.minimum.accumulate(hops.reshape(PATHS, MOST), axis=1)
+        rows += [
+            {
+                "network": number,
+                "n": n,
+                "hops": int(best[:, n - 1].sum()),
+                "direct": int(direct.sum()),
+                "ratio": float(best[:, n - 1].sum() / direct.sum()),
+                "path_ratio": float((best[:, n - 1] / direct).mean()),
+                "left_out": network.left_out,
+            }
+            for n in range(1, MOST + 1)
+        ]
+    return rows
+
+
+def nearest(case: Case) -> Sequence[Row]:
+    """Figure 3(c): the best of the m points nearest to the subscriber, m = 1 to n."""
+    rows: list[Row] = []
+    n = case["rendezvous"]
+    for number, network, random in _networks(case):
+        publishers, subscribers = network.pairs(PATHS, random)
+        direct = network.direct_hops(publishers, subscribers)
+        points = _rendezvous(network, number, PATHS, n)
+        homes = network.homes(points)
+        hops = _path_hops(network, publishers.repeat(n), homes, subscribers.repeat(n), random).reshape(PATHS, n)
+        away = np.linalg.norm(points - network.positions[subscribers.repeat(n)], axis=1).reshape(PATHS, n)
+        by_distance = np.take_along_axis(hops, np.argsort(away, axis=1, kind="stable"), axis=1)
+        best = np.minimum.accumulate(by_distance, axis=1)
+        rows += [
+            {"network": number, "m": m, "ratio": float(best[:, m - 1].sum() / direct.sum())} for m in range(1, n + 1)
+        ]
+    return rows
+
+
+def trees(case: Case) -> Sequence[Row]:
+    """Figure 3(d): transmissions of one notification to s subscribers, with n points of which each
+    subscriber tries the m nearest, over those with one point.
+
+    `ratio` counts what the protocol sends: one copy from the publisher to each rendezvous cell in use, one
+    from there to each subscriber. `shared_ratio` counts a step between two cells once for all copies
+    that the publisher, or a rendezvous cell, sends along it: trees as a multicast would have them.
+    """
+    rows: list[Row] = []
+    for number, network, random in _networks(case):
+        for draw in range(case["draws"]):
+            publisher, *subscribers = random.permutation(len(network))[: max(SUBSCRIBERS) + 1].tolist()
+            topic = f"{number}/{draw}"
+            many = _tree(network, topic, case["rendezvous"], case["nearest"], publisher, subscribers, random)
+            one = _tree(network, topic, 1, 1, publisher, subscribers, random)
+            rows += [
+                {
+                    "network": number,
+                    "draw": draw,
+                    "subscribers": count,
+                    "many": many.cost(count),
+                    "one": one.cost(count),
+                    "ratio": many.cost(count) / one.cost(count),
+                    "shared_ratio": many.shared_cost(count) / one.shared_cost(count),
+                    "used": len(many.in_use(count)),
+                }
+                for count in SUBSCRIBERS
+            ]
+    return rows
+
+
+Step = tuple[Cell, Cell]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One notification's way: to the rendezvous cells in use, and from each to its subscribers."""
+
+    served_by: list[int]
+    "Each subscriber's point."
+    to_home: list[list[Step]]
+    "The steps from the publisher to each point's home cell."
+    from_home: list[list[Step]]
+    "The steps from its rendezvous cell to each subscriber's cell."
+    inside: list[int]
+    "The last hop within the subscriber's own cell, where there is one."
+
+    def in_use(self, count: int) -> set[int]:
+        """The points that serve the first so many subscribers."""
+        return set(self.served_by[:count])
+
+    def cost(self, count: int) -> int:
+        """Transmissions, one copy a subscriber."""
+        copies = [*(self.to_home[point] for point in self.in_use(count)), *self.from_home[:count]]
+        return sum(map(len, copies)) + sum(self.inside[:count])
+
+    def shared_cost(self, count: int) -> int:
+        """Transmissions where the copies of one sender share the steps they have in common."""
+        upper = {step for point in self.in_use(count) for step in self.to_home[point]}
+        lower = {(self.served_by[i], step) for i in range(count) for step in self.from_home[i]}
+        return len(upper) + len(lower) + sum(self.inside[:count])
+
+
+def _tree(
+    network: StillNetwork,
+    topic: str,
+    n: int,
+    m: int,
+    publisher: int,
+    subscribers: list[int],
+    random: np.random.Generator,
+) -> Tree:
+    """Each subscriber is served through the point, of its m nearest ones, with the fewest hops."""
+    points = network.points(topic, n)
+    homes = network.homes(points)
+    count = len(subscribers)
+    hops = _path_hops(
+        network,
+        np.full(count * n, publisher),
+        np.tile(homes, (count, 1)),
+        np.array(subscribers).repeat(n),
+        random,
+    ).reshape(count, n)
+    away = np.linalg.norm(points[None] - network.positions[subscribers][:, None], axis=2)
+    near = np.argsort(away, axis=1, kind="stable")[:, :m]
+    chosen = np.argmin(np.take_along_axis(hops, near, axis=1), axis=1)
+    served_by = near[np.arange(count), chosen]
+    to_home = [_steps(network, network.cells[publisher], home) for home in homes]
+    from_home = [_steps(network, homes[served_by[i]], network.cells[subscribers[i]]) for i in range(count)]
+    inside = [int(hops[i, served_by[i]]) - len(to_home[served_by[i]]) - len(from_home[i]) for i in range(count)]
+    return Tree(served_by.tolist(), to_home, from_home, inside)
+
+
+def _steps(network: StillNetwork, start: Cells, end: Cells) -> list[Step]:
+    path = route((int(start[0]), int(start[1])), (int(end[0]), int(end[1])), network.members)
+    return list(pairwise(path))
+
+
+def chances(case: Case) -> Sequence[Row]:
+    """Section 3: how likely a random rendezvous node R gives d(A, R) + d(R, B) <= l + 2kl, beside the
+    bound's parts, over shortest paths between nodes.
+
+    The diameter L is the longest distance met from the ends of the paths and from the node farthest
+    from the first of them; the growth constant is the largest |N(X, 2r)| / |N(X, r)| met at those ends.
+    """
+    rows: list[Row] = []
+    for number, network, random in _networks(case):
+        links = _links(network)
+        publishers, subscribers = network.pairs(PATHS, random)
+        from_a, from_b = _distances(links, publishers), _distances(links, subscribers)
+        length = from_a[np.arange(PATHS), subscribers]
+        farthest = _distances(links, np.array([int(from_a[0].argmax())]))
+        every = np.concatenate([from_a, from_b, farthest])
+        diameter = int(every.max())
+        within = np.stack([np.bincount(one, minlength=2 * diameter + 1).cumsum()[1:] for one in every])
+        growth = float(max((within[:, 2 * r - 1] / within[:, r - 1]).max() for r in range(1, diameter + 1)))
+        through = from_a + from_b
+        for k in CLOSENESS:
+            good = through <= (length * (1 + 2 * k))[:, None]
+            bound = growth ** (math.log2(k * float(length.mean()) / diameter) - 1)
+            rows.append(
+                {
+                    "network": number,
+                    "k": k,
+                    "share": float(good.mean()),
+                    "bound": bound,
+                    "mean_length": float(length.mean()),
+                    "diameter": diameter,
+                    "growth": growth,
+                }
+            )
+    return rows
+
+
+def _links(network: StillNetwork) -> csr_matrix:
+    """Who hears whom, as a sparse matrix."""
+    pairs = cKDTree(network.positions).query_pairs(RANGE_M, output_type="ndarray")
+    ends = np.concatenate([pairs, pairs[:, ::-1]])
+    size = len(network)
+    return csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(size, size))
+
+
+def _distances(links: csr_matrix, sources: Counts) -> Counts:
+    """Hops from each source to every node, by breadth-first search. All nodes are reached: no network has parts."""
+    hops = np.empty((len(sources), links.shape[0]), dtype=np.int64)
+    for source, row in zip(sources.tolist(), hops, strict=True):
+        order, reached_from = breadth_first_order(links, source)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        above = place[reached_from[order[1:]]]
+        # Those a ring reaches stand in a row too, after the ring itself.
+        first, end, ring = 0, 1, 0
+        while first < end:
+            row[order[first:end]] = ring
+            first, end, ring = end, 1 + int(np.searchsorted(above, end)), ring + 1
+    return hops
+
+
+def state(case: Case) -> Sequence[Row]:
+    """Beyond the paper: records each populated cell keeps, where every node subscribes to one topic
+    and every topic has one publisher; topics are equally popular, or by Zipf's law."""
+    rows: list[Row] = []
+    n, m = case["rendezvous"], case["nearest"]
+    for number, network, random in _networks(case):
+        topics = max(len(network) // 20, 1)
+        weights = 1.0 / np.arange(1, topics + 1) ** case["zipf"]
+        wanted = random.choice(topics, size=len(network), p=weights / weights.sum())
+        points = _rendezvous(network, number, topics, n)
+        home_of = _numbered(network.homes(points)).reshape(topics, n)
+        away = np.linalg.norm(points.reshape(topics, n, 2)[wanted] - network.positions[:, None], axis=2)
+        near = np.argsort(away, axis=1, kind="stable")[:, :m]
+        subscribed = np.take_along_axis(home_of[wanted], near, axis=1)
+        kept = np.zeros(len(network.graph), dtype=np.int64)
+        busy = np.bincount(np.concatenate([home_of.ravel(), subscribed.ravel()]))
+        kept[: len(busy)] = busy
+        rows.append(
+            {
+                "network": number,
+                "mean": float(kept.mean()),
+                "p99": float(np.quantile(kept, 0.99)),
+                "most": int(kept.max()),
+                "empty_share": float((kept == 0).mean()),
+            }
+        )
+    return rows
+
+
+def _numbered(cells: Cells) -> Counts:
+    """The cells as numbers, equal ones alike."""
+    _, numbers = np.unique(cells, axis=0, return_inverse=True)
+    return numbers.reshape(-1)

@@ -1,0 +1,1 @@
+"""The study of STEAM. Start with `study`."""

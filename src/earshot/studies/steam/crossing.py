@@ -1,0 +1,143 @@
+"""Section 5.2: the crossing of North Circular Road and Prussia Street, and its traffic light.
+
+One model for all lanes, written down in docs/papers/steam.md before it was run: straight lanes
+through the light, one speed, two events at each whole second, a beacon each tenth of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from random import Random
+
+from earshot.events import Event, EventType
+from earshot.filters import Filter
+from earshot.geometry import Position
+from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.steam.settings import PAPER
+from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.workload.actions import Action
+from earshot.studies.steam.worlds import MILE_AN_HOUR, RANGE_M, around, simulate
+from earshot.studies.study import Case, Row
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A column of table 1."""
+
+    approach: int
+    number: int
+    vehicles: int
+    unfiltered: int
+    filtered: int
+    decrease: float
+    "Relative, in percent."
+
+    @property
+    def name(self) -> str:
+        return f"approach {self.approach} lane {self.number}"
+
+
+TABLE_1 = (
+    Lane(1, 1, 6652, 469_945, 24_139, 94.9),
+    Lane(1, 2, 3320, 235_093, 11_905, 94.9),
+    Lane(1, 3, 3728, 264_557, 13_553, 94.9),
+    Lane(2, 1, 3038, 210_114, 9_436, 95.5),
+    Lane(2, 2, 1383, 95_743, 4_488, 95.3),
+    Lane(2, 3, 2802, 193_931, 8_805, 95.5),
+    Lane(2, 4, 1135, 78_730, 3_543, 95.5),
+)
+
+SPEED_M_S = 25 * MILE_AN_HOUR
+SCENE_M = 210.0
+"From here to here beyond the light a vehicle is on the scene."
+LANE_WIDTH_M = 3.0
+PROXIMITY_M = 40.0
+DAY_S = 24 * 3600.0
+STRETCH_S = 600.0
+"One run."
+CYCLE_S = 100.0
+GREEN = {1: (0.0, 45.0), 2: (45.0, 100.0)}
+"The seconds of the cycle in which each approach has green: a split of 45 to 55."
+ACROSS_S = SCENE_M / SPEED_M_S
+LIGHT = EventType("Traffic Light", {"status": str, "approach": int, "location": Position})
+SETTINGS = replace(PAPER, beacon_interval_s=0.1, expiry_s=0.5)
+
+
+def crossing(case: Case) -> Sequence[Row]:
+    """A stretch of the day: a row for each lane, how many vehicles, how many events delivered to them."""
+    start = case["stretch"] * STRETCH_S
+    passing = [
+        (lane, time - start + ACROSS_S)
+        for lane in TABLE_1
+        for time in passing_times(lane, case["seed"])
+        if start <= time < start + STRETCH_S
+    ]
+    unfiltered = delivered(passing, RANGE_M, anything_from_the_light, case["seed"])
+    filtered = delivered(passing, PROXIMITY_M, approaching_the_light, case["seed"])
+    return [
+        {
+            "lane": number,
+            "vehicles": sum(lane is one for one, _ in passing),
+            "unfiltered": unfiltered[number],
+            "filtered": filtered[number],
+        }
+        for number, lane in enumerate(TABLE_1)
+    ]
+
+
+@cache
+def passing_times(lane: Lane, seed: int) -> tuple[float, ...]:
+    """When the lane's vehicles pass the light, through the 24 hours: evenly over its approach's green."""
+    random = Random(f"{seed}:{lane.name}")
+    start, end = GREEN[lane.approach]
+    cycles = int(DAY_S / CYCLE_S)
+    times = (random.randrange(cycles) * CYCLE_S + random.uniform(start, end) for _ in range(lane.vehicles))
+    return tuple(sorted(times))
+
+
+def anything_from_the_light(_: Lane) -> Filter:
+    """No filter but the type."""
+    return Filter.of_type("Traffic Light")
+
+
+def approaching_the_light(lane: Lane) -> Filter:
+    """The vehicle's content filter: events of its own approach, while the distance decreases."""
+    return Filter.where(f"approach = {lane.approach} and approaching", type="Traffic Light")
+
+
+def delivered(
+    passing: Sequence[tuple[Lane, float]], proximity_m: float, filter_of: Callable[[Lane], Filter], seed: int
+) -> list[int]:
+    """Events delivered on each lane while these vehicles pass at these times."""
+    paths = [Path.standing("light", 0.0, 0.0)]
+    paths += [way(f"vehicle-{k}", lane, time) for k, (lane, time) in enumerate(passing)]
+    until_s = STRETCH_S + 2 * ACROSS_S
+    actions = [Action(0.0, 0, Announcement(LIGHT, around(proximity_m)))]
+    actions += [
+        Action(time - ACROSS_S, k + 1, Subscription("light", paths[k + 1].name, filter_of(lane)))
+        for k, (lane, time) in enumerate(passing)
+    ]
+    actions += [Action(float(second), 0, status(approach)) for second in range(int(until_s)) for approach in GREEN]
+    outcome = simulate(Trajectories(paths), actions, until_s, SETTINGS, seed)
+    counts = dict.fromkeys(range(len(TABLE_1)), 0)
+    for nodes in outcome.reached:
+        for node in nodes:
+            counts[TABLE_1.index(passing[node - 1][0])] += 1
+    return list(counts.values())
+
+
+def way(name: str, lane: Lane, passes_at: float) -> Path:
+    """Straight through, on the scene for as long as that takes."""
+    lanes = [one.number for one in TABLE_1 if one.approach == lane.approach]
+    beside = (lane.number - (len(lanes) + 1) / 2) * LANE_WIDTH_M
+    knots = []
+    for time, along in ((passes_at - ACROSS_S, -SCENE_M), (passes_at + ACROSS_S, SCENE_M)):
+        knots.append((time, along, beside) if lane.approach == 1 else (time, beside, along))
+    return Path.through(name, knots, ((passes_at - ACROSS_S, passes_at + ACROSS_S),))
+
+
+def status(approach: int) -> Event:
+    """The light's event for one approach."""
+    return LIGHT.event({"status": "green", "approach": approach, "location": Position(0.0, 0.0)})

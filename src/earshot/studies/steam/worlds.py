@@ -1,0 +1,237 @@
+"""The places of STEAM's experiments, and one simulated run in them.
+
+Who stands where, and how they move, as section 5 describes it; what it leaves open is chosen in
+docs/papers/steam.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from earshot.events import Event, EventType
+from earshot.filters import Filter
+from earshot.geometry import ORIGIN, Circle, Position, Proximity
+from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.steam.machine import Steam
+from earshot.protocols.steam.settings import SteamSettings
+from earshot.records import Kind
+from earshot.simulation.engine.engine import Engine
+from earshot.simulation.engine.log import Log
+from earshot.simulation.faults import FaultSettings
+from earshot.simulation.media.medium_settings import UnitDisk
+from earshot.simulation.media.transmission import Transmission
+from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.workload.actions import Action, Workload
+
+RANGE_M = 200.0
+"T_R."
+ROAD_M = 1400.0
+LANES_M = (-1.75, 1.75)
+"Where the two lanes lie beside the road's axis."
+RADIUS_M = ROAD_M / 2
+MILE_AN_HOUR = 0.44704
+RADIO = UnitDisk(range_m=RANGE_M, latency_s=1e-5)
+PRODUCER = "producer"
+WARNING = EventType("Warning", {"text": str})
+
+Point = tuple[float, float]
+
+
+def on_a_road(count: int, random: Random) -> list[Point]:
+    """Evenly drawn places on evenly drawn lanes, the road's centre at the origin."""
+    return [(random.uniform(-RADIUS_M, RADIUS_M), random.choice(LANES_M)) for _ in range(count)]
+
+
+def on_two_roads(count: int, random: Random) -> list[Point]:
+    """Half on one road, half on another that crosses it in the middle."""
+    along = on_a_road(count - count // 2, random)
+    return along + [(y, x) for x, y in on_a_road(count // 2, random)]
+
+
+def in_a_disc(count: int, random: Random) -> list[Point]:
+    """Evenly drawn places within the radius."""
+    found: list[Point] = []
+    while len(found) < count:
+        x, y = random.uniform(-RADIUS_M, RADIUS_M), random.uniform(-RADIUS_M, RADIUS_M)
+        if math.hypot(x, y) <= RADIUS_M:
+            found.append((x, y))
+    return found
+
+
+def on_a_grid(count: int, _: Random) -> list[Point]:
+    """The points of a square grid in the disc, half a spacing off its centre: each has an equal part.
+    A grid has fewer or more points than asked for by a few; then the outermost are left out."""
+    spacing = math.sqrt(math.pi * RADIUS_M**2 / count)
+    while len(points := _grid_points(spacing)) < count:
+        spacing *= 0.999
+    return sorted(points, key=lambda point: (math.hypot(*point), point))[:count]
+
+
+def _grid_points(spacing: float) -> list[Point]:
+    steps = [(k + 0.5) * spacing for k in range(-int(RADIUS_M / spacing) - 1, int(RADIUS_M / spacing) + 1)]
+    return [(x, y) for x in steps for y in steps if math.hypot(x, y) <= RADIUS_M]
+
+
+LAYOUTS: dict[str, Callable[[int, Random], list[Point]]] = {
+    "A": on_a_road,
+    "B": on_a_road,
+    "C": on_two_roads,
+    "D": in_a_disc,
+    "E": on_a_grid,
+}
+"Figure 13's scenarios: where their consumers are."
+
+
+def driving(name: str, point: Point, at_s: float, speed_m_s: float, until_s: float) -> Path:
+    """A vehicle that is at that point of the road at that time, in its lane's direction, and comes in
+    again at the other end."""
+    x, y = point
+    speed = speed_m_s if y > 0 else -speed_m_s
+    entry, end = (-RADIUS_M, RADIUS_M) if speed > 0 else (RADIUS_M, -RADIUS_M)
+    lap = ROAD_M / speed_m_s
+    entered = at_s - (x - entry) / speed
+    while entered > 0.0:
+        entered -= lap
+    knots = []
+    while entered < until_s:
+        knots += [(entered, entry, y), (entered + lap, end, y)]
+        entered += lap
+    return Path.through(name, knots)
+
+
+def passing_the_centre(name: str, at_s: float, speed_m_s: float, until_s: float) -> Path:
+    """A vehicle on the road's axis that is at its centre at that time."""
+    return Path.through(name, [(0.0, -speed_m_s * at_s, 0.0), (until_s, speed_m_s * (until_s - at_s), 0.0)])
+
+
+def road_scenario(scenario: str, points: Sequence[Point], at_s: float, speed_m_s: float, until_s: float) -> list[Path]:
+    """Scenario A or B, the producer first: consumers at these points at that time, the producer at the centre."""
+    names = [f"consumer-{k:03d}" for k in range(len(points))]
+    if scenario == "A":
+        drivers = [driving(name, point, at_s, speed_m_s, until_s) for name, point in zip(names, points, strict=True)]
+        return [Path.standing(PRODUCER, 0.0, 0.0), *drivers]
+    return [passing_the_centre(PRODUCER, at_s, speed_m_s, until_s), *standing(names, points)]
+
+
+def standing(names: Sequence[str], points: Sequence[Point]) -> list[Path]:
+    """Everybody where the points say."""
+    return [Path.standing(name, *point) for name, point in zip(names, points, strict=True)]
+
+
+@dataclass
+class Outcome:
+    """What a run came to, event by event, in order of publication."""
+
+    trajectories: Trajectories
+    published: list[Event]
+    sends: list[int]
+    "Transmissions of each event, where they were counted."
+    reached: list[set[int]]
+    "To whom it was delivered."
+    beacons: list[float] = field(default_factory=list)
+    "When beacons were sent."
+
+
+class Sends(Log):
+    """A log of transmissions by what they carried: nothing else is looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: Counter[str] = Counter()
+        "How often each event was transmitted."
+        self.beacons: list[float] = []
+        "When beacons were."
+
+    def send(self, time: float, transmission: Transmission) -> None:
+        if transmission.event:
+            self.events[transmission.event] += 1
+        elif transmission.kind.tag == "steam-beacon":
+            self.beacons.append(time)
+
+    def receive(self, time: float, transmission: Transmission, nodes: list[int], lost: str = "") -> None:
+        """Not kept."""
+
+    def row(self, kind: Kind, time: float, node: int, **columns: Any) -> None:
+        """Not kept."""
+
+
+def warn(
+    trajectories: Trajectories,
+    proximity: Proximity,
+    raise_at: Sequence[float],
+    settings: SteamSettings,
+    seed: int,
+    silent: Sequence[str] = (),
+    settle_s: float = 0.4,
+) -> Outcome:
+    """The first node announces warnings in this proximity at the start and raises one at each of these
+    times; all others want them. The run goes on for a while after the last."""
+    wanted = Filter.of_type("Warning")
+    names = trajectories.names
+    actions = [Action(0.0, k, Subscription("warnings", name, wanted)) for k, name in enumerate(names) if k]
+    actions.append(Action(0.0, 0, Announcement(WARNING, proximity)))
+    actions += [Action(time, 0, Event("Warning", {"text": "slow down"})) for time in raise_at]
+    return simulate(trajectories, actions, max(raise_at) + settle_s, settings, seed, silent, Sends())
+
+
+def simulate(
+    trajectories: Trajectories,
+    actions: Sequence[Action],
+    duration_s: float,
+    settings: SteamSettings,
+    seed: int,
+    silent: Sequence[str] = (),
+    log: Sends | None = None,
+) -> Outcome:
+    """One run of STEAM over a lossless radio; with a log, transmissions are counted."""
+    engine = Engine(
+        lambda node, location, random: Steam(node, settings, location, random),
+        trajectories,
+        RADIO,
+        Workload(actions),
+        duration_s=duration_s,
+        faults=FaultSettings(silent_nodes=tuple(silent)),
+        seed=seed,
+        log=log,
+    )
+    engine.run()
+    reached: list[set[int]] = [set() for _ in engine.published]
+    for node, event in zip(engine.deliveries.node, engine.deliveries.event, strict=True):
+        reached[event].add(node)
+    if log is None:
+        return Outcome(trajectories, engine.published, [], reached)
+    counts = [log.events[event.id] for event in engine.published]
+    return Outcome(trajectories, engine.published, counts, reached, log.beacons)
+
+
+def inside(outcome: Outcome, number: int) -> set[int]:
+    """The consumers in the event's proximity as it was raised."""
+    event = outcome.published[number]
+    places = outcome.trajectories.positions(event.time).tolist()
+    return {k for k, place in enumerate(places) if k and (event.area is None or event.area.contains(Position(*place)))}
+
+
+def covered(outcome: Outcome, number: int) -> set[int]:
+    """Those of them to whom a chain of consumers inside leads from the producer, by breadth-first search."""
+    event = outcome.published[number]
+    places = outcome.trajectories.positions(event.time)
+    left, found, edge = inside(outcome, number), set[int](), [0]
+    while edge and left:
+        rest = np.array(sorted(left))
+        apart = np.linalg.norm(places[rest][:, None, :] - places[np.array(edge)][None, :, :], axis=2)
+        edge = rest[(apart <= RANGE_M).any(axis=1)].tolist()
+        found.update(edge)
+        left.difference_update(edge)
+    return found
+
+
+def around(radius_m: float, mobile: bool = False, at: Position = ORIGIN) -> Proximity:
+    """The circle of all these experiments."""
+    return Proximity(Circle(radius_m), at, mobile)

@@ -1,0 +1,324 @@
+import json
+import math
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from where_cases import events, viewers, wheres
+from xpath_cases import documents, queries
+
+from earshot import Element, Event, Filter, FilterIndex, Position, Viewer
+from earshot.filters.index import attributes, automaton, bits, columns, groups
+from sizes import sized
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
+LIMITS = {
+    (groups, "FEW"): (0, 2, 16),
+    (groups, "CROWDED"): (0, 3, 16_384),
+    (groups, "RARE"): (1, 4, 2048),
+    (bits, "MOST_ROWS"): (3, 12, 6144),
+    (columns, "MOST_BOUNDS"): (0, 2, 256),
+    (columns, "MOST_REMEMBERED"): (1, 4096),
+    (attributes, "MOST_SHAPES"): (1, 64),
+    (automaton, "MOST_HELD"): (1, 100, 2_000_000),
+    (automaton, "MOST_UNAPPLIED"): (0, 1, 64),
+    (automaton, "MOST_RESULTS"): (1, 256),
+}
+"How large each part of an index may become: at its smallest, every way through the code is soon taken."
+
+limits = st.fixed_dictionaries({limit: st.sampled_from(sizes) for limit, sizes in LIMITS.items()})
+
+
+@contextmanager
+def limited(sizes: dict[tuple[object, str], int]) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for (module, name), size in sizes.items():
+            patch.setattr(module, name, size)
+        yield
+
+
+def looped(filters: dict[object, Filter], event: Event, viewer: Viewer | None = None) -> set[object]:
+    """The independent truth: ask every filter."""
+    return {key for key, filter in filters.items() if filter.matches(event, viewer)}
+
+
+keys = st.integers(0, 11)
+where_filters = st.builds(Filter.where, wheres, st.sampled_from([None, None, "CD", "Siren"]))
+xpath_filters = st.builds(Filter.xpath, queries)
+removals = st.tuples(st.just("remove"), keys)
+
+
+def additions(filters: st.SearchStrategy[Filter]) -> st.SearchStrategy[tuple[str, int, Filter]]:
+    return st.tuples(st.just("add"), keys, filters)
+
+
+def histories(
+    filters: st.SearchStrategy[Filter], happenings: st.SearchStrategy[Event]
+) -> st.SearchStrategy[list[tuple[object, ...]]]:
+    matches = st.tuples(st.just("match"), happenings, viewers)
+    first = st.lists(additions(filters), min_size=2, max_size=12)
+    then = st.lists(st.one_of(matches, matches, additions(filters), removals), min_size=3, max_size=12)
+    return st.builds(lambda a, b: a + b, first, then)
+
+
+def relive(history: list[tuple[object, ...]]) -> None:
+    """An index and a plain dictionary go through the same; at each event they must agree."""
+    index, filters = FilterIndex(), {}
+    for what, *details in history:
+        if what == "add":
+            key, filter = details
+            index.add(key, filter)
+            filters[key] = filter
+        elif what == "match":
+            event, viewer = details
+            assert index.match(event, viewer) == looped(filters, event, viewer)
+        elif details[0] in filters:
+            index.remove(details[0])
+            del filters[details[0]]
+        assert len(index) == len(filters)
+        assert all((key in index) == (key in filters) for key in range(12))
+
+
+@settings(max_examples=sized(250, 6_000))
+@given(histories(where_filters, events), limits)
+def test_an_index_of_where_filters_answers_as_a_loop_over_them_does(history, sizes) -> None:
+    with limited(sizes):
+        relive(history)
+
+
+@settings(max_examples=sized(200, 6_000))
+@given(histories(xpath_filters, st.builds(Event.from_xml, documents)), limits)
+def test_an_index_of_xpath_filters_answers_as_a_loop_over_them_does(history, sizes) -> None:
+    with limited(sizes):
+        relive(history)
+
+
+guards = st.sampled_from(["", "", "", "[@id]", "[@id=5]", "[@id='5']", "[@id='x'][@n]", "[@n=5][@id]", "[@n='']"])
+guarded_steps = st.builds("{}{}{}".format, st.sampled_from(["/", "/", "//"]), st.sampled_from(["a", "b", "*"]), guards)
+guarded_ends = st.sampled_from(["", "", "", "/@id", "//@*", "/text()"])
+guarded_filters = st.builds(
+    lambda steps, end: Filter.xpath("".join(steps) + end), st.lists(guarded_steps, min_size=1, max_size=3), guarded_ends
+)
+guarded_elements = st.recursive(
+    st.builds(
+        Element,
+        st.sampled_from(["a", "b"]),
+        st.dictionaries(st.sampled_from(["id", "n"]), st.sampled_from(["5", "5.0", "x", ""]), max_size=2),
+        st.lists(st.sampled_from(["", "5"]), max_size=1).map(tuple),
+    ),
+    lambda inner: st.builds(
+        lambda element, children: Element(element.name, element.attributes, element.children + tuple(children)),
+        inner,
+        st.lists(inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=sized(250, 6_000))
+@given(histories(guarded_filters, guarded_elements.map(lambda root: Event(type=root.name, content=root))), limits)
+def test_paths_with_tests_on_attributes_are_answered_as_a_loop_over_them_does(history, sizes) -> None:
+    with limited(sizes):
+        relive(history)
+
+
+@settings(max_examples=sized(100, 3_000))
+@given(
+    histories(st.one_of(where_filters, xpath_filters), st.one_of(events, st.builds(Event.from_xml, documents))), limits
+)
+def test_both_kinds_of_filters_live_in_one_index(history, sizes) -> None:
+    with limited(sizes):
+        relive(history)
+
+
+TEXTS = [f"t{number}" for number in range(5)]
+NUMBERS = [f"n{number}" for number in range(5)]
+
+
+def conjunction(chance: random.Random, fractions: bool) -> Filter:
+    terms = []
+    for name in chance.sample(TEXTS + NUMBERS, chance.choice((1, 2, 3))):
+        if name in TEXTS:
+            terms.append(f'{name} = "v{int(chance.paretovariate(0.7)) % 50}"')
+        else:
+            low = chance.uniform(0, 90) if fractions else chance.randrange(90)
+            terms.append(chance.choice((f"{name} in {low}..{low + 10}", f"{name} > {low}", f"{name} = {low}")))
+    return Filter.where(" and ".join(terms))
+
+
+def happening(chance: random.Random, fractions: bool) -> Event:
+    content: dict[str, object] = {name: f"v{int(chance.paretovariate(0.7)) % 50}" for name in TEXTS}
+    for name in NUMBERS:
+        content[name] = chance.uniform(0, 100) if fractions else chance.randrange(100)
+    for name in chance.sample(list(content), chance.choice((0, 0, 1, 2))):
+        del content[name]
+    return Event(type="T", content=content)
+
+
+@pytest.mark.parametrize("fractions", [False, True], ids=["few numbers", "any numbers"])
+@pytest.mark.parametrize("crowded", [200, 16_384], ids=["paged", "one table"])
+def test_thousands_of_conjunctions_come_and_go_and_are_found(monkeypatch, fractions: bool, crowded: int) -> None:
+    monkeypatch.setattr(groups, "CROWDED", crowded)
+    chance = random.Random(5)
+    index, filters = FilterIndex(), {}
+    for key in range(sized(1500, 20_000)):
+        filters[key] = conjunction(chance, fractions)
+        index.add(key, filters[key])
+    matches = 0
+    for key in range(len(filters), len(filters) + 40):
+        event = happening(chance, fractions)
+        assert index.match(event) == looped(filters, event)
+        matches += len(index.match(event))
+        for old in chance.sample(sorted(filters), 10):
+            index.remove(old)
+            del filters[old]
+        filters[key] = conjunction(chance, fractions)
+        index.add(key, filters[key])
+    assert matches > 1000
+    for key in filters:
+        index.remove(key)
+    assert (len(index), index.match(event)) == (0, set())
+
+
+VALUES = (
+    0, 1, 5, 10, 2.5, 5.0, -3, -0.0, 2**53 + 1, 1e300, math.nan, math.inf, -math.inf, True, False,
+    "5", " 5 ", "5.0", "true", "false", "1", "", "NaN", "jazz", "2026-01-31",
+    datetime(2026, 1, 31, tzinfo=UTC), Position(1.0, 2.0),
+)  # fmt: skip
+TERMS = [
+    *(f"x {op} {literal}" for op in ("=", "!=", "<", "<=", ">", ">=") for literal in ("5", "0", "-0.0", "1", '"5"')),
+    *(f"x = {literal}" for literal in ("true", "false", '"true"', '"1"', '"jazz"', '"2026-01-31"', "9007199254740992")),
+    'x < "2026-02-01"', "x in 0..5", "x in 5..5", "x > 5 and x < 1", 'x = "5" and x = "jazz"',
+    "x", "not x = 5", "y = 5",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("few", "bounds"), [(0, 256), (0, 0), (1000, 256)], ids=["in a table", "with rounded bounds", "one by one"]
+)
+def test_every_kind_of_value_is_compared_as_the_filter_itself_compares_it(monkeypatch, few: int, bounds: int) -> None:
+    monkeypatch.setattr(groups, "FEW", few)
+    monkeypatch.setattr(columns, "MOST_BOUNDS", bounds)
+    index = FilterIndex()
+    filters = {(term, copy): Filter.where(term) for term in TERMS for copy in range(3)}
+    for key, filter in filters.items():
+        index.add(key, filter)
+    for value in VALUES:
+        event = Event(type="T", content={"x": value})
+        assert index.match(event) == looped(filters, event), value
+    missing = Event(type="T", content={})
+    assert index.match(missing) == looped(filters, missing)
+    for texts in (("5", "jazz"), ("1", "9"), ("9", "-1"), ("", "x"), ("7",), ("NaN", "0")):
+        event = Event(type="T", content=Element("T", {}, tuple(Element("x", {}, (text,)) for text in texts)))
+        assert index.match(event) == looped(filters, event), texts
+
+
+def test_a_range_that_was_rounded_to_a_bound_is_found_when_the_bound_is_gone(monkeypatch) -> None:
+    monkeypatch.setattr(groups, "FEW", 0)
+    monkeypatch.setattr(columns, "MOST_BOUNDS", 1)
+    index = FilterIndex()
+    index.add("bound", Filter.where("x >= 5"))
+    index.add("above", Filter.where("x in 6..7"))
+    index.add("below", Filter.where("x in 3..4"))
+    index.remove("bound")
+    found = [index.match(Event(type="T", content={"x": number})) for number in range(2, 9)]
+    assert found == [set(), {"below"}, {"below"}, set(), {"above"}, {"above"}, set()]
+
+
+def cd(category: str, price: int) -> Event:
+    return Event.from_xml(f"<CD><category>{category}</category><price>{price}</price></CD>")
+
+
+def test_paths_tests_on_values_types_and_places_are_found_together() -> None:
+    index = FilterIndex()
+    index.add("path", Filter.xpath("/CD/price"))
+    index.add("predicate", Filter.xpath("/CD[category='jazz' and price<20]"))
+    index.add("where", Filter.where('category = "jazz" and price < 20'))
+    index.add("type", Filter.of_type("CD"))
+    index.add("other type", Filter.where("price < 20", type="Siren"))
+    index.add("near", Filter.where('category = "jazz" and within 200 m'))
+    index.add("anything", Filter.where("true"))
+    index.add("nothing", Filter.where("false"))
+    event = Event(type="CD", content={"category": "jazz", "price": 12}, position=Position(0.0, 0.0))
+    near, far = Viewer(Position(100.0, 0.0)), Viewer(Position(300.0, 0.0))
+    everywhere = {"path", "predicate", "where", "type", "anything"}
+    assert index.match(event, near) == everywhere | {"near"}
+    assert index.match(event, far) == everywhere
+    assert index.match(event) == everywhere
+    assert index.match(cd("rock", 12)) == {"path", "type", "anything"}
+
+
+def test_a_filter_under_a_known_key_replaces_the_one_before() -> None:
+    index = FilterIndex()
+    index.add("a", Filter.xpath("/CD"))
+    index.add("a", Filter.where("price > 15"))
+    assert (len(index), index.match(cd("jazz", 12)), index.match(cd("jazz", 18))) == (1, set(), {"a"})
+
+
+def test_removing_an_unknown_key_is_a_key_error() -> None:
+    index = FilterIndex()
+    index.add("a", Filter.xpath("/CD"))
+    with pytest.raises(KeyError, match="'b'"):
+        index.remove("b")
+    assert ("a" in index, "b" in index, len(index)) == (True, False, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "filter"), [(["unhashable"], Filter.xpath("/CD")), ("a", "/CD/price"), ("a", None)], ids=str
+)
+def test_an_addition_that_fails_leaves_the_index_as_it_was(key, filter) -> None:
+    index = FilterIndex()
+    index.add("a", Filter.xpath("/CD"))
+    with pytest.raises((TypeError, AttributeError)):
+        index.add(key, filter)
+    assert (len(index), index.match(cd("jazz", 12))) == (1, {"a"})
+
+
+def test_what_match_returns_belongs_to_the_caller() -> None:
+    index = FilterIndex()
+    index.add("a", Filter.xpath("/CD"))
+    index.match(cd("jazz", 12)).add("mine")
+    assert index.match(cd("jazz", 12)) == {"a"}
+
+
+def test_documents_of_ever_new_names_do_not_fill_the_memory() -> None:
+    index = FilterIndex()
+    index.add("a", Filter.xpath("//a//b"))
+    index.add("b", Filter.xpath("//*/b[@id]"))
+    for number in range(200):
+        names = [f"n{number}-{level}" for level in range(100)]
+        opened, closed = "".join(f"<{name}>" for name in names), "".join(f"</{name}>" for name in reversed(names))
+        assert index.match(Event.from_xml(f"{opened}<a><b id='1'/></a>{closed}")) == {"a", "b"}
+    assert index._paths._held < 50_000
+
+
+def test_an_emptied_index_holds_nothing() -> None:
+    chance = random.Random(1)
+    index = FilterIndex()
+    for key in range(300):
+        index.add(key, conjunction(chance, fractions=True))
+        index.add(-key - 1, Filter.xpath(f"//a[@id={key % 7}]//b{key % 5}"))
+        index.match(happening(chance, fractions=True))
+    for key in range(-300, 300):
+        index.remove(key)
+    assert (index._parts, index._by_type, index._by_path, index._paths.count) == ({}, {}, {}, 0)
+
+
+@pytest.mark.parametrize("queries", ["simple-paths", "simple-predicates"])
+def test_the_published_yfilter_queries_match_exactly_the_expected_documents(shared_data: Path, queries: str) -> None:
+    folder = shared_data / "yfilter"
+    expected = json.loads((folder / f"{queries}.expected.json").read_text())
+    index = FilterIndex()
+    for number, query in enumerate((folder / f"{queries}.txt").read_text().splitlines(), 1):
+        index.add(number, Filter.xpath(query))
+    found = {
+        document.name: sorted(index.match(Event.from_xml(document.read_bytes())))
+        for document in (folder / "documents").glob("*.xml")
+    }
+    assert found == expected

@@ -1,0 +1,271 @@
+from functools import reduce
+
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+from near_cases import neighbours
+from where_cases import TYPES, events, viewers, wheres
+from xpath_cases import documents, queries
+
+from earshot import Event, Filter, Viewer
+from earshot.errors import FilterSyntaxError
+from earshot.filters.language.parser import MAX_DEPTH
+from earshot.filters.relations.covering import MAX_ALTERNATIVES
+from sizes import sized
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+
+
+def covers(general: str, special: str) -> bool:
+    return Filter.parse(general).covers(Filter.parse(special))
+
+
+@pytest.mark.parametrize(
+    ("general", "special"),
+    [
+        ("true", "price < 20"),
+        ("price < 20", "false"),
+        ("price < 20", "20 > price"),
+        ("price < 20", "price < 10"),
+        ("price <= 20", "price < 20"),
+        ("price <= 20", "price in 10..20"),
+        ("price != 5", "price > 5"),
+        ("price > 1", "price = 5"),
+        ("price > 1", 'price = "5"'),
+        ("price", "price > 3"),
+        ("price", "price contains 'x'"),
+        ("live != false", "live = true"),
+        ('name contains "az"', 'name = "jazz"'),
+        ('name contains "az"', 'name starts with "jazz"'),
+        ('name starts with "ja"', 'name starts with "jazz"'),
+        ('t > "2024-01-01"', 't > "2025-01-01T10:00"'),
+        ("price < 20 or a = 1", "price < 10 and b = 2"),
+        ("(a = 1 or b = 2) and c = 3", "a = 1 and c = 3"),
+        ("(a = 1 and c = 3) or (b = 2 and c = 3)", "(a = 1 or b = 2) and c = 3"),
+        ("not price < 3", "not price < 5"),
+        ("within 300 m", "within 0.2 km"),
+        ("inside circle(0, 0, 100)", "inside circle(10, 0, 50)"),
+        ("inside circle(0, 0, 100)", "inside rectangle(0, 0, 100, 100)"),
+        ("inside rectangle(0, 0, 100, 100, 20)", "inside rectangle(10, 0, 20, 20, 20)"),
+        ("inside polygon(0 0, 100 0, 100 100, 0 100)", "inside ellipse(50, 50, 40, 20)"),
+        ("Siren: true", "Siren: speed > 3"),
+        ("CD: true", "/CD/title"),
+        ("/CD", "CD: price < 3"),
+        ("/CD", "/CD[price < 20]"),
+        ("//price", "/CD[price < 20]"),
+        ("/*/price", "/CD/price"),
+        ("//a//c", "/x/a/b/c"),
+        ("/a//b", "/a/b"),
+        ("/a//*", "/a/b/c"),
+        ("/CD[price < 20]", "/CD[price < 10]/title"),
+        ("/CD[price < 20]", '/CD[price = "10"]'),
+        ("//a[b]", "/x/a[b/c]"),
+        ("/CD[.//x]", "/CD[a[x]]"),
+        ("/CD[.//@id]", "/CD[a/b/@id = 5]"),
+        ("/a[not(b[c])]", "/a[not(b)]"),
+        ("/a[b or c]", "/a[c]"),
+        ("/a[b]", "/a[b = 1 or b = 2]"),
+        ("/a[b[2]]", "/a[b[2][c]]"),
+        ('/a[@id != "x"]', "/a[@id = 5]"),
+        ('/a[contains(@id, "x")]', '/a[@id = "axb"]'),
+        ("/a[b]", '/a[contains(b, "x")]'),
+        ("/a/text()", '/a/text()[. = "x"]'),
+    ],
+)
+def test_a_wider_filter_covers_a_narrower_one(general: str, special: str) -> None:
+    assert covers(general, special)
+
+
+@pytest.mark.parametrize(
+    ("general", "special"),
+    [
+        ("price < 20", "true"),
+        ("price < 20", "price <= 20"),
+        ("price < 20", "price < 30"),
+        ("price < 20", "name < 10"),
+        ("price = 5", "price >= 5 and price <= 5"),  # two prices, 4 and 6, meet the second
+        ("live", "live < 3"),  # the boolean false is less than 3 and no value to a bare name
+        ("live != 1", 'live = "true"'),  # the boolean true is both
+        ('t = "2026-01-31T00:00"', 't = "2026-01-31"'),  # one time, two texts
+        ('t != "2026-01-31T00:00"', 't = "2026-01-31"'),
+        ('t < "2026-02-01"', 't < "20260131"'),  # to a number, one of them is a number and the other is not
+        ("not price > 20", "price < 10"),  # there may be another price
+        ("a = 1", "a = 1 or b = 2"),
+        ("within 200 m", "within 300 m"),
+        ("approaching", "within 10 m"),
+        ("inside circle(0, 0, 100)", "inside circle(60, 0, 50)"),
+        ("inside circle(0, 0, 100)", "inside rectangle(0, 0, 150, 150)"),
+        ("Siren: true", "speed > 3"),
+        ("Siren: true", "CD: true"),
+        ("Siren: true", "/CD"),
+        ("/a/b", "/a//b"),
+        ("/a/*", "/a/@id"),
+        ("/a/b", "/a/*"),
+        ("/a/b/c", "/a/b"),
+        ("/a[b][c]", "/a[b]"),
+        ("/a/b[c][d]", "/a[b/c]/b[d]"),
+        ("/a[b[2]]", "/a[b[c][2]]"),
+        ("/a[b[1]]", "/a[*[1]]"),
+        ('/a[contains(b, "x")]', '/a[b = "x"]'),  # the first b may be another one
+        ("/a[not(b)]", "/a[not(b[c])]"),
+        ("price < 20", "/CD[price < 20]"),  # the price may hold elements of its own
+    ],
+)
+def test_a_filter_does_not_cover_what_it_may_miss(general: str, special: str) -> None:
+    assert not covers(general, special)
+
+
+def filters(texts: tuple[str, str]) -> tuple[Filter, Filter]:
+    try:
+        return Filter.parse(texts[0]), Filter.parse(texts[1])
+    except FilterSyntaxError:
+        reject()
+
+
+@settings(max_examples=sized(400, 10_000))
+@given(neighbours(wheres), st.lists(st.tuples(events, viewers), min_size=1, max_size=10))
+def test_covering_is_never_a_wrong_yes(texts: tuple[str, str], seen: list[tuple[Event, Viewer | None]]) -> None:
+    wide, narrow = filters(texts)
+    assert wide.covers(wide)
+    if wide.covers(narrow):
+        assert not any(narrow.matches(*each) and not wide.matches(*each) for each in seen)
+
+
+@settings(max_examples=sized(200, 10_000))
+@given(neighbours(queries), st.lists(documents, min_size=1, max_size=5))
+def test_covering_of_paths_is_never_a_wrong_yes(texts: tuple[str, str], found: list[str]) -> None:
+    wide, narrow = filters(texts)
+    assert wide.covers(wide)
+    if wide.covers(narrow):
+        seen = [Event.from_xml(document) for document in found]
+        assert not any(narrow.matches(each) and not wide.matches(each) for each in seen)
+
+
+@settings(max_examples=sized(200, 2_000))
+@given(queries.filter(lambda query: "[" not in query), st.data())
+def test_a_path_covers_what_its_steps_were_narrowed_to(general: str, data: st.DataObject) -> None:
+    special = general
+    if data.draw(st.booleans()):
+        special = special.replace("*", "a") if "@*" not in special else special
+    if data.draw(st.booleans()):
+        special = special.replace("//", "/") if data.draw(st.booleans()) else special.replace("//", "//b//")
+    if data.draw(st.booleans()) and not special.endswith(("text()", "id", "x.y", "or", "@*")):
+        special += "[b]/c"
+    assert covers(general, special)
+
+
+typed = st.sampled_from([None, None, *TYPES])
+
+
+@settings(max_examples=sized(300, 6_000))
+@given(wheres, typed, wheres, typed, events, viewers)
+def test_a_merged_filter_covers_both(
+    a: str, a_type: str | None, b: str, b_type: str | None, event: Event, viewer: Viewer | None
+) -> None:
+    one, other = Filter.where(a, a_type), Filter.where(b, b_type)
+    merged = one.merge(other)
+    if one.matches(event, viewer) or other.matches(event, viewer):
+        assert merged.matches(event, viewer)
+    assert Filter.parse(str(merged)) == merged
+
+
+@settings(max_examples=sized(200, 3_000))
+@given(queries, queries, documents)
+def test_a_merged_path_filter_covers_both_and_nothing_else(a: str, b: str, document: str) -> None:
+    one, other, event = Filter.xpath(a), Filter.xpath(b), Event.from_xml(document)
+    assert one.merge(other).matches(event) == (one.matches(event) or other.matches(event))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "merged"),
+    [
+        ("price < 10", "price < 20", "price < 20"),
+        ("price in 10..20", "price in 15..30", "price in 10..30"),
+        ("price < 10", "price >= 10 and price < 15", "price < 15"),
+        ("price < 10", "price > 10", "price < 10 or price > 10"),
+        (
+            "price >= 5 and price < 10",
+            "price > 10 and price <= 15",
+            "price >= 5 and price < 10 or price > 10 and price <= 15",
+        ),
+        ("price >= 5 and price < 10", "price = 10", "price in 5..10"),
+        ('price < 10 and c = "x"', 'price < 20 and c = "x"', 'price < 20 and c = "x"'),
+        ('price in 1..3 and c = "x"', 'price in 2..5 and c = "x"', 'price in 1..5 and c = "x"'),
+        ('c = "x" and d = 1', 'c = "x" and d = 2', 'c = "x" and (d = 1 or d = 2)'),
+        ("A: x < 3", "A: x < 4", "A: x < 4"),
+        ("A: x < 3", "B: x < 4", "/A and x < 3 or /B and x < 4"),
+        ("`odd type`: x < 3", "B: y", "x < 3 or /B and y"),
+        ("/CD[price < 20]", "/CD[price < 10]", "/CD[price < 20]"),
+        ("/CD", "price < 3", "/CD or price < 3"),
+    ],
+)
+def test_what_is_merged_stays_short(a: str, b: str, merged: str) -> None:
+    assert Filter.parse(a).merge(Filter.parse(b)) == Filter.parse(merged)
+
+
+def test_many_merged_filters_are_loosened_to_what_they_share() -> None:
+    wanted = [Filter.where(f'category = "jazz" and price in {low}..{low + 1}') for low in range(0, 400, 10)]
+    merged = reduce(Filter.merge, wanted)
+    assert [filter for filter in wanted if not merged.covers(filter)] == []
+    assert not merged.covers(Filter.where('category = "pop" and price = 391'))
+    assert not merged.covers(Filter.where('category = "jazz" and price = 500'))
+    assert str(merged).count(" or ") < MAX_ALTERNATIVES
+
+
+def test_a_merged_filter_that_would_be_too_deep_to_read_is_loosened() -> None:
+    deep = "/" + "/".join("a" * (MAX_DEPTH - 1))
+    a, b = Filter.parse(f"x and {deep}"), Filter.parse(f"y and {deep}/..".replace("/..", "")).merge(Filter.parse("z"))
+    merged = a.merge(b)
+    assert Filter.parse(str(merged)) == merged
+    assert merged.covers(Filter.parse("z"))
+
+
+def test_a_proof_that_would_take_too_long_is_given_up() -> None:
+    terms = " and ".join(f"(f{number} = 1 or g{number} = 2)" for number in range(40))
+    assert not covers("h = 3 or " + terms.replace("1", "2"), terms)
+
+
+@settings(max_examples=sized(200, 3_000))
+@given(wheres, wheres)
+def test_overlap_is_a_share_and_the_same_from_both_sides(a: str, b: str) -> None:
+    one, other = Filter.where(a), Filter.where(b)
+    share = one.overlap(other)
+    assert 0.0 <= share <= 1.0
+    assert share == pytest.approx(other.overlap(one))
+    assert one.overlap(one) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("filter", "nearer", "farther"),
+    [
+        ("price < 20", "price < 19", "price < 10"),
+        ("price in 10..20", "price in 12..22", "price in 18..30"),
+        ('name = "jazz" and price < 20', 'name = "jazz" and price < 19', 'name = "pop" and price < 19'),
+        ("inside circle(0, 0, 100)", "inside circle(10, 0, 100)", "inside circle(90, 0, 100)"),
+        ("within 200 m", "within 180 m", "within 20 m"),
+        ("/CD[price < 20]", "/CD[price < 19]", "/CD[price < 2]"),
+        ("/CD/title", "/CD/title[@lang]", "/CD/artist"),
+        ("a = 1 or b = 2", "a = 1", "c = 3"),
+        ('name = "5"', "name > 3", "name > 7"),
+        ("Siren: true", "Siren: speed > 3", "CD: true"),
+    ],
+)
+def test_the_nearer_filter_overlaps_more(filter: str, nearer: str, farther: str) -> None:
+    mine = Filter.parse(filter)
+    assert mine.overlap(Filter.parse(nearer)) > mine.overlap(Filter.parse(farther))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("price < 10", "price > 20"),
+        ('name = "jazz"', 'name = "pop"'),
+        ("approaching", "receding"),
+        ("Siren: true", "CD: true"),
+        ("/CD/title", "/DVD/title"),
+        ("inside circle(0, 0, 10)", "inside circle(50, 0, 10)"),
+        ("false", "price > 20"),
+    ],
+)
+def test_filters_that_exclude_each_other_do_not_overlap(a: str, b: str) -> None:
+    assert Filter.parse(a).overlap(Filter.parse(b)) == 0.0

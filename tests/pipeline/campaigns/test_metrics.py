@@ -1,0 +1,149 @@
+"""Metrics of a run small enough to count by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from earshot.pipeline.campaigns.leaderboard import Entry, Figure, leaderboard, number, ranked
+from earshot.pipeline.campaigns.metrics import run_metrics
+from earshot.pipeline.lake.tables import EXPECTED, LOG, RUNS
+from earshot.records import COLUMNS
+
+pytestmark = pytest.mark.spark
+
+BLANK: dict[str, Any] = {
+    name: {"float64": float("nan"), "int64": -1, "int32": -1, "string": ""}[kind] for name, kind in COLUMNS.items()
+}
+
+
+def record(time: float, node: str, kind: str, **values: Any) -> dict[str, Any]:
+    return {"run": "r", **BLANK, "time": time, "node": node, "kind": kind, **values}
+
+
+def publish(time: float, node: str, event: str, type: str) -> dict[str, Any]:
+    return record(time, node, "publish", event=event, detail=f'{{"type":"{type}","content":{{}}}}')
+
+
+LOG_ROWS = [
+    publish(1.0, "a", "early", "Siren"),  # in the warm-up: does not count
+    record(1.0, "a", "send", event="early", bytes=100, packet="flood"),
+    record(1.1, "b", "deliver", event="early", subscription="b/1", hops=1),
+    publish(10.0, "a", "e1", "Siren"),
+    record(10.0, "a", "send", event="e1", bytes=100, packet="flood"),
+    record(10.1, "b", "receive", event="e1"),
+    record(10.1, "b", "deliver", event="e1", subscription="b/1", hops=1),
+    record(10.1, "b", "deliver", event="e1", subscription="b/2", hops=1),  # the same pair again
+    record(10.1, "b", "send", event="e1", bytes=100, packet="flood"),
+    record(10.2, "c", "receive", event="e1"),
+    record(10.3, "c", "receive", event="e1"),  # a duplicate, and in vain
+    publish(70.0, "a", "e2", "Fire"),
+    record(70.0, "a", "send", event="e2", bytes=50, packet="flood"),
+    record(70.5, "b", "receive", event="e2"),
+    record(70.5, "b", "deliver", event="e2", subscription="b/2", hops=3),  # nobody expected it
+    record(71.0, "a", "send", bytes=30, packet="hello"),
+    record(72.0, "c", "drop", detail="expired", event="e1"),
+]
+EXPECTED_ROWS = [
+    {"workload": "w", "event": "early", "node": "b", "subscription": "b/1", "why": "content"},
+    {"workload": "w", "event": "e1", "node": "b", "subscription": "b/1", "why": "content"},
+    {"workload": "w", "event": "e1", "node": "b", "subscription": "b/2", "why": "content"},
+    {"workload": "w", "event": "e1", "node": "d", "subscription": "d/1", "why": "content"},
+    {"workload": "w", "event": "unpublished", "node": "d", "subscription": "d/1", "why": "content"},
+    {"workload": "another", "event": "e2", "node": "b", "subscription": "b/2", "why": "content"},
+]
+
+
+def run_row(run: str, status: str = "done", **values: Any) -> dict[str, Any]:
+    row = dict.fromkeys(RUNS.columns)
+    row |= {"run": run, "scenario": "hand", "variant": "flooding", "workload": "w", "warm_up_s": 5.0, "status": status}
+    return {**row, **values}
+
+
+@pytest.fixture(scope="module")
+def metrics(spark: SparkSession) -> dict[tuple[str, str, str], float]:
+    runs = spark.createDataFrame([run_row("r"), run_row("broken", "failed")], RUNS.ddl)
+    expected = spark.createDataFrame(EXPECTED_ROWS, EXPECTED.ddl)
+    log = spark.createDataFrame(LOG_ROWS, LOG.ddl)
+    rows = log.transform(run_metrics(runs, expected)).collect()
+    found = {(row["metric"], row["by"], row["key"]): row["value"] for row in rows}
+    assert len(found) == len(rows), "one row a figure"
+    assert {row["run"] for row in rows} == {"r"}
+    return found
+
+
+def test_the_whole_run_is_measured(metrics: dict[tuple[str, str, str], float]) -> None:
+    whole = {metric: value for (metric, by, _), value in metrics.items() if by == "all"}
+    assert whole == pytest.approx(
+        {
+            "expected": 2,  # e1 to b and to d
+            "delivered": 2,  # e1 and e2 to b
+            "delivery_ratio": 1 / 2,
+            "precision": 1 / 2,
+            "hops": 2,
+            "latency_p50_s": 0.1,
+            "latency_p95_s": 0.1,
+            "latency_p99_s": 0.1,
+            "events": 2,
+            "data_bytes": 250,
+            "control_bytes": 30,
+            "cost": 3 / 2,
+            "control_cost": 1 / 2,
+            "bytes_per_delivery": 280 / 2,
+            "duplicates": 1 / 2,
+            "overhead": 2 / 4,
+        }
+    )
+
+
+def test_groups_are_measured_by_type_node_minute_packet_and_reason(
+    metrics: dict[tuple[str, str, str], float],
+) -> None:
+    assert metrics["delivery_ratio", "type", "Siren"] == pytest.approx(0.5)
+    assert ("delivery_ratio", "type", "Fire") not in metrics, "nothing was expected: a ratio of nothing has no row"
+    assert metrics["precision", "type", "Fire"] == 0
+    assert metrics["delivery_ratio", "node", "d"] == 0
+    assert metrics["delivery_ratio", "node", "b"] == 1
+    assert metrics["delivered", "minute", "0"] == 1
+    assert metrics["delivered", "minute", "1"] == 1
+    assert metrics["sends", "packet", "flood"] == 3
+    assert metrics["bytes", "packet", "hello"] == 30
+    assert metrics["drops", "reason", "expired"] == 1
+
+
+def test_the_leaderboard_averages_over_seeds(spark: SparkSession) -> None:
+    runs = spark.createDataFrame([run_row(run, variant=variant) for run, variant in RUNS_BY_VARIANT], RUNS.ddl)
+    rows = [
+        ("1", "delivery_ratio", 0.8), ("2", "delivery_ratio", 1.0), ("3", "delivery_ratio", 0.5),
+        ("1", "bytes_per_delivery", 10.0), ("2", "bytes_per_delivery", 30.0),
+    ]  # fmt: skip
+    table = spark.createDataFrame(
+        [(*row[:2], "all", "", row[2]) for row in rows],
+        "run string, metric string, by string, key string, value double",
+    )
+    assert leaderboard(runs, table) == [
+        Entry("hand", "flooding", {
+            "delivery_ratio": Figure(pytest.approx(0.9), pytest.approx(1.2706, abs=1e-3), 2),
+            "bytes_per_delivery": Figure(20.0, pytest.approx(127.06, abs=0.1), 2),
+        }),
+        Entry("hand", "gossip", {"delivery_ratio": Figure(0.5, pytest.approx(float("nan"), nan_ok=True), 1)}),
+    ]  # fmt: skip
+
+
+RUNS_BY_VARIANT = [("1", "flooding"), ("2", "flooding"), ("3", "gossip")]
+
+
+def test_the_better_protocol_stands_first() -> None:
+    def entry(name: str, ratio: float, price: float) -> Entry:
+        return Entry("s", name, {"delivery_ratio": Figure(ratio, 0.0, 3), "bytes_per_delivery": Figure(price, 0.0, 3)})
+
+    entries = [entry("worst", 0.5, 1), entry("dear", 0.9, 500), entry("best", 0.9001, 100)]
+    assert [one.protocol for one in ranked(entries)] == ["best", "dear", "worst"]
+
+
+def test_figures_are_short() -> None:
+    assert number(Figure(0.98765, 0.0123, 5)) == "0.988 ± 0.0123"
+    assert number(Figure(1234567.0, float("nan"), 1)) == "1.23 M"
+    assert number(None) == "-"

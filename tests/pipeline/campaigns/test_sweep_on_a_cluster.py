@@ -1,0 +1,63 @@
+"""A campaign on a real cluster, one of whose workers dies on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cluster import QUICK, running_cluster
+from pyspark.sql import SparkSession
+
+from earshot.pipeline.campaigns.campaigns import Campaign, campaign
+from earshot.pipeline.campaigns.flow import run_campaign
+from earshot.pipeline.lake.lake import Lake
+from earshot.simulation.scenario.library import load_scenario
+
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+SEEDS = 4
+
+
+def wanted() -> Campaign:
+    city = load_scenario("city").with_(duration_s=30, warm_up_s=5, cool_down_s=5)
+    return campaign("cluster", [city], {"flooding": {}, "gossip": {}}, range(SEEDS))
+
+
+ON_THE_CLUSTER = """
+import sys
+master, lake, quick, *path = sys.argv[1:]
+sys.path[:0] = path
+from test_sweep_on_a_cluster import wanted
+from earshot.pipeline.campaigns.flow import run_campaign
+from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.spark.session import spark_session
+
+settings = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": quick, "spark.driver.memory": "512m"}
+outcomes = run_campaign(Lake(spark_session(master=master, settings=settings), lake), wanted())
+print(sorted({outcome.status for outcome in outcomes}), len(outcomes))
+"""
+
+
+def rows(lake: Lake, table: str, *without: str) -> list[str]:
+    return sorted(repr(tuple(row)) for row in lake.read(table).drop(*without).collect())
+
+
+def test_a_campaign_on_a_cluster_that_loses_a_worker_gives_the_tables_of_local_mode(
+    spark: SparkSession, tmp_path: Path, wait_for: Callable[[Callable[[], object]], None]
+) -> None:
+    here = Path(__file__).parent
+    marks = tmp_path / "there" / "runs"
+    with running_cluster(tmp_path) as cluster:
+        running = cluster.start(ON_THE_CLUSTER, tmp_path / "there", QUICK, here, here.parent / "spark")
+        wait_for(lambda: running.poll() is not None or len(list(marks.glob("run=*/*/_COMMITTED*"))) >= 2)
+        assert running.poll() is None, running.communicate()
+        cluster.kill_worker()
+        said, errors = running.communicate(timeout=280)
+    assert (said, errors, running.returncode) == (f"['done'] {2 * SEEDS}\n", "", 0)
+    local, there = Lake(spark, tmp_path / "here"), Lake(spark, tmp_path / "there")
+    run_campaign(local, wanted())
+    assert rows(there, "runs", "took_s") == rows(local, "runs", "took_s")
+    for table in ("events", "subscriptions", "expected", "metrics"):
+        assert rows(there, table) == rows(local, table), table
+    assert there.read("log").count() == local.read("log").count() > 10_000

@@ -1,0 +1,170 @@
+"""The oracle against brute force: every event, every subscription, one at a time."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from earshot import Area, Circle, Event, Filter, Position, Rectangle, Velocity, Viewer
+from earshot.errors import LakeError
+from earshot.geometry import closing_speed_m_s
+from earshot.pipeline.lake.tables import EVENTS, POSITIONS, SUBSCRIPTIONS
+from earshot.pipeline.oracle.oracle import expected_receivers
+from earshot.pipeline.oracle.workloads import area_json, area_of, event_of, event_row
+
+pytestmark = pytest.mark.spark
+
+FILTERS = [
+    "Siren: speed > 10",
+    "Siren: speed in 5..15 and within 60 m",
+    "approaching",
+    "not receding and speed < 12",
+    "Fire: contains(street, 'a')",
+    "/Siren[speed > 8]",
+    "/Fire/street",
+    "within 40 m or speed > 18",
+    "inside circle(50, 50, 30)",
+]
+TIMES = (0.0, 4.0, 10.0)
+DURATION_S = 10.0
+
+
+class Case:
+    """A small random network: nodes on straight lines, events here and there, wishes that come and go."""
+
+    def __init__(self, seed: int) -> None:
+        random = Random(seed)
+        self.workload = f"case-{seed}"
+        self.ways = {
+            f"n{i}": [(random.uniform(0, 100), random.uniform(0, 100)) for _ in TIMES]
+            for i in range(random.randint(2, 5))
+        }
+        self.events = [self._event(random, k) for k in range(random.randint(1, 8))]
+        self.wishes = [self._wish(random, k) for k in range(random.randint(1, 8))]
+
+    def _event(self, random: Random, k: int) -> Event:
+        kind = random.choice(["Siren", "Fire"])
+        content: dict[str, Any] = (
+            {"speed": random.randrange(20)} if kind == "Siren" else {"street": random.choice("abc")}
+        )
+        return Event(
+            type=kind,
+            content=content,
+            id=f"e{k}",
+            source=random.choice(sorted(self.ways)),
+            time=random.uniform(0, DURATION_S),
+            position=Position(random.uniform(0, 100), random.uniform(0, 100)),
+            velocity=Velocity(random.uniform(-5, 5), random.uniform(-5, 5)) if random.random() < 0.7 else None,
+            area=random.choice(
+                [None, Area(Circle(40), Position(50, 50)), Area(Rectangle(30, 90, 20), Position(40, 60))]
+            ),
+        )
+
+    def _wish(self, random: Random, k: int) -> dict[str, Any]:
+        region = random.choice([None, None, Area(Circle(45), Position(30, 50))])
+        return {
+            "workload": self.workload,
+            "subscription": f"s{k}",
+            "node": random.choice(sorted(self.ways)),
+            "filter": str(Filter.parse(random.choice(FILTERS))),
+            "region": area_json(region),
+            "start": random.choice([0.0, 3.0]),
+            "end": random.choice([None, 7.0]),
+        }
+
+    def viewer(self, node: str, time: float) -> Viewer:
+        xs, ys = zip(*self.ways[node], strict=True)
+        leg = 0 if time < TIMES[1] else 1
+        lasting = TIMES[leg + 1] - TIMES[leg]
+        velocity = Velocity((xs[leg + 1] - xs[leg]) / lasting, (ys[leg + 1] - ys[leg]) / lasting)
+        return Viewer(Position(float(np.interp(time, TIMES, xs)), float(np.interp(time, TIMES, ys))), velocity)
+
+    def brute_force(self) -> set[tuple[str, str, str, str]]:
+        found = set()
+        for event in self.events:
+            for wish in self.wishes:
+                viewer = self.viewer(wish["node"], event.time)
+                region = area_of(wish["region"])
+                stands = wish["start"] <= event.time < (math.inf if wish["end"] is None else wish["end"])
+                in_area = event.area is None or event.area.contains(viewer.position)
+                in_region = region is None or (event.position is not None and region.contains(event.position))
+                wanted = Filter.parse(wish["filter"]).matches(event, viewer)
+                if wish["node"] != event.source and stands and in_area and in_region and wanted:
+                    found.add((self.workload, event.id, wish["node"], wish["subscription"]))
+        return found
+
+    def rows(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+        positions = [
+            {
+                "trace": self.workload,
+                "node": node,
+                "time": time,
+                "x_m": x,
+                "y_m": y,
+                "speed_m_s": None,
+                "heading_deg": None,
+            }
+            for node, way in self.ways.items()
+            for time, (x, y) in zip(TIMES, way, strict=True)
+        ]
+        return [event_row(self.workload, event) for event in self.events], self.wishes, positions
+
+
+def test_the_oracle_agrees_with_brute_force_on_random_cases(spark: SparkSession) -> None:
+    cases = [Case(seed) for seed in range(150)]
+    events, wishes, positions = ([row for case in cases for row in case.rows()[k]] for k in range(3))
+    transform = expected_receivers(
+        spark.createDataFrame(wishes, SUBSCRIPTIONS.ddl), spark.createDataFrame(positions, POSITIONS.ddl)
+    )
+    rows = spark.createDataFrame(events, EVENTS.ddl).transform(transform).collect()
+    found = [(row["workload"], row["event"], row["node"], row["subscription"]) for row in rows]
+    truth = set().union(*(case.brute_force() for case in cases))
+    assert len(truth) > 200
+    assert set(found) == truth
+    assert len(found) == len(truth), "no pair is told twice"
+
+
+def test_brute_force_itself_knows_who_approaches() -> None:
+    case = Case(3)
+    (node, *_) = sorted(case.ways)
+    viewer = case.viewer(node, 2.0)
+    later = case.viewer(node, 2.001)
+    target = Position(500.0, 500.0)
+    shrinks = viewer.position.distance_to(target) > later.position.distance_to(target)
+    assert (closing_speed_m_s(viewer.position, viewer.velocity, target, Velocity(0, 0)) > 0) == shrinks
+
+
+def test_events_with_areas_need_positions(spark: SparkSession) -> None:
+    event = Event(type="A", id="e", source="x", area=Area(Circle(10)))
+    wish = {
+        "workload": "w",
+        "subscription": "s",
+        "node": "n",
+        "filter": "A: true",
+        "region": None,
+        "start": 0.0,
+        "end": None,
+    }
+    events = spark.createDataFrame([event_row("w", event)], EVENTS.ddl)
+    wishes = spark.createDataFrame([wish], SUBSCRIPTIONS.ddl)
+    with pytest.raises(LakeError, match="needs the positions table"):
+        events.transform(expected_receivers(wishes))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Event(type="A", content={"a": 1, "b": 2.5, "c": "x", "d": True}, id="1", source="n", time=3.0),
+        Event(type="A", content={"p": Position(1, 2)}, position=Position(1, 1), velocity=Velocity(0, 1)),
+        Event.from_xml(
+            "<A b='1'><c>d</c>e</A>", id="2", area=Area(Circle(3), Position(0, 1)), lifespan_s=4.0, priority=2
+        ),
+    ],
+)
+def test_an_event_survives_its_row(event: Event) -> None:
+    assert event_of(event_row("w", event)) == event

@@ -1,0 +1,122 @@
+"""The same stages on a real cluster, one worker of which is lost half-way."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cluster import QUICK, Cluster, running_cluster, running_server
+from pyspark.sql import SparkSession
+from test_contacts import wandering
+
+from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.traces.contacts import contacts_within
+
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+CONTACTS = """
+import sys
+from earshot.pipeline.traces.contacts import contacts_within
+from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.spark.session import spark_session
+
+master, root, gate, quick = sys.argv[1:]
+settings = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": quick, "spark.driver.memory": "512m"}
+spark = spark_session(master=master, settings=settings)
+lake = Lake(spark, root)
+
+def gated(batches):
+    # The first two tasks pass; the others say that they run and wait for the test.
+    import os, time
+    from pyspark import TaskContext
+    import earshot
+    number = TaskContext.get().partitionId()
+    if number >= 2:
+        with open(f"{gate}/waiting-{number}", "w") as file:
+            file.write(earshot.__file__)
+        while not os.path.exists(f"{gate}/go"):
+            time.sleep(0.05)
+    yield from batches
+
+positions = lake.read("positions", trace="walk").drop("trace").repartition(6)
+passed = positions.mapInArrow(gated, positions.schema)
+lake.write(passed.transform(contacts_within(30.0, interval_s=1.0)), "contacts", trace="walk", range_m=30.0)
+print("done")
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> object:
+    with running_cluster(tmp_path) as running:
+        yield running
+
+
+def test_contacts_on_a_cluster_that_loses_a_worker_are_those_of_local_mode(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, wait_for: Callable[[Callable[[], object]], None]
+) -> None:
+    lake, gate = Lake(spark, tmp_path / "lake"), tmp_path / "gate"
+    gate.mkdir()
+    rows = [(*row, None, None) for row in wandering(nodes=25, steps=80, side_m=200, seed=9)]
+    schema = "node string, time double, x_m double, y_m double, speed_m_s double, heading_deg double"
+    lake.write(spark.createDataFrame(rows, schema), "positions", trace="walk")
+    running = cluster.start(CONTACTS, lake.name, gate, QUICK)
+    wait_for(lambda: running.poll() is not None or len(list(gate.iterdir())) == 2)
+    assert running.poll() is None, running.communicate()
+    shipped = {path.read_text() for path in gate.iterdir()}
+    assert all(".zip" in path for path in shipped), f"the package was not shipped: {shipped}"
+    cluster.kill_worker()
+    (gate / "go").touch()
+    said, errors = running.communicate(timeout=280)
+    assert (said, errors, running.returncode) == ("done\n", "", 0)
+    local = lake.read("positions", trace="walk").drop("trace").transform(contacts_within(30.0, interval_s=1.0))
+    ours = sorted(tuple(row) for row in lake.read("contacts", trace="walk").select("a", "b", "start", "end").collect())
+    assert ours == sorted(tuple(row) for row in local.collect())
+    assert len(ours) > 100
+
+
+REMOTE = """
+import sys
+from earshot.pipeline.traces.contact_statistics import find_contacts
+from earshot.pipeline.traces.ingest import ingest
+from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.spark.session import is_connect, named_errors, parallelism, spark_session
+
+spark = spark_session(remote=sys.argv[1])
+assert is_connect(spark)
+lake = Lake(spark, sys.argv[2])
+summary = ingest(lake, [sys.argv[3]], "pair")
+print(summary.rows_kept, summary.rejected, find_contacts(lake, "pair", 10.0).contacts, parallelism(spark))
+
+def failing(batches):
+    from earshot.errors import TraceError
+    for batch in batches:
+        raise TraceError("no such trace")
+    yield batch
+
+try:
+    with named_errors():
+        spark.range(3).mapInArrow(failing, "id long").collect()
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("grpc") is None, reason="no Connect client: pip install 'pyspark[connect]'"
+)
+def test_a_connect_server_runs_the_same_commands(tmp_path: Path) -> None:
+    trace = tmp_path / "pair.csv"
+    trace.write_text("node,time,x,y\na,0,0,0\nb,0,1,0\na,1,0,0\nb,1,1,0\nb,oops,1,0\n")
+    with running_server(tmp_path) as address:
+        done = subprocess.run(
+            [sys.executable, "-c", REMOTE, address, str(tmp_path / "lake"), str(trace)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout == "4 {'unparsable': 1} 1 2\nTraceError no such trace\n"

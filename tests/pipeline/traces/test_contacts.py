@@ -1,0 +1,168 @@
+"""Contacts on Spark, against brute force."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from meetings import Contact, Row, contacts_by_brute_force
+from pyspark.sql import DataFrame, SparkSession
+from scipy.spatial import cKDTree
+
+from earshot.errors import TraceError
+from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.traces import contacts as contacts_module
+from earshot.pipeline.traces.contact_statistics import Spread, find_contacts
+from earshot.pipeline.traces.contacts import contacts_within, sampling_interval
+from earshot.pipeline.traces.ingest import IngestSettings, ingest
+from sizes import sized
+
+POSITIONS = "node string, time double, x_m double, y_m double"
+
+
+def positions(spark: SparkSession, rows: list[Row]) -> DataFrame:
+    return spark.createDataFrame(rows, POSITIONS)
+
+
+def found(frame: DataFrame) -> list[Contact]:
+    return sorted(tuple(row) for row in frame.select("a", "b", "start", "end").collect())
+
+
+def wandering(nodes: int, steps: int, side_m: float, seed: int) -> list[Row]:
+    random = np.random.default_rng(seed)
+    place = random.uniform(0, side_m, (nodes, 2))
+    rows: list[Row] = []
+    for step in range(steps):
+        place += random.normal(0, 4, place.shape)
+        there = random.uniform(size=nodes) > 0.02  # now and then a sample is missing
+        rows += [(f"n{i}", float(step), *map(float, place[i])) for i in range(nodes) if there[i]]
+    return rows
+
+
+@pytest.mark.spark
+def test_contacts_agree_with_brute_force_over_many_stretches_of_time(spark: SparkSession) -> None:
+    rows = wandering(nodes=40, steps=150, side_m=300, seed=4)
+    contacts = positions(spark, rows).repartition(5).transform(contacts_within(30.0, interval_s=1.0))
+    truth = contacts_by_brute_force(rows, 30.0, 1.0)
+    longest = max(end - start for _, _, start, end in truth)
+    assert longest > contacts_module.SLICES_A_STRETCH, "no contact spans two stretches: the test tests nothing"
+    assert found(contacts) == truth
+
+
+@pytest.mark.spark
+def test_each_trace_is_searched_for_itself(spark: SparkSession) -> None:
+    rows = [("a", 0.0, 0.0, 0.0), ("b", 0.0, 1.0, 0.0), ("c", 0.0, 2.0, 0.0)]
+    one = positions(spark, rows[:2]).selectExpr("'one' as trace", "*")
+    two = positions(spark, rows[1:]).selectExpr("'two' as trace", "*")
+    contacts = one.union(two).transform(contacts_within(5.0, interval_s=1.0))
+    assert sorted(tuple(row) for row in contacts.collect()) == [
+        ("one", "a", "b", 0.0, 0.0),
+        ("two", "b", "c", 0.0, 0.0),
+    ]
+
+
+@pytest.mark.spark
+def test_the_interval_is_measured_where_it_is_not_given(spark: SparkSession) -> None:
+    rows = [(node, t * 2.5, 0.0, 0.0) for node in "ab" for t in range(4)] + [
+        ("a", 40.0, 0.0, 0.0),
+        ("b", 40.0, 0.0, 0.0),
+    ]
+    frame = positions(spark, rows)
+    assert sampling_interval(frame) == 2.5
+    assert found(frame.transform(contacts_within(1.0))) == [("a", "b", 0.0, 7.5), ("a", "b", 40.0, 40.0)]
+
+
+@pytest.mark.spark
+def test_nodes_sampled_at_moments_of_their_own_meet_on_common_steps(spark: SparkSession) -> None:
+    # b stands; a comes by at 2 m/s and is seen at odd times only: within 3 m from x = -3 to x = 3.
+    rows = [("b", 0.0, 0.0, 0.0), ("b", 20.0, 0.0, 0.0)] + [
+        ("a", t + 0.5, -10.0 + 2.0 * (t + 0.5), 0.0) for t in range(10)
+    ]
+    frame = positions(spark, rows)
+    assert found(frame.transform(contacts_within(3.0, interval_s=1.0))) == []
+    assert found(frame.transform(contacts_within(3.0, step_s=1.0))) == [("a", "b", 4.0, 6.0)]
+    assert found(frame.transform(contacts_within(3.0, step_s=1.0, max_gap_s=5.0))) == []
+
+
+@pytest.mark.spark
+def test_no_positions_have_no_contacts(spark: SparkSession) -> None:
+    assert found(positions(spark, []).transform(contacts_within(10.0, interval_s=1.0))) == []
+
+
+@pytest.mark.parametrize("wrong", [{"range_m": 0.0}, {"range_m": math.nan}, {"range_m": 1.0, "step_s": -1.0}])
+def test_a_range_or_step_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(TraceError, match="must be a positive number"):
+        contacts_within(**wrong)
+
+
+samples = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 40), st.integers(0, 3), st.integers(0, 3)),
+    max_size=80,
+    unique_by=lambda row: row[:2],
+)
+
+
+@given(samples=samples, tasks=st.integers(1, 5), stretch=st.integers(1, 8))
+@settings(max_examples=sized(200, 4000))
+def test_however_time_is_cut_and_spread_the_contacts_are_the_same(
+    samples: list[tuple[int, int, int, int]], tasks: int, stretch: int
+) -> None:
+    """The two stages by hand, without Spark between them."""
+    rows = [(f"n{node}", t / 10, float(x), float(y)) for node, t, x, y in samples]
+    gap = 0.1 * (1 + 1e-6)
+    search = contacts_module._Search(1.5, gap, stretch / 10, tasks)
+    by_task: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_task[math.floor(row[1] / (stretch / 10)) % tasks].append(row)
+    moved: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+    for some in by_task.values():
+        columns = dict(zip(("node", "time", "x_m", "y_m"), zip(*some, strict=True), strict=True))
+        for packed in search.runs([pa.record_batch({name: list(values) for name, values in columns.items()})]):
+            moved[packed.column(0)[0].as_py()].append(packed)
+    stitch = contacts_module._Stitch(gap, with_trace=False)
+    contacts = [row for batches in moved.values() for batch in stitch(batches) for row in batch.to_pylist()]
+    assert sorted(tuple(row.values()) for row in contacts) == contacts_by_brute_force(rows, 1.5, gap)
+
+
+@pytest.mark.spark
+def test_statistics_count_contacts_pairs_gaps_and_peers(spark: SparkSession, tmp_path: Path) -> None:
+    trace = tmp_path / "trio.csv"
+    # a and b meet at 0-2 and again at 5-6; c meets nobody.
+    near = {0, 1, 2, 5, 6}
+    lines = [
+        f"{node},{t},{0 if node == 'a' or (node == 'b' and t in near) else 900},0" for t in range(8) for node in "ab"
+    ]
+    lines += [f"c,{t},5000,0" for t in range(8)]
+    trace.write_text("node,time,x,y\n" + "\n".join(lines) + "\n")
+    lake = Lake(spark, tmp_path / "lake")
+    ingest(lake, [str(trace)], settings=IngestSettings(max_speed_m_s=math.inf))
+    statistics = find_contacts(lake, "trio", range_m=10.0)
+    assert found(lake.read("contacts", trace="trio", range_m=10.0)) == [("a", "b", 0.0, 2.0), ("a", "b", 5.0, 6.0)]
+    assert (statistics.contacts, statistics.pairs, statistics.nodes, statistics.nodes_met) == (2, 1, 3, 2)
+    assert statistics.contact_s == Spread(1.5, 1.5, 1.9, 1.95, 1.99, 2.0)
+    assert statistics.inter_contact_s == Spread(3.0, 3.0, 3.0, 3.0, 3.0, 3.0)
+    assert statistics.peers == Spread(1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+    assert statistics.mean_degree == pytest.approx(2 * 5 / 24)  # two nodes together in 5 samples, of 3 x 8
+
+
+@pytest.mark.spark
+def test_bologna_has_the_contacts_a_tree_for_each_second_finds(
+    spark: SparkSession, shared_data: Path, tmp_path: Path
+) -> None:
+    lake = Lake(spark, tmp_path / "lake")
+    summary = ingest(lake, [str(shared_data / "sumo-bologna" / "acosta_1800_2100.fcd.csv.gz")], "bologna")
+    assert (summary.rows_read, summary.rows_kept, summary.nodes, summary.rejected) == (187_057, 187_057, 1_305, {})
+    assert (summary.start, summary.end, summary.interval_s, summary.common_times) == (1800.0, 2099.0, 1.0, True)
+    statistics = find_contacts(lake, "bologna", range_m=100.0)
+    table = lake.read("positions", trace="bologna").select("time", "x_m", "y_m").toArrow()
+    time, x, y = (table.column(name).to_numpy() for name in ("time", "x_m", "y_m"))
+    moments = sum(len(cKDTree(np.column_stack((x, y))[time == t]).query_pairs(100.0)) for t in np.unique(time))
+    ours = lake.read("contacts", trace="bologna", range_m=100.0).selectExpr("sum(end - start + 1)").first()
+    assert ours is not None
+    assert (ours[0], statistics.contacts) == (moments, 112_340)

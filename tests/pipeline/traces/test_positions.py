@@ -1,0 +1,82 @@
+"""Which rows of a node are kept, and ways read off at even steps; no Spark."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot.errors import TraceError
+from earshot.pipeline.traces.motion import legs_at_steps, resampled
+from earshot.pipeline.traces.positions import REASONS, judged
+from sizes import sized
+
+KEPT = "kept"
+
+
+def verdicts(rows: list[tuple[float, float]], max_speed: float = 10.0) -> list[str]:
+    """Rows are (time, x)."""
+    time, x = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    return [(KEPT, *REASONS)[code] for code in judged(time, x, np.zeros(len(x)), max_speed)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(0, 0), (1, 10), (2, 20)], [KEPT, KEPT, KEPT]),
+        ([(0, 0), (1, 5), (1, 5), (2, 9)], [KEPT, KEPT, "duplicate", KEPT]),
+        ([(0, 0), (1, 5), (1, 6), (2, 9)], [KEPT, KEPT, "duplicate", KEPT]),
+        ([(0, 0), (2, 5), (1, 3), (3, 9)], [KEPT, KEPT, "unordered", KEPT]),
+        ([(0, 0), (1, 5), (2, 8), (0, 0), (1, 5), (3, 9)], [KEPT, KEPT, KEPT, "duplicate", "duplicate", KEPT]),
+        ([(0, 0), (1, 500), (2, 9)], [KEPT, "impossible", KEPT]),
+        ([(0, 900), (1, 0), (2, 9), (3, 12)], ["impossible", KEPT, KEPT, KEPT]),
+        ([(0, 0), (1, 900), (2, 1800)], [KEPT, "impossible", "impossible"]),
+        ([(5, 1)], [KEPT]),
+    ],
+)
+def test_each_row_is_judged_by_the_last_one_kept(rows: list[tuple[float, float]], expected: list[str]) -> None:
+    assert verdicts(rows) == expected
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 12).map(float), st.integers(-50, 50).map(float)), min_size=1, max_size=25)
+)
+@settings(max_examples=sized(300, 3000))
+def test_what_is_kept_is_in_order_and_possible(rows: list[tuple[float, float]]) -> None:
+    kept = [row for row, verdict in zip(rows, verdicts(rows), strict=True) if verdict == KEPT]
+    assert kept
+    for (t0, x0), (t1, x1) in itertools.pairwise(kept):
+        assert t0 < t1
+        assert abs(x1 - x0) <= 10.0 * (t1 - t0) * (1 + 1e-9)
+
+
+ways = st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=8, unique=True).map(sorted), min_size=1, max_size=4)
+
+
+@given(ways=ways, step=st.sampled_from([0.1, 0.5, 1.0, 3.0]), max_gap=st.sampled_from([math.inf, 4.0]))
+@settings(max_examples=sized(200, 3000))
+def test_ways_are_read_off_at_every_step_they_live_through(ways: list[list[int]], step: float, max_gap: float) -> None:
+    way = np.repeat(np.arange(len(ways)), [len(times) for times in ways])
+    time = np.array([t / 10 for times in ways for t in times])
+    legs, at = legs_at_steps(way, time, step, max_gap)
+    found = sorted((int(way[leg]), round(when / step)) for leg, when in zip(legs, at, strict=True))
+    truth = set()
+    for number, times in enumerate(ways):
+        seconds = [t / 10 for t in times]
+        for k in range(round(max(seconds) / step) + 1):
+            when = k * step
+            at_a_sample = any(abs(when - t) < 1e-6 for t in seconds)
+            inside = any(a - 1e-6 < when < b + 1e-6 and b - a <= max_gap for a, b in itertools.pairwise(seconds))
+            if at_a_sample or inside:
+                truth.add((number, k))
+    assert found == sorted(truth)
+
+
+@pytest.mark.parametrize("wrong", [(0.0, 1.0), (math.nan, 1.0), (1.0, 0.0)])
+def test_a_step_or_gap_that_cannot_be_is_refused(wrong: tuple[float, float]) -> None:
+    with pytest.raises(TraceError, match="must be a positive number of seconds"):
+        resampled(*wrong)

@@ -1,0 +1,27 @@
+"""A watch in a process of its own, to be killed: says each commit on a line, ends when it has caught up."""
+
+import sys
+from pathlib import Path
+
+from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.spark.session import spark_session
+from earshot.pipeline.watch.stream import Watch
+from earshot.pipeline.watch.watch_state import WatchSettings
+
+
+def main(lake: str, spools: str, subscriptions: str, most_bytes: str) -> None:
+    quick = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    }
+    session = spark_session("local[2]", keep_archive=False, settings=quick)
+    print("started", flush=True)
+    settings = WatchSettings(delay_s=3.0, patience_s=10.0, cell_m=500.0, most_bytes=int(most_bytes))
+
+    watch = Watch(Lake(session, lake), [spools], settings, Path(subscriptions), lambda _: print("commit", flush=True))
+    with watch.running(once=True) as query:
+        query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

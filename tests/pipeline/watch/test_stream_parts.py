@@ -1,0 +1,326 @@
+"""The parts of a watch that need no Spark: segments, lives, tallies, standing subscriptions."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot.cli.watch import table_lines
+from earshot.errors import SettingsError, UsageError
+from earshot.live.spool import Record, Spool
+from earshot.pipeline.oracle.oracle import Wish
+from earshot.pipeline.watch.running_metrics import Tallies, percentiles, three_digits
+from earshot.pipeline.watch.sessions import Lives
+from earshot.pipeline.watch.spool_segments import Place, Places, advance, find_segments, pieces_between
+from earshot.pipeline.watch.spool_source import rows_of
+from earshot.pipeline.watch.standing_subscriptions import StandingFile
+from earshot.pipeline.watch.watch_oracle import area_of, ways_of
+from earshot.pipeline.watch.watch_state import Commit, WatchSettings
+
+LATEST = 1e12
+
+
+class Follower:
+    """Reads a folder bit by bit, as a stream does; remembers every line it got."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+        self.places: Places = {}
+        self.read: dict[str, list[float]] = {}
+        self.problems: list[str] = []
+        self.more: dict[str, bool] = {}
+
+    def look(self, most_bytes: int | None = None) -> None:
+        end = advance(self.places, find_segments(self.folder), most_bytes)
+        for life, until, pieces in pieces_between(self.places, end):
+            self.more[life.rpartition("/")[2]] = until.more
+            for piece in pieces:
+                for *_, problem, _, line in rows_of(piece, LATEST):
+                    if line is None:
+                        self.problems.append(problem)
+                    else:
+                        self.read.setdefault(life.rpartition("/")[2], []).append(line.time)
+        self.places = end
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "b", "write", "look", "restart"]), st.integers(1, 40), st.integers(0, 6000)),
+        max_size=40,
+    )
+)
+def test_every_record_is_read_once_however_segments_grow_and_close(
+    tmp_path_factory: pytest.TempPathFactory, doings: list[tuple[str, int, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("spool")
+    written: dict[str, list[float]] = {"a-1": [], "b-1": []}
+    lives = {"a": 1, "b": 1}
+    spools = {node: Spool(folder, node, 1, segment_bytes=300) for node in lives}
+    follower = Follower(folder)
+    for doing, count, size in doings:
+        if doing in lives:
+            times = written[f"{doing}-{lives[doing]}"]
+            for _ in range(count):
+                times.append(float(len(times)))
+                spools[doing].write(Record(times[-1], doing, "note", detail="x" * (size % 97)))
+            spools[doing].flush()
+        elif doing == "restart":
+            node = "ab"[count % 2]
+            spools[node].close()
+            lives[node] += 1
+            written[f"{node}-{lives[node]}"] = []
+            spools[node] = Spool(folder, node, lives[node], segment_bytes=300)
+        else:
+            follower.look(size or None)
+    for spool in spools.values():
+        spool.close()
+    follower.look()
+    assert follower.read == {life: times for life, times in written.items() if times}
+    assert follower.problems == []
+
+
+def test_a_quota_leaves_more_and_cuts_after_whole_lines(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "a", 1)
+    for number in range(400):
+        spool.write(Record(float(number), "a", "note", detail="x" * 50))
+    spool.flush()
+    follower = Follower(tmp_path)
+    follower.look(most_bytes=1)
+    assert len(follower.read["a-1"]) == 40
+    assert follower.more == {"a-1": True}
+    follower.look()
+    assert (len(follower.read["a-1"]), follower.more) == (400, {"a-1": False})
+    spool.close()
+
+
+def test_a_torn_line_waits_for_its_end_and_a_line_longer_than_the_quota_is_read_whole(tmp_path: Path) -> None:
+    segment = tmp_path / "a-1-00001.open.jsonl"
+    long = json.dumps({"time": 1.0, "node": "a", "kind": "note", "detail": "x" * 9000}) + "\n"
+    segment.write_text(long[:8000])
+    follower = Follower(tmp_path)
+    follower.look(most_bytes=1)
+    assert follower.read == {}
+    segment.write_text(long + '{"time":2.0,"no')
+    follower.look(most_bytes=1)
+    assert (follower.read, follower.more) == ({"a-1": [1.0]}, {"a-1": False})
+    segment.rename(tmp_path / "a-1-00001.jsonl")
+    follower.look(most_bytes=1)
+    assert (follower.read, follower.problems) == ({"a-1": [1.0]}, [])
+
+
+def test_segments_that_vanish_unread_are_told(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "a", 1, segment_bytes=10)
+    for number in range(4):
+        spool.write(Record(float(number), "a", "note"))
+        spool.flush()
+    spool.close()
+    follower = Follower(tmp_path)
+    os.unlink(tmp_path / "a-1-00002.jsonl")
+    follower.look()
+    assert follower.read == {"a-1": [0.0, 2.0, 3.0]}
+    assert follower.problems == ["segment 2 and those up to the next are gone"]
+
+
+def test_a_copied_spool_with_both_names_of_a_segment_is_read_once(tmp_path: Path) -> None:
+    line = '{"time":1.0,"node":"a","kind":"note"}\n'
+    (tmp_path / "a-1-00001.open.jsonl").write_text(line)
+    (tmp_path / "a-1-00001.jsonl").write_text(line + line.replace("1.0", "2.0"))
+    follower = Follower(tmp_path)
+    follower.look()
+    assert follower.read == {"a-1": [1.0, 2.0]}
+
+
+def test_a_spool_is_read_once_from_wherever_one_looks(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "all" / "car", "a", 1)
+    spool.write(Record(1.0, "a", "note"))
+    spool.close()
+    (tmp_path / "link").symlink_to(tmp_path / "all" / "car")
+    follower = Follower(tmp_path / "all")
+    follower.look()
+    for other in (tmp_path / "all" / "car", tmp_path / "link"):
+        follower.folder = str(other)
+        follower.look()
+    assert follower.read == {"a-1": [1.0]}
+
+
+def test_places_are_what_they_were_written_as() -> None:
+    assert Place.parse(str(Place(3, 120, True))) == Place(3, 120, True)
+    assert Place.parse(None) == Place(1, 0, False)
+
+
+# -- lives
+
+
+def doing(life: str, time: float, kind: str, subscription: str = "", detail: str = "") -> dict[str, Any]:
+    node = life.partition("-")[0]
+    return {
+        "life": life, "node": node, "time": time, "kind": kind, "subscription": subscription, "detail": detail
+    }  # fmt: skip
+
+
+def test_wishes_stand_until_they_are_withdrawn_the_node_leaves_or_falls_silent() -> None:
+    lives = Lives()
+    for life, last in (("a-1", 50.0), ("b-1", 60.0), ("c-1", 70.0)):
+        lives.seen(life, life[0], 0.0, last)
+    lives.tell(
+        [
+            doing("b-1", 60.0, "leave", detail="stopped"),
+            *(doing(f"{node}-1", 0.0, "join", detail='{"protocol": "steam"}') for node in "abc"),
+            doing("a-1", 1.0, "subscribe", "a/1", "Siren"),
+            doing("a-1", 5.0, "unsubscribe", "a/1"),
+            doing("b-1", 2.0, "subscribe", "b/1", "Siren"),
+            doing("b-1", 3.0, "subscribe", "b/1", "Traffic"),
+            doing("c-1", 4.0, "subscribe", "c/1", "Siren"),
+        ]
+    )
+    assert list(lives.wishes("now-{}")) == [
+        Wish("now-steam", "a/1", "a", "Siren", None, 1.0, 5.0),
+        Wish("now-steam", "b/1", "b", "Siren", None, 2.0, 3.0),
+        Wish("now-steam", "b/1", "b", "Traffic", None, 3.0, 60.0),
+        Wish("now-steam", "c/1", "c", "Siren", None, 4.0, 70.0),
+    ]
+    lives.forget(settled=4.0, silent_since=55.0)
+    assert [(wish.subscription, wish.filter) for wish in lives.wishes()] == [("b/1", "Traffic"), ("c/1", "Siren")]
+    lives.forget(settled=61.0, silent_since=55.0)
+    assert list(lives.lives) == ["c-1"]
+
+
+def test_the_watermark_waits_for_those_of_whom_there_is_more() -> None:
+    lives = Lives()
+    assert lives.watermark(10.0) == -np.inf
+    lives.seen("a-1", "a", 0.0, 100.0)
+    lives.seen("b-1", "b", 0.0, 30.0)
+    assert lives.watermark(10.0) == 90.0
+    lives.has_more("b-1", True)
+    assert lives.watermark(10.0) == 30.0
+    lives.has_more("b-1", False)
+    assert lives.watermark(10.0) == 90.0
+
+
+def test_a_node_is_in_one_place_at_a_time() -> None:
+    import pyarrow as pa
+
+    rows = [("p", "a", 2.0, 5.0, 0.0), ("p", "a", 1.0, 0.0, 0.0), ("p", "a", 2.0, 9.0, 0.0), ("q", "a", 1.0, 7.0, 7.0)]
+    names = ["protocol", "node", "time", "x_m", "y_m"]
+    ways = ways_of(pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows]))
+    assert {key: way.time.tolist() for key, way in ways.items()} == {("p", "a"): [1.0, 2.0], ("q", "a"): [1.0]}
+    assert ways["p", "a"].x_m.tolist() == [0.0, 9.0]
+
+
+def test_areas_are_squares_named_by_their_corner() -> None:
+    assert area_of(2500.0, -1.0, 1000.0) == "2000,-1000"
+    assert area_of(0.0, 999.9, 1000.0) == "0,0"
+    assert area_of(float("nan"), 1.0, 1000.0) == ""
+
+
+# -- tallies
+
+
+@given(st.lists(st.floats(0.0001, 100.0), min_size=1, max_size=200))
+def test_percentiles_of_counts_are_those_of_the_numbers(latencies: list[float]) -> None:
+    rounded = [three_digits(latency) for latency in latencies]
+    counts = {value: rounded.count(value) for value in rounded}
+    shares = [0.0, 0.5, 0.95, 0.99, 1.0]
+    assert percentiles(counts, shares) == pytest.approx(list(np.quantile(rounded, shares)))
+    assert percentiles(counts, shares) == pytest.approx(list(np.quantile(latencies, shares)), rel=0.0051)
+
+
+def pair_row(**changed: Any) -> dict[str, Any]:
+    row = {
+        "protocol": "steam", "type": "Siren", "area": "0,0", "minute": "1", "wanted": True, "got": True,
+        "latency_s": 0.25, "reason": None, "pairs": 2, "hops": 6, "hops_told": 2, "events": 0,
+    }  # fmt: skip
+    return row | changed
+
+
+def test_tallies_are_the_same_after_a_night_in_json() -> None:
+    import msgspec
+
+    from earshot.pipeline.watch.running_metrics import KeptTallies
+
+    tallies = Tallies()
+    tallies.add([pair_row(), pair_row(got=False, latency_s=None, reason="never heard", pairs=1, hops=0, hops_told=0)])
+    tallies.add([pair_row(pairs=0, events=3, hops=0, hops_told=0, wanted=None, got=None, minute="500")])
+    tallies.forget_minutes()
+    kept = msgspec.json.decode(msgspec.json.encode(tallies.kept()), type=KeptTallies).tallies()
+    assert kept.figure_rows(7) == tallies.figure_rows(7)
+    found = {(row["by"], row["key"], row["metric"]): row["value"] for row in kept.figure_rows(7)}
+    assert {key: value for key, value in found.items() if key[0] == "all"} == {
+        ("all", "", "events"): 3.0,
+        ("all", "", "expected"): 3.0,
+        ("all", "", "delivered"): 2.0,
+        ("all", "", "met"): 2.0,
+        ("all", "", "lost"): 1.0,
+        ("all", "", "delivery_ratio"): 2 / 3,
+        ("all", "", "precision"): 1.0,
+        ("all", "", "hops"): 3.0,
+        ("all", "", "latency_p50_s"): 0.25,
+        ("all", "", "latency_p95_s"): 0.25,
+        ("all", "", "latency_p99_s"): 0.25,
+    }
+    assert {key[1] for key in found if key[0] == "minute"} == {"500"}
+    assert kept.loss_rows(7) == [
+        {"batch": 7, "protocol": "steam", "type": "Siren", "area": "0,0", "reason": "never heard", "lost": 1}
+    ]
+
+
+def test_the_table_in_the_terminal() -> None:
+    tallies = Tallies()
+    tallies.add([pair_row(), pair_row(got=False, latency_s=None, reason="never heard", pairs=1, hops=0, hops_told=0)])
+    counts = {
+        "batch": 4, "nodes": 2, "records": 1234, "events": 9, "open_events": 1, "late": 3, "rejects": 0,
+        "subscriptions": 2, "matches": 5,
+    }  # fmt: skip
+    assert table_lines(Commit(4, counts, tallies.figure_rows(4), tallies.loss_rows(4))) == [
+        "batch 4, 2 nodes, 1,234 records, 9 events (1 open), 3 late, 5 matches of 2 subscriptions",
+        "         events  expected  got  ratio  p50 ms  p95 ms  p99 ms  lost",
+        "steam         0         3    2  0.667   250.0   250.0   250.0     1",
+        "  Siren       0         3    2  0.667   250.0   250.0   250.0     1",
+        "lost: never heard 1",
+    ]
+
+
+# -- standing subscriptions, settings
+
+
+def test_standing_subscriptions_are_read_again_when_the_file_changes(tmp_path: Path) -> None:
+    file = tmp_path / "wanted.txt"
+    file.write_text("# what we want\nSiren\n\n/CD[price < 20]\n")
+    standing = StandingFile(file)
+    assert [(wish.subscription, wish.filter) for wish in standing.now.wishes] == [
+        ("line-2", "Siren"),
+        ("line-4", "/CD[price < 20]"),
+    ]
+    assert standing.refresh() == ()
+    file.write_text("Traffic: severity > 2\nspeed >\nwithin 200 m\n")
+    first, second = standing.refresh()
+    assert first.startswith(f"{file}:2: ")
+    assert second == f"{file}:3: it asks where the consumer is, and a standing subscription is nowhere"
+    assert [wish.filter for wish in standing.now.wishes] == ["Traffic: severity > 2"]
+    file.unlink()
+    assert standing.refresh() == (
+        f"cannot read the subscriptions {file}: No such file or directory; the subscriptions from before stand",
+    )
+    assert len(standing.now.wishes) == 1
+
+
+def test_a_file_of_bad_filters_is_refused_with_every_line(tmp_path: Path) -> None:
+    file = tmp_path / "wanted.txt"
+    file.write_text("Siren: speed >\n/CD[\n")
+    with pytest.raises(UsageError, match=r"wanted.txt:1: (?s:.)*wanted.txt:2: "):
+        StandingFile(file)
+    with pytest.raises(UsageError, match="No such file"):
+        StandingFile(tmp_path / "absent.txt")
+
+
+def test_settings_check_themselves() -> None:
+    for wrong in ({"delay_s": 0.0}, {"patience_s": -1.0}, {"cell_m": 0.5}, {"name": ""}, {"forget_s": np.inf}):
+        with pytest.raises(SettingsError):
+            WatchSettings(**wrong)

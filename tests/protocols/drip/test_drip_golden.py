@@ -1,0 +1,47 @@
+"""DRIP in the simulator: the same seed gives the same log, to the byte, in any process."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from earshot.simulation.engine.log import Log
+from earshot.simulation.engine.run import run
+from earshot.simulation.scenario.library import load_scenario
+
+GOLDEN = "22e2a2226c1912dd"
+
+
+def digest() -> str:
+    """Forty fast nodes that share one channel; brokers come forward, one crashes, events cross regions."""
+    scenario = load_scenario("drip").with_(
+        {
+            "duration_s": 24.0,
+            "cool_down_s": 2.0,
+            "area": {"width_m": 450.0, "height_m": 450.0},
+            "nodes.node.count": 40,
+            "publish.numbers.when.rate_per_s": 2.0,
+            "faults": {"crashes": [{"node": "node-05", "time_s": 12.0}]},
+        }
+    )
+    log = Log()
+    run(scenario, "drip", {"brokers": 6, "nearest": 3}, 3, log)
+    rows = "\n".join(repr(row) for row in log.rows())
+    assert "drip-copy" in rows
+    assert "'deliver'" in rows
+    return hashlib.sha256(rows.encode()).hexdigest()[:16]
+
+
+def test_the_golden_log() -> None:
+    """A change here changes every published figure: make sure it is meant, then write the new digest down."""
+    assert digest() == GOLDEN
+
+
+def test_another_process_writes_the_same_log() -> None:
+    script = "import test_drip_golden; print(test_drip_golden.digest())"
+    environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": str(Path(__file__).parent)}
+    told = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == GOLDEN

@@ -1,0 +1,72 @@
+"""The event queue."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot.simulation.engine.event_queue import Priority, Queue
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, 2.5]), st.integers(0, 4))))
+def test_calls_come_by_time_then_priority_then_in_the_order_they_were_added(entries: list[tuple[float, int]]) -> None:
+    queue = Queue()
+    made: list[tuple[float, int, int]] = []
+    for number, (time, priority) in enumerate(entries):
+        if priority == Priority.MEDIUM:
+            queue.on_air(time, made.append, (time, priority, number))
+        else:
+            queue.at(time, priority, made.append, (time, priority, number))
+    assert len(queue) == len(entries)
+    queue.run(until=10.0)
+    assert made == sorted((time, priority, number) for number, (time, priority) in enumerate(entries))
+
+
+def test_a_call_may_add_others_even_for_the_same_time() -> None:
+    queue = Queue()
+    told: list[tuple[str, float]] = []
+
+    def tell(word: str) -> None:
+        told.append((word, queue.now))
+        if word == "first":
+            queue.on_air(queue.now, tell, "at once")
+            queue.at(2.0, Priority.WORLD, tell, "too late")
+
+    queue.at(1.0, Priority.TIMER, tell, "first")
+    queue.at(1.0, Priority.TIMER, tell, "second")
+    queue.run(until=1.5)
+    assert (told, queue.now, len(queue)) == ([("first", 1.0), ("at once", 1.0), ("second", 1.0)], 1.5, 1)
+
+
+def test_a_call_that_is_added_late_takes_the_place_it_was_given() -> None:
+    queue = Queue()
+    told: list[str] = []
+    queue.at(1.0, Priority.TIMER, told.append, "first")
+    place = queue.place()
+    queue.at(1.0, Priority.TIMER, told.append, "third")
+    queue.at_place(1.0, Priority.TIMER, place, told.append, "second")
+    queue.run(until=1.0)
+    assert (told, queue.now, len(queue)) == (["first", "second", "third"], 1.0, 0)
+
+
+def test_places_in_a_row_are_taken_in_their_order() -> None:
+    queue = Queue()
+    told: list[str] = []
+    first = queue.places(2)
+    queue.on_air(1.0, told.append, "third")
+    queue.on_air_at_place(1.0, first + 1, told.append, "second")
+    queue.on_air_at_place(1.0, first, told.append, "first")
+    queue.run(until=1.0)
+    assert told == ["first", "second", "third"]
+
+
+def test_after_a_call_that_failed_the_queue_goes_on_where_it_stopped() -> None:
+    queue = Queue()
+    told: list[str] = []
+    queue.at(1.0, Priority.TIMER, {}.__getitem__, "nothing there")
+    queue.at(2.0, Priority.TIMER, told.append, "then")
+    queue.at(9.0, Priority.TIMER, told.append, "and later")
+    with pytest.raises(KeyError):
+        queue.run(until=5.0)
+    assert (told, queue.now, len(queue)) == ([], 1.0, 2)
+    queue.run(until=10.0)
+    assert (told, queue.now, len(queue)) == (["then", "and later"], 10.0, 0)

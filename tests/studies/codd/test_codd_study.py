@@ -1,0 +1,198 @@
+"""The CoDD study: its streams are the paper's, its host agrees with the simulator, its claims can fail."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from earshot.cli import main
+from earshot.simulation.engine.run import run
+from earshot.simulation.extent import Span
+from earshot.simulation.scenario.library import load_scenario
+from earshot.simulation.workload.codd_workload import Buckets
+from earshot.studies.catalogue import study
+from earshot.studies.codd import claims as claims
+from earshot.studies.codd.beyond import churning
+from earshot.studies.codd.streams import AS_READ, READINGS, SIENA_READINGS, Synthetic, synthetic
+from earshot.studies.codd.study import STUDY
+from earshot.studies.study import judge
+
+Measured = Mapping[str, list[dict[str, Any]]]
+SMALL = {"nodes": 60, "fan_out": 4, "documents": 400, "seed": 1, "systems": ["codd-r", "codd-nr", "siena"]}
+
+
+@pytest.fixture(scope="module")
+def quick() -> Measured:
+    return {
+        experiment.name: [{**case, **row} for case in experiment.quick for row in experiment.measure(case)]
+        for experiment in STUDY.experiments
+    }
+
+
+def test_the_whole_study_runs_and_what_is_not_a_matter_of_reading_holds(quick: Measured) -> None:
+    judged = {one.claim.judge: one.finding for one in judge(STUDY, quick)}
+    assert study("codd") is STUDY
+    assert len(judged) == len(STUDY.claims) == 15
+    assert all(finding.measured and finding.holds is not None for finding in judged.values())
+    assert all(finding.reason for finding in judged.values() if not finding.holds)
+    assert [judged[claim].holds for claim in (claims.exact, claims.under_churn, claims.at_size)] == [True] * 3
+    json.dumps(quick)
+
+
+def bent(quick: Measured, experiment: str, system: str | None = None, **factors: float) -> Measured:
+    """The rows with some columns multiplied."""
+    changed = []
+    for row in quick[experiment]:
+        mine = system is None or row.get("system") == system
+        changed.append({**row, **({name: row[name] * factor for name, factor in factors.items()} if mine else {})})
+    return {**quick, experiment: changed}
+
+
+def test_claims_follow_the_numbers(quick: Measured) -> None:
+    lower = bent(quick, "default", "codd-r", interior_overhead=0.2)
+    higher = bent(quick, "default", "codd-r", interior_overhead=5.0)
+    assert (claims.halved(lower).holds, claims.halved(higher).holds) == (True, False)
+    assert (claims.below_siena(lower).holds, claims.below_siena(higher).holds) == (True, False)
+    assert claims.exact(bent(quick, "default", "siena", deliveries=0.5)).holds is False
+    assert claims.exact(bent(quick, "large", delivery_ratio=0.999)).holds is False
+    assert claims.under_churn(bent(quick, "churn", delivery_ratio=0.9)).holds is False
+    assert claims.at_size(bent(quick, "large", delivery_ratio=0.9)).holds is False
+    assert claims.under_loss(bent(quick, "loss", delivery_ratio=0.9)).holds is False
+    assert claims.xml_overhead(bent(quick, "xml", system_overhead=0.01)).holds is True
+    assert claims.xml_overhead(bent(quick, "xml", system_overhead=100.0)).holds is False
+    assert claims.depth_lowered(bent(quick, "default", "codd-r", depth=3.0)).holds is False
+
+
+def rows_by_fan_out(values: Mapping[int, float], system: str) -> Measured:
+    rows = [
+        {"fan_out": fan_out, "interior_overhead": value, "system_overhead": value, "system": system, "seed": 0}
+        for fan_out, value in values.items()
+    ]
+    return {"fan-outs": rows, "default": [], "readings": [], "brokers": []}
+
+
+def test_a_curve_must_be_steep_first_and_flat_then() -> None:
+    steep = {2: 0.6, 3: 0.4, 4: 0.3, 6: 0.28, 8: 0.27, 10: 0.26}
+    even = {2: 0.6, 3: 0.55, 4: 0.5, 6: 0.4, 8: 0.3, 10: 0.2}
+    for values, expected in ((steep, True), (even, False), ({k: -v for k, v in steep.items()}, False)):
+        assert claims.steep_then_flat(rows_by_fan_out(values, "codd-r")).holds is expected
+    rising = {fan_out: 0.1 + fan_out / 100 for fan_out in (2, 4, 6, 8)}
+    assert claims.siena_rises(rows_by_fan_out(rising, "siena")).holds is True
+    assert claims.siena_rises(rows_by_fan_out(steep, "siena")).holds is False
+
+
+def test_over_time_and_ratios_are_judged_by_their_ends() -> None:
+    def runs(series: list[float], ratios: list[float]) -> Measured:
+        row = {
+            "system": "codd-r",
+            "series": [[i, y] for i, y in enumerate(series)],
+            "ratios": [[i, y] for i, y in enumerate(ratios)],
+        }
+        return {"default": [row], "readings": []}
+
+    falling = [0.6 - i / 100 for i in range(50)]
+    assert claims.over_time(runs(falling, [])).holds is True
+    assert claims.over_time(runs(falling[::-1], [])).holds is False
+    better = [1.5, 0.9, 1.2, 0.8, 0.7, 0.9, 0.5, 0.6, 0.4]
+    assert claims.ratios(runs([], better)).holds is True
+    assert claims.ratios(runs([], better[::-1])).holds is False
+
+
+# The streams.
+
+
+def test_the_synthetic_data_has_the_papers_selectivity_under_every_reading() -> None:
+    for changed in READINGS.values():
+        stream = Synthetic(400, 200, 3, changed)
+        random = Random(1)
+        wanted = [len(stream.generator.audience(random, number)[1]) for number in range(200)]
+        assert 0.15 < sum(wanted) / 200 / 400 < 0.25
+
+
+def test_a_shuffle_splits_some_buckets_and_merges_the_halves() -> None:
+    generator = Buckets(query_buckets=Span(1.0, 1.0), document_buckets=4)
+    before, after = generator.members(0), generator.members(1)
+    changed = [i for i in range(20) if before[i] != after[i]]
+    assert 2 <= len(changed) <= 4
+    assert Counter(q for bucket in before for q in bucket) == Counter(q for bucket in after for q in bucket)
+    for i in changed:
+        sources = [len(after[i] & before[j]) for j in changed if after[i] & before[j]]
+        assert len(sources) <= 2
+    assert [generator.epoch(number) for number in (0, 199, 200, 400)] == [0, 0, 1, 2]
+
+
+def test_a_document_is_for_the_queries_in_its_buckets_whichever_way_it_says_so() -> None:
+    for shuffle in ("data", "subscriptions"):
+        generator = Buckets(queries=60, shuffle=shuffle, shuffle_every=10)  # type: ignore[arg-type]
+        for number in (0, 9, 10, 35):
+            event = generator.draw(Random(number), number)
+            _, wanted = generator.audience(Random(number), number)
+            epoch = generator.epoch(number)
+            found = {
+                query
+                for query in range(60)
+                if any(filter.matches(event) for filter in generator.filters_in(query, epoch))
+            }
+            assert found == wanted
+
+
+# The runs.
+
+
+def test_every_system_and_every_reading_delivers_all_there_is() -> None:
+    wanted = None
+    for reading in (AS_READ, "the high-overhead node itself moves", "figure 6 as printed, no gain asked"):
+        counts = {row["deliveries"] for row in synthetic({**SMALL, "reading": reading})}
+        assert len(counts) == 1
+        wanted = wanted or counts
+        assert counts == wanted
+    random = Random("1:documents")
+    generator = Synthetic(60, 400, 1, {}).generator
+    assert wanted == {sum(len(generator.audience(random, number)[1]) for number in range(400))}
+
+
+def test_subscriptions_that_follow_the_shuffle_are_met_too() -> None:
+    rows = synthetic({**SMALL, "reading": "subscriptions follow the shuffle"})
+    assert len({row["deliveries"] for row in rows}) == 1
+    with_, without, siena = rows
+    assert with_["moves"] > 0
+    assert without["moves"] == siena["moves"] == 0
+
+
+def test_the_same_case_gives_the_same_rows() -> None:
+    case = {**SMALL, "reading": AS_READ, "documents": 250}
+    assert synthetic(case) == synthetic(case)
+
+
+def test_brokers_count_overhead_as_they_are_told_to() -> None:
+    case = {**SMALL, "systems": ["siena"], "documents": 100}
+    overheads = {reading: synthetic({**case, "reading": reading})[0]["system_overhead"] for reading in SIENA_READINGS}
+    assert overheads["a broker subscribes for itself alone"] > overheads[AS_READ] > 0
+
+
+def test_in_the_simulator_every_word_of_a_document_is_a_delivery() -> None:
+    changes = {"nodes.node.count": 60, "publish.documents.events.queries": 60, "duration_s": 75.0}
+    result = run(load_scenario("codd").with_(changes), "codd", {}, 1)
+    words = sum(len(event.root.elements) for event in result.published)
+    assert len(result.deliveries) == words > 2000
+
+
+def test_an_orphan_is_soon_below_another_parent() -> None:
+    (row,) = churning({"nodes": 60, "documents": 300, "rate_per_min": 2.0, "seed": 2})
+    assert row["delivery_ratio"] > 0.9
+    assert row["orphans"] > 0
+    assert 0 < row["recovery_median_s"] < 6.0
+
+
+@pytest.mark.long
+def test_the_study_is_reproduced_from_the_command_line(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["reproduce", "codd", "--quick", "--json", "--lake", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "studies" / "studies.html").exists()

@@ -1,0 +1,199 @@
+"""STEAM's study: its places, its experiments, and claims that can fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot.simulation.mobility import Trajectories
+from earshot.studies.steam import claims as claims
+from earshot.studies.steam.crossing import (
+    ACROSS_S,
+    GREEN,
+    SPEED_M_S,
+    TABLE_1,
+    anything_from_the_light,
+    approaching_the_light,
+    delivered,
+    passing_times,
+    way,
+)
+from earshot.studies.steam.experiments import BEACONED, accuracy, cost, event_types, reach
+from earshot.studies.steam.latency import consumer, delivering, producer, raising
+from earshot.studies.steam.study import STUDY
+from earshot.studies.steam.worlds import (
+    LAYOUTS,
+    RADIUS_M,
+    RANGE_M,
+    around,
+    covered,
+    driving,
+    inside,
+    standing,
+    warn,
+)
+from earshot.studies.study import judge
+
+
+@pytest.mark.parametrize("scenario", "ABCDE")
+@pytest.mark.parametrize("saturation", [60, 120, 180, 240])
+def test_a_layout_has_as_many_consumers_as_the_saturation_in_the_largest_proximity(
+    scenario: str, saturation: int
+) -> None:
+    points = LAYOUTS[scenario](saturation, Random(1))
+    assert len(points) == saturation
+    assert max(math.hypot(x, y) for x, y in points) <= RADIUS_M + 0.01
+
+
+@given(st.floats(-699, 699), st.sampled_from([-1.75, 1.75]), st.floats(4.0, 32.0), st.floats(0.0, 20.0))
+def test_a_driver_is_at_its_point_in_time_and_keeps_to_the_road(x: float, y: float, speed: float, at: float) -> None:
+    from earshot.simulation.mobility import Trajectories
+
+    way = Trajectories([driving("car", (x, y), at, speed, 30.0)])
+    assert way.position(0, at) == pytest.approx((x, y), abs=1e-6)
+    assert way.velocity(0, at)[0] == pytest.approx(math.copysign(speed, y))
+    assert all(abs(way.position(0, time)[0]) <= RADIUS_M + 1e-6 for time in range(30))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.floats(-500, 500), st.floats(-500, 500)), min_size=1, max_size=25), st.integers(1, 5))
+def test_flooding_reaches_exactly_the_covered_consumers(points: list[tuple[float, float]], radius: int) -> None:
+    names = [f"c{k}" for k in range(len(points))]
+    nodes = Trajectories(standing(["producer", *names], [(0.0, 0.0), *points]))
+    outcome = warn(nodes, around(radius * 100.0), [0.5], BEACONED, 0)
+    graph = nx.Graph()
+    graph.add_node(0)
+    within = {0, *inside(outcome, 0)}
+    places = outcome.trajectories.positions(0.5)
+    graph.add_edges_from((a, b) for a in within for b in within if a < b and math.dist(places[a], places[b]) <= RANGE_M)
+    connected = set(nx.node_connected_component(graph, 0)) - {0}
+    assert covered(outcome, 0) == connected
+    assert outcome.reached[0] == connected
+
+
+def test_cost_is_one_within_range_and_one_for_each_consumer_beyond_it() -> None:
+    rows = cost({"scenario": "A", "saturation": 60, "speed_mph": 30, "seed": 3})
+    assert [row["cost"] for row in rows] == [1, 1, *(1 + row["covered"] for row in rows[2:])]
+    assert [row["reached"] for row in rows] == [row["covered"] for row in rows]
+
+
+@pytest.mark.parametrize("scenario", "AB")
+def test_with_recovery_everybody_inside_and_nobody_else_is_delivered_an_event_at_any_phase(scenario: str) -> None:
+    case = {"scenario": scenario, "saturation": 60, "seed": 5, "seconds": 12, "proximities_m": [100, 200, 400]}
+    for row in reach(case):
+        assert row["covered_events"] == row["events"]
+        assert row["expected"] == row["delivered"] == row["right"]
+
+
+def test_silent_nodes_keep_an_event_from_some_and_gossip_saves_messages() -> None:
+    rows = accuracy({"scenario": "D", "saturation": 60, "seed": 0})
+    assert all(row["reached_with_silent"] <= row["covered"] <= row["inside"] for row in rows)
+    assert all(row["gossip_cost"] <= 1 + row["covered"] for row in rows)
+    assert any(row["reached_with_silent"] < row["inside"] for row in rows)
+
+
+def test_table_1_adds_up() -> None:
+    assert sum(lane.vehicles for lane in TABLE_1) == 22_058
+    assert [round(100 - 100 * lane.filtered / lane.unfiltered, 1) for lane in TABLE_1] == [
+        pytest.approx(lane.decrease, abs=0.11) for lane in TABLE_1
+    ]
+
+
+def test_vehicles_pass_in_their_approachs_green() -> None:
+    for lane in TABLE_1:
+        times = passing_times(lane, 0)
+        start, end = GREEN[lane.approach]
+        assert len(times) == lane.vehicles
+        assert all(start <= time % 100.0 <= end for time in times)
+
+
+def test_a_vehicle_goes_straight_past_the_light() -> None:
+    lane = TABLE_1[0]
+    path = way("v", lane, 50.0)
+    assert (path.xs.tolist(), path.ys.tolist()) == ([-210.0, 210.0], [-3.0, -3.0])
+    assert path.presence == ((50.0 - ACROSS_S, 50.0 + ACROSS_S),)
+
+
+def test_a_vehicle_is_delivered_what_it_hears_inside_after_its_first_beacon() -> None:
+    lane, passes_at = TABLE_1[1], 100.37
+    near = [s for s in range(200) if abs(s - passes_at) * SPEED_M_S <= RANGE_M]
+    ahead = [s for s in range(200) if 0 < (passes_at - s) * SPEED_M_S <= 40.0]
+    unfiltered = delivered([(lane, passes_at)], RANGE_M, anything_from_the_light, 0)
+    filtered = delivered([(lane, passes_at)], 40.0, approaching_the_light, 0)
+    assert unfiltered == [0, 2 * len(near), 0, 0, 0, 0, 0]
+    assert filtered == [0, len(ahead), 0, 0, 0, 0, 0]
+
+
+def test_the_operations_that_are_timed_do_what_they_are_called() -> None:
+    numbers = iter(range(100))
+    (data,) = next(raising(producer(5), numbers))()  # type: ignore[misc]
+    assert isinstance(data, bytes)
+    done = next(delivering(consumer(5), numbers))()
+    assert (done.subscription, done.event.type) == ("measured", "Measured")  # type: ignore[attr-defined]
+
+
+def test_event_types_are_distinct_and_of_the_papers_lengths() -> None:
+    names = event_types(500, Random(0))
+    assert (len(set(names)), min(map(len, names)), max(map(len, names))) == (500, 14, 18)
+
+
+@pytest.fixture(scope="module")
+def quick() -> Mapping[str, list[dict[str, Any]]]:
+    """Every experiment at its smaller size."""
+    return {
+        experiment.name: [{**case, **row} for case in experiment.quick for row in experiment.measure(case)]
+        for experiment in STUDY.experiments
+    }
+
+
+def test_the_whole_study_runs_and_its_exact_claims_hold(quick: Mapping[str, list[dict[str, Any]]]) -> None:
+    judged = {one.claim.judge: one for one in judge(STUDY, quick)}
+    assert len(judged) == len(STUDY.claims)
+    exact = [
+        claims.one_message_within_range,
+        claims.one_message_and_one_of_each_consumer,
+        claims.announcements_cost_the_same,
+        claims.moving_producers_cost_the_same,
+        claims.speed_does_not_matter,
+        claims.nothing_is_lost,
+        claims.forty_do_not_collide,
+        claims.forty_thousand_collide_by_chance,
+    ]
+    assert [judged[claim].finding.holds for claim in exact] == [True] * len(exact)
+    assert all(isinstance(one.as_json()["measured"], str) for one in judged.values())
+
+
+@pytest.mark.parametrize(
+    ("experiment", "column", "change", "claim"),
+    [
+        ("cost", "cost", 1, claims.one_message_within_range),
+        ("cost", "cost", 1, claims.one_message_and_one_of_each_consumer),
+        ("cost", "announcement_cost", 1, claims.announcements_cost_the_same),
+        ("cost", "reached", -1, claims.nothing_is_lost),
+        ("reach", "right", -1, claims.nothing_is_lost),
+        ("crossing", "unfiltered", 10_000, claims.unfiltered_events),
+        ("crossing", "filtered", 10_000, claims.fewer_events),
+        ("collisions", "sharing", 2, claims.forty_do_not_collide),
+        ("collisions", "delivered", 1, claims.forty_thousand_collide_by_chance),
+    ],
+)
+def test_a_claim_fails_when_the_numbers_are_otherwise(
+    quick: Mapping[str, list[dict[str, Any]]], experiment: str, column: str, change: int, claim: Any
+) -> None:
+    bent = [{**row, column: row[column] + change} for row in quick[experiment]]
+    assert claim({**quick, experiment: bent}).holds is False
+
+
+def test_a_slope_in_speed_or_size_fails_its_claim(quick: Mapping[str, list[dict[str, Any]]]) -> None:
+    faster = [{**row, "cost": row["cost"] + row["speed_mph"]} for row in quick["speed"]]
+    slower = [{**row, "microseconds": 10.0 * row["size"]} for row in quick["latency"]]
+    bent = {**quick, "speed": faster, "latency": slower}
+    flat = (claims.speed_does_not_matter, claims.raising_is_flat, claims.delivering_is_flat)
+    assert [claim(bent).holds for claim in flat] == [False, False, False]

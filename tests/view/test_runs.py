@@ -1,0 +1,202 @@
+"""Plays: what a log says of one run, and the protocol's picture."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from earshot import Event
+from earshot.protocols.content_odmrp.odmrp import OdmrpSettings
+from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
+from earshot.records import Kind
+from earshot.view.overlays import overlays_of
+from earshot.view.runs import BINS, CODE, Hops, Records, air_of, deliveries_of, hops_of, lives_of, notes_of, thinned
+from earshot.view.world import Scene, Ways
+
+Row = tuple[float, Kind, str, str, str, str]
+
+
+def scene(nodes: str = "abcde", events: tuple[tuple[str, str, float], ...] = (("a-0", "a", 1.0),)) -> Scene:
+    return Scene(
+        key="k",
+        name="n",
+        seed=0,
+        start=0.0,
+        end=100.0,
+        counted_from=0.0,
+        range_m=100.0,
+        ground=(1000.0, 500.0),
+        nodes=list(nodes),
+        ways=Ways.of(0, *(np.zeros(0),) * 4),
+        events=[Event("T", {}, id=id, source=source, time=time) for id, source, time in events],
+        wishes=[],
+        announced=[],
+    )
+
+
+def records(on: Scene, *rows: Row) -> Records:
+    """(time, kind, node, peer, event, detail)"""
+    details = sorted({row[5] for row in rows})
+    return Records(
+        time=np.array([row[0] for row in rows], dtype=np.float64),
+        kind=np.array([CODE[row[1]] for row in rows], dtype=np.int8),
+        node=np.array([on.number_of_node.get(row[2], -1) for row in rows], dtype=np.int32),
+        peer=np.array([on.number_of_node.get(row[3], -1) for row in rows], dtype=np.int32),
+        event=np.array([on.number_of_event.get(row[4], -1) for row in rows], dtype=np.int32),
+        detail=details,
+        said=np.array([details.index(row[5]) for row in rows], dtype=np.int32),
+        packets=[""],
+        packet=np.zeros(len(rows), dtype=np.int32),
+    )
+
+
+def heard(time: float, node: str, peer: str, event: str = "a-0") -> Row:
+    return (time, Kind.RECEIVE, node, peer, event, "")
+
+
+LINE = (heard(1.3, "d", "c"), heard(1.1, "b", "a"), heard(1.15, "a", "b"), heard(1.2, "c", "b"), heard(1.25, "b", "c"))
+
+
+def test_hops_are_first_receipts_in_order_with_their_depth() -> None:
+    on = scene()
+    hops = hops_of(on, records(on, *LINE))
+    assert [on.nodes[i] for i in hops.node] == ["b", "c", "d"]
+    assert [on.nodes[i] for i in hops.sender] == ["a", "b", "c"]
+    assert hops.depth.tolist() == [1, 2, 3]
+    assert hops.parent.tolist() == [-1, 0, 1]
+
+
+def test_hops_that_run_in_circles_end() -> None:
+    on = scene()
+    hops = hops_of(on, records(on, heard(1.1, "b", "c"), heard(1.1, "c", "b")))
+    assert len(hops) == 2
+
+
+def test_nothing_heard_is_no_hop() -> None:
+    on = scene()
+    assert len(hops_of(on, records(on))) == 0
+    assert len(hops_of(scene(events=()), records(on))) == 0
+
+
+def test_deliveries_are_the_first_ones() -> None:
+    on = scene()
+    told = records(
+        on,
+        (3.0, Kind.DELIVER, "c", "", "a-0", ""),
+        (2.0, Kind.DELIVER, "b", "", "a-0", ""),
+        (2.5, Kind.DELIVER, "c", "", "a-0", ""),
+        (2.6, Kind.DELIVER, "c", "", "unknown", ""),
+    )
+    event, node, time = deliveries_of(on, told)
+    assert (event.tolist(), node.tolist(), time.tolist()) == ([0, 0], [1, 2], [2.0, 2.5])
+
+
+def test_comings_goings_and_the_air() -> None:
+    on = scene()
+    told = records(
+        on,
+        (5.0, Kind.LEAVE, "b", "", "", "crash"),
+        (0.0, Kind.JOIN, "b", "", "", ""),
+        (50.0, Kind.SEND, "a", "", "a-0", ""),
+        (50.0, Kind.SEND, "a", "", "", ""),
+        (100.0, Kind.SEND, "a", "", "", ""),
+    )
+    assert [column.tolist() for column in lives_of(told)] == [[1, 1], [0.0, 5.0], [1, 0]]
+    data, control = air_of(on, told)
+    assert (data[BINS // 2], control[BINS // 2], control[-1], data.sum(), control.sum()) == (1, 1, 1, 1, 2)
+
+
+def test_hops_are_thinned_by_whole_events() -> None:
+    event = np.repeat(np.arange(10, dtype=np.int32), 5)
+    parent = np.tile(np.array([-1, 0, 1, 2, 3], dtype=np.int32), 10) + np.repeat(np.arange(10, dtype=np.int32) * 5, 5)
+    parent[::5] = -1
+    hops = Hops(event, event, event, event.astype(np.float64), event, parent)
+    few, kept = thinned(hops, 10, 20)
+    assert kept == [0, 3, 6, 9]
+    assert few.event.tolist() == [event for event in (0, 3, 6, 9) for _ in range(5)]
+    assert few.parent.tolist() == [k - 1 if k % 5 else -1 for k in range(20)]
+    assert thinned(hops, 10, 50) == (hops, None)
+
+
+def pictured(
+    protocol: str, settings: object, on: Scene, told: Records
+) -> tuple[dict[str, object], list[tuple[float, ...]]]:
+    found = overlays_of(protocol, settings, on, hops_of(on, told), deliveries_of(on, told), notes_of(told))
+    names = ("link_a", "link_b", "link_group", "link_start", "link_end")
+    columns = [found.arrays[name].tolist() for name in names]
+    return found.meta, sorted(zip(*columns, strict=True))
+
+
+def test_a_mesh_is_the_ways_that_led_to_deliveries() -> None:
+    on = scene()
+    side = heard(1.2, "e", "b")
+    told = records(on, *LINE, side, (1.2, Kind.DELIVER, "c", "", "a-0", ""))
+    meta, links = pictured("odmrp", OdmrpSettings(forwarding_timeout_s=25.0), on, told)
+    assert meta == {"links": "mesh", "lasting_s": 25.0}
+    assert links == [(0, 1, 0, 1.1, 26.1), (1, 2, 0, 1.2, 26.2)]
+
+
+def test_an_edge_of_a_mesh_lasts_while_it_is_used() -> None:
+    on = scene(events=(("a-0", "a", 1.0), ("a-1", "a", 10.0), ("a-2", "a", 60.0)))
+    told = [heard(time, "b", "a", f"a-{k}") for k, time in enumerate((1.5, 10.5, 60.5))]
+    got = [(time, Kind.DELIVER, "b", "", f"a-{k}", "") for k, time in enumerate((1.5, 10.5, 60.5))]
+    meta, links = pictured("flooding", None, on, records(on, *told, *got))
+    assert meta == {"links": "ways", "lasting_s": 10.0}
+    assert links == [(0, 1, 0, 1.5, 20.5), (0, 1, 0, 60.5, 70.5)]
+
+
+def test_trees_are_what_nodes_note_of_their_parents() -> None:
+    on = scene()
+
+    def note(time: float, node: str, text: str) -> Row:
+        return (time, Kind.NOTE, node, "", "", text)
+
+    told = records(
+        on,
+        note(1.0, "b", "parent: a#1 a 1"),
+        note(2.0, "c", "parent: a#1 b 2"),
+        note(3.0, "c", "parent: e#9 e 1"),
+        note(4.0, "c", "parent: a#1 a 1"),
+        note(5.0, "b", "orphan: a#1"),
+        note(6.0, "d", "moved: a#1"),
+    )
+    meta, links = pictured("codd", None, on, told)
+    assert meta == {"links": "tree", "trees": ["a#1", "e#9"]}
+    assert links == [
+        (1, 0, 0, 1.0, 5.0),
+        (2, 0, 0, 4.0, 100.0),
+        (2, 1, 0, 2.0, 4.0),
+        (2, 4, 1, 3.0, 100.0),
+    ]
+
+
+def test_brokers_and_those_they_serve_are_what_nodes_note() -> None:
+    on = scene()
+    told = records(
+        on,
+        (1.0, Kind.NOTE, "a", "", "", "broker: a"),
+        (1.0, Kind.NOTE, "a", "", "", "attached: a"),
+        (2.0, Kind.NOTE, "b", "", "", "attached: a"),
+        (8.0, Kind.NOTE, "a", "", "", "broker: "),
+        (9.0, Kind.NOTE, "b", "", "", "attached: "),
+    )
+    found = overlays_of("drip", None, on, hops_of(on, told), deliveries_of(on, told), notes_of(told))
+    assert found.meta == {"links": "brokers"}
+    assert found.arrays["link_a"].tolist() == [1, 0]
+    assert (found.arrays["link_start"].tolist(), found.arrays["link_end"].tolist()) == ([2.0, 1.0], [9.0, 100.0])
+    assert [found.arrays[f"broker_{name}"].tolist() for name in ("node", "start", "end")] == [[0], [1.0], [8.0]]
+
+
+def test_cells_and_rendezvous_points_follow_from_the_settings() -> None:
+    on = scene()
+    settings = GeoRendezvousSettings(range_m=100.0, rendezvous=3, nearest=2, width_m=1000.0, height_m=500.0)
+    cells = overlays_of("georendezvous", settings, on, *nothing(on)).meta["cells"]
+    assert math.isclose(cells["side_m"], 100.0 / (2 * math.sqrt(2)))
+    points = [round(value, 1) for at in settings.points("T") for value in (at.x_m, at.y_m)]
+    assert cells["topics"] == [[0, points]]
+
+
+def nothing(on: Scene) -> tuple[Hops, tuple[np.ndarray, ...], list[object]]:
+    told = records(on)
+    return hops_of(on, told), deliveries_of(on, told), []
