@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from earshot.live.datagrams import MAX_PACKETS, Fragment
+from earshot.records import DropReason
 from earshot.wire import MAX_PACKET_BYTES
 
 Key = tuple[str, int, int]
@@ -32,7 +33,7 @@ class Reassembly:
 
     def __init__(
         self,
-        dropped: Callable[[str], None],
+        dropped: Callable[[DropReason], None],
         *,
         sender_bytes: int = 2 * MAX_PACKET_BYTES,
         total_bytes: int = 16 * MAX_PACKET_BYTES,
@@ -66,7 +67,7 @@ class Reassembly:
         size = len(fragment.piece)
         if partial.bytes + size > MAX_PACKET_BYTES:
             self._forget(key)
-            self._dropped("packet-too-large")
+            self._dropped(DropReason.PACKET_TOO_LARGE)
             return None
         partial.pieces[fragment.index] = fragment.piece
         partial.bytes += size
@@ -88,7 +89,7 @@ class Reassembly:
             if now - partial.started_at <= self._patience_s:
                 return
             self._forget(key)
-            self._dropped("fragments-missing")
+            self._dropped(DropReason.FRAGMENTS_MISSING)
 
     def _make_room(self, sender: str) -> None:
         while self._held[sender] > self._sender_bytes:
@@ -99,7 +100,7 @@ class Reassembly:
 
     def _drop_oldest_of(self, sender: str) -> None:
         self._forget(next(key for key in self._partials if key[0] == sender))
-        self._dropped("fragment-buffer-full")
+        self._dropped(DropReason.FRAGMENT_BUFFER_FULL)
 
     def _forget(self, key: Key) -> None:
         partial = self._partials.pop(key)

@@ -43,7 +43,7 @@ from earshot.protocols.machine import (
     Subscription,
     Timer,
 )
-from earshot.records import Kind
+from earshot.records import DropReason, Kind
 from earshot.wire import Packet, decode, tag_of
 
 logger = logging.getLogger("earshot.live")
@@ -243,8 +243,8 @@ class Host:
         try:
             self._carry_out(entry_point(*arguments, self.now()))
         except Exception:
-            self.dropped("machine-failure")
-            if self.drops["machine-failure"] <= 10:
+            self.dropped(DropReason.MACHINE_FAILURE)
+            if self.drops[DropReason.MACHINE_FAILURE] <= 10:
                 logger.exception("%s: %s failed", self.name, entry_point.__qualname__)
 
     def _broadcast(self, effect: Broadcast) -> None:
@@ -259,7 +259,7 @@ class Host:
         if running is not None:
             running.cancel()
         elif len(self._timers) >= MAX_TIMERS:
-            self.dropped("too-many-timers")
+            self.dropped(DropReason.TOO_MANY_TIMERS)
             return
         delay_s = max(0.0, effect.at - self.now())
         self._timers[effect.name] = self._loop.call_later(delay_s, self._fire, effect.name)
@@ -304,7 +304,7 @@ class Host:
         try:
             packet = decode(data)
         except MalformedPacket:
-            self.dropped("malformed", frame.sender)
+            self.dropped(DropReason.MALFORMED, frame.sender)
             return
         self.counts["receive"] += 1
         if self.spool is not None:
@@ -314,8 +314,8 @@ class Host:
             if effects is not NOTHING:
                 self._carry_out(effects)
         except Exception:
-            self.dropped("machine-failure", frame.sender)
-            if self.drops["machine-failure"] <= 10:
+            self.dropped(DropReason.MACHINE_FAILURE, frame.sender)
+            if self.drops[DropReason.MACHINE_FAILURE] <= 10:
                 logger.exception("%s: hearing a %s failed", self.name, tag_of(packet))
 
     def sent(self, packet: Packet, size: int, peer: str, frame: Frame, index: int) -> None:
@@ -325,12 +325,12 @@ class Host:
 
     def unreachable(self, packet: Packet, peer: str) -> None:
         if self._loop is not None:
-            self.drops["unreachable"] += 1
+            self.drops[DropReason.UNREACHABLE] += 1
             if self.spool is not None:
-                self._record_packet(Kind.DROP, packet, -1, peer, -1, detail="unreachable")
+                self._record_packet(Kind.DROP, packet, -1, peer, -1, detail=DropReason.UNREACHABLE)
             self._guarded(self.machine.unreachable, packet, peer)
 
-    def dropped(self, reason: str, peer: str = "", event: str = "") -> None:
+    def dropped(self, reason: DropReason, peer: str = "", event: str = "") -> None:
         self.drops[reason] += 1
         # Refused datagrams are counted only: a flood must not fill the disk.
         if self.spool is not None and (event or self.drops[reason] <= 1000):

@@ -31,6 +31,7 @@ from earshot.live.trust import Address, read_keys
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.catalogue import protocol as protocol_named
 from earshot.protocols.machine import Announcement, Subscription
+from earshot.records import DropReason
 
 logger = logging.getLogger("earshot.live")
 
@@ -209,7 +210,7 @@ class Node:
             try:
                 handler(event)
             except Exception:
-                host.dropped("handler-failure", event=event.id)
+                host.dropped(DropReason.HANDLER_FAILURE, event=event.id)
                 logger.exception("%s: the handler of %s failed", self.name, id)
 
         self._ask(id, _wanted(event_type, where, filter), region, hand)
@@ -301,7 +302,7 @@ class _Inbox:
         if len(self.events) >= self.limit:
             lost = self.events.popleft()
             self.dropped += 1
-            self.host.dropped("slow-subscriber", event=lost.id)
+            self.host.dropped(DropReason.SLOW_SUBSCRIBER, event=lost.id)
             if self.dropped == 1:
                 self.host.said(f"slow-subscriber: {self.id} holds {self.limit} events; the oldest are dropped")
         self.events.append(event)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from earshot.geometry import Position
 from earshot.live.datagrams import Frame
 from earshot.live.trust import Address, Refused, Window
+from earshot.records import DropReason
 
 
 @dataclass(slots=True)
@@ -49,10 +50,10 @@ class Peers:
         if known is not None and (
             frame.life < known.life or (frame.life == known.life and now - known.heard_at <= self.expiry_s)
         ):
-            raise Refused("forged-sender")
+            raise Refused(DropReason.FORGED_SENDER)
         there = self._by_name.get(self._by_address.get(address, ""))
         if there is not None and there.name != frame.sender and now - there.heard_at <= self.expiry_s:
-            raise Refused("forged-sender")
+            raise Refused(DropReason.FORGED_SENDER)
         for old in (known, there):
             if old is not None:
                 self._forget(old)

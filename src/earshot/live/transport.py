@@ -24,6 +24,7 @@ from earshot.live.network import NetworkSettings
 from earshot.live.peers import Peers
 from earshot.live.sockets import Ears, group_address
 from earshot.live.trust import Address, RateLimits, Refused, Seal
+from earshot.records import DropReason
 from earshot.wire import Packet, encode
 
 logger = logging.getLogger("earshot.live")
@@ -53,7 +54,7 @@ class Listener(Protocol):
 
     def unreachable(self, packet: Packet, peer: str) -> None: ...
 
-    def dropped(self, reason: str, peer: str = "") -> None: ...
+    def dropped(self, reason: DropReason, peer: str = "") -> None: ...
 
     def whereabouts(self, now: float) -> Position | None: ...
 
@@ -301,11 +302,11 @@ class Transport:
                 if self._loop is not None:
                     self._loop.add_writer(self._own, self._send_backlog)
             except OSError as error:
-                self._listener.dropped("send-failed")
+                self._listener.dropped(DropReason.SEND_FAILED)
                 self._tell(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
                 return
         if self._backlog_bytes + len(datagram) > BACKLOG_BYTES:
-            self._listener.dropped("send-buffer-full")
+            self._listener.dropped(DropReason.SEND_BUFFER_FULL)
             return
         self._backlog.append((datagram, address))
         self._backlog_bytes += len(datagram)
@@ -320,7 +321,7 @@ class Transport:
             except BlockingIOError:
                 return
             except OSError:
-                self._listener.dropped("send-failed")
+                self._listener.dropped(DropReason.SEND_FAILED)
             self._backlog.popleft()
             self._backlog_bytes -= len(datagram)
         self._loop.remove_writer(self._own)
@@ -391,7 +392,7 @@ class Transport:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                self._listener.dropped("receive-failed")
+                self._listener.dropped(DropReason.RECEIVE_FAILED)
                 self._tell(f"receive {error.errno}", f"cannot receive: {error.strerror}")
                 return
             if address == self.address:
@@ -400,16 +401,16 @@ class Transport:
             try:
                 left -= self._take(self._view[:size], address, self._loop.time())
             except Refused as refused:
-                self._listener.dropped(str(refused))
+                self._listener.dropped(refused.reason)
                 left -= 1
             except MalformedPacket:
-                self._listener.dropped("malformed")
+                self._listener.dropped(DropReason.MALFORMED)
                 left -= 1
 
     def _take(self, datagram: memoryview, address: Address, ticks: float) -> int:
         """How many packets were in it, itself counted."""
         if not self._limits.allows(address, ticks):
-            raise Refused("rate-limit")
+            raise Refused(DropReason.RATE_LIMIT)
         frame = datagrams.decode(self._seal.open(datagram))
         now = self._clock()
         self._check(frame, now)
@@ -422,7 +423,7 @@ class Transport:
             if not self._turn_open and self._loop is not None:
                 self._open_turn(self._loop)
         if not peer.window.fresh(frame.sequence):
-            raise Refused("duplicate-datagram")
+            raise Refused(DropReason.DUPLICATE_DATAGRAM)
         for sequence in frame.acks:
             pending = self._pending.get(sequence)
             if pending is not None and pending.peer == frame.sender:
@@ -442,23 +443,23 @@ class Transport:
         """Refuse what is not for us, too old, from another plane or from too far."""
         if frame.sender == self.name:
             self._tell("name", f"another node on this network is called {self.name!r} too; names must differ")
-            raise Refused("own-name")
+            raise Refused(DropReason.OWN_NAME)
         if frame.to and frame.to != self.name:
-            raise Refused("not-for-us")
+            raise Refused(DropReason.NOT_FOR_US)
         if self._seal.keyed and abs(frame.time - now) > self.network.clock_skew_s:
-            raise Refused("stale-datagram")
+            raise Refused(DropReason.STALE_DATAGRAM)
         if frame.plane != self._plane:
             self._tell(
                 f"plane {frame.plane}",
                 f"{frame.sender!r} measures positions from {frame.plane or 'a plane of its own'}, this node from "
                 f"{self._plane or 'a plane of its own'}; give all nodes one origin",
             )
-            raise Refused("other-plane")
+            raise Refused(DropReason.OTHER_PLANE)
         range_m = self.network.emulate_range_m
         if range_m is not None and frame.position is not None:
             here = self._listener.whereabouts(now)
             if here is not None and here.distance_to(frame.position) > range_m:
-                raise Refused("out-of-range")
+                raise Refused(DropReason.OUT_OF_RANGE)
 
     def _tell(self, key: str, message: str) -> None:
         """Say it, once."""

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from earshot.errors import UsageError
 from earshot.live.datagrams import HEADER_BYTES, PLAIN, SEALED
+from earshot.records import DropReason
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -27,6 +28,10 @@ SEAL_BYTES = NONCE_BYTES + 16
 
 class Refused(Exception):
     """A datagram that is not let in, and why."""
+
+    def __init__(self, reason: DropReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class Seal:
@@ -63,12 +68,12 @@ class Seal:
         header = bytes(datagram[:HEADER_BYTES])
         if header == PLAIN:
             if self._ciphers:
-                raise Refused("not-sealed")
+                raise Refused(DropReason.NOT_SEALED)
             return datagram[HEADER_BYTES:]
         if header != SEALED:
-            raise Refused("not-a-datagram")
+            raise Refused(DropReason.NOT_A_DATAGRAM)
         if not self._ciphers:
-            raise Refused("sealed")
+            raise Refused(DropReason.SEALED)
         nonce = bytes(datagram[HEADER_BYTES : HEADER_BYTES + NONCE_BYTES])
         hidden = bytes(datagram[HEADER_BYTES + NONCE_BYTES :])
         if len(nonce) == NONCE_BYTES:
@@ -77,7 +82,7 @@ class Seal:
                     return cipher.decrypt(nonce, hidden, SEALED)
                 except InvalidTag:
                     continue
-        raise Refused("wrong-key")
+        raise Refused(DropReason.WRONG_KEY)
 
     def _renew(self) -> None:
         """A nonce is never used twice: a random beginning of 8 bytes, then a count."""

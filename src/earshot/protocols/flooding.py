@@ -14,6 +14,7 @@ from earshot.events import Event
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 
@@ -90,11 +91,11 @@ class Flooding(Machine):
         event = flood.event
         self.heard.add(event.id)
         if outlived(event, self.settings.lifespan_s, now):
-            self.drop("expired", event.id)
+            self.drop(DropReason.EXPIRED, event.id)
             return self.effects()
         self.subscriptions.tell(self, event, flood.hops, now)
         if flood.hops >= self.settings.hop_limit:
-            self.drop("hop-limit", event.id)
+            self.drop(DropReason.HOP_LIMIT, event.id)
         else:
             self.soon.send(Flood(event, flood.hops + 1), now)
         return self.effects()

@@ -14,6 +14,7 @@ from earshot.events import Event
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 
@@ -96,15 +97,15 @@ class Gossip(Machine):
         event = rumour.event
         self.heard.add(event.id)
         if outlived(event, self.settings.lifespan_s, now):
-            self.drop("expired", event.id)
+            self.drop(DropReason.EXPIRED, event.id)
             return self.effects()
         self.subscriptions.tell(self, event, rumour.hops, now)
         if rumour.hops >= self.settings.hop_limit:
-            self.drop("hop-limit", event.id)
+            self.drop(DropReason.HOP_LIMIT, event.id)
         elif self.within_distance(event, now) or self.random.random() < self.settings.probability:
             self.soon.send(Rumour(event, rumour.hops + 1), now)
         else:
-            self.drop("gossip", event.id)
+            self.drop(DropReason.GOSSIP, event.id)
         return self.effects()
 
     def within_distance(self, event: Event, now: float) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Viewer
 from earshot.geometry import STILL, Area, Position, Proximity, Velocity
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 Timer = Hashable
@@ -82,7 +83,7 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
 class Drop(msgspec.Struct, frozen=True, gc=False):
     """Something was let go, and why: logged, counted, never silent."""
 
-    reason: str
+    reason: DropReason
     event: str = ""
 
 
@@ -218,7 +219,7 @@ class Machine:
     def deliver(self, event: Event, subscription: str, hops: int = -1) -> None:
         self._effects.append(Deliver(event, subscription, hops))
 
-    def drop(self, reason: str, event: str = "") -> None:
+    def drop(self, reason: DropReason, event: str = "") -> None:
         self._effects.append(Drop(reason, event))
 
     def join_group(self, group: int) -> None:

@@ -153,7 +153,7 @@ def test_a_stamp_without_its_summary_is_taken_to_want_everything() -> None:
 def test_a_join_table_for_an_unknown_source_is_dropped() -> None:
     node = extended("b")
     table = JoinTable("s", "b", (1,), (report_of("c", JAZZ),))
-    assert list(node.hear(table, "c", now=0.0)) == [Drop("join table for an unknown source")]
+    assert list(node.hear(table, "c", now=0.0)) == [Drop("unknown-source")]
 
 
 def test_a_summary_of_another_version_or_size_is_dropped() -> None:
@@ -165,7 +165,7 @@ def test_a_summary_of_another_version_or_size_is_dropped() -> None:
         effects = list(node.hear(JoinTable("s", "b", (1,), (Report("c", 1, data),)), "c", now=0.1))
         assert len(effects) == 1
         assert isinstance(effects[0], Drop)
-        assert effects[0].reason.startswith("malformed summary: ")
+        assert effects[0].reason == "malformed-summary"
     assert not node.flags.holds(("s", 1), 0.2)
 
 
@@ -174,7 +174,7 @@ def test_a_digest_that_cannot_be_read_is_dropped_and_not_passed_on() -> None:
     effects = list(node.hear(JoinRequest("s", 1, 1, ((1, b"\x0f nonsense"),)), "a", now=0.0))
     assert len(effects) == 1
     assert isinstance(effects[0], Drop)
-    assert effects[0].reason.startswith("malformed digest: ")
+    assert effects[0].reason == "malformed-digest"
 
 
 def test_an_acknowledged_join_table_goes_to_its_next_hop_and_a_broken_way_is_forgotten() -> None:
@@ -183,7 +183,7 @@ def test_an_acknowledged_join_table_goes_to_its_next_hop_and_a_broken_way_is_for
     node.hear(asking(cd(0, source="s")), "a", now=1.0)
     table = JoinTable("s", "a", (1,), (report_of("b", JAZZ),))
     assert list(node.wake(("join-table", "s"), now=1.19))[-1] == Send("a", table)
-    assert list(node.unreachable(table, "a", now=1.3)) == [Drop("next hop unreachable")]
+    assert list(node.unreachable(table, "a", now=1.3)) == [Drop("next-hop-unreachable")]
     assert not node.routes.holds("s", 1.3)
 
 
@@ -223,7 +223,7 @@ def test_an_event_nobody_wants_is_not_sent_between_requests() -> None:
     top = table(extended, TREE, {"R1": FIGURE_3["R1"]})
     play(top, 6)
     assert [(node, kind) for node, kind in sent(top) if node == "S"] == [("S", "join-request"), ("S", "data")]
-    assert top.drops == [("S", "no subscriber known")] * 4
+    assert top.drops == [("S", "no-subscriber")] * 4
 
 
 def test_events_ride_on_requests_until_the_first_answers_are_in() -> None:
@@ -243,7 +243,7 @@ def test_a_source_that_nobody_answers_asks_five_times_and_then_only_to_refresh()
         *(0.0, 0.5, 1.0, 1.5, 2.0),
         *(7.0, 12.0),
     ]
-    assert top.drops == [("S", "no subscriber known")] * 23
+    assert top.drops == [("S", "no-subscriber")] * 23
 
 
 # Subscriptions change.
@@ -267,7 +267,7 @@ def test_an_unsubscription_is_told_at_once_and_nothing_more_is_sent() -> None:
     sends = len(top.sent)
     publish(top, cd(4))
     top.run(until=2.0)
-    assert top.drops == [("S", "no subscriber known")]
+    assert top.drops == [("S", "no-subscriber")]
     assert len(top.sent) == sends
     assert len(top.machines["S"].reports) == len(top.machines["A"].below["S"]) == 0
 
@@ -418,7 +418,7 @@ def test_tables_are_bounded() -> None:
         drops += [one for one in node.hear(asking(event), "a", now=float(number)) if isinstance(one, Drop)]
         for reporter in "cdef":
             node.hear(JoinTable(f"s{number}", "b", (1,), (report_of(reporter, JAZZ),)), "c", now=float(number))
-    assert drops == [Drop("too many sources")] * 2
+    assert drops == [Drop("too-many-sources")] * 2
     assert len(node.routes) == 3
     assert max(len(reports) for reports in node.below.values()) == 3
     # Who did not fit may want anything: nothing is lost.

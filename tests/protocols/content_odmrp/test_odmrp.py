@@ -59,8 +59,8 @@ def test_a_node_that_is_not_named_neither_answers_nor_forwards() -> None:
 
 def test_a_join_table_for_an_unknown_source_or_channel_is_dropped() -> None:
     node = plain("b")
-    assert list(node.hear(JoinTable(0, {"s": "b"}), "c", now=1.0)) == [Drop("join table for an unknown source")]
-    assert list(node.hear(JoinTable(3, {"s": "b"}), "c", now=1.0)) == [Drop("join table of an unknown channel")]
+    assert list(node.hear(JoinTable(0, {"s": "b"}), "c", now=1.0)) == [Drop("unknown-source")]
+    assert list(node.hear(JoinTable(3, {"s": "b"}), "c", now=1.0)) == [Drop("unknown-channel")]
 
 
 def test_a_flag_expires_and_data_is_no_longer_passed_on() -> None:

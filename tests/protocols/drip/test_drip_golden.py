@@ -12,7 +12,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-GOLDEN = "22e2a2226c1912dd"
+GOLDEN = "6ca98dfb73242930"
 
 
 def digest() -> str:

@@ -425,7 +425,7 @@ def test_a_subscription_with_an_unreadable_filter_is_dropped_not_raised():
     bad = Subscribe(Heading((0, 0)), 1, "cars", 0, "x", (0, 0), 1.0, 10.0, filters=("speed >",))
     field.do("a00", "hear", bad, "x")
     field.do("b00", "hear", Keep((0, 0), (bad,)), "a00")
-    assert field.drops == [("a00", "unreadable-filter")]
+    assert field.drops == [("a00", "malformed-filter")]
     assert (len(field.machines["a00"].rendezvous.table), len(field.machines["b00"].rendezvous.table)) == (0, 0)
 
 

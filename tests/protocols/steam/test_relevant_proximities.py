@@ -40,11 +40,11 @@ def test_what_is_unwanted_makes_room_for_what_is_wanted_and_for_nothing_else() -
     listed.add(first)
     listed.want(first)
     listed.add(second)
-    assert listed.no_room_for("c", wanted=False) == "list of proximities full"
-    assert listed.no_room_for("c", wanted=True) == ""
+    assert listed.no_room_for("c", wanted=False) == "proximity-list-full"
+    assert listed.no_room_for("c", wanted=True) is None
     assert listed.add(third) is second
     listed.want(third)
-    assert listed.no_room_for("d", wanted=True) == "list of proximities full"
+    assert listed.no_room_for("d", wanted=True) == "proximity-list-full"
     assert sorted(listed.by_key) == [("a", "Siren"), ("c", "Siren")]
 
 
@@ -52,28 +52,28 @@ def test_one_producer_gets_its_share_of_the_list_and_no_more() -> None:
     listed = RelevantProximities(10, 2)
     for subject in ("One", "Two"):
         listed.add(entry("a", subject))
-    assert listed.no_room_for("a", wanted=True) == "too many announcements of one producer"
+    assert listed.no_room_for("a", wanted=True) == "too-many-announcements"
     listed.remove(listed.by_key["a", "One"])
-    assert listed.no_room_for("a", wanted=True) == ""
+    assert listed.no_room_for("a", wanted=True) is None
 
 
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({}, ""),
-        ({"proximity": None}, ""),
-        ({"subject": ""}, "announcement without a subject or a proper producer"),
-        ({"subject": "x" * 5000}, "announcement too long"),
-        ({"content": {f"parameter {k}": "integer" for k in range(300)}}, "announcement too long"),
-        ({"epoch": math.nan}, "announcement with impossible numbers"),
-        ({"at": Position(math.inf, 0.0)}, "announcement with impossible numbers"),
+        ({}, None),
+        ({"proximity": None}, None),
+        ({"subject": ""}, "announcement-incomplete"),
+        ({"subject": "x" * 5000}, "announcement-too-long"),
+        ({"content": {f"parameter {k}": "integer" for k in range(300)}}, "announcement-too-long"),
+        ({"epoch": math.nan}, "announcement-impossible-numbers"),
+        ({"at": Position(math.inf, 0.0)}, "announcement-impossible-numbers"),
         (
             {"proximity": Proximity(Polygon(tuple((math.cos(k / 500), math.sin(k / 500)) for k in range(3000))), HERE)},
-            "announcement too long",
+            "announcement-too-long",
         ),
     ],
 )
-def test_an_announcement_nobody_could_mean_is_refused(change: dict[str, object], fault: str) -> None:
+def test_an_announcement_nobody_could_mean_is_refused(change: dict[str, object], fault: str | None) -> None:
     assert msgspec.structs.replace(ADVERT, **change).fault() == fault
 
 

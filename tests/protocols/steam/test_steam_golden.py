@@ -20,7 +20,7 @@ from earshot.simulation.mobility import Path as Way
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.workload.actions import Action, Workload
 
-GOLDEN = "00c5b23ad6979204"
+GOLDEN = "505dec279ab70c49"
 
 
 def digest() -> str:

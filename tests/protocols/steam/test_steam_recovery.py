@@ -93,8 +93,8 @@ def test_a_request_that_finds_no_producer_is_given_up_and_said() -> None:
     table.run(2.05)  # the beacon at 2 s shows the gap
     table.severed.add(frozenset(("p", "r")))
     table.run(9.0)
-    assert (table.receivers(missed), table.reasons("c")) == (["r"], ["missed and not recovered"])
-    assert table.reasons("r") == ["way to the producer broken"] * 3
+    assert (table.receivers(missed), table.reasons("c")) == (["r"], ["missed-not-recovered"])
+    assert table.reasons("r") == ["route-to-producer-broken"] * 3
 
 
 def test_the_papers_prototype_recovers_nothing() -> None:
@@ -156,9 +156,9 @@ def test_a_lossless_run_sends_no_requests() -> None:
 @pytest.mark.parametrize(
     ("route", "reason"),
     [
-        ((), "request went astray"),
-        (tuple(map(str, range(99))), "request went astray"),
-        (("c", "r"), "request went astray"),
+        ((), "request-misrouted"),
+        (tuple(map(str, range(99))), "request-misrouted"),
+        (("c", "r"), "request-misrouted"),
     ],
 )
 def test_a_request_with_an_impossible_route_is_dropped(route: tuple[str, ...], reason: str) -> None:
@@ -170,12 +170,12 @@ def test_a_request_with_an_impossible_route_is_dropped(route: tuple[str, ...], r
 def test_a_request_for_what_is_not_announced_or_not_held_is_dropped() -> None:
     table = chain()
     producer, relay = table.machines["p"], table.machines["r"]
-    assert relay.hear(Request("q", "Siren", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [Drop("no way to the producer")]
+    assert relay.hear(Request("q", "Siren", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [Drop("no-route-to-producer")]
     assert producer.hear(Request("p", "News", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [
-        Drop("asked for what is no longer announced")
+        Drop("no-longer-announced")
     ]
     assert producer.hear(Request("p", "Siren", 0.0, (7,), 0.0, ("c",)), "c", 1.0) == [
-        Drop("asked for what is no longer held")
+        Drop("no-longer-held")
     ]
 
 

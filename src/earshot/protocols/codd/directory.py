@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from earshot.protocols.codd.packets import GetSeedSet, Register, SeedSet, Source, Unregister, source_of
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class Directory:
             self.ask(now)
         else:
             self._tried = 0
-            self.codd.drop("no-agent-answers")
+            self.codd.drop(DropReason.NO_AGENT_ANSWERS)
             self.codd.start_timer("ask-again", at=now + self.codd.settings.retry_s)
 
     def on_seed_set(self, packet: SeedSet, now: float) -> None:
@@ -125,12 +126,12 @@ class Directory:
 
     def on_agent_packet(self, packet: Packet, sender: str, now: float) -> None:
         if self.agents and not self.is_agent:
-            self.codd.drop("not-an-agent")
+            self.codd.drop(DropReason.NOT_AN_AGENT)
             return
         match packet:
             case Register(tree, types):
                 if source_of(tree) != sender or len(self.register) >= MOST_SOURCES:
-                    self.codd.drop("not-registered")
+                    self.codd.drop(DropReason.NOT_REGISTERED)
                     return
                 known = self.register.get(tree)
                 if known is None or known.types != types:

@@ -55,6 +55,7 @@ from earshot.protocols.common.filter_answers import Answers, meets, read_filter
 from earshot.protocols.common.local_filter_texts import OwnTexts
 from earshot.protocols.common.wanted_types import could_match
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Send, Subscription, Timer
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 
@@ -151,7 +152,7 @@ class Codd(Machine):
             case GetOverhead():
                 self.send(sender, Overhead(packet.tree, packet.request, 0.0, spare=False, children=()))
             case _:
-                self.drop("not-in-tree")
+                self.drop(DropReason.NOT_IN_TREE)
 
     def wake(self, timer: Timer, now: float) -> Effects:
         match timer:
@@ -333,11 +334,11 @@ class Codd(Machine):
         """Section 3: deliver it, and propagate it to a child only if it satisfies that child's filter."""
         tree = self.trees.get(packet.tree)
         if tree is None or tree.is_root:
-            self.drop("not-in-tree", packet.event.id)
+            self.drop(DropReason.NOT_IN_TREE, packet.event.id)
             return self.effects()
         number, event = packet.number, packet.event
         if event.source != tree.source or not event.id:
-            self.drop("malformed-document", event.id)
+            self.drop(DropReason.MALFORMED_DOCUMENT, event.id)
             return self.effects()
         if sender == tree.parent:
             tree.parent_heard_at = now

@@ -22,6 +22,7 @@ from earshot.protocols.codd.packets import (
 )
 from earshot.protocols.codd.recent_documents import bitmap, overhead_of, structural_overlap
 from earshot.protocols.common.filter_answers import read_filter
+from earshot.records import DropReason
 
 if TYPE_CHECKING:
     from earshot.protocols.codd.machine import Codd
@@ -93,7 +94,7 @@ class Membership:
         failures = self.failures[tree.id] = self.failures.get(tree.id, 0) + 1
         wait_s = self.settings.candidate_wait_s
         if failures % self.settings.join_attempts == 0:
-            self.codd.drop("join-failed")
+            self.codd.drop(DropReason.JOIN_FAILED)
             self.codd.note("join-failed", f"{tree.id} after {failures} attempts")
             wait_s = self.settings.retry_s
             self.codd.directory.ask(now)
@@ -210,7 +211,7 @@ class Membership:
     def below_itself(self, tree: Tree, now: float) -> None:
         """Two nodes moved below each other at the same time. This one goes back to the seeds."""
         if not tree.is_root and tree.parent:
-            self.codd.drop("cycle")
+            self.codd.drop(DropReason.CYCLE)
             self.codd.send(tree.parent, Leave(tree.id))
             self.lose_parent(tree)
             self.join(tree, now)

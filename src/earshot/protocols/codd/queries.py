@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from earshot.protocols.codd.dissemination_tree import Child, Tree
 from earshot.protocols.codd.packets import NEW, AddQuery, Aggregate, Registered, RemoveQuery
 from earshot.protocols.common.filter_answers import read_filter
+from earshot.records import DropReason
 
 if TYPE_CHECKING:
     from earshot.protocols.codd.machine import Codd
@@ -31,7 +32,7 @@ class Queries:
         """Filters from a peer, without those that are none."""
         found = tuple(text for text in texts if read_filter(text) is not None)
         if len(found) < len(texts):
-            self.codd.drop("malformed-filter")
+            self.codd.drop(DropReason.MALFORMED_FILTER)
         return found
 
     # To the parent.

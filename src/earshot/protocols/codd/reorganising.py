@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from earshot.protocols.codd.dissemination_tree import Tree
 from earshot.protocols.codd.packets import GetOverhead, Granted, Move, Moved, Overhead, Reorganize
 from earshot.protocols.codd.recent_documents import bitmap, overhead_of
+from earshot.records import DropReason
 
 if TYPE_CHECKING:
     from earshot.protocols.codd.machine import Codd
@@ -110,7 +111,7 @@ class Reorganising:
 
     def on_reorganize(self, packet: Reorganize, tree: Tree, sender: str, now: float) -> None:
         if not tree.is_root:
-            self.codd.drop("not-the-source")
+            self.codd.drop(DropReason.NOT_THE_SOURCE)
             return
         requests = self.requests.setdefault(tree.id, Requests())
         if not requests.pending:

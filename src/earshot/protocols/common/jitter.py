@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from earshot.protocols.machine import Machine, Timer
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 
@@ -24,7 +25,7 @@ class Jitter:
         if self._jitter_s == 0.0:
             self._send(packet, peer)
         elif len(self._waiting) >= self._capacity:
-            self._machine.drop("too many packets waiting")
+            self._machine.drop(DropReason.TOO_MANY_PACKETS_WAITING)
         else:
             self._numbers += 1
             timer = ("jitter", self._numbers)

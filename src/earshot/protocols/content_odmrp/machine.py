@@ -29,6 +29,7 @@ from earshot.protocols.content_odmrp.packets import Data, JoinRequest, JoinTable
 from earshot.protocols.content_odmrp.reports import Report, ReportTable, fitting, read_digest, read_summary
 from earshot.protocols.content_odmrp.settings import ContentOdmrpSettings
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 
@@ -187,7 +188,7 @@ class ContentOdmrp(Machine):
         wanting = self.reports.wanting(event, now)
         due = self._refresh_due(now)
         if not wanting and not due and not self._unsure():
-            self.drop("no subscriber known", event.id)
+            self.drop(DropReason.NO_SUBSCRIBER, event.id)
             return self.effects()
         group = self.groups.choose(Digest.of(event), event.type, wanting, now)
         if due or not self.groups.stands(group, now):
@@ -252,13 +253,13 @@ class ContentOdmrp(Machine):
         """Section III.E: remember the way back, pass the request on, join the groups we want."""
         try:
             offers = tuple((group, read_digest(digest)) for group, digest in request.offers)
-        except MalformedPacket as error:
-            self.drop(f"malformed digest: {error}")
+        except MalformedPacket:
+            self.drop(DropReason.MALFORMED_DIGEST)
             return
         lifetime_s = self._lifetime(request.motion, now)
         route = Route(sender, request.sequence, request.hops, offers, lifetime_s, now)
         if self.routes.put(request.source, route, now + self.settings.forwarding_timeout_s):
-            self.drop("too many sources")
+            self.drop(DropReason.TOO_MANY_SOURCES)
         self._forget_later(now)
         event = request.event
         if event is not None and self.heard.add(event.id):
@@ -269,7 +270,7 @@ class ContentOdmrp(Machine):
             onwards = JoinRequest(request.source, request.sequence, request.hops + 1, request.offers, event, motion)
             self.soon.send(onwards, now)
         else:
-            self.drop("hop-limit", event.id if event else "")
+            self.drop(DropReason.HOP_LIMIT, event.id if event else "")
         self.join(request.source, route, now)
 
     def join(self, source: str, route: Route, now: float, changed: bool = False) -> None:
@@ -303,7 +304,7 @@ class ContentOdmrp(Machine):
     def _tell(self, event: Event, hops: int, now: float) -> bool:
         """Deliver the event where it is wanted, exactly; False where it is too old to go on."""
         if outlived(event, self.settings.lifespan_s, now):
-            self.drop("expired", event.id)
+            self.drop(DropReason.EXPIRED, event.id)
             return False
         self.subscriptions.tell(self, event, hops, now)
         return True
@@ -316,15 +317,15 @@ class ContentOdmrp(Machine):
             for report in table.reports:
                 if report.summary:
                     read_summary(report.summary, self.shape)
-        except MalformedPacket as error:
-            self.drop(f"malformed summary: {error}")
+        except MalformedPacket:
+            self.drop(DropReason.MALFORMED_SUMMARY)
             return
         if table.source == self.node:
             self.on_answer(table, now)
             return
         route = self.routes.get(table.source, now)
         if route is None:
-            self.drop("join table for an unknown source")
+            self.drop(DropReason.UNKNOWN_SOURCE)
             return
         until = now + self.settings.forwarding_timeout_s
         below = self.below.setdefault(table.source, ReportTable(self.settings.reports_limit, self.shape))
@@ -380,7 +381,7 @@ class ContentOdmrp(Machine):
             if route is not None and route.upstream == peer:
                 self.routes.pop(packet.source)
             self.told.pop(packet.source)
-            self.drop("next hop unreachable")
+            self.drop(DropReason.NEXT_HOP_UNREACHABLE)
         return self.effects()
 
     def on_data(self, data: Data, now: float) -> None:
@@ -395,7 +396,7 @@ class ContentOdmrp(Machine):
         if data.hops < self.settings.hop_limit:
             self.soon.send(Data(data.group, event, data.hops + 1), now)
         else:
-            self.drop("hop-limit", event.id)
+            self.drop(DropReason.HOP_LIMIT, event.id)
 
     # Mobility prediction.
 

@@ -24,6 +24,7 @@ from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
 from earshot.protocols.common.soft_table import SoftTable
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 REST = 0
@@ -202,7 +203,7 @@ class Odmrp(Machine):
         """Remember the way back, pass the request on, answer it where we are a member."""
         key = (request.source, request.channel)
         if self.routes.put(key, Route(sender, request.sequence), now + self.settings.forwarding_timeout_s):
-            self.drop("too many sources")
+            self.drop(DropReason.TOO_MANY_SOURCES)
         self._forget_later(now)
         if request.event is not None:
             self.heard.add((request.channel, request.event.id))
@@ -211,7 +212,7 @@ class Odmrp(Machine):
             hops = request.hops + 1
             self.soon.send(JoinRequest(*key, request.sequence, hops, request.event), now)
         else:
-            self.drop("hop-limit", request.event.id if request.event else "")
+            self.drop(DropReason.HOP_LIMIT, request.event.id if request.event else "")
         if request.channel in self.joined:
             self._answer(request.channel, [request.source], now)
 
@@ -220,7 +221,7 @@ class Odmrp(Machine):
         named = sorted(source for source, next_hop in table.next_hops.items() if next_hop == self.node)
         until = now + self.settings.forwarding_timeout_s
         if not 0 <= table.channel <= len(self.settings.channels):
-            self.drop("join table of an unknown channel")
+            self.drop(DropReason.UNKNOWN_CHANNEL)
             return
         onwards = []
         for source in named:
@@ -228,7 +229,7 @@ class Odmrp(Machine):
                 self.flags.put(table.channel, True, until)
                 onwards.append(source)
             elif source != self.node:
-                self.drop("join table for an unknown source")
+                self.drop(DropReason.UNKNOWN_SOURCE)
         self._answer(table.channel, onwards, now)
 
     def _answer(self, channel: int, sources: list[str], now: float) -> None:
@@ -248,12 +249,12 @@ class Odmrp(Machine):
         if data.hops < self.settings.hop_limit:
             self.soon.send(Data(data.channel, data.event, data.hops + 1), now)
         else:
-            self.drop("hop-limit", data.event.id)
+            self.drop(DropReason.HOP_LIMIT, data.event.id)
 
     def _tell(self, event: Event, hops: int, now: float) -> bool:
         """Deliver the event where it is wanted; False where it is too old to go on."""
         if outlived(event, self.settings.lifespan_s, now):
-            self.drop("expired", event.id)
+            self.drop(DropReason.EXPIRED, event.id)
             return False
         if self.told.add(event.id):
             self.subscriptions.tell(self, event, hops, now)

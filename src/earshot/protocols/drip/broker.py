@@ -16,6 +16,7 @@ from earshot.protocols.drip.memory import EventMemory, Held
 from earshot.protocols.drip.packets import Bridge, Copy, Exchange, InRegion, Notice, Quit, Record, Register, Taken
 from earshot.protocols.drip.sharing import Sharing
 from earshot.protocols.drip.subscribers import Subscriber, Subscribers
+from earshot.records import DropReason
 
 if TYPE_CHECKING:
     from earshot.protocols.drip.machine import Drip
@@ -111,13 +112,13 @@ class Broker:
         machine = self.machine
         until = event.time + machine.lifespan_s(event)
         if not now < until:
-            machine.drop("expired", event.id)
+            machine.drop(DropReason.EXPIRED, event.id)
             return None
         machine.brokered.add(event.id)
         machine.note("copy", event.id)
         held = Held(event, until, self.subscribers.relation(event), hops)
         for gone in self.events.add(held):
-            machine.drop("broker-memory", gone.event.id)
+            machine.drop(DropReason.BROKER_MEMORY, gone.event.id)
         machine.tell(event, hops, now)
         return held
 
@@ -167,7 +168,7 @@ class Broker:
         """Talk to one broker: the one the oldest event is due to, or one there is news of subscribers for."""
         for held in self.events.forget(now):
             if not self.sharing.is_done(held) and held.destinations:
-                self.machine.drop("expired-with-destinations-left", held.event.id)
+                self.machine.drop(DropReason.EXPIRED_WITH_DESTINATIONS_LEFT, held.event.id)
         self.bridges.forget(now)
         peers = self.peers(now)
         busy = self._hand_over(peers, now) or self._exchange(peers, now)

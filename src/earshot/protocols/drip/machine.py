@@ -39,7 +39,8 @@ from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.settings import DripSettings
 from earshot.protocols.drip.sharing import MultiCopyMultiDestination, Sharing
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
-from earshot.wire import Packet, tag_of
+from earshot.records import DropReason
+from earshot.wire import Packet
 
 
 class Drip(Machine):
@@ -167,7 +168,7 @@ class Drip(Machine):
 
     def _keep_unsent(self, letter: Publication) -> None:
         if len(self.unsent) >= self.settings.memory_events:
-            self.drop("too many events waiting for a broker", letter.event.id)
+            self.drop(DropReason.TOO_MANY_EVENTS_WAITING, letter.event.id)
         else:
             self.unsent[letter.event.id] = letter
 
@@ -194,7 +195,7 @@ class Drip(Machine):
         assert self.broker is not None
         for held in self.broker.events.held.values():
             if held.destinations and not self.broker.sharing.is_done(held):
-                self.drop("no longer a broker", held.event.id)
+                self.drop(DropReason.NO_LONGER_A_BROKER, held.event.id)
         self.broker = None
         self.regions.centre(is_broker=False)
         self.sequence += 1
@@ -350,19 +351,19 @@ class Drip(Machine):
         if letter.target == self.node:
             self._read(letter, now)
         elif letter.legs > self.settings.hop_limit:
-            self._give_up(letter, "hop-limit", now)
+            self._give_up(letter, DropReason.HOP_LIMIT, now)
         elif next_hop := self.regions.next_hop(letter, now, sender):
             self.send(next_hop, structs.replace(letter, via="") if letter.via == self.node else letter)
         else:
-            self._give_up(letter, "no-route", now)
+            self._give_up(letter, DropReason.NO_ROUTE, now)
 
     def on_letter(self, letter: Letter, sender: str, now: float) -> None:
         if letter.origin == self.node:
             # Routes have changed under it, and it came back.
-            self._give_up(letter, "no-route", now)
+            self._give_up(letter, DropReason.NO_ROUTE, now)
             return
         if letter.legs < 1:
-            self.drop("letter that has come no way")
+            self.drop(DropReason.NO_RETURN_ROUTE)
             return
         self.regions.came(letter, sender, now)
         if letter.target == self.node:
@@ -391,7 +392,7 @@ class Drip(Machine):
             # Meant for a broker; whoever is none any more knows one.
             self._publish(structs.replace(letter, target=self.local_broker), now)
         elif self.broker is None:
-            self.drop(f"not a broker: {tag_of(letter)}", _event_of(letter))
+            self.drop(DropReason.NOT_A_BROKER, _event_of(letter))
         elif type(letter) is Copy:
             self.broker.on_copy(letter, now)
         elif type(letter) is Taken:
@@ -412,15 +413,15 @@ class Drip(Machine):
             self.post(packet, now)
         return self.effects()
 
-    def _give_up(self, letter: Letter, reason: str, now: float) -> None:
+    def _give_up(self, letter: Letter, reason: DropReason, now: float) -> None:
         if type(letter) is Publication:
             # Any broker will do: the local one of whoever has the event now.
-            if self.local_broker not in ("", letter.target) and reason == "no-route":
+            if self.local_broker not in ("", letter.target) and reason == DropReason.NO_ROUTE:
                 self.post(structs.replace(letter, target=self.local_broker), now)
             else:
                 self._keep_unsent(structs.replace(letter, legs=1))
         else:
-            self.drop(f"{reason}: {tag_of(letter)}", _event_of(letter))
+            self.drop(reason, _event_of(letter))
 
     # Section V.A.3: notification.
 
@@ -430,7 +431,7 @@ class Drip(Machine):
         if not self.heard.add((event.id, packet.region)):
             return
         if now - event.time > self.lifespan_s(event):
-            self.drop("expired", event.id)
+            self.drop(DropReason.EXPIRED, event.id)
             return
         self.tell(event, packet.hops, now)
         if packet.region == self.local_broker and packet.hops < self.settings.hop_limit:

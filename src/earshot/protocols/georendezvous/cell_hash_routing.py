@@ -27,6 +27,7 @@ from earshot.protocols.georendezvous.cells import (
     towards,
 )
 from earshot.protocols.machine import Machine
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 _JITTER: Final = 0.1
@@ -306,7 +307,7 @@ class CellHashRouting:
         heading = packet.heading
         came_from = None if walk is None else direction_to(self.cell, walk.at)
         if not 0 <= packet.hops < self.settings.hop_limit:
-            self._lose(packet, "hop-limit")
+            self._lose(packet, DropReason.HOP_LIMIT)
             return
         if heading.node and self._is_near(heading.node):
             self._send(heading.node, packet, Heading(heading.target, heading.node))
@@ -362,11 +363,11 @@ class CellHashRouting:
             # It has moved beyond the neighbouring cells and is still in range.
             self._send(node, packet, Heading(packet.heading.target, node))
         else:
-            self._lose(packet, "receiver-moved")
+            self._lose(packet, DropReason.RECEIVER_MOVED)
 
     def _send(self, peer: str, packet: RoutedPacket, heading: Heading) -> None:
         self.machine.send(peer, msgspec.structs.replace(packet, heading=heading, hops=packet.hops + 1))
 
-    def _lose(self, packet: RoutedPacket, reason: str) -> None:
+    def _lose(self, packet: RoutedPacket, reason: DropReason) -> None:
         event = getattr(packet, "event", None)
         self.machine.drop(reason, event.id if event is not None else "")

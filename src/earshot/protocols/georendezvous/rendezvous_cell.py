@@ -15,6 +15,7 @@ from earshot.protocols.georendezvous.cell_hash_routing import CellHashRouting, H
 from earshot.protocols.georendezvous.cells import Cell, rank, towards
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, Key, RendezvousTable, Subscribe
 from earshot.protocols.machine import Machine
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 
@@ -84,7 +85,7 @@ class RendezvousCell:
     def on_record(self, record: Advertise | Subscribe, now: float) -> None:
         """Section 2.2: keep the advertisement or subscription; the first match asks the publisher."""
         if isinstance(record, Subscribe) and not record.readable:
-            self.machine.drop("unreadable-filter")
+            self.machine.drop(DropReason.MALFORMED_FILTER)
             return
         if self.table.put(record, now):
             walked_at = self.routing.homes.get(self.target(record.key))
@@ -116,14 +117,14 @@ class RendezvousCell:
         """Section 2.2: forward to each subscriber that has not pruned this path."""
         event, key = packet.event, (packet.event.type, packet.index)
         if event.lifespan_s is not None and now > event.time + event.lifespan_s:
-            self.machine.drop("expired", event.id)
+            self.machine.drop(DropReason.EXPIRED, event.id)
             return
         if key not in self.table:
             self.look_for_keys(packet, key, now)
             return
         wanting = [record for record in self.table.subscribed(key, now) if record.wants(packet.publisher)]
         if not wanting:
-            self.machine.drop("no-subscriber", event.id)
+            self.machine.drop(DropReason.NO_SUBSCRIBER, event.id)
             self.say_unwanted(key, packet.publisher, now)
         for record in wanting:
             if record.accepts(event):
@@ -141,7 +142,7 @@ class RendezvousCell:
         elif packet.heading.target != target:
             self.routing.route(msgspec.structs.replace(packet, heading=Heading(target), passed=False), now)
         else:
-            self.machine.drop("unknown-topic", packet.event.id)
+            self.machine.drop(DropReason.UNKNOWN_TOPIC, packet.event.id)
 
     def on_prune(self, prune: Prune, now: float) -> None:
         """Section 2.3: this subscriber has a better path; forwarded to the publisher when nobody is left."""

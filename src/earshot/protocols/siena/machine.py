@@ -31,6 +31,7 @@ from earshot.protocols.siena.packets import (
     Subscribe,
     Unsubscribe,
 )
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 
@@ -132,7 +133,7 @@ class Siena(Machine):
             case _ if len(self.early) < self.settings.memory:
                 self.early.append((packet, sender))  # its Connect is still under way
             case _:
-                self.drop("not-connected")
+                self.drop(DropReason.NOT_CONNECTED)
 
     def in_turn(self, packet: Packet, sender: str) -> None:
         match packet:
@@ -155,7 +156,7 @@ class Siena(Machine):
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
         if isinstance(packet, Enter | Place):
-            self.drop("no-control")
+            self.drop(DropReason.NO_CONTROL)
             self.elected = "" if peer == self.elected else self.elected
         else:
             self.lost(peer, now)
@@ -185,7 +186,7 @@ class Siena(Machine):
 
     def on_enter(self, packet: Enter, sender: str) -> None:
         if self.settings.agents and self.node != self.settings.agents[0]:
-            self.drop("not-an-agent")
+            self.drop(DropReason.NOT_AN_AGENT)
         elif self.settings.agents or self.elected == self.node:
             self.send(sender, self.control.place(sender, packet.gone))
         elif self.above is None and len(self.askers) < self.settings.memory:
@@ -397,7 +398,7 @@ class Siena(Machine):
     def on_notify(self, packet: Notify, sender: str, now: float) -> Effects:
         event = packet.event
         if not event.id:
-            self.drop("malformed-document")
+            self.drop(DropReason.MALFORMED_DOCUMENT)
             return self.effects()
         if not self.seen.add(event.id):
             return NOTHING

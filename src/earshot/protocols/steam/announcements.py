@@ -99,7 +99,7 @@ class Announcements:
             math.inf if proximity is None else proximity.shape.reach_m,
         )
         if fault := announced.advert(self.producer, position, math.inf).fault():
-            raise UsageError(f"{subject!r}: {fault}; use a simpler shape or fewer parameters")
+            raise UsageError(f"{subject[:80]!r}: {fault.sentence} Use a simpler shape or fewer parameters")
         self.by_subject[subject] = announced
         return announced
 

@@ -25,6 +25,7 @@ from earshot.protocols.steam.position_history import Trail
 from earshot.protocols.steam.proximity_discovery import Beacon, ProximityDiscovery
 from earshot.protocols.steam.relevant_proximities import MAX_NAME, Key, Relevant
 from earshot.protocols.steam.settings import MOST_ASKED, SteamSettings
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 
@@ -132,7 +133,7 @@ class Steam(Machine):
         position = self.location.position(now)
         announced, event = self.announcements.for_raising(event, position)
         if announced.out_of_reach(position, self.settings.range_m):
-            self.drop("producer out of reach of its proximity", event.id)
+            self.drop(DropReason.PRODUCER_OUTSIDE_PROXIMITY, event.id)
             return self.effects()
         announced.raised_at = now
         sequence = announced.cache.add(event)
@@ -193,7 +194,7 @@ class Steam(Machine):
             self.recover_later(entry, now, self.settings.recovery_delay_s)
         viewer = self.viewer(now)
         if not entry.was_raised_around(event, viewer.position):
-            self.drop("outside the proximity", event.id)
+            self.drop(DropReason.OUTSIDE_PROXIMITY, event.id)
             return
         self.seen.add(event.id)
         typed = self.type_checked(entry, event)
@@ -205,20 +206,20 @@ class Steam(Machine):
             if raised.hops < self.settings.hop_limit:
                 self.broadcast(msgspec.structs.replace(raised, hops=raised.hops + 1), raised.group)
             else:
-                self.drop("hop limit", event.id)
+                self.drop(DropReason.HOP_LIMIT, event.id)
 
     def entry_of(self, raised: Raised) -> Relevant | None:
         """Section 4.4: the run-time type check. Texts that share an identifier share a group; what is
         not of a type this member joined for is discarded."""
         members = self.relevant.groups.get(raised.group)
         if members is None:
-            self.drop("not a member of the group", raised.event.id)
+            self.drop(DropReason.NOT_A_GROUP_MEMBER, raised.event.id)
             return None
         entry = members.get((raised.event.source, raised.event.type))
         if entry is None:
             entry = next((one for one in members.values() if one.advert.subject == raised.event.type), None)
         if entry is None:
-            self.drop("unwanted type in a group of the same identifier", raised.event.id)
+            self.drop(DropReason.GROUP_ID_COLLISION, raised.event.id)
         return entry
 
     def type_checked(self, entry: Relevant, event: Event) -> Event | None:
@@ -228,7 +229,7 @@ class Steam(Machine):
         try:
             return entry.event_type.read(event)
         except ContentMismatch:
-            self.drop("content differs from the announced type", event.id)
+            self.drop(DropReason.CONTENT_DIFFERS_FROM_TYPE, event.id)
             return None
 
     def chooses_to_forward(self, event: Event, position: Position) -> bool:
@@ -239,11 +240,11 @@ class Steam(Machine):
             return True
         return self.random.random() < self.settings.gossip_probability
 
-    def unfit(self, event: Event, now: float) -> str:
-        """Why an event is not worth a look; empty where it is."""
+    def unfit(self, event: Event, now: float) -> DropReason | None:
+        """Why an event is not worth a look; None where it is."""
         if len(event.id) > MAX_NAME:
-            return "event id too long"
-        return "lifespan over" if outlived(event, self.settings.lifespan_s, now) else ""
+            return DropReason.EVENT_ID_TOO_LONG
+        return DropReason.EXPIRED if outlived(event, self.settings.lifespan_s, now) else None
 
     # Discovering proximities: section 4.5, `protocols/steam/proximity_discovery.py`.
 
@@ -305,7 +306,7 @@ class Steam(Machine):
             return
         wanted, given_up = self.missed.ask(key, self.settings.recovery_attempts)
         for _ in given_up:
-            self.drop("missed and not recovered")
+            self.drop(DropReason.MISSED_NOT_RECOVERED)
         if not wanted:
             return
         since = self.missed.owed_since(entry, now)
@@ -316,13 +317,13 @@ class Steam(Machine):
     def on_request(self, request: Request, now: float) -> None:
         """Pass a consumer's request on towards the producer, or answer it."""
         if not 1 <= len(request.route) <= self.settings.hop_limit or self.node in request.route:
-            self.drop("request went astray")
+            self.drop(DropReason.REQUEST_MISROUTED)
         elif len(request.sequences) > MOST_ASKED or len(request.route[0]) > MAX_NAME:
-            self.drop("request for too much")
+            self.drop(DropReason.REQUEST_TOO_LARGE)
         elif request.producer == self.node:
             self.answer(request, now)
         elif (entry := self.relevant.by_key.get((request.producer, request.subject))) is None:
-            self.drop("no way to the producer")
+            self.drop(DropReason.NO_ROUTE_TO_PRODUCER)
         else:
             self.send(entry.via, msgspec.structs.replace(request, route=(*request.route, self.node)))
 
@@ -330,12 +331,12 @@ class Steam(Machine):
         """From the cache, no event twice within half a beacon's period to one consumer."""
         announced = self.announcements.by_subject.get(request.subject)
         if announced is None or announced.epoch != request.epoch:
-            self.drop("asked for what is no longer announced")
+            self.drop(DropReason.NO_LONGER_ANNOUNCED)
             return
         found = announced.cache.held(request.sequences, request.since)
         held = [(sequence, event) for sequence, event in found if not outlived(event, self.settings.lifespan_s, now)]
         if not held:
-            self.drop("asked for what is no longer held")
+            self.drop(DropReason.NO_LONGER_HELD)
         *back, neighbour = request.route
         half_period = int(2 * now / self.settings.beacon_interval_s)
         for sequence, event in held:
@@ -350,7 +351,7 @@ class Steam(Machine):
             if recovered.hops < self.settings.hop_limit:
                 self.send(neighbour, msgspec.structs.replace(recovered, route=tuple(back), hops=recovered.hops + 1))
             else:
-                self.drop("hop limit", event.id)
+                self.drop(DropReason.HOP_LIMIT, event.id)
             return
         key = (event.source, event.type)
         self.missed.heard(key, recovered.epoch, recovered.sequence)
@@ -359,7 +360,7 @@ class Steam(Machine):
             return
         entry = self.relevant.by_key.get(key)
         if entry is None or not entry.wanted:
-            self.drop("recovered too late", event.id)
+            self.drop(DropReason.RECOVERED_TOO_LATE, event.id)
         elif (typed := self.type_checked(entry, event)) is not None:
             self.deliver_late(entry, typed, recovered.hops, now)
 
@@ -371,9 +372,9 @@ class Steam(Machine):
         if reason := self.unfit(event, now):
             self.drop(reason, event.id[:MAX_NAME])
         elif not (entry.was_raised_around(event, viewer.position) and entry.advert.contains(viewer.position)):
-            self.drop("outside the proximity", event.id)
+            self.drop(DropReason.OUTSIDE_PROXIMITY, event.id)
         elif then is None or not entry.was_raised_around(event, then):
-            self.drop("raised before this node came in", event.id)
+            self.drop(DropReason.RAISED_BEFORE_ARRIVAL, event.id)
         else:
             self.seen.add(event.id)
             for subscription in self.subscriptions.accepting(event, viewer):
@@ -384,7 +385,7 @@ class Steam(Machine):
         """The neighbour is gone: a request is sent again after the next beacon has shown another way."""
         match packet:
             case Recovered():
-                self.drop("way back to the consumer broken", packet.event.id)
+                self.drop(DropReason.ROUTE_TO_CONSUMER_BROKEN, packet.event.id)
             case Request():
-                self.drop("way to the producer broken")
+                self.drop(DropReason.ROUTE_TO_PRODUCER_BROKEN)
         return self.effects()

@@ -20,6 +20,7 @@ from earshot.protocols.steam.announcements import Announced, Announcements
 from earshot.protocols.steam.group_ids import group_id
 from earshot.protocols.steam.relevant_proximities import Advert, Key, Relevant, RelevantProximities
 from earshot.protocols.steam.settings import SteamSettings
+from earshot.records import DropReason
 from earshot.wire import Packet
 
 
@@ -137,7 +138,7 @@ class ProximityDiscovery:
         known = self.relevant.by_key.get(advert.key)
         again = known is not None and known.advert.epoch == advert.epoch
         if known is not None and again and not advert.same_announcement(known.advert):
-            self.machine.drop("announcement changed without being announced anew")
+            self.machine.drop(DropReason.ANNOUNCEMENT_CHANGED)
             return None
         inside = advert.contains(position)
         if known is not None and not (inside and again):
@@ -157,11 +158,11 @@ class ProximityDiscovery:
         event_type = self._described_type(advert)
         reason = advert.fault() or self.relevant.no_room_for(advert.producer, wanted)
         if event_type is None or reason:
-            self.machine.drop(reason or "announcement of an impossible type")
+            self.machine.drop(reason or DropReason.IMPOSSIBLE_TYPE)
             return None
         entry = Relevant(advert, event_type, group_id(advert.subject, advert.proximity), via, now)
         if self.relevant.add(entry) is not None:
-            self.machine.drop("list of proximities full")
+            self.machine.drop(DropReason.PROXIMITY_LIST_FULL)
         if wanted:
             self.join(entry)
             self.client.discovered(entry, now)
@@ -190,7 +191,7 @@ class ProximityDiscovery:
     def _may_pass_on(self, entry: Relevant, now: float) -> bool:
         """However fast a producer beacons, nobody multiplies more than two of them a period."""
         if entry.advert.hops + 1 >= self.settings.hop_limit:
-            self.machine.drop("hop limit")
+            self.machine.drop(DropReason.HOP_LIMIT)
             return False
         return now - entry.forwarded_at >= self.settings.beacon_interval_s / 2
 

@@ -16,6 +16,7 @@ import msgspec
 from earshot.events import Event, EventType
 from earshot.geometry import Area, Position, Proximity
 from earshot.protocols.steam.group_ids import description
+from earshot.records import DropReason
 
 MAX_DESCRIPTION = 4096
 "Characters: a polygon of about a hundred corners. A longer description is refused, not listed."
@@ -76,16 +77,16 @@ class Advert(msgspec.Struct, frozen=True, array_like=True):
             and self.attributes == other.attributes
         )
 
-    def fault(self) -> str:
-        """Why a node cannot list it; empty where it can."""
+    def fault(self) -> DropReason | None:
+        """Why a node cannot list it; None where it can."""
         if not self.subject or len(self.producer) > MAX_NAME:
-            return "announcement without a subject or a proper producer"
+            return DropReason.ANNOUNCEMENT_INCOMPLETE
         if not all(map(math.isfinite, (self.epoch, self.raised_at, self.at.x_m, self.at.y_m))):
-            return "announcement with impossible numbers"
+            return DropReason.ANNOUNCEMENT_IMPOSSIBLE_NUMBERS
         words = sum(len(name) + len(value) for name, value in (*self.content.items(), *self.attributes.items()))
         if words + len(description(self.subject, self.proximity)) > MAX_DESCRIPTION:
-            return "announcement too long"
-        return ""
+            return DropReason.ANNOUNCEMENT_TOO_LONG
+        return None
 
 
 @dataclass(slots=True)
@@ -135,13 +136,13 @@ class RelevantProximities:
     def __len__(self) -> int:
         return len(self.by_key)
 
-    def no_room_for(self, producer: str, wanted: bool) -> str:
-        """Why another entry of this producer cannot be listed; empty where it can."""
+    def no_room_for(self, producer: str, wanted: bool) -> DropReason | None:
+        """Why another entry of this producer cannot be listed; None where it can."""
         if self._of_producer[producer] >= self.producer_capacity:
-            return "too many announcements of one producer"
+            return DropReason.TOO_MANY_ANNOUNCEMENTS
         if len(self.by_key) >= self.capacity and not (wanted and self._unwanted):
-            return "list of proximities full"
-        return ""
+            return DropReason.PROXIMITY_LIST_FULL
+        return None
 
     def add(self, entry: Relevant) -> Relevant | None:
         """List it. Where the list is full, the unwanted entry listed longest is returned: it had to go."""

@@ -33,7 +33,7 @@ from earshot.protocols.machine import (
     StartTimer,
     Timer,
 )
-from earshot.records import Kind
+from earshot.records import DropReason, Kind
 from earshot.simulation.engine.event_queue import Priority, Queue
 from earshot.simulation.engine.gc_tuning import rare_collections
 from earshot.simulation.engine.log import Log
@@ -247,7 +247,7 @@ class Engine:
         if effects is not NOTHING:
             self._carry_out(i, effects)
 
-    def drop(self, i: int, reason: str, event: str = "") -> None:
+    def drop(self, i: int, reason: DropReason, event: str = "") -> None:
         """Something was let go at node i."""
         self.counts.drops[reason] += 1
         if self.log is not None:
@@ -281,7 +281,7 @@ class Engine:
         event: Any = packet.event if kind.carries_event else None  # type: ignore[attr-defined]
         event_id = event.id if type(event) is Event else ""
         if self._silent and i in self._silent and event_id and event.source != self.names[i]:
-            self.drop(i, "silent-node", event_id)
+            self.drop(i, DropReason.SILENT_NODE, event_id)
             return
         hops = packet.hops if kind.counts_hops else -1  # type: ignore[attr-defined]
         if event is self._sized_event and hops == self._sized_hops and kind is self._sized_kind:
@@ -289,7 +289,7 @@ class Engine:
         else:
             bytes_ = self._measure(i, packet, kind, event, hops)
         if bytes_ > MAX_PACKET_BYTES:
-            self.drop(i, "packet-too-large", event_id)
+            self.drop(i, DropReason.PACKET_TOO_LARGE, event_id)
         elif type(effect) is Broadcast:
             self._to_all(Transmission(i, packet, kind, bytes_, event_id, hops, effect.group))
         elif peer := effect.peer:  # type: ignore[union-attr]
@@ -411,7 +411,7 @@ class Engine:
         members = self._members.get(group, ())
         return [i for i in nodes if up[i] and i in members]
 
-    def lost(self, transmission: Transmission, nodes: list[int], reason: str) -> None:
+    def lost(self, transmission: Transmission, nodes: list[int], reason: DropReason) -> None:
         if not self._nobody_away or transmission.group is not None:
             nodes = self._there(nodes, transmission.group)
         self.counts.drops[reason] += len(nodes)
@@ -421,7 +421,7 @@ class Engine:
     def refuse(self, transmission: Transmission, why: str) -> None:
         raise self._failure(transmission.sender, "its effects", ValueError(why), transmission.packet)
 
-    def dropped(self, transmission: Transmission, reason: str) -> None:
+    def dropped(self, transmission: Transmission, reason: DropReason) -> None:
         self.counts.drops[reason] += 1
         if self.log is not None:
             self.log.row(
@@ -437,7 +437,7 @@ class Engine:
                 detail=reason,
             )
 
-    def unreachable(self, transmission: Transmission, reason: str = "unreachable") -> None:
+    def unreachable(self, transmission: Transmission, reason: DropReason = DropReason.UNREACHABLE) -> None:
         self.dropped(transmission, reason)
         if not self.orphaned(transmission):
             self.call(transmission.sender, "unreachable", transmission.packet, transmission.peer_name)

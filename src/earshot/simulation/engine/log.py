@@ -323,7 +323,7 @@ class Log:
             "packet": list(self._packets.codes),
             "event": list(self._events.codes),
             "subscription": list(self._subscriptions.codes),
-            "detail": list(self._details.codes),
+            "detail": [*map(str, self._details.codes)],
         }
         return Chunk(columns, words)
 

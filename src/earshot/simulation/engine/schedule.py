@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from earshot.events import Event
 from earshot.geometry import Position, Velocity
 from earshot.protocols.machine import Announcement, Subscription
-from earshot.records import Kind
+from earshot.records import DropReason, Kind
 from earshot.simulation.engine.applications import Application
 from earshot.simulation.engine.event_queue import Priority
 from earshot.simulation.engine.result import Wish
@@ -120,7 +120,7 @@ class Agenda:
         """Stamped by the publishing node, with its own clock."""
         engine, now = self._engine, self._queue.now
         if not engine.up[i]:
-            engine.drop(i, "publisher-away")
+            engine.drop(i, DropReason.PUBLISHER_AWAY)
             return
         stamped = self._applications[i].stamp(
             event,

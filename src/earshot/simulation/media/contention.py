@@ -21,6 +21,7 @@ from random import Random
 
 import msgspec
 
+from earshot.records import DropReason
 from earshot.simulation.media.medium_settings import Contention
 from earshot.simulation.media.neighbours import Neighbours
 from earshot.simulation.media.transmission import Host, Transmission
@@ -133,7 +134,7 @@ class ContentionRadio:
 
     def broadcast(self, transmission: Transmission) -> None:
         if not self._enqueue(transmission):
-            self._host.dropped(transmission, "queue-full")
+            self._host.dropped(transmission, DropReason.QUEUE_FULL)
 
     def unicast(self, transmission: Transmission) -> None:
         if not self._enqueue(transmission):
@@ -142,7 +143,7 @@ class ContentionRadio:
             self._queue.on_air(told_at, self._refuse, transmission)
 
     def _refuse(self, transmission: Transmission) -> None:
-        self._host.unreachable(transmission, "queue-full")
+        self._host.unreachable(transmission, DropReason.QUEUE_FULL)
 
     def _enqueue(self, transmission: Transmission) -> bool:
         station = self._stations[transmission.sender]
@@ -264,7 +265,7 @@ class ContentionRadio:
             return  # the sender crashed in the middle of it: nobody has it whole
         self._next_frame(station)
         if collided:
-            self._host.lost(transmission, collided, "collision")
+            self._host.lost(transmission, collided, DropReason.COLLISION)
         if heard:
             transmission.receivers = heard
             self._host.received(transmission)
@@ -286,7 +287,7 @@ class ContentionRadio:
                 self._host.received(transmission)
         else:
             if reached:
-                self._host.lost(transmission, [peer], "collision")
+                self._host.lost(transmission, [peer], DropReason.COLLISION)
             self._queue.on_air(now + self._settings.sifs_s + self._ack_s, self._no_answer, air)
 
     def _acknowledge(self, air: OnAir) -> None:
@@ -317,7 +318,7 @@ class ContentionRadio:
             transmission, was_heard = station.frames[0], station.was_heard
             self._next_frame(station)
             if not was_heard:
-                self._host.unreachable(transmission, "retry-limit")
+                self._host.unreachable(transmission, DropReason.RETRY_LIMIT)
             return
         station.window = min(2 * station.window + 1, self._settings.window_max)
         self._back_off(station)

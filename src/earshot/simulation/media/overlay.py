@@ -6,6 +6,7 @@ from hashlib import blake2b
 from math import sqrt
 from random import Random
 
+from earshot.records import DropReason
 from earshot.simulation.media.medium_settings import Overlay
 from earshot.simulation.media.neighbours import Neighbours
 from earshot.simulation.media.transmission import Host, Transmission
@@ -74,7 +75,7 @@ class OverlayNetwork:
     def _arrive(self, arrival: tuple[Transmission, bool]) -> None:
         transmission, reaches = arrival
         if self._settings.loss and self._draw() < self._settings.loss:
-            self._host.lost(transmission, [transmission.peer] if transmission.peer >= 0 else [], "lost")
+            self._host.lost(transmission, [transmission.peer] if transmission.peer >= 0 else [], DropReason.LOST)
             return
         if reaches and self._host.up[transmission.peer]:
             transmission.receivers = [transmission.peer]

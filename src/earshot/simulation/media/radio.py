@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from random import Random
 
+from earshot.records import DropReason
 from earshot.simulation.media.medium_settings import Lossy, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours
 from earshot.simulation.media.transmission import Host, Transmission
@@ -87,7 +88,7 @@ class LossyRadio:
     def _arrive(self, arrival: tuple[Transmission, list[int]]) -> None:
         transmission, faded = arrival
         if faded:
-            self._host.lost(transmission, faded, "faded")
+            self._host.lost(transmission, faded, DropReason.FADED)
         self._host.received(transmission)
 
     def unicast(self, transmission: Transmission) -> None:
@@ -110,7 +111,7 @@ class LossyRadio:
             self._host.received(transmission)
             return
         if in_range:
-            self._host.lost(transmission, [transmission.peer], "faded")
+            self._host.lost(transmission, [transmission.peer], DropReason.FADED)
         if tries < self._settings.retries:
             self._try((transmission, tries + 1))
         else:

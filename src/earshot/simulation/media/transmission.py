@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from earshot.records import DropReason
 from earshot.simulation.engine.event_queue import Queue
 from earshot.wire import Packet
 
@@ -66,16 +67,16 @@ class Host(Protocol):
     def received(self, transmission: Transmission) -> None:
         """Its `receivers` have it whole now."""
 
-    def lost(self, transmission: Transmission, nodes: list[int], reason: str) -> None:
+    def lost(self, transmission: Transmission, nodes: list[int], reason: DropReason) -> None:
         """These nodes might have had it, but for this reason did not."""
 
     def refuse(self, transmission: Transmission, why: str) -> None:
         """The machine asked for what this medium does not have: the run ends."""
 
-    def dropped(self, transmission: Transmission, reason: str) -> None:
+    def dropped(self, transmission: Transmission, reason: DropReason) -> None:
         """It never went on air, for this reason."""
 
-    def unreachable(self, transmission: Transmission, reason: str = "unreachable") -> None:
+    def unreachable(self, transmission: Transmission, reason: DropReason = DropReason.UNREACHABLE) -> None:
         """A unicast was given up."""
 
 
