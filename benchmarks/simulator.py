@@ -35,9 +35,8 @@ from pathlib import Path
 from random import Random
 
 from earshot.events import Event
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.protocols.flooding import Flooding, FloodingSettings
-from earshot.protocols.machine import Subscription
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.extent import Ground, Span

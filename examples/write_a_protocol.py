@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from random import Random
 
 from earshot import Event, Filter
+from earshot.filters import Subscription
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions
-from earshot.protocols.machine import NOTHING, Effects, FixedLocation, Location, Machine, Subscription
+from earshot.protocols.machine import NOTHING, Effects, FixedLocation, Location, Machine
 from earshot.protocols.tabletop import Tabletop
 from earshot.wire import Packet
 

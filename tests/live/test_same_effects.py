@@ -9,7 +9,7 @@ import pytest
 from desk import Desk, acquainted, until
 
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Circle, Position, Proximity
 from earshot.live.node import Node
 from earshot.protocols.catalogue import build_settings, protocol
@@ -22,7 +22,6 @@ from earshot.protocols.machine import (
     FixedLocation,
     Machine,
     Send,
-    Subscription,
 )
 from earshot.protocols.tabletop import Tabletop
 from earshot.wire import tag_of

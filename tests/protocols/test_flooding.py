@@ -6,10 +6,10 @@ import pytest
 
 from earshot.errors import SettingsError
 from earshot.events import Event
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Circle, Position
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
-from earshot.protocols.machine import NOTHING, Broadcast, Deliver, Drop, FixedLocation, StartTimer, Subscription
+from earshot.protocols.machine import NOTHING, Broadcast, Deliver, Drop, FixedLocation, StartTimer
 from earshot.protocols.tabletop import Tabletop
 
 EVENT = Event(type="CD", content={"price": 18}, id="x-0", source="x", time=1.0, position=Position(0.0, 0.0))

@@ -3,7 +3,7 @@
 from random import Random
 
 from earshot.events import Event, EventType
-from earshot.filters import Filter, Viewer
+from earshot.filters import Filter, Subscription, Viewer
 from earshot.geometry import Position, Velocity
 from earshot.protocols.flooding import Flood
 from earshot.protocols.machine import (
@@ -20,7 +20,6 @@ from earshot.protocols.machine import (
     Note,
     Send,
     StartTimer,
-    Subscription,
 )
 
 EVENT = Event(type="Ping", id="a-0", source="a")

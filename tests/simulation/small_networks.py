@@ -6,9 +6,9 @@ from typing import Any
 
 from earshot.errors import EarshotError
 from earshot.events import Event
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.protocols.flooding import Flooding, FloodingSettings
-from earshot.protocols.machine import Effects, Location, Machine, Subscription
+from earshot.protocols.machine import Effects, Location, Machine
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.media.medium_settings import MediumSettings, UnitDisk

@@ -7,8 +7,8 @@ from small_networks import Bench, Word, everybody_wants, flooding, ping, say, st
 
 from earshot.errors import SettingsError
 from earshot.events import Event, EventType
-from earshot.filters import Filter
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.filters import Filter, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import Churn, Crash, FaultSettings, Outage, plan

@@ -13,9 +13,9 @@ import click
 
 from earshot.errors import UsageError
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Position, Proximity, parse_shape
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.records import Kind
 
 if TYPE_CHECKING:

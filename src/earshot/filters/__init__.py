@@ -3,5 +3,6 @@
 from earshot.filters.filter import Filter
 from earshot.filters.index.filter_index import FilterIndex
 from earshot.filters.language.matching import Viewer
+from earshot.filters.subscription import Subscription, accepts, agrees_in_place
 
-__all__ = ["Filter", "FilterIndex", "Viewer"]
+__all__ = ["Filter", "FilterIndex", "Subscription", "Viewer", "accepts", "agrees_in_place"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Element, Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.filters.language.syntax import And, Inside
 from earshot.geometry import Position
 from earshot.live.datagrams import MAX_NAME, Frame
@@ -40,7 +40,6 @@ from earshot.protocols.machine import (
     Note,
     Send,
     StartTimer,
-    Subscription,
     Timer,
 )
 from earshot.records import DropReason, Kind

@@ -22,7 +22,7 @@ from typing import Any
 
 from earshot.errors import UsageError
 from earshot.events import Element, Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import AnyShape, Area, Circle, Ellipse, LocalPlane, Polygon, Position, Proximity, Rectangle
 from earshot.live.host import Hand, Host, open_host
 from earshot.live.location import STALE_S, Fix, Fixed, LocationService
@@ -30,7 +30,7 @@ from earshot.live.network import NetworkSettings
 from earshot.live.trust import Address, read_keys
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.catalogue import protocol as protocol_named
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.records import DropReason
 
 logger = logging.getLogger("earshot.live")

@@ -11,9 +11,10 @@ from random import Random
 
 from earshot.errors import SettingsError
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
-from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 

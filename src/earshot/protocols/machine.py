@@ -15,23 +15,13 @@ from typing import Any, ClassVar, Literal, Protocol
 import msgspec
 
 from earshot.events import Event, EventType
-from earshot.filters import Filter, Viewer
-from earshot.geometry import STILL, Area, Position, Proximity, Velocity
+from earshot.filters import Subscription, Viewer
+from earshot.geometry import STILL, Position, Proximity, Velocity
 from earshot.records import DropReason
 from earshot.wire import Packet
 
 Timer = Hashable
 "A timer's name: a word, or a tuple that begins with one."
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """A filter, an id and its owner; `region` is the subscriber's region of interest, if any."""
-
-    id: str
-    owner: str
-    filter: Filter
-    region: Area | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from random import Random
 
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.protocols.codd.dissemination_tree import Tree
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.codd.packets import NEW
 from earshot.protocols.codd.settings import CoddSettings
-from earshot.protocols.machine import Announcement, FixedLocation, Subscription
+from earshot.protocols.machine import Announcement, FixedLocation
 from earshot.protocols.tabletop import Tabletop
 from earshot.wire import Packet, decode, encode
 

@@ -8,7 +8,7 @@ from codd_table import SMALL, CoddTable
 
 from earshot.errors import SettingsError
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.codd.packets import (
@@ -36,7 +36,7 @@ from earshot.protocols.codd.packets import (
 )
 from earshot.protocols.codd.recent_documents import bitmap, overhead_of, structural_overlap
 from earshot.protocols.codd.settings import CoddSettings
-from earshot.protocols.machine import Announcement, Broadcast, Drop, FixedLocation, Send, Subscription
+from earshot.protocols.machine import Announcement, Broadcast, Drop, FixedLocation, Send
 
 TREE = "source-0#0"
 A, B, C = ('Document: category = "a"', 'Document: category = "b"', 'Document: category = "c"')

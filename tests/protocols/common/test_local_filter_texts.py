@@ -5,9 +5,10 @@ from random import Random
 import pytest
 
 from earshot import Circle, Event, Filter, Position, Proximity, Viewer
+from earshot.filters import Subscription
 from earshot.protocols.common.filter_answers import Answers
 from earshot.protocols.common.local_filter_texts import OwnTexts
-from earshot.protocols.machine import Deliver, Effects, FixedLocation, Machine, Subscription
+from earshot.protocols.machine import Deliver, Effects, FixedLocation, Machine
 
 HERE, AWAY = Viewer(Position(0, 0)), Viewer(Position(900, 0))
 AREA = Proximity(Circle(300), naval=Position(0, 0)).area(Position(0, 0))

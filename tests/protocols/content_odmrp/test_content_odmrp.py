@@ -13,6 +13,7 @@ from odmrp_table import FIGURE_3, TREE, cd, extended, publish, sent, subscribe, 
 
 from earshot import Event, EventType, Filter, Position
 from earshot.errors import SettingsError
+from earshot.filters import Subscription
 from earshot.filters.summaries.bloom import BloomShape
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
@@ -23,7 +24,7 @@ from earshot.protocols.content_odmrp.packets import Data, JoinRequest, JoinTable
 from earshot.protocols.content_odmrp.pass_rate import Appetite
 from earshot.protocols.content_odmrp.reports import Report, full_report
 from earshot.protocols.content_odmrp.settings import ContentOdmrpSettings
-from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Send, StartTimer, Subscription
+from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Send, StartTimer
 from earshot.protocols.tabletop import Tabletop
 from sizes import sized
 

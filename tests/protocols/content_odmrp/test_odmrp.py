@@ -10,8 +10,9 @@ from odmrp_table import FIGURE_3, TREE, cd, plain, publish, sent, subscribe, tab
 
 from earshot import Filter
 from earshot.errors import SettingsError
+from earshot.filters import Subscription
 from earshot.protocols.content_odmrp.odmrp import Data, JoinRequest, JoinTable, OdmrpSettings
-from earshot.protocols.machine import Broadcast, Deliver, Drop, StartTimer, Subscription
+from earshot.protocols.machine import Broadcast, Deliver, Drop, StartTimer
 from sizes import sized
 
 CDS = "/CD"

@@ -8,7 +8,7 @@ import pytest
 
 from earshot.errors import SettingsError
 from earshot.events import Event
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.drip.candidates import Roll
 from earshot.protocols.drip.machine import Drip
@@ -33,7 +33,7 @@ from earshot.protocols.drip.settings import DripSettings
 from earshot.protocols.drip.sharing import MultiCopyMultiDestination, destinations_of
 from earshot.protocols.drip.simple_framework import SimpleFramework
 from earshot.protocols.drip.subscribers import Subscriber, Subscribers
-from earshot.protocols.machine import Broadcast, FixedLocation, Subscription
+from earshot.protocols.machine import Broadcast, FixedLocation
 from earshot.protocols.tabletop import Tabletop
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from earshot import Event, EventType, Filter, Position
 from earshot.errors import SettingsError, UsageError
+from earshot.filters import Subscription
 from earshot.protocols.georendezvous.cell_hash_routing import Heading
 from earshot.protocols.georendezvous.cells import home_cell
 from earshot.protocols.georendezvous.machine import GeoRendezvous
@@ -18,7 +19,7 @@ from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune,
 from earshot.protocols.georendezvous.rendezvous_points import nearest_points, rendezvous_point, topics_of
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, RendezvousTable, Subscribe
 from earshot.protocols.georendezvous.settings import PAPER, GeoRendezvousSettings
-from earshot.protocols.machine import Announcement, FixedLocation, Subscription
+from earshot.protocols.machine import Announcement, FixedLocation
 from earshot.studies.georendezvous.cell_routes import CellGraph
 from earshot.wire import encode
 from sizes import sized

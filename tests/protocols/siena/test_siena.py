@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from earshot.errors import SettingsError
 from earshot.events import Event, EventType
-from earshot.filters import Filter
-from earshot.protocols.machine import Announcement, Drop, FixedLocation, Send, Subscription
+from earshot.filters import Filter, Subscription
+from earshot.protocols.machine import Announcement, Drop, FixedLocation, Send
 from earshot.protocols.siena.control import Control, SienaSettings
 from earshot.protocols.siena.machine import Siena
 from earshot.protocols.siena.packets import (

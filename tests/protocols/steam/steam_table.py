@@ -9,7 +9,8 @@ from random import Random
 from typing import Any
 
 from earshot import Event, EventType, Filter, Position, Proximity, Velocity
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.filters import Subscription
+from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.machine import Steam
 from earshot.protocols.steam.settings import SteamSettings
 from earshot.protocols.tabletop import Tabletop

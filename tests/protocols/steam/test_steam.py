@@ -12,6 +12,7 @@ from steam_table import SteamTable, goes, stays
 
 from earshot import Area, Circle, Event, EventType, Filter, Polygon, Position, Proximity, Rectangle
 from earshot.errors import ContentMismatch, EventError, GeometryError, SettingsError, UnknownName, UsageError
+from earshot.filters import Subscription
 from earshot.protocols.machine import (
     Announcement,
     Broadcast,
@@ -21,7 +22,6 @@ from earshot.protocols.machine import (
     JoinGroup,
     LeaveGroup,
     StartTimer,
-    Subscription,
 )
 from earshot.protocols.steam.group_ids import group_id
 from earshot.protocols.steam.machine import Raised, Steam
@@ -168,7 +168,7 @@ def test_a_naval_nowhere_is_an_error() -> None:
 
 def test_too_much_to_announce_is_an_error() -> None:
     machine = node("p", settings=replace(STEADY, announcement_limit=1))
-    with pytest.raises(UsageError, match="An announcement was too long. Use a simpler shape"):
+    with pytest.raises(UsageError, match=r"An announcement was too long\. Use a simpler shape"):
         machine.announce(Announcement(EventType("x" * 5000), AROUND), 0.0)
     machine.announce(Announcement(SIREN, AROUND), 0.0)
     with pytest.raises(UsageError, match="announces 1 event types already: raise announcement_limit"):

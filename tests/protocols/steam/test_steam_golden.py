@@ -10,7 +10,8 @@ from pathlib import Path
 from random import Random
 
 from earshot import Circle, Event, EventType, Filter, Position, Proximity
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.filters import Subscription
+from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.machine import Steam
 from earshot.protocols.steam.settings import SteamSettings
 from earshot.simulation.engine.engine import Engine

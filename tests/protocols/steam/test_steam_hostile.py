@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from earshot import Circle, Ellipse, Event, EventType, Filter, Position, Proximity, Rectangle
 from earshot.errors import MalformedPacket
+from earshot.filters import Subscription
 from earshot.geometry import Area
-from earshot.protocols.machine import Announcement, Deliver, FixedLocation, Subscription
+from earshot.protocols.machine import Announcement, Deliver, FixedLocation
 from earshot.protocols.steam.machine import Raised, Recovered, Request, Steam
 from earshot.protocols.steam.proximity_discovery import Beacon
 from earshot.protocols.steam.relevant_proximities import Advert

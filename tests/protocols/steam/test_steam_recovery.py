@@ -171,12 +171,8 @@ def test_a_request_for_what_is_not_announced_or_not_held_is_dropped() -> None:
     table = chain()
     producer, relay = table.machines["p"], table.machines["r"]
     assert relay.hear(Request("q", "Siren", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [Drop("no-route-to-producer")]
-    assert producer.hear(Request("p", "News", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [
-        Drop("no-longer-announced")
-    ]
-    assert producer.hear(Request("p", "Siren", 0.0, (7,), 0.0, ("c",)), "c", 1.0) == [
-        Drop("no-longer-held")
-    ]
+    assert producer.hear(Request("p", "News", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [Drop("no-longer-announced")]
+    assert producer.hear(Request("p", "Siren", 0.0, (7,), 0.0, ("c",)), "c", 1.0) == [Drop("no-longer-held")]
 
 
 def test_a_producer_answers_one_consumer_once_in_half_a_period_however_often_it_asks() -> None:

@@ -21,10 +21,10 @@ from small_networks import (
 
 from earshot.errors import MachineFailure, SettingsError
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Circle, Position, Proximity, Velocity
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
-from earshot.protocols.machine import Announcement, Effects, FixedLocation, Location, Subscription
+from earshot.protocols.machine import Announcement, Effects, FixedLocation, Location
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import Crash, FaultSettings

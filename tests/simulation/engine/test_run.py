@@ -13,8 +13,7 @@ import pytest
 
 from earshot.errors import SettingsError, UnknownName
 from earshot.events import Event
-from earshot.filters import Filter
-from earshot.protocols.machine import Subscription
+from earshot.filters import Filter, Subscription
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.faults import NO_FAULTS, Churn, FaultSettings

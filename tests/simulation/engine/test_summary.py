@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.events import Event
-from earshot.filters import Filter, Viewer
+from earshot.filters import Filter, Subscription, Viewer
 from earshot.geometry import Area, Circle, Position, Velocity
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions
-from earshot.protocols.machine import Subscription
 from earshot.simulation.engine.oracle import Lives, Oracle
 from earshot.simulation.engine.result import Counts, Deliveries, RunResult, Wish
 from earshot.simulation.engine.run import run

@@ -8,9 +8,9 @@ import pytest
 
 from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Circle, Position, Proximity, Rectangle
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe, Workload

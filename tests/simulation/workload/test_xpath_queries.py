@@ -13,10 +13,9 @@ import pytest
 
 from earshot.errors import ScenarioError
 from earshot.events import Event
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.filters.language.syntax import Axis, Step
 from earshot.filters.language.syntax import Path as LocationPath
-from earshot.protocols.machine import Subscription
 from earshot.simulation.extent import Span
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.settings_schema import DataFile

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from earshot.filters import Filter, Viewer
+from earshot.filters import Filter, Subscription, Viewer
 from earshot.pipeline.oracle.oracle import Way, Wish
 from earshot.pipeline.oracle.why import Answer, EventLog, explain_receiver
 from earshot.pipeline.oracle.workloads import area_json
-from earshot.protocols.machine import Subscription
 from earshot.simulation.engine.oracle import Lives, Oracle
 from earshot.simulation.engine.result import Wish as Held
 from earshot.simulation.faults import FaultSettings, plan

@@ -18,9 +18,10 @@ import msgspec
 
 from earshot.documents import read_xml
 from earshot.events import Element, Event, Value
+from earshot.filters import Subscription
 from earshot.geometry import Area, Position, Proximity, Velocity
 from earshot.pipeline.lake.tables import EVENTS
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.simulation.engine.oracle import Lives
 from earshot.simulation.faults import plan
 from earshot.simulation.mobility import Trajectories

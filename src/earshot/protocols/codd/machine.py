@@ -14,6 +14,7 @@ from __future__ import annotations
 from random import Random
 
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.protocols.codd.directory import Directory
 from earshot.protocols.codd.dissemination_tree import Child, Tree
 from earshot.protocols.codd.keep_alives import KeepAlives
@@ -54,7 +55,15 @@ from earshot.protocols.codd.settings import CoddSettings
 from earshot.protocols.common.filter_answers import Answers, meets, read_filter
 from earshot.protocols.common.local_filter_texts import OwnTexts
 from earshot.protocols.common.wanted_types import could_match
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Send, Subscription, Timer
+from earshot.protocols.machine import (
+    NOTHING,
+    Announcement,
+    Effects,
+    Location,
+    Machine,
+    Send,
+    Timer,
+)
 from earshot.records import DropReason
 from earshot.wire import Packet
 

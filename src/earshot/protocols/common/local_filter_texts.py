@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.filters.language.relaxing import needs_viewer, relaxed
 from earshot.protocols.common.filter_answers import Answers, meets
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions
-from earshot.protocols.machine import Machine, Subscription
+from earshot.protocols.machine import Machine
 
 
 class OwnTexts(LocalSubscriptions):

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Hashable
 
 from earshot.events import Event
-from earshot.filters import FilterIndex, Viewer
-from earshot.protocols.machine import Machine, Subscription
+from earshot.filters import FilterIndex, Subscription, Viewer, agrees_in_place
+from earshot.protocols.machine import Machine
 
 
 class RecentKeys:
@@ -64,10 +64,8 @@ class LocalSubscriptions:
         """The ids of the subscriptions this event is for, in order: type, content and place all agree."""
         if not self.by_id:
             return []
-        if event.area is not None and not event.area.contains(viewer.position):
-            return []
         found = sorted(self._index.match(event, viewer))
-        return [key for key in found if _in_region(self.by_id[key], event)]
+        return [key for key in found if agrees_in_place(event, self.by_id[key].region, viewer)]
 
     def tell(self, machine: Machine, event: Event, hops: int, now: float) -> None:
         """Deliver the event, from the machine that holds us, to those it is for."""
@@ -79,9 +77,3 @@ class LocalSubscriptions:
 def outlived(event: Event, lifespan_s: float, now: float) -> bool:
     """Whether an event is too old to go on; `lifespan_s` is for those that carry no lifespan of their own."""
     return now - event.time > (lifespan_s if event.lifespan_s is None else event.lifespan_s)
-
-
-def _in_region(subscription: Subscription, event: Event) -> bool:
-    """Whether the event happened in the subscriber's region of interest, where it named one."""
-    region = subscription.region
-    return region is None or (event.position is not None and region.contains(event.position))

@@ -18,6 +18,7 @@ from random import Random
 
 from earshot.errors import MalformedPacket
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.filters.summaries.digest import Digest
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
@@ -28,7 +29,7 @@ from earshot.protocols.content_odmrp.local_summaries import OwnSummaries
 from earshot.protocols.content_odmrp.packets import Data, JoinRequest, JoinTable, Motion
 from earshot.protocols.content_odmrp.reports import Report, ReportTable, fitting, read_digest, read_summary
 from earshot.protocols.content_odmrp.settings import ContentOdmrpSettings
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 

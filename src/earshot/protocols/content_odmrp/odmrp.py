@@ -18,12 +18,12 @@ from random import Random
 
 from earshot.errors import FilterSyntaxError, SettingsError
 from earshot.events import Event
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.filters.language.relaxing import needs_viewer
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
 from earshot.protocols.common.soft_table import SoftTable
-from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 

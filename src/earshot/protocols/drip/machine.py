@@ -16,6 +16,7 @@ from random import Random
 from msgspec import structs
 
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
 from earshot.protocols.drip.broker import Broker
@@ -38,7 +39,7 @@ from earshot.protocols.drip.packets import (
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.settings import DripSettings
 from earshot.protocols.drip.sharing import MultiCopyMultiDestination, Sharing
-from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 

@@ -13,6 +13,7 @@ from random import Random
 
 from earshot.errors import UsageError
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.filters.language.relaxing import relaxed
 from earshot.filters.language.syntax import Always
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
@@ -23,7 +24,7 @@ from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune,
 from earshot.protocols.georendezvous.rendezvous_points import nearest_points, topics_of
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, Key, Subscribe
 from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
 from earshot.wire import Packet
 
 

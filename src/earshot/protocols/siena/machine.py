@@ -14,11 +14,20 @@ from functools import lru_cache
 from random import Random
 
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.protocols.common.filter_answers import Answers, FilterTexts, meets, read_filter
 from earshot.protocols.common.local_filter_texts import OwnTexts
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.common.wanted_types import could_match
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Send, Subscription, Timer
+from earshot.protocols.machine import (
+    NOTHING,
+    Announcement,
+    Effects,
+    Location,
+    Machine,
+    Send,
+    Timer,
+)
 from earshot.protocols.siena.control import Control, SienaSettings
 from earshot.protocols.siena.packets import (
     Advertise,

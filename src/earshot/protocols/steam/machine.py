@@ -15,10 +15,11 @@ import msgspec
 
 from earshot.errors import ContentMismatch, UnknownName
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
 from earshot.protocols.common.wanted_types import WantedTypes, could_match
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Subscription, Timer
+from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
 from earshot.protocols.steam.announcements import Announcements
 from earshot.protocols.steam.missed_events import MissedEvents
 from earshot.protocols.steam.position_history import Trail

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.geometry import Position, Velocity
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.simulation.engine.result import Wish
 
 

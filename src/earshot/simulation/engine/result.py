@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from earshot.events import Event
-from earshot.protocols.machine import Subscription
+from earshot.filters import Subscription
 from earshot.simulation.media.transmission import PacketCount
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from earshot.events import Event
+from earshot.filters import Subscription
 from earshot.geometry import Position, Velocity
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.records import DropReason, Kind
 from earshot.simulation.engine.applications import Application
 from earshot.simulation.engine.event_queue import Priority

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from earshot.events import Event
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.filters import Subscription
+from earshot.protocols.machine import Announcement
 
 
 @dataclass(frozen=True, slots=True)

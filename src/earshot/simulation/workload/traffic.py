@@ -12,8 +12,9 @@ import msgspec
 
 from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
+from earshot.filters import Subscription
 from earshot.geometry import AnyShape, Area, Position, Proximity
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.simulation.extent import Ground, Span
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.settings_schema import DataFile

@@ -13,10 +13,10 @@ from random import Random
 from typing import Any, Protocol
 
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.codd.machine import Codd
-from earshot.protocols.machine import Announcement, FixedLocation, Machine, Subscription
+from earshot.protocols.machine import Announcement, FixedLocation, Machine
 from earshot.protocols.siena.machine import Siena
 from earshot.simulation.engine.gc_tuning import rare_collections
 from earshot.studies.codd.pipes import Pipes

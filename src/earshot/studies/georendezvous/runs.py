@@ -13,14 +13,14 @@ import numpy as np
 
 from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
 from earshot.protocols.georendezvous.cells import Grid, largest_side_m
 from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.georendezvous.rendezvous_cell import Notify, Prune, Request
 from earshot.protocols.georendezvous.rendezvous_table import Subscribe
 from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
-from earshot.protocols.machine import Announcement, FixedLocation, Subscription
+from earshot.protocols.machine import Announcement, FixedLocation
 from earshot.protocols.tabletop import Tabletop
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import RunResult

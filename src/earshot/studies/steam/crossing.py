@@ -12,9 +12,9 @@ from functools import cache
 from random import Random
 
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.settings import PAPER
 from earshot.simulation.mobility import Path, Trajectories
 from earshot.simulation.workload.actions import Action

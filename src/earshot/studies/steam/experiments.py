@@ -7,9 +7,9 @@ from dataclasses import replace
 from random import Random
 
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import ORIGIN, Position
-from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Effect, FixedLocation, Subscription
+from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Effect, FixedLocation
 from earshot.protocols.steam.group_ids import description, hashed
 from earshot.protocols.steam.machine import Steam
 from earshot.protocols.steam.settings import PAPER, SteamSettings

@@ -13,9 +13,9 @@ from statistics import median
 from time import perf_counter_ns
 
 from earshot.events import Event, EventType, Value
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Circle, Position, Proximity
-from earshot.protocols.machine import Announcement, Broadcast, Deliver, FixedLocation, Subscription
+from earshot.protocols.machine import Announcement, Broadcast, Deliver, FixedLocation
 from earshot.protocols.steam.machine import Steam
 from earshot.protocols.steam.settings import SteamSettings
 from earshot.studies.study import Case, Row

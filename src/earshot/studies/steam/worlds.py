@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from earshot.events import Event, EventType
-from earshot.filters import Filter
+from earshot.filters import Filter, Subscription
 from earshot.geometry import ORIGIN, Circle, Position, Proximity
-from earshot.protocols.machine import Announcement, Subscription
+from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.machine import Steam
 from earshot.protocols.steam.settings import SteamSettings
 from earshot.records import Kind
