@@ -22,17 +22,17 @@ from earshot.protocols.catalogue import build_settings, protocol
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 
-DECISIVE_ROOMS = ("filters", "protocols", "simulation")
+DECISIVE_ROOMS = ("records", "filters", "protocols", "simulation")
 
 
 @cache
 def code_digest() -> str:
     """A hash of the code that decides a run's outcome."""
     digest = hashlib.sha256()
-    package = files("earshot")
-    sources = [package / name for name in ("events.py", "geometry.py", "wire.py", "documents.py", "records.py")]
-    for room in DECISIVE_ROOMS:
-        sources += sorted(Path(str(package / room)).rglob("*.py"))
+    root = Path(str(files("earshot")))
+    sources = sorted(root.glob("*.py")) + [
+        path for room in DECISIVE_ROOMS for path in sorted((root / room).rglob("*.py"))
+    ]
     for source in sources:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
