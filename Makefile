@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-long lint types clean
+.PHONY: demo docs test test-long lint types clean
 
 demo: $(INSTALLED)
 	$(BIN)/earshot compare city --seeds 2 --lake demo-lake
@@ -14,6 +14,10 @@ test: $(INSTALLED) lint types
 
 test-long: $(INSTALLED) lint types
 	EARSHOT_TEST_SIZE=long $(BIN)/pytest --timeout=3600 -n 2 --dist worksteal
+
+docs: $(INSTALLED)
+	$(BIN)/mkdocs build --strict
+	@echo "open site/index.html"
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -30,4 +34,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(INSTALLED)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist site
