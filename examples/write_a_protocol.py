@@ -1,23 +1,29 @@
 """Write a protocol of your own, and try it on a table of three nodes.
 
-A protocol is a class without clock or socket: what happened goes in, effects come out. This one
-tells its direct neighbours and nobody else.
+A protocol is a class without a clock or a socket: it takes what happened and returns effects. This
+one sends an event to its direct neighbours only.
 """
 
 from dataclasses import dataclass
 from random import Random
 
 from earshot import Event, Filter
-from earshot.filters import Subscription
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions
-from earshot.protocols.machine import NOTHING, Effects, FixedLocation, Location, Machine
-from earshot.protocols.tabletop import Tabletop
-from earshot.wire import Packet
+from earshot.protocols import (
+    NOTHING,
+    Effects,
+    FixedLocation,
+    LocalSubscriptions,
+    Location,
+    Machine,
+    Packet,
+    Subscription,
+    Tabletop,
+)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Nothing to set."""
+    """This protocol has no settings."""
 
 
 class Shout(Packet, frozen=True, tag="example-shout"):

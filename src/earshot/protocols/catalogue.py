@@ -1,4 +1,4 @@
-"""Every protocol there is, by name."""
+"""All protocols by name, and how their settings are built from words."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ S = TypeVar("S")
 
 
 def protocol(name: str) -> type[Machine]:
-    """The protocol of that name."""
+    """The protocol with this name."""
     if name not in PROTOCOLS:
         raise UnknownName("protocol", name, PROTOCOLS)
     return PROTOCOLS[name]
 
 
 def build_settings(settings: type[S], given: Mapping[str, Any]) -> S:
-    """A protocol's settings with these values, its own defaults elsewhere.
+    """A protocol's settings with these values, and its defaults for the others.
 
-    Values may be texts, as a command line has them; they become what the setting is made of.
+    Values may be texts, as on a command line; they are converted to the setting's type.
     """
     known = [field.name for field in fields(settings)]  # type: ignore[arg-type]
     for name in given:

@@ -1,19 +1,20 @@
-"""Flooding: every node passes every new event on once. The baseline that reaches whom the network can reach.
+"""Flooding: every node passes every new event on once. The baseline that reaches every node that can be reached.
 
-A node tells its own people by exact filtering, so that flooding delivers what the subscriptions
-ask for and nothing else; all other protocols are measured against its reach and its cost.
+A node delivers by exact filtering, so that flooding delivers what the subscriptions ask for and
+nothing else; all other protocols are measured against its reach and its cost.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from typing import ClassVar
 
 from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.protocols.common.jitter import Jitter
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
@@ -21,18 +22,18 @@ from earshot.wire import Packet
 
 @dataclass(frozen=True, slots=True)
 class FloodingSettings:
-    """How far and how long an event goes."""
+    """How far and how long an event travels."""
 
     hop_limit: int = 64
-    "An event is transmitted over at most so many hops."
+    "An event is transmitted over at most this many hops."
     lifespan_s: float = 60.0
-    "For events that carry no lifespan of their own; older ones are let go."
+    "For events without a lifespan of their own; older events are dropped."
     memory: int = 4096
-    "How many events a node remembers having heard, oldest forgotten first."
+    "How many heard events a node remembers; the oldest are forgotten first."
     jitter_s: float = 0.0
-    """A node waits an even draw from 0 to this before it passes an event on. Where neighbours share
-    a channel they would all begin at once: 0.01 s is usual there. Without contention it only
-    disturbs the order of hops, so it is off by default."""
+    """A node waits a uniform random time between 0 and this before it passes an event on. Neighbours
+    that share a channel would otherwise all begin at once: 0.01 s is usual there. Without contention
+    it only changes the order of hops, so it is off by default."""
 
     def __post_init__(self) -> None:
         if self.hop_limit < 1:
@@ -46,7 +47,7 @@ class FloodingSettings:
 
 
 class Flood(Packet, frozen=True, tag="flood"):
-    """An event on its way; `hops` counts the transmissions, this one included."""
+    """An event; `hops` counts the transmissions, this one included."""
 
     event: Event
     hops: int
@@ -57,13 +58,15 @@ class Flooding(Machine):
     paper = "baseline: every node rebroadcasts every event once"
     medium = "radio"
     Settings = FloodingSettings
+    EventPacket: ClassVar[type] = Flood
+    "The packet that carries an event and its hops."
 
     def __init__(self, node: str, settings: FloodingSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
         self.settings: FloodingSettings = settings
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory)
-        self.soon = Jitter(self, settings.jitter_s, random, settings.memory)
+        self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         self.subscriptions.add(subscription)
@@ -75,28 +78,33 @@ class Flooding(Machine):
 
     def publish(self, event: Event, now: float) -> Effects:
         self.heard.add(event.id)
-        self.broadcast(Flood(event, hops=1))
+        self.broadcast(self.EventPacket(event, hops=1))
         return self.effects()
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         if type(packet) is not Flood or packet.event.id in self.heard.keys:
             return NOTHING
-        return self.on_new(packet, now)
+        return self.on_new(packet.event, packet.hops, now)
 
     def wake(self, timer: Timer, now: float) -> Effects:
-        self.soon.wake(timer)
+        self.jittered.wake(timer)
         return self.effects()
 
-    def on_new(self, flood: Flood, now: float) -> Effects:
-        """Tell our own people, then pass it on while it is young and near enough."""
-        event = flood.event
+    def on_new(self, event: Event, hops: int, now: float) -> Effects:
+        """Deliver to the local subscriptions, then pass the event on unless it is too old or has come too far."""
         self.heard.add(event.id)
-        if outlived(event, self.settings.lifespan_s, now):
+        if has_expired(event, self.settings.lifespan_s, now):
             self.drop(DropReason.EXPIRED, event.id)
             return self.effects()
-        self.subscriptions.tell(self, event, flood.hops, now)
-        if flood.hops >= self.settings.hop_limit:
+        self.subscriptions.deliver_local(self, event, hops, now)
+        if hops >= self.settings.hop_limit:
             self.drop(DropReason.HOP_LIMIT, event.id)
+        elif self.chooses_to_forward(event, now):
+            self.jittered.send(self.EventPacket(event, hops + 1), now)
         else:
-            self.soon.send(Flood(event, flood.hops + 1), now)
+            self.drop(DropReason.GOSSIP, event.id)
         return self.effects()
+
+    def chooses_to_forward(self, event: Event, now: float) -> bool:
+        """Flooding always does; gossip tosses a coin."""
+        return True

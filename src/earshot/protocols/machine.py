@@ -26,13 +26,13 @@ Timer = Hashable
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What a publisher intends to publish, and within which proximity (None: everywhere)."""
+    """An event type that a publisher will publish, and within which proximity (None: everywhere)."""
 
     event_type: EventType
     proximity: Proximity | None = None
 
 
-# Effects are made for every packet that is passed on: a msgspec struct takes a fifth of a frozen dataclass's time.
+# Every packet that is passed on makes an effect; a msgspec struct is made five times faster than a frozen dataclass.
 
 
 class Broadcast(msgspec.Struct, frozen=True, gc=False):
@@ -43,7 +43,7 @@ class Broadcast(msgspec.Struct, frozen=True, gc=False):
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
-    """Send to one peer; comes back through `unreachable` where that cannot be done."""
+    """Send to one peer; the host calls `unreachable` if that fails."""
 
     peer: str
     packet: Packet
@@ -57,7 +57,7 @@ class StartTimer(msgspec.Struct, frozen=True, gc=False):
 
 
 class CancelTimer(msgspec.Struct, frozen=True, gc=False):
-    """Forget the timer; nothing happens where none runs."""
+    """Cancel the timer; does nothing if none of that name runs."""
 
     name: Timer
 
@@ -71,7 +71,7 @@ class Deliver(msgspec.Struct, frozen=True, gc=False):
 
 
 class Drop(msgspec.Struct, frozen=True, gc=False):
-    """Something was let go, and why: logged, counted, never silent."""
+    """The machine dropped something, and why: logged and counted, never silent."""
 
     reason: DropReason
     event: str = ""
@@ -90,7 +90,7 @@ class LeaveGroup(msgspec.Struct, frozen=True, gc=False):
 
 
 class Note(msgspec.Struct, frozen=True, gc=False):
-    """Something the machine wants known about itself (its broker, its parent, its mesh): logged only."""
+    """The machine reports something about itself (its broker, its parent, its mesh): logged only."""
 
     topic: str
     detail: str
@@ -99,7 +99,7 @@ class Note(msgspec.Struct, frozen=True, gc=False):
 Effect = Broadcast | Send | StartTimer | CancelTimer | Deliver | Drop | JoinGroup | LeaveGroup | Note
 Effects = Sequence[Effect]
 NOTHING: list[Effect] = []
-"What an entry point returns where nothing is to be done. Never appended to."
+"What an entry point returns when there is nothing to do. Never append to it."
 
 
 class Location(Protocol):
@@ -129,19 +129,20 @@ class FixedLocation:
 
 
 class Machine:
-    """The base of every protocol: entry points that do nothing yet, and the verbs that make effects.
+    """The base of every protocol: entry points that do nothing yet, and verbs that make effects.
 
-    An entry point uses the verbs and ends with `return self.effects()`; where nothing happens it
-    returns `NOTHING` at once.
+    An entry point calls the verbs and ends with `return self.effects()`; if nothing happens it
+    returns `NOTHING`.
     """
 
     name: ClassVar[str]
-    "The catalogue's name for it."
+    "Its name in the catalogue."
     paper: ClassVar[str]
-    "Where it comes from, in one line."
+    "Where it was published, in one line."
     medium: ClassVar[Literal["radio", "overlay"]] = "radio"
+    "Whether a `Send` reaches neighbours in radio range, or any node by its name."
     Settings: ClassVar[type[Any]]
-    "A frozen dataclass whose defaults are the paper's."
+    "A frozen dataclass; its defaults are the paper's where the paper gives values."
 
     def __init__(self, node: str, settings: Any, location: Location, random: Random) -> None:
         self.node = node
@@ -153,15 +154,15 @@ class Machine:
     # What happens to a machine.
 
     def start(self, now: float) -> Effects:
-        """The node comes up."""
+        """The node starts, without any timer running."""
         return NOTHING
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
-        """The application wants what this filter matches."""
+        """The application subscribes."""
         return NOTHING
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
-        """The application no longer wants it."""
+        """The application ends the subscription with this id."""
         return NOTHING
 
     def announce(self, announcement: Announcement, now: float) -> Effects:
@@ -169,7 +170,7 @@ class Machine:
         return NOTHING
 
     def unannounce(self, subject: str, now: float) -> Effects:
-        """It no longer will."""
+        """The application will no longer publish events of this type."""
         return NOTHING
 
     def publish(self, event: Event, now: float) -> Effects:
@@ -177,11 +178,11 @@ class Machine:
         return NOTHING
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        """A packet arrived from a peer in range, or from a known one."""
+        """A packet arrived from this peer."""
         return NOTHING
 
     def wake(self, timer: Timer, now: float) -> Effects:
-        """A timer ran out."""
+        """A timer fired."""
         return NOTHING
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
@@ -189,7 +190,7 @@ class Machine:
         return NOTHING
 
     def stop(self, now: float) -> Effects:
-        """The node goes down in good order."""
+        """The node shuts down properly."""
         return NOTHING
 
     # What a machine asks of its host.
@@ -222,12 +223,12 @@ class Machine:
         self._effects.append(Note(topic, detail))
 
     def effects(self) -> Effects:
-        """What has been asked since the last time, handed over."""
+        """The effects that the verbs have made since the last call."""
         effects, self._effects = self._effects, []
         return effects
 
-    # What a machine knows of itself.
+    # What a machine knows about itself.
 
     def viewer(self, now: float) -> Viewer:
-        """This node as a consumer: where it is and how it moves."""
+        """This node as a subscriber: where it is and how it moves."""
         return Viewer(self.location.position(now), self.location.velocity(now))

@@ -1,7 +1,7 @@
-"""A tabletop network: machines wired by hand, for tests and for trying a protocol in a notebook.
+"""A tabletop network: machines connected by hand, for tests and for trying a protocol in a notebook.
 
 No radio, no mobility, no loss: each link takes `delay_s`. The simulator is the real host; this one
-is small enough to read a failing test with.
+is small enough to debug a failing test with.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from earshot.wire import Packet, decode, encode
 
 
 class Tabletop:
-    """Named machines and the links between them. Every packet goes through its bytes."""
+    """Named machines and the links between them. Every packet is encoded and decoded on its way."""
 
     def __init__(self, machines: Iterable[Machine], links: Iterable[tuple[str, str]], delay_s: float = 0.001) -> None:
         self.machines = {machine.node: machine for machine in machines}
@@ -54,12 +54,12 @@ class Tabletop:
             self.do(name, "start")
 
     def link(self, a: str, b: str) -> None:
-        """From now on the two hear each other."""
+        """From now on the two nodes hear each other."""
         self.links[a].add(b)
         self.links[b].add(a)
 
     def cut(self, a: str, b: str) -> None:
-        """From now on they do not."""
+        """From now on the two nodes do not hear each other."""
         self.links[a].discard(b)
         self.links[b].discard(a)
 
@@ -71,14 +71,14 @@ class Tabletop:
         return effects
 
     def run(self, until: float) -> None:
-        """Let time pass, to `until`."""
+        """Advance the time to `until`, and do what is due on the way."""
         while self._queue and self._queue[0][0] <= until:
-            self.now, _, happen = heapq.heappop(self._queue)
-            happen()
+            self.now, _, action = heapq.heappop(self._queue)
+            action()
         self.now = until
 
-    def _later(self, at: float, happen: Callable[[], None]) -> None:
-        heapq.heappush(self._queue, (at, next(self._sequence), happen))
+    def _later(self, at: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._queue, (at, next(self._sequence), action))
 
     def _carry_out(self, node: str, effect: Any) -> None:
         match effect:

@@ -1,1 +1,1 @@
-"""Parts that several protocols hold."""
+"""Parts that several protocols hold: local subscriptions, jitter, soft state, filters by text."""

@@ -1,4 +1,4 @@
-"""Packets that wait a random moment, so that neighbours who heard the same thing do not all send at once."""
+"""Packets that wait a random time, so that neighbours who heard the same packet do not all send at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from earshot.wire import Packet
 
 
 class Jitter:
-    """Sends for a machine, each packet after an even draw from 0 to `jitter_s`; at once where that is 0."""
+    """Sends for a machine, each packet after a uniform random time between 0 and `jitter_s`; at once if that is 0."""
 
     def __init__(self, machine: Machine, jitter_s: float, random: Random, capacity: int) -> None:
         self._machine = machine
@@ -21,7 +21,7 @@ class Jitter:
         self._numbers = 0
 
     def send(self, packet: Packet, now: float, peer: str | None = None) -> None:
-        """Send the packet soon, to one peer or to all."""
+        """Send the packet after its random time, to one peer or to all."""
         if self._jitter_s == 0.0:
             self._send(packet, peer)
         elif len(self._waiting) >= self._capacity:
@@ -33,7 +33,7 @@ class Jitter:
             self._machine.start_timer(timer, at=now + self._random.uniform(0.0, self._jitter_s))
 
     def wake(self, timer: Timer) -> None:
-        """Its moment has come."""
+        """Send the packet that waited for this timer."""
         if waiting := self._waiting.pop(timer, None):
             self._send(*waiting)
 

@@ -37,9 +37,9 @@ class OwnTexts(LocalSubscriptions):
         self._plain = all(one.region is None and not needs_viewer(one.filter) for one in self.by_id.values())
 
     def tell_known(self, machine: Machine, event: Event, answers: Answers, hops: int, now: float) -> None:
-        """As `tell`, with the answers that are known already."""
+        """As `deliver_local`, with the answers that are known already."""
         if not self._plain or event.area is not None:
-            self.tell(machine, event, hops, now)
+            self.deliver_local(machine, event, hops, now)
             return
         for id, text in self.texts.items():
             if text in answers.met or meets(event, (text,), answers):

@@ -1,4 +1,4 @@
-"""Small parts that machines hold: what a node has heard before, and what its own people want."""
+"""What a node needs at the last hop of every protocol: its subscriptions, the keys it heard, an event's age."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from earshot.protocols.machine import Machine
 
 
 class RecentKeys:
-    """The keys heard lately: bounded, oldest forgotten first. A look-up is `key in recent.keys`."""
+    """The keys heard recently: bounded, the oldest are forgotten first. A look-up is `key in recent.keys`."""
 
     __slots__ = ("_order", "capacity", "keys")
 
@@ -27,7 +27,7 @@ class RecentKeys:
         return len(self.keys)
 
     def add(self, key: Hashable) -> bool:
-        """Remember the key; False where it was known already."""
+        """Remember the key; False if it was known already."""
         if key in self.keys:
             return False
         if len(self.keys) >= self.capacity:
@@ -38,7 +38,7 @@ class RecentKeys:
 
 
 class LocalSubscriptions:
-    """What the applications on this node want: the exact test at the last hop of every protocol."""
+    """The subscriptions of the applications on this node: the exact test at the last hop of every protocol."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, Subscription] = {}
@@ -48,32 +48,32 @@ class LocalSubscriptions:
         return len(self.by_id)
 
     def add(self, subscription: Subscription) -> None:
-        """Add, or replace the one of the same id."""
+        """Add the subscription; it replaces one with the same id."""
         self.remove(subscription.id)
         self._index.add(subscription.id, subscription.filter)
         self.by_id[subscription.id] = subscription
 
     def remove(self, subscription_id: str) -> Subscription | None:
-        """Remove and return it; None where there is none."""
+        """Remove and return the subscription; None if the id is unknown."""
         known = self.by_id.pop(subscription_id, None)
         if known is not None:
             self._index.remove(subscription_id)
         return known
 
     def accepting(self, event: Event, viewer: Viewer) -> list[str]:
-        """The ids of the subscriptions this event is for, in order: type, content and place all agree."""
+        """The ids of the subscriptions that accept this event, sorted: type, content and place all agree."""
         if not self.by_id:
             return []
         found = sorted(self._index.match(event, viewer))
         return [key for key in found if agrees_in_place(event, self.by_id[key].region, viewer)]
 
-    def tell(self, machine: Machine, event: Event, hops: int, now: float) -> None:
-        """Deliver the event, from the machine that holds us, to those it is for."""
+    def deliver_local(self, machine: Machine, event: Event, hops: int, now: float) -> None:
+        """Let the machine deliver the event to the local subscriptions that accept it."""
         if self.by_id:
             for subscription in self.accepting(event, machine.viewer(now)):
                 machine.deliver(event, subscription, hops)
 
 
-def outlived(event: Event, lifespan_s: float, now: float) -> bool:
-    """Whether an event is too old to go on; `lifespan_s` is for those that carry no lifespan of their own."""
+def has_expired(event: Event, lifespan_s: float, now: float) -> bool:
+    """Whether an event is too old to be passed on; `lifespan_s` is for events without a lifespan of their own."""
     return now - event.time > (lifespan_s if event.lifespan_s is None else event.lifespan_s)

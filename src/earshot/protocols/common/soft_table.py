@@ -1,4 +1,4 @@
-"""Soft state: entries that are forgotten unless they are heard of again, and never more than so many."""
+"""Soft state: entries that expire unless they are renewed, and never more than a capacity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class SoftTable(Generic[K, V]):
-    """Values by key, each until a time of its own; the one that ends first gives way to a new one."""
+    """Values by key, each with an expiry time; a new one replaces the one that expires first."""
 
     __slots__ = ("_entries", "capacity")
 
@@ -22,16 +22,16 @@ class SoftTable(Generic[K, V]):
         return len(self._entries)
 
     def put(self, key: K, value: V, until: float) -> K | None:
-        """Keep the value until then; returns the key that had to give way, if one had."""
-        gone = None
+        """Keep the value until then; returns the key that was evicted to make room, if any."""
+        evicted = None
         if key not in self._entries and len(self._entries) >= self.capacity:
-            gone = min(self._entries, key=lambda known: self._entries[known][0])
-            del self._entries[gone]
+            evicted = min(self._entries, key=lambda known: self._entries[known][0])
+            del self._entries[evicted]
         self._entries[key] = (until, value)
-        return gone
+        return evicted
 
     def get(self, key: K, now: float) -> V | None:
-        """The value, unless its time is over."""
+        """The value, unless it has expired."""
         entry = self._entries.get(key)
         return entry[1] if entry is not None and entry[0] > now else None
 
@@ -41,20 +41,18 @@ class SoftTable(Generic[K, V]):
         return entry is not None and entry[0] > now
 
     def pop(self, key: K) -> None:
-        """Forget the entry at once."""
+        """Remove the entry now."""
         self._entries.pop(key, None)
 
     def items(self, now: float) -> Iterator[tuple[K, V]]:
-        """The live entries, in the order they came."""
+        """The live entries, in insertion order."""
         return ((key, value) for key, (until, value) in self._entries.items() if until > now)
 
     def forget(self, now: float) -> None:
-        """Let go what is over."""
-        over = [key for key, (until, _) in self._entries.items() if until <= now]
-        for key in over:
-            del self._entries[key]
+        """Remove the entries that have expired."""
+        self._entries = {key: entry for key, entry in self._entries.items() if entry[0] > now}
 
     @property
     def first_end(self) -> float:
-        """When the first entry ends; infinite where there is none."""
+        """When the first entry expires; infinite if there is none."""
         return min((until for until, _ in self._entries.values()), default=float("inf"))

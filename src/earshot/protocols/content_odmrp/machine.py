@@ -21,7 +21,7 @@ from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.filters.summaries.digest import Digest
 from earshot.protocols.common.jitter import Jitter
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.common.soft_table import SoftTable
 from earshot.protocols.content_odmrp.groups import Groups
 from earshot.protocols.content_odmrp.link_lifetime import link_lifetime_s
@@ -304,10 +304,10 @@ class ContentOdmrp(Machine):
 
     def _tell(self, event: Event, hops: int, now: float) -> bool:
         """Deliver the event where it is wanted, exactly; False where it is too old to go on."""
-        if outlived(event, self.settings.lifespan_s, now):
+        if has_expired(event, self.settings.lifespan_s, now):
             self.drop(DropReason.EXPIRED, event.id)
             return False
-        self.subscriptions.tell(self, event, hops, now)
+        self.subscriptions.deliver_local(self, event, hops, now)
         return True
 
     # As a forwarding node.

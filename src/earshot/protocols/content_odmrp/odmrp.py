@@ -21,7 +21,7 @@ from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.filters.language.relaxing import needs_viewer
 from earshot.protocols.common.jitter import Jitter
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.common.soft_table import SoftTable
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
 from earshot.records import DropReason
@@ -253,11 +253,11 @@ class Odmrp(Machine):
 
     def _tell(self, event: Event, hops: int, now: float) -> bool:
         """Deliver the event where it is wanted; False where it is too old to go on."""
-        if outlived(event, self.settings.lifespan_s, now):
+        if has_expired(event, self.settings.lifespan_s, now):
             self.drop(DropReason.EXPIRED, event.id)
             return False
         if self.told.add(event.id):
-            self.subscriptions.tell(self, event, hops, now)
+            self.subscriptions.deliver_local(self, event, hops, now)
         return True
 
     # Forgetting.

@@ -347,7 +347,7 @@ class GeoRendezvous(Machine):
     def take(self, event: Event, hops: int, now: float) -> None:
         """To the applications here, once."""
         if self.seen.add(event.id):
-            self.local.tell(self, event, hops, now)
+            self.local.deliver_local(self, event, hops, now)
 
     def choose(self, topic: str, publisher: str, now: float) -> None:
         """Some paths have brought nothing in time: choose among those that have."""

@@ -17,7 +17,7 @@ from earshot.errors import ContentMismatch, UnknownName
 from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.geometry import Position
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, outlived
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.common.wanted_types import WantedTypes, could_match
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
 from earshot.protocols.steam.announcements import Announcements
@@ -245,7 +245,7 @@ class Steam(Machine):
         """Why an event is not worth a look; None where it is."""
         if len(event.id) > MAX_NAME:
             return DropReason.EVENT_ID_TOO_LONG
-        return DropReason.EXPIRED if outlived(event, self.settings.lifespan_s, now) else None
+        return DropReason.EXPIRED if has_expired(event, self.settings.lifespan_s, now) else None
 
     # Discovering proximities: section 4.5, `protocols/steam/proximity_discovery.py`.
 
@@ -262,7 +262,7 @@ class Steam(Machine):
         """Section 4.5.2, and what else is due each period: where we are, and what is too old to recover."""
         position = self.look(now)
         for announced in self.announcements.by_subject.values():
-            announced.cache.let_go(lambda event: outlived(event, self.settings.lifespan_s, now))
+            announced.cache.let_go(lambda event: has_expired(event, self.settings.lifespan_s, now))
         self.discovery.on_round(position, now, needed=bool(self.subscriptions.by_id))
 
     def look(self, now: float) -> Position:
@@ -335,7 +335,7 @@ class Steam(Machine):
             self.drop(DropReason.NO_LONGER_ANNOUNCED)
             return
         found = announced.cache.held(request.sequences, request.since)
-        held = [(sequence, event) for sequence, event in found if not outlived(event, self.settings.lifespan_s, now)]
+        held = [(sequence, event) for sequence, event in found if not has_expired(event, self.settings.lifespan_s, now)]
         if not held:
             self.drop(DropReason.NO_LONGER_HELD)
         *back, neighbour = request.route
