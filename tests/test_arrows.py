@@ -1,6 +1,7 @@
 """The rooms and the arrows between them (docs/architecture.md), read off the imports."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,49 @@ def test_sockets_and_spark_stay_in_their_rooms(path: Path) -> None:
     for name in imports_of(path):
         rooms = ONLY_IN.get(name.split(".")[0])
         assert rooms is None or room in rooms, f"{room} may not import {name}"
+
+
+INSIDE = {
+    "filters": {
+        "language": set(),
+        "relations": {"language"},
+        "filter": {"language", "relations"},
+        "subscription": {"language", "filter"},
+        "index": {"language", "filter"},
+        "summaries": {"language", "filter", "index"},
+        "__init__": {"language", "filter", "index", "subscription"},
+    },
+}
+"For each room that holds rooms: what each of these may import of the others."
+
+
+@pytest.mark.parametrize("room", INSIDE)
+def test_a_file_imports_only_from_inner_rooms_to_its_left(room: str) -> None:
+    may_import = INSIDE[room]
+    for path in sorted((SOURCE / room).rglob("*.py")):
+        inner = path.relative_to(SOURCE / room).parts[0].removesuffix(".py")
+        imported = {name.split(".")[2] for name in imports_of(path) if name.startswith(f"earshot.{room}.")}
+        assert imported - {inner} <= may_import[inner], f"{path}: may not import {sorted(imported - may_import[inner])}"
+
+
+def modules_imported_by(path: Path, modules: set[str]) -> set[str]:
+    """The modules of ours that a file imports, where `from package import module` names the module."""
+    found = imports_of(path)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found & modules
+
+
+@pytest.mark.parametrize("room", INSIDE)
+def test_no_module_of_the_room_imports_itself_through_others(room: str) -> None:
+    paths = {
+        ".".join(("earshot", *path.relative_to(SOURCE).with_suffix("").parts)): path
+        for path in (SOURCE / room).rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    graph = {name: modules_imported_by(path, set(paths)) for name, path in paths.items()}
+    list(TopologicalSorter(graph).static_order())  # CycleError names the cycle
 
 
 CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from earshot.events import Event
-from earshot.filters.index import plans
-from earshot.filters.language import canonical_text as text
-from earshot.filters.language import explaining, matching, xpath
-from earshot.filters.language import where as terms
+from earshot.filters.language import canonical_text, explaining, matching, where, xpath
 from earshot.filters.language.matching import Viewer
-from earshot.filters.language.syntax import Always, Condition
+from earshot.filters.language.syntax import Always, Condition, TypedCondition
 from earshot.filters.relations import covering, overlapping
 from earshot.filters.relations.normal_form import normal
+
+
+class Statistics(Protocol):
+    """What was seen of events so far, as `DataSummary` keeps it."""
+
+    def overlap(self, a: Filter, b: Filter) -> float | None:
+        """Of the events seen that meet either filter, the share that meets both; None where it cannot tell."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,6 @@ class Filter:
     condition: Condition
     type: str | None = None
     _predicate: matching.Predicate | None = field(default=None, init=False, repr=False, compare=False)
-    _plans: tuple[plans.Plan, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "condition", normal(self.condition))
@@ -42,7 +46,7 @@ class Filter:
     @classmethod
     def where(cls, expression: str, type: str | None = None) -> Filter:
         """Predicates over flat content and place: `category = "jazz" and price < 20 and within 200 m`."""
-        return cls(terms.parse(expression), type)
+        return cls(where.parse(expression), type)
 
     @classmethod
     def of_type(cls, type: str) -> Filter:
@@ -53,10 +57,10 @@ class Filter:
     def parse(cls, expression: str) -> Filter:
         """Either language, as `str(filter)` writes it: an XPath begins with a slash; a `where` may be
         confined to a type in front, as in `Siren: speed > 10`."""
-        return cls(*text.parse(expression))
+        return cls(*canonical_text.parse(expression))
 
     def __str__(self) -> str:
-        return text.write(self)
+        return canonical_text.write(self.condition, self.type)
 
     def matches(self, event: Event, viewer: Viewer | None = None) -> bool:
         """Whether the event meets the filter, seen from the consumer `viewer` where terms need one."""
@@ -66,27 +70,40 @@ class Filter:
             object.__setattr__(self, "_predicate", predicate)
         return predicate(event, viewer)
 
-    def plans(self) -> tuple[plans.Plan, ...]:
-        """What an index looks up of it: taken apart once, for all the indexes it comes into."""
-        known = self._plans
-        if known is None:
-            known = tuple(plans.plans_of(self.condition))
-            object.__setattr__(self, "_plans", known)
-        return known
-
     def explain(self, event: Event, viewer: Viewer | None = None) -> str:
         """Which term failed, or why it matched, in words."""
-        return explaining.explanation(self, event, viewer)
+        return explaining.explanation(self.condition, self.type, event, viewer)
+
+    @property
+    def needs_viewer(self) -> bool:
+        """Whether the answer depends on the consumer's position or movement."""
+        return matching.needs_viewer(self.condition)
+
+    def without_viewer_terms(self) -> Filter:
+        """A filter that needs no consumer and matches whatever this one matches for some consumer."""
+        if not self.needs_viewer:
+            return self
+        return replace(self, condition=matching.without_viewer_terms(self.condition))
 
     def covers(self, other: Filter) -> bool:
         """True only if every event that meets `other` meets this one. May say no where it cannot tell."""
-        return covering.covers(self, other)
+        return covering.covers(self._typed, other._typed)
 
-    def overlap(self, other: Filter, statistics: overlapping.Statistics | None = None) -> float:
+    def overlap(self, other: Filter, statistics: Statistics | None = None) -> float:
         """An estimate, in 0..1, of how much of the two filters' events is common to both: extensional where
         `statistics` (a `DataSummary`) can tell, structural elsewhere."""
-        return overlapping.overlap(self, other, statistics)
+        if statistics is not None and (seen := statistics.overlap(self, other)) is not None:
+            return seen
+        return overlapping.overlap(self._typed, other._typed)
 
     def merge(self, other: Filter) -> Filter:
         """A filter that covers both."""
-        return covering.merge(self, other)
+        if self.covers(other):
+            return self
+        if other.covers(self):
+            return other
+        return Filter(*covering.merge(self._typed, other._typed))
+
+    @property
+    def _typed(self) -> TypedCondition:
+        return TypedCondition(self.condition, self.type)

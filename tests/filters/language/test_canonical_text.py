@@ -7,8 +7,7 @@ from where_cases import events, viewers, wheres
 from xpath_cases import documents, queries
 
 from earshot import Circle, Ellipse, Event, Filter, Polygon, Position, Rectangle, Viewer
-from earshot.filters.language import matching, xpath
-from earshot.filters.language import where as terms
+from earshot.filters.language import matching, where, xpath
 from earshot.filters.language.syntax import Compare, Comparison, Contains, Exists, Field, Inside
 from earshot.geometry import Area
 from sizes import sized
@@ -91,7 +90,7 @@ def test_where_the_canonical_text_is_the_same_filter(
     again = Filter.parse(str(filter))
     assert again == filter
     assert str(again) == str(filter)
-    as_written = matching.predicate(terms.parse(text))(event, viewer)
+    as_written = matching.predicate(where.parse(text))(event, viewer)
     assert matching.predicate(filter.condition)(event, viewer) == as_written
 
 

@@ -24,7 +24,7 @@ from earshot.filters.filter import Filter
 from earshot.filters.index.automaton import Moves, PathAutomaton
 from earshot.filters.index.event_values import Reading
 from earshot.filters.index.groups import Clause, Group
-from earshot.filters.index.plans import Plan
+from earshot.filters.index.plans import Plan, plans_of
 from earshot.filters.language.matching import Viewer
 
 
@@ -46,7 +46,7 @@ class FilterIndex:
 
     def add(self, key: Hashable, filter: Filter) -> None:
         """Add a filter; one that is there under the same key is replaced."""
-        parts = tuple(_part(key, filter, plan) for plan in filter.plans())
+        parts = tuple(_part(key, filter, plan) for plan in plans_of(filter))
         if key in self._parts:
             self.remove(key)
         self._parts[key] = parts

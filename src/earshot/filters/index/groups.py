@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
+from earshot.filters.filter import Filter
 from earshot.filters.index.attributes import AttributeTable
 from earshot.filters.index.event_values import Reading
 from earshot.filters.index.paged_table import PagedTable
 from earshot.filters.index.plans import SAME_AS, Between, Plan, Same, SameText, SimpleTest, Source
 from earshot.filters.language.matching import Viewer
-
-if TYPE_CHECKING:
-    from earshot.filters.filter import Filter
 
 FEW = 16
 "So many clauses are checked one by one in the time a table takes."

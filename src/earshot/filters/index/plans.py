@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from earshot.events import Value
+from earshot.filters.filter import Filter
 from earshot.filters.index.automaton import ANY, TEXT, Label, Move, Moves, attribute
 from earshot.filters.index.guards import Guard, Guards
 from earshot.filters.language.matching import text_of
@@ -47,6 +48,8 @@ from earshot.filters.language.values import boolean_of, moment, number_of
 
 MOST_PLANS = 16
 "A part of a filter with more alternatives than this is not looked up but checked."
+MOST_KNOWN = 1 << 14
+"Filters whose plans are remembered."
 
 
 class InDocument(NamedTuple):
@@ -122,9 +125,19 @@ _ANYTHING = Plan()
 _UNKNOWN = Plan(exact=False)
 
 
-def plans_of(condition: Condition) -> list[Plan]:
-    """The condition's alternatives, each once; none where it never holds."""
-    return list(dict.fromkeys(_alternatives(condition, ANY)))
+_known: dict[int, tuple[Filter, tuple[Plan, ...]]] = {}
+"""Plans by their filter's identity: to hash a filter costs a third of planning it. The filter is kept beside its
+plans, so that no other one can have its identity."""
+
+
+def plans_of(filter: Filter) -> tuple[Plan, ...]:
+    """The filter's alternatives, each once; none where it never holds. One filter comes into many indexes."""
+    known = _known.get(id(filter))
+    if known is None:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        known = _known[id(filter)] = filter, tuple(dict.fromkeys(_alternatives(filter.condition, ANY)))
+    return known[1]
 
 
 def _alternatives(condition: Condition, here: str) -> list[Plan]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from earshot.errors import FilterSyntaxError
-from earshot.filters.language import where as terms
+from earshot.filters.language import where
 from earshot.filters.language.parser import Reader, name_text, number_text, quoted
 from earshot.filters.language.syntax import (
     Always,
@@ -28,19 +26,17 @@ from earshot.filters.language.syntax import (
     StartsWith,
     Step,
     Test,
+    TypedCondition,
     Within,
 )
 from earshot.geometry import Area, Circle, Corner, Ellipse, Polygon, Rectangle
 
-if TYPE_CHECKING:
-    from earshot.filters.filter import Filter
 
-
-def parse(text: str) -> tuple[Condition, str | None]:
+def parse(text: str) -> TypedCondition:
     """The condition and the event type that a filter's text stands for."""
     reader = Reader(text)
     type = _type_in_front(reader)
-    return terms.condition(reader), type
+    return TypedCondition(where.condition(reader), type)
 
 
 def _type_in_front(reader: Reader) -> str | None:
@@ -56,10 +52,10 @@ def _type_in_front(reader: Reader) -> str | None:
     return None
 
 
-def write(filter: Filter) -> str:
-    """The filter's canonical text."""
-    body = condition_text(filter.condition)
-    return body if filter.type is None else f"{name_text(filter.type)}: {body}"
+def write(condition: Condition, type: str | None) -> str:
+    """The canonical text of a condition on events of a type (None: of any)."""
+    body = condition_text(condition)
+    return body if type is None else f"{name_text(type)}: {body}"
 
 
 def condition_text(condition: Condition) -> str:
@@ -128,7 +124,7 @@ def _step(step: Step) -> str:
 
 
 def _operand(operand: Path | Field) -> str:
-    return path_text(operand) if isinstance(operand, Path) else name_text(operand.name, terms.WORDS)
+    return path_text(operand) if isinstance(operand, Path) else name_text(operand.name, where.WORDS)
 
 
 def _literal(literal: Literal) -> str:

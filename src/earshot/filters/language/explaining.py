@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from earshot.events import Event
 from earshot.filters.language.canonical_text import condition_text, path_text
@@ -36,9 +35,6 @@ from earshot.filters.language.syntax import (
     Within,
 )
 
-if TYPE_CHECKING:
-    from earshot.filters.filter import Filter
-
 _SHOWN = 3
 "Values and alternatives shown of many."
 
@@ -46,21 +42,21 @@ Verdict = Callable[[Condition], bool]
 Finding = Callable[[Condition], str]
 
 
-def explanation(filter: Filter, event: Event, viewer: Viewer | None) -> str:
-    """Why the event meets the filter, or which term it fails."""
-    if filter.type is not None and event.type != filter.type:
-        return f"it does not match: its type is {event.type}, not {filter.type}"
-    of_type = [] if filter.type is None else [f"its type is {filter.type}"]
+def explanation(condition: Condition, type: str | None, event: Event, viewer: Viewer | None) -> str:
+    """Why the event meets a condition on events of a type (None: of any), or which term it fails."""
+    if type is not None and event.type != type:
+        return f"it does not match: its type is {event.type}, not {type}"
+    of_type = [] if type is None else [f"its type is {type}"]
 
-    def holds(condition: Condition) -> bool:
-        return predicate(condition)(event, viewer)
+    def holds(term: Condition) -> bool:
+        return predicate(term)(event, viewer)
 
-    def finding(condition: Condition) -> str:
-        return _event_finding(condition, event, viewer)
+    def finding(term: Condition) -> str:
+        return _event_finding(term, event, viewer)
 
-    met = filter.matches(event, viewer)
+    met = holds(condition)
     verdict = "it matches" if met else "it does not match"
-    return f"{verdict}: {'; '.join([*of_type, *_reasons(filter.condition, met, holds, finding)])}"
+    return f"{verdict}: {'; '.join([*of_type, *_reasons(condition, met, holds, finding)])}"
 
 
 def _reasons(condition: Condition, met: bool, holds: Verdict, finding: Finding) -> list[str]:

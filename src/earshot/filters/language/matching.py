@@ -98,6 +98,30 @@ def predicate(condition: Condition) -> Predicate:
             return lambda event, _: test(event.document, {})
 
 
+def needs_viewer(condition: Condition) -> bool:
+    """Whether the answer depends on the consumer's position or movement."""
+    match condition:
+        case And(terms) | Or(terms):
+            return any(map(needs_viewer, terms))
+        case Not(term):
+            return needs_viewer(term)
+        case _:
+            return isinstance(condition, Within | Approaching | Receding)
+
+
+def without_viewer_terms(condition: Condition) -> Condition:
+    """A condition that needs no consumer and holds wherever the given one holds for some consumer."""
+    if not needs_viewer(condition):
+        return condition
+    match condition:
+        case And(terms):
+            return And(tuple(map(without_viewer_terms, terms)))
+        case Or(terms):
+            return Or(tuple(map(without_viewer_terms, terms)))
+        case _:
+            return Always()
+
+
 # Loops, not all() and any(): these run for every event, and a generator doubles their time.
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from earshot.geometry import Area
 
@@ -177,3 +178,10 @@ class Always:
 
 LocationTerm = Within | Approaching | Receding | Inside
 Condition = Path | Compare | Contains | StartsWith | Exists | At | And | Or | Not | LocationTerm | Always
+
+
+class TypedCondition(NamedTuple):
+    """A condition, and the event type it is confined to (None: any type)."""
+
+    condition: Condition
+    type: str | None = None

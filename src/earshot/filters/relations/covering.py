@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING
 
 from earshot.errors import FilterSyntaxError
-from earshot.filters.language import where as terms
+from earshot.filters.language import where
 from earshot.filters.language.canonical_text import condition_text
 from earshot.filters.language.parser import is_name
 from earshot.filters.language.syntax import (
@@ -24,12 +23,10 @@ from earshot.filters.language.syntax import (
     Path,
     Step,
     Test,
+    TypedCondition,
 )
 from earshot.filters.relations.implying import implies
 from earshot.filters.relations.normal_form import conjunction, disjunction
-
-if TYPE_CHECKING:
-    from earshot.filters.filter import Filter
 
 MAX_ALTERNATIVES = 16
 "A merged filter with more alternatives is loosened to what they have in common."
@@ -40,7 +37,7 @@ Branch = frozenset[Condition]
 "A conjunction, as the set of its terms."
 
 
-def covers(general: Filter, special: Filter) -> bool:
+def covers(general: TypedCondition, special: TypedCondition) -> bool:
     """True only if every event that meets `special` meets `general`. May say no where it cannot tell."""
     if general.type not in (None, special.type):
         of_type = Path(True, (Step(Axis.CHILD, Test.ELEMENT, general.type),))
@@ -55,25 +52,19 @@ def _of_type(type: str | None) -> tuple[Condition, ...]:
     return () if type is None else (Path(True, (Step(Axis.CHILD, Test.ELEMENT, type),)),)
 
 
-def merge(a: Filter, b: Filter) -> Filter:
-    """A filter that covers both: exactly their union while that is short, else what both have in common."""
-    from earshot.filters.filter import Filter
-
-    if covers(a, b):
-        return a
-    if covers(b, a):
-        return b
+def merge(a: TypedCondition, b: TypedCondition) -> TypedCondition:
+    """A condition that covers both: exactly their union while that is short, else what both have in common."""
     type = a.type if a.type == b.type else None
     branches = _without_covered([*_branches(a, type), *_branches(b, type)])
     branches = _united(branches)
-    exact = Filter(_factored(branches), type)
+    exact = _factored(branches)
     if len(branches) <= MAX_ALTERNATIVES and _reads_back(exact):
-        return exact
-    loose = Filter(_in_common(branches), type)
-    return loose if _reads_back(loose) else Filter(Always(), type)
+        return TypedCondition(exact, type)
+    loose = _in_common(branches)
+    return TypedCondition(loose if _reads_back(loose) else Always(), type)
 
 
-def _branches(filter: Filter, type: str | None) -> Iterable[Branch]:
+def _branches(filter: TypedCondition, type: str | None) -> Iterable[Branch]:
     """The filter's alternatives; each says its type where the merged filter will not."""
     of_type = _of_type(filter.type) if type is None and filter.type is not None and is_name(filter.type) else ()
     shared = {*_terms(filter.condition), *of_type} - {Always()}
@@ -87,10 +78,10 @@ def _terms(condition: Condition) -> tuple[Condition, ...]:
     return condition.terms if isinstance(condition, And) else (condition,)
 
 
-def _reads_back(filter: Filter) -> bool:
-    """Whether the filter's text is within the limits of what is read."""
+def _reads_back(condition: Condition) -> bool:
+    """Whether the condition's text is within the limits of what is read."""
     try:
-        terms.parse(condition_text(filter.condition))
+        where.parse(condition_text(condition))
     except FilterSyntaxError:
         return False
     return True

@@ -1,6 +1,6 @@
-"""How much two filters have in common: by the statistics of events, where there are some, or by structure.
+"""How much two filters have in common, judged by their structure.
 
-By structure, each filter is taken apart into what it asks of each field or path. Where both ask
+Each filter is taken apart into what it asks of each field or path. Where both ask
 something, the share is that of their ranges, areas or texts; where only one does, it is a guess at how
 many events pass. The shares multiply; alternatives are paired with the nearest one on the other side.
 """
@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf, isnan, prod
-from typing import TYPE_CHECKING, Protocol
 
 from earshot.filters.language.canonical_text import condition_text, path_text
 from earshot.filters.language.syntax import (
@@ -31,30 +30,18 @@ from earshot.filters.language.syntax import (
     Receding,
     Step,
     Test,
+    TypedCondition,
     Within,
 )
 from earshot.filters.language.values import number
 from earshot.geometry import Area
 
-if TYPE_CHECKING:
-    from earshot.filters.filter import Filter
-
 RANGE_SHARE, EQUALITY_SHARE, EXISTENCE_SHARE, OTHER_SHARE = 0.5, 0.2, 0.8, 0.5
 "Guesses at how many events pass a term that the other filter does not have."
 
 
-class Statistics(Protocol):
-    """What was seen of events so far, as `DataSummary` keeps it."""
-
-    def overlap(self, a: Filter, b: Filter) -> float | None:
-        """The share, in 0..1, of the events seen of either filter that are of both; None where it cannot tell."""
-        ...
-
-
-def overlap(a: Filter, b: Filter, statistics: Statistics | None = None) -> float:
+def overlap(a: TypedCondition, b: TypedCondition) -> float:
     """An estimate, in 0..1, of how much of the two filters' events is common to both; 1 for equal ones."""
-    if statistics is not None and (seen := statistics.overlap(a, b)) is not None:
-        return seen
     if a == b:
         return 1.0
     left, right = _profiles(a), _profiles(b)
@@ -94,7 +81,7 @@ Profile = dict[str, _Asked]
 
 
 @lru_cache(maxsize=1 << 12)
-def _profiles(filter: Filter) -> tuple[Profile, ...]:
+def _profiles(filter: TypedCondition) -> tuple[Profile, ...]:
     """One profile an alternative; never changed once made."""
     found = []
     condition = filter.condition

@@ -98,7 +98,7 @@ class DataSummary:
     def matching(self, filter: Filter) -> int | None:
         """The documents that meet the filter, exactly; None where that depends on the viewer's place."""
         _, found, exact = self._answer(filter)
-        if exact is None and not _asks_for_a_viewer(filter.condition):
+        if exact is None and not filter.needs_viewer:
             exact = found.certain
             for bit, event in self._events(found.possible & ~found.certain):
                 if filter.matches(event):
@@ -218,13 +218,3 @@ class DataSummary:
         self._fields.retain(kept, shift)
         self._types = {name: (found & kept) >> shift for name, found in self._types.items() if found & kept}
         self._first = self._oldest
-
-
-def _asks_for_a_viewer(condition: Condition) -> bool:
-    match condition:
-        case And(terms) | Or(terms):
-            return any(map(_asks_for_a_viewer, terms))
-        case Not(term):
-            return _asks_for_a_viewer(term)
-        case _:
-            return isinstance(condition, Within | Approaching | Receding)

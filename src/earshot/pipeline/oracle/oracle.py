@@ -26,7 +26,6 @@ from pyspark.sql import functions as F
 from earshot.errors import LakeError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Viewer
-from earshot.filters.language.relaxing import needs_viewer, relaxed
 from earshot.geometry import Area, Position, Velocity
 from earshot.pipeline.lake.tables import EVENTS, EXPECTED
 from earshot.pipeline.oracle.workloads import area_of, event_of, events_of
@@ -96,7 +95,7 @@ def receivers_among(wishes: Sequence[Wish], positions: DataFrame | None = None) 
 
 def asks_for_place(wish: Wish) -> bool:
     """Whether it depends on where its node or the event is."""
-    return wish.region is not None or needs_viewer(parsed(wish.filter))
+    return wish.region is not None or parsed(wish.filter).needs_viewer
 
 
 @lru_cache(maxsize=200_000)
@@ -160,7 +159,7 @@ class WishLookup:
         self._indexes: dict[str, FilterIndex] = {}
         for number, wish in enumerate(wishes):
             index = self._indexes.setdefault(wish.workload, FilterIndex())
-            index.add(number, relaxed(parsed(wish.filter)))
+            index.add(number, parsed(wish.filter).without_viewer_terms())
 
     def wanting(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
         """(row, wish) for each event of the batch and each wish that stands at its time, agrees with its

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from earshot.errors import EarshotError, UsageError
 from earshot.filters import Filter
-from earshot.filters.language.relaxing import needs_viewer
 from earshot.pipeline.lake.tables import WATCHED_MATCHES
 from earshot.pipeline.oracle.oracle import Matcher, Wish
 
@@ -42,7 +41,7 @@ def read_standing(file: Path) -> Standing:
         if not text or text.startswith("#"):
             continue
         try:
-            if needs_viewer(Filter.parse(text)):
+            if Filter.parse(text).needs_viewer:
                 raise UsageError("it asks where the consumer is, and a standing subscription is nowhere")
         except EarshotError as error:
             wrong.append(f"{file}:{number}: {error}")

@@ -13,7 +13,6 @@ from functools import lru_cache
 from earshot.errors import EarshotError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex
-from earshot.filters.language.relaxing import relaxed
 
 MOST_FILTERS = 1 << 16
 
@@ -23,7 +22,7 @@ def read_filter(text: str) -> Filter | None:
     """The filter of a text that came from a peer; None where it is none, or names a consumer's place."""
     try:
         found = Filter.parse(text)
-        return found if relaxed(found) == found else None
+        return found if found.without_viewer_terms() == found else None
     except (EarshotError, RecursionError, ValueError):
         return None
 

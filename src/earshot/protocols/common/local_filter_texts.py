@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from earshot.events import Event
 from earshot.filters import Subscription
-from earshot.filters.language.relaxing import needs_viewer, relaxed
 from earshot.protocols.common.filter_answers import Answers, meets
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions
 from earshot.protocols.machine import Machine
@@ -22,7 +21,7 @@ class OwnTexts(LocalSubscriptions):
 
     def add(self, subscription: Subscription) -> None:
         super().add(subscription)
-        self.texts[subscription.id] = str(relaxed(subscription.filter))
+        self.texts[subscription.id] = str(subscription.filter.without_viewer_terms())
         self._changed()
 
     def remove(self, subscription_id: str) -> Subscription | None:
@@ -34,7 +33,7 @@ class OwnTexts(LocalSubscriptions):
 
     def _changed(self) -> None:
         self.texts = dict(sorted(self.texts.items()))
-        self._plain = all(one.region is None and not needs_viewer(one.filter) for one in self.by_id.values())
+        self._plain = all(one.region is None and not one.filter.needs_viewer for one in self.by_id.values())
 
     def tell_known(self, machine: Machine, event: Event, answers: Answers, hops: int, now: float) -> None:
         """As `deliver_local`, with the answers that are known already."""

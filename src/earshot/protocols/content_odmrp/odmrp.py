@@ -19,7 +19,6 @@ from random import Random
 from earshot.errors import FilterSyntaxError, SettingsError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
-from earshot.filters.language.relaxing import needs_viewer
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.common.soft_table import SoftTable
@@ -65,7 +64,7 @@ class OdmrpSettings:
             raise SettingsError(f"jitter_s must not be negative, got {self.jitter_s}")
         object.__setattr__(self, "channels", tuple(self.channels))
         for text, filter in zip(self.channels, self.filters, strict=True):
-            if needs_viewer(filter):
+            if filter.needs_viewer:
                 raise SettingsError(f"a channel cannot depend on where its consumer is: {text!r}")
 
     @cached_property

@@ -10,7 +10,6 @@ from math import isfinite
 from earshot.errors import FilterSyntaxError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex
-from earshot.filters.language.relaxing import relaxed
 from earshot.protocols.drip.packets import Record
 
 
@@ -167,4 +166,4 @@ def read_filters(subscriptions: Iterable[str]) -> tuple[Filter, ...] | None:
 @lru_cache(maxsize=1024)
 def _read_filter(text: str) -> Filter:
     """Brokers read the same subscriptions again and again, as their subscribers move between them."""
-    return relaxed(Filter.parse(text))
+    return Filter.parse(text).without_viewer_terms()

@@ -14,7 +14,6 @@ from random import Random
 from earshot.errors import UsageError
 from earshot.events import Event
 from earshot.filters import Subscription
-from earshot.filters.language.relaxing import relaxed
 from earshot.filters.language.syntax import Always
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
 from earshot.protocols.georendezvous.cell_hash_routing import Beacon, CellHashRouting, Heading, RoutedPacket
@@ -283,7 +282,7 @@ class GeoRendezvous(Machine):
         Terms about the consumer's own place are left to the consumer.
         """
         mine = (known.filter for known in self.local.by_id.values())
-        wanted = [relaxed(filter) for filter in mine if topic in (topics_of(filter) or ())]
+        wanted = [filter.without_viewer_terms() for filter in mine if topic in (topics_of(filter) or ())]
         if not wanted:
             return None
         if not self.settings.content_at_rendezvous or any(filter.condition == Always() for filter in wanted):

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Viewer
-from earshot.filters.language.relaxing import needs_viewer, relaxed
 from earshot.geometry import Position, Velocity
 from earshot.simulation.engine.result import Wish
 from earshot.simulation.faults import FaultPlan
@@ -73,7 +72,7 @@ class Oracle:
         "Of each distinct filter, by its number in the index."
         numbers: dict[Filter, int] = {}
         for wish in wishes:
-            loose = relaxed(wish.subscription.filter)
+            loose = wish.subscription.filter.without_viewer_terms()
             number = numbers.setdefault(loose, len(self._wishes))
             if number == len(self._wishes):
                 self._index.add(number, loose)
@@ -102,7 +101,7 @@ class Oracle:
         region = wish.subscription.region
         if region is not None and (event.position is None or not region.contains(event.position)):
             return False
-        if not needs_viewer(wish.subscription.filter):
+        if not wish.subscription.filter.needs_viewer:
             return True
         viewer = Viewer(here, Velocity(*self._trajectories.velocity(wish.node, time)))
         return wish.subscription.filter.matches(event, viewer)
