@@ -37,9 +37,10 @@ from random import Random
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.protocols.flooding import Flooding, FloodingSettings
+from earshot.simulation.draws import Span
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
-from earshot.simulation.extent import Ground, Span
+from earshot.simulation.extent import Ground
 from earshot.simulation.media.medium_settings import Contention, MediumSettings, UnitDisk
 from earshot.simulation.media.neighbours import neighbours_within
 from earshot.simulation.mobility import Path as Way

@@ -12,7 +12,7 @@ import pytest
 from earshot.errors import ScenarioError, SettingsError
 from earshot.filters import Filter
 from earshot.geometry import AnyShape, Area, Circle, Position
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span
 from earshot.simulation.settings_reader import Where, read
 from earshot.simulation.settings_schema import DataFile, plain, to_json, unit_of
 

@@ -227,7 +227,7 @@ def protocols(name: str | None, as_json: bool) -> None:
       earshot protocols --json
     """
     from earshot.protocols.catalogue import PROTOCOLS, protocol
-    from earshot.simulation.scenario.describe import settings_described
+    from earshot.simulation.settings_docs import settings_described
 
     found = PROTOCOLS if name is None else {name: protocol(name)}
     if as_json:

@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from random import Random
+
+from earshot.errors import ScenarioError
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A number drawn evenly between `low` and `high`; one number where they are equal."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high)):
+            raise ScenarioError(f"a span needs finite numbers, got [{self.low}, {self.high}]")
+        if self.low > self.high:
+            raise ScenarioError(f"a span is [low, high], got [{self.low:g}, {self.high:g}]")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+
+    def draw(self, random: Random) -> float:
+        return self.low if self.low == self.high else random.uniform(self.low, self.high)
+
+    @property
+    def mean(self) -> float:
+        return (self.low + self.high) / 2
 
 
 def by_weight(random: Random, cumulative: Sequence[float]) -> int:

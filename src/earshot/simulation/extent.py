@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from random import Random
 
 from earshot.errors import ScenarioError
 from earshot.geometry import Area, Position, Rectangle
@@ -44,26 +43,3 @@ def box_of(box: Box | None, ground: Ground) -> Box:
             f"{ground.width_m:g} x {ground.height_m:g} m, got {list(box)}"
         )
     return box
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A number drawn evenly between `low` and `high`; one number where they are equal."""
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high)):
-            raise ScenarioError(f"a span needs finite numbers, got [{self.low}, {self.high}]")
-        if self.low > self.high:
-            raise ScenarioError(f"a span is [low, high], got [{self.low:g}, {self.high:g}]")
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
-
-    def draw(self, random: Random) -> float:
-        return self.low if self.low == self.high else random.uniform(self.low, self.high)
-
-    @property
-    def mean(self) -> float:
-        return (self.low + self.high) / 2

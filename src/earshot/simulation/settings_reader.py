@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from earshot.errors import ScenarioError, UsageError
 from earshot.filters import Filter
 from earshot.geometry import AnyShape, Area, Position, parse_shape
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span
 from earshot.simulation.settings_schema import UNITS, DataFile, Key, kind_of, settings_of, unit_of
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ import msgspec
 from earshot.errors import ScenarioError
 from earshot.filters import Filter
 from earshot.geometry import Area, Circle, Ellipse, Polygon, Position, Rectangle
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span
 
 UNITS: dict[str, str] = {
     "m": "metres",

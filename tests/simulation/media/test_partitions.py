@@ -9,8 +9,8 @@ from small_networks import standing
 from earshot.errors import SettingsError
 from earshot.geometry import Area, Circle, Position
 from earshot.simulation.faults import Partition
+from earshot.simulation.media.links import Partitioned, crosses
 from earshot.simulation.media.neighbours import neighbours_within
-from earshot.simulation.media.partitions import Partitioned, crosses
 from earshot.simulation.mobility import Path, Trajectories
 
 points = st.tuples(st.integers(-4, 4), st.integers(-4, 4))

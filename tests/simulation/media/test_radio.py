@@ -12,9 +12,9 @@ from earshot.errors import SettingsError
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import Crash, FaultSettings
+from earshot.simulation.media.collision_free import reception_probability
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
-from earshot.simulation.media.radio import reception_probability
 from earshot.simulation.mobility import Path, Trajectories
 from earshot.simulation.workload.actions import Workload
 from sizes import LONG

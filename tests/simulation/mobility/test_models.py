@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from earshot.errors import ScenarioError
-from earshot.simulation.extent import Ground, Span
+from earshot.simulation.draws import Span
+from earshot.simulation.extent import Ground
 from earshot.simulation.mobility import (
     Given,
     Grid,
@@ -19,7 +20,7 @@ from earshot.simulation.mobility import (
     Trajectories,
     Uniform,
 )
-from earshot.simulation.mobility.waypoint import mean_leg_m
+from earshot.simulation.mobility.models import mean_leg_m
 from sizes import sized
 
 GROUND = Ground(1000.0, 600.0)

@@ -18,8 +18,7 @@ from earshot.simulation.faults import Churn
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
 from earshot.simulation.mobility import Lanes, Uniform
 from earshot.simulation.scenario.library import built_in, load_scenario
-from earshot.simulation.scenario.nodes import NodeGroup
-from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.scenario.scenario import NodeGroup, Scenario
 from earshot.simulation.scenario.toml_text import toml_text
 from earshot.simulation.settings_reader import Where, read
 from earshot.simulation.settings_schema import to_json

@@ -6,8 +6,8 @@ EARSHOT_WRITE_DOCS=1 makes this test write that part of the page anew.
 import os
 from pathlib import Path
 
-from earshot.simulation.scenario.describe import reference, settings_described, tables_within
 from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.settings_docs import reference, settings_described, tables_within
 
 PAGE = Path(__file__).parents[3] / "docs" / "scenarios.md"
 HEADING = "## Every key\n\n"

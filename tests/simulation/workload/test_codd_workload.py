@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from earshot.errors import ScenarioError
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.workload.codd_workload import BucketQueries, Buckets
 from earshot.simulation.workload.generators import Topics

@@ -11,8 +11,7 @@ import pytest
 from earshot.errors import ScenarioError
 from earshot.events import Event
 from earshot.filters import Filter
-from earshot.simulation.draws import zipf_rank
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span, zipf_rank
 from earshot.simulation.settings_schema import DataFile
 from earshot.simulation.workload.generators import (
     EVENT_KINDS,
@@ -27,7 +26,7 @@ from earshot.simulation.workload.generators import (
     Topics,
 )
 from earshot.simulation.workload.interests import CdFilters, Conjunctions, NumberIntervals, Types, Written
-from earshot.simulation.workload.timing import At, Periodic, Poisson, Publisher
+from earshot.simulation.workload.traffic import At, Periodic, Poisson, Publisher
 
 REPORT = Attributes(
     "Report",

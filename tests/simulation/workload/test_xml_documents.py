@@ -14,11 +14,11 @@ from lxml import etree
 from earshot.documents import read_xml, write_xml
 from earshot.errors import DtdEndless, DtdEntityRefused, ScenarioError
 from earshot.events import Element
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span
 from earshot.simulation.settings_schema import DataFile
 from earshot.simulation.workload.dtd import BUILT_IN, MOST_LEVELS, built_in_dtd, read_dtd
+from earshot.simulation.workload.dtd_workload import DocumentShape, draw_document
 from earshot.simulation.workload.generators import XmlDocuments
-from earshot.simulation.workload.xml_documents import DocumentShape, draw_document
 from sizes import sized
 
 SMALL = DocumentShape(optional=0.5, repeats=(0, 3), attributes=0.5, words=(0, 3), max_depth=8, max_elements=40)

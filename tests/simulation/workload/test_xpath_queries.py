@@ -16,13 +16,13 @@ from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.filters.language.syntax import Axis, Step
 from earshot.filters.language.syntax import Path as LocationPath
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.settings_schema import DataFile
 from earshot.simulation.workload.dtd import BUILT_IN, Dtd, built_in_dtd, load_dtd, read_dtd
+from earshot.simulation.workload.dtd_workload import MOST_NODES, MOST_STEPS, QueryShape, draw_query, steered_pool
 from earshot.simulation.workload.generators import XmlDocuments
 from earshot.simulation.workload.interests import XPaths
-from earshot.simulation.workload.xpath_queries import MOST_NODES, MOST_STEPS, QueryShape, draw_query, steered_pool
 
 PLAIN = QueryShape(p_star=0.0, p_child=0.0, p_descendant=0.0, steps=(1, 8))
 PAPER = QueryShape(p_star=0.2, p_child=0.3, p_descendant=0.2, steps=(3, 8))

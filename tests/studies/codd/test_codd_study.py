@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from earshot.cli import main
+from earshot.simulation.draws import Span
 from earshot.simulation.engine.run import run
-from earshot.simulation.extent import Span
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.workload.codd_workload import Buckets
 from earshot.studies.catalogue import study

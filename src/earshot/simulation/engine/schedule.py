@@ -12,8 +12,8 @@ from earshot.geometry import Position, Velocity
 from earshot.protocols.machine import Announcement
 from earshot.records import DropReason, Kind
 from earshot.simulation.engine.applications import Application
-from earshot.simulation.engine.event_queue import Priority
 from earshot.simulation.engine.result import Wish
+from earshot.simulation.event_queue import Priority
 from earshot.simulation.faults import Outage
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe, Workload
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from random import Random
 
 from earshot.simulation.faults import Partition
+from earshot.simulation.media.collision_free import LossyRadio, OverlayNetwork, UnitDiskRadio
 from earshot.simulation.media.contention import ContentionRadio
-from earshot.simulation.media.links import Everybody, LinkScript, scripted
+from earshot.simulation.media.links import Everybody, LinkScript, Partitioned, scripted
 from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours, neighbours_within
-from earshot.simulation.media.overlay import OverlayNetwork
-from earshot.simulation.media.partitions import Partitioned
-from earshot.simulation.media.radio import LossyRadio, UnitDiskRadio
 from earshot.simulation.media.transmission import Host, Medium
 from earshot.simulation.mobility import Trajectories
 

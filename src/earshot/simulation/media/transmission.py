@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from earshot.records import DropReason
-from earshot.simulation.engine.event_queue import Queue
+from earshot.simulation.event_queue import Queue
 from earshot.wire import Packet
 
 

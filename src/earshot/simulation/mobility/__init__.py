@@ -2,12 +2,9 @@
 
 from typing import Any
 
-from earshot.simulation.mobility.lanes import Lane, Lanes
+from earshot.simulation.mobility.models import Given, Grid, Lane, Lanes, RandomWaypoint, Scripted, Uniform
 from earshot.simulation.mobility.playback import Playback
-from earshot.simulation.mobility.scripted import Scripted
-from earshot.simulation.mobility.still import Given, Grid, Uniform
 from earshot.simulation.mobility.trajectories import ALWAYS, Interval, Path, Trajectories
-from earshot.simulation.mobility.waypoint import RandomWaypoint
 
 MOBILITY_KINDS: dict[str, Any] = {
     "uniform": Uniform,

@@ -10,49 +10,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from earshot.errors import ScenarioError
-from earshot.simulation.media.medium_settings import MEDIA
-from earshot.simulation.mobility import MOBILITY_KINDS
-from earshot.simulation.scenario.nodes import ABILITY_KINDS
 from earshot.simulation.settings_schema import settings_of
-from earshot.simulation.workload.generators import EVENT_KINDS
-from earshot.simulation.workload.interests import FILTER_KINDS
-from earshot.simulation.workload.timing import WHEN_KINDS
 
 Table = Mapping[str, Any]
 
-CHOICES: dict[str, Mapping[str, Any]] = {
-    "medium": MEDIA,
-    "ability": ABILITY_KINDS,
-    "mobility": MOBILITY_KINDS,
-    "events": EVENT_KINDS,
-    "filters": FILTER_KINDS,
-    "when": WHEN_KINDS,
-}
-"The tables whose `kind` decides what other keys they have."
+Choices = Mapping[str, Mapping[str, Any]]
+"The kinds of each table whose `kind` decides what other keys it has, by the table's key."
 
 
-def merged(base: Table, over: Table, name: str = "") -> dict[str, Any]:
+def merged(base: Table, over: Table, choices: Choices, name: str = "") -> dict[str, Any]:
     """`over` laid on `base`; `name` is the key the two stand under."""
-    found = _kept(base, over, name)
+    found = _kept(base, over, choices.get(name))
     for key, value in over.items():
         if value is None:
             found.pop(key, None)
         elif isinstance(value, Mapping):
             under = found.get(key)
-            if isinstance(under, str) and key in CHOICES:
+            if isinstance(under, str) and key in choices:
                 under = {"kind": under}
-            found[key] = merged(under if isinstance(under, Mapping) else {}, value, key)
-        elif isinstance(value, str) and key in CHOICES and isinstance(found.get(key), Mapping):
-            found[key] = merged(found[key], {"kind": value}, key)
+            found[key] = merged(under if isinstance(under, Mapping) else {}, value, choices, key)
+        elif isinstance(value, str) and key in choices and isinstance(found.get(key), Mapping):
+            found[key] = merged(found[key], {"kind": value}, choices, key)
         else:
             found[key] = value
     return found
 
 
-def _kept(base: Table, over: Table, name: str) -> dict[str, Any]:
+def _kept(base: Table, over: Table, kinds: Mapping[str, Any] | None) -> dict[str, Any]:
     """What of a base's table stays: all of it, or where the kind changes what the new kind has too."""
-    if name in CHOICES and "kind" in over and over["kind"] != base.get("kind", over["kind"]):
-        chosen = CHOICES[name].get(over["kind"])
+    if kinds is not None and "kind" in over and over["kind"] != base.get("kind", over["kind"]):
+        chosen = kinds.get(over["kind"])
         known = settings_of(chosen) if chosen is not None else {}
         return {key: value for key, value in base.items() if key in known}
     return dict(base)

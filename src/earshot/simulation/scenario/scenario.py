@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from random import Random
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +21,15 @@ from earshot.simulation.extent import Ground, box_of
 from earshot.simulation.faults import FaultSettings
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.medium_settings import MEDIA, MediumSettings, Overlay, UnitDisk
-from earshot.simulation.mobility import Trajectories
+from earshot.simulation.mobility import MOBILITY_KINDS, Path, Playback, Trajectories, Uniform
 from earshot.simulation.scenario.merging import merged, nested
-from earshot.simulation.scenario.nodes import ABILITY_KINDS, Equal, NodeGroup, draw_abilities
 from earshot.simulation.settings_reader import Where, read
 from earshot.simulation.settings_schema import plain
 from earshot.simulation.workload.actions import Action, Workload
+from earshot.simulation.workload.generators import EVENT_KINDS
+from earshot.simulation.workload.interests import FILTER_KINDS
 from earshot.simulation.workload.traffic import (
+    WHEN_KINDS,
     OwnWorkload,
     Publish,
     Stage,
@@ -34,6 +37,132 @@ from earshot.simulation.workload.traffic import (
     check_announcements,
     generators_of,
 )
+
+# Node groups: who there is and how they move; and abilities, how able each one is.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes of one sort. They are called after the group and a number: car-00, car-01."""
+
+    count: int | None = None
+    "How many; where places, moves or a trace say it already, it may be left out, and of a trace takes the first."
+    names: tuple[str, ...] = ()
+    "Names of their own, one a node."
+    mobility: Any = field(default=Uniform(), metadata={"kinds": MOBILITY_KINDS})
+    "How they move."
+
+    def __post_init__(self) -> None:
+        if self.count is not None and self.count < 0:
+            raise ScenarioError(f"count must not be negative, got {self.count}")
+        given = getattr(self.mobility, "count", None)
+        if given is not None and self.count is not None and self.count != given:
+            raise ScenarioError(f"count is {self.count}, but {self.mobility.kind} mobility has {given} nodes")
+        if self.names and self.count is not None and self.count != len(self.names):
+            raise ScenarioError(f"count is {self.count}, but there are {len(self.names)} names")
+        if self.names and given is not None and given != len(self.names):
+            raise ScenarioError(
+                f"{self.mobility.kind} mobility has {given} nodes, but there are {len(self.names)} names"
+            )
+        if len(set(self.names)) != len(self.names) or "" in self.names:
+            raise ScenarioError("names must differ and not be empty")
+        if self.names and isinstance(self.mobility, Playback):
+            raise ScenarioError("a trace names its nodes itself: leave names out")
+        if self.count is None and given is None and not self.names and not isinstance(self.mobility, Playback):
+            raise ScenarioError("count is missing")
+
+    def node_names(self, group: str) -> tuple[str, ...]:
+        """The group's nodes, in order."""
+        if isinstance(self.mobility, Playback):
+            names = self.mobility.names()
+            if self.count is not None and self.count > len(names):
+                raise ScenarioError(f"nodes.{group}: count is {self.count}, but the trace has {len(names)} nodes")
+            return names[: self.count]
+        if self.names:
+            return self.names
+        count = self.count if self.count is not None else self.mobility.count
+        width = len(str(max(count - 1, 0)))
+        return tuple(f"{group}-{i:0{width}}" for i in range(count))
+
+    def paths(self, group: str, ground: Ground, seed: int, until_s: float) -> list[Path]:
+        """Where the group's nodes go. Each draws from a stream of its own: more nodes do not move the others."""
+        names = self.node_names(group)
+        randoms = [Random(f"{seed}:mobility:{group}:{i}") for i in range(len(names))]
+        found: list[Path] = self.mobility.paths(names, ground, randoms, until_s)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """All nodes are able alike: 1."""
+
+    kind: ClassVar[str] = "equal"
+
+    def draw(self, random: Random) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLaw:
+    """Few are very able, most are not: the density falls like ability ** -exponent."""
+
+    kind: ClassVar[str] = "power-law"
+    exponent: float = 2.5
+    "How steeply; above 1."
+    least: float = 1.0
+    "The ability of the least able."
+    most: float | None = None
+    "A bound on the ablest, if any."
+
+    def __post_init__(self) -> None:
+        if self.exponent <= 1:
+            raise ScenarioError(f"exponent must be above 1, got {self.exponent}")
+        if self.least <= 0:
+            raise ScenarioError(f"least must be positive, got {self.least}")
+        if self.most is not None and self.most <= self.least:
+            raise ScenarioError(f"most must exceed least, got {self.most} and {self.least}")
+
+    def draw(self, random: Random) -> float:
+        tail = 0.0 if self.most is None else (self.most / self.least) ** (1 - self.exponent)
+        value: float = self.least * (1 - random.random() * (1 - tail)) ** (1 / (1 - self.exponent))
+        return value if self.most is None else min(value, self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class UniformAbility:
+    """Every ability between two bounds is equally likely."""
+
+    kind: ClassVar[str] = "uniform"
+    least: float = 0.0
+    "The least ability."
+    most: float = 1.0
+    "The greatest ability."
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least < self.most:
+            raise ScenarioError(f"least must be from 0 to below most, got {self.least} and {self.most}")
+
+    def draw(self, random: Random) -> float:
+        return random.uniform(self.least, self.most)
+
+
+ABILITY_KINDS: dict[str, Any] = {"equal": Equal, "power-law": PowerLaw, "uniform": UniformAbility}
+
+
+def draw_abilities(law: Any, names: Sequence[str], seed: int) -> list[float]:
+    """Every node's ability, each from a stream of its own."""
+    return [law.draw(Random(f"{seed}:ability:{name}")) for name in names]
+
+
+CHOICES: dict[str, Mapping[str, Any]] = {
+    "medium": MEDIA,
+    "ability": ABILITY_KINDS,
+    "mobility": MOBILITY_KINDS,
+    "events": EVENT_KINDS,
+    "filters": FILTER_KINDS,
+    "when": WHEN_KINDS,
+}
+"The tables whose `kind` decides what other keys they have."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +324,7 @@ class Scenario:
         has that key too.
         """
         changed = {**(changes or {}), **more}
-        table = merged(plain(self, sparse=True), nested(changed))
+        table = merged(plain(self, sparse=True), nested(changed), CHOICES)
         return read(Scenario, table, Where(self.name, origins=dict.fromkeys(changed, f"override of {self.name}")))
 
     def _groups(self) -> dict[str, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 from earshot.errors import ScenarioError
 from earshot.events import Element, Event, EventType
 from earshot.filters import Filter
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span
 
 Members = tuple[frozenset[int], ...]
 "The queries in each bucket."

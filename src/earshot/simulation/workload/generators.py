@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Literal, Protocol
 from earshot.documents import LIMITS
 from earshot.errors import EventError, ScenarioError
 from earshot.events import Element, Event, EventType, Value
-from earshot.simulation.draws import zipf_rank
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span, zipf_rank
 from earshot.simulation.settings_schema import DataFile
 from earshot.simulation.workload.codd_workload import Buckets
 from earshot.simulation.workload.dtd import BUILT_IN, MOST_LEVELS, Dtd, built_in_dtd, load_dtd
+from earshot.simulation.workload.dtd_workload import DocumentShape, draw_document
 from earshot.simulation.workload.workload_files import read_events
-from earshot.simulation.workload.xml_documents import DocumentShape, draw_document
 
 
 class Generator(Protocol):

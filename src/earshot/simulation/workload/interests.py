@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal, Protocol
 from earshot.errors import ScenarioError
 from earshot.filters import Filter
 from earshot.filters.language.syntax import And, Compare, Comparison, Condition, Field
-from earshot.simulation.draws import zipf_rank
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span, zipf_rank
 from earshot.simulation.workload.codd_workload import BucketQueries
 from earshot.simulation.workload.dtd import Dtd
+from earshot.simulation.workload.dtd_workload import MOST_STEPS, QueryPool, QueryShape, draw_query, steered_pool
 from earshot.simulation.workload.generators import (
     CATALOGUE,
     Attributes,
@@ -24,7 +24,6 @@ from earshot.simulation.workload.generators import (
     Number,
     XmlDocuments,
 )
-from earshot.simulation.workload.xpath_queries import MOST_STEPS, QueryPool, QueryShape, draw_query, steered_pool
 
 
 class Interest(Protocol):

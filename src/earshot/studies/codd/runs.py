@@ -18,7 +18,7 @@ from earshot.protocols.catalogue import build_settings
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.machine import Announcement, FixedLocation, Machine
 from earshot.protocols.siena.machine import Siena
-from earshot.simulation.engine.gc_tuning import rare_collections
+from earshot.simulation.engine.engine import rare_collections
 from earshot.studies.codd.pipes import Pipes
 from earshot.studies.study import Row
 

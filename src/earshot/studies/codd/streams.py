@@ -8,7 +8,7 @@ from typing import Any
 
 from earshot.events import Event
 from earshot.filters import Filter
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.workload.codd_workload import Buckets
 from earshot.studies.codd.runs import run_systems

@@ -14,7 +14,7 @@ from earshot.filters import Filter
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
 from earshot.records import Kind
-from earshot.simulation.engine.gc_tuning import rare_collections
+from earshot.simulation.engine.engine import rare_collections
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import RunResult
 from earshot.simulation.engine.run import run

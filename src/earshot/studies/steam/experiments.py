@@ -13,7 +13,7 @@ from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Ef
 from earshot.protocols.steam.group_ids import description, hashed
 from earshot.protocols.steam.machine import Steam
 from earshot.protocols.steam.settings import PAPER, SteamSettings
-from earshot.simulation.engine.gc_tuning import rare_collections
+from earshot.simulation.engine.engine import rare_collections
 from earshot.simulation.engine.oracle import Lives, Oracle
 from earshot.simulation.engine.result import Wish
 from earshot.simulation.faults import FaultPlan

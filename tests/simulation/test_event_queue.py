@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earshot.simulation.engine.event_queue import Priority, Queue
+from earshot.simulation.event_queue import Priority, Queue
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, 2.5]), st.integers(0, 4))))

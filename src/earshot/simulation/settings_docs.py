@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from earshot.events import Element
-from earshot.simulation.extent import Span
+from earshot.simulation.draws import Span
 from earshot.simulation.settings_schema import DataFile, kind_of, plain, settings_of, unit_of
 
 
