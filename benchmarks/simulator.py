@@ -43,8 +43,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.extent import Ground
 from earshot.simulation.media.medium_settings import Contention, MediumSettings, UnitDisk
 from earshot.simulation.media.neighbours import neighbours_within
-from earshot.simulation.mobility import Path as Way
-from earshot.simulation.mobility import RandomWaypoint, Trajectories
+from earshot.simulation.mobility import RandomWaypoint, Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
 LATENCY_S = 0.001
@@ -55,7 +54,7 @@ NS3_LIBRARIES = ("wifi", "propagation", "mobility", "network", "core")
 class Floods:
     """Nodes, and who floods when."""
 
-    ways: tuple[Way, ...]
+    ways: tuple[Trajectory, ...]
     sources: tuple[tuple[float, int], ...]
     range_m: float
     duration_s: float
@@ -84,7 +83,7 @@ def moving(nodes: int, side_m: float, every_s: float, duration_s: float) -> Floo
 def still(nodes: int, degree: int, floods: int) -> Floods:
     chance = Random("places")
     side_m = math.sqrt(nodes * math.pi * 100.0**2 / degree)
-    ways = [Way.standing(f"n{i}", chance.uniform(0, side_m), chance.uniform(0, side_m)) for i in range(nodes)]
+    ways = [Trajectory.standing(f"n{i}", chance.uniform(0, side_m), chance.uniform(0, side_m)) for i in range(nodes)]
     sources = [(float(k + 1), chance.randrange(nodes)) for k in range(floods)]
     return Floods(tuple(ways), tuple(sources), 100.0, floods + 2.0, nodes // 10)
 

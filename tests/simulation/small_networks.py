@@ -12,7 +12,7 @@ from earshot.protocols.machine import Effects, Location, Machine
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.media.medium_settings import MediumSettings, UnitDisk
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 from earshot.wire import Packet
 
@@ -71,7 +71,7 @@ class Probe(Machine):
 
 def standing(*points: tuple[float, float], names: str = "abcdefghijklmnopqrstuvwxyz") -> Trajectories:
     """Nodes a, b, c, ... that never move."""
-    return Trajectories([Path.standing(name, x, y) for name, (x, y) in zip(names, points, strict=False)])
+    return Trajectories([Trajectory.standing(name, x, y) for name, (x, y) in zip(names, points, strict=False)])
 
 
 class Bench:

@@ -13,7 +13,7 @@ from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import Churn, Crash, FaultSettings, Outage, plan
 from earshot.simulation.media.medium_settings import UnitDisk
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe, Workload
 
 NAMES = tuple(f"n{i}" for i in range(100))
@@ -190,7 +190,7 @@ def test_a_silent_node_hears_and_publishes_but_passes_nothing_on() -> None:
 
 def test_a_node_sees_its_own_clock_and_the_log_the_true_one() -> None:
     faults = FaultSettings(clock_skew_s=5.0)
-    nodes = Trajectories([Path.through("a", [(0, 0, 0), (10, 100, 0)]), Path.standing("b", 0, 0)])
+    nodes = Trajectories([Trajectory.through("a", [(0, 0, 0), (10, 100, 0)]), Trajectory.standing("b", 0, 0)])
     bench = Bench(nodes, UnitDisk(range_m=1000.0), actions=[Action(4.0, 0, Event(type="Ping"))], faults=faults)
     offsets = bench.engine.clock_offsets_s
     places = []
@@ -210,9 +210,9 @@ def test_a_node_sees_its_own_clock_and_the_log_the_true_one() -> None:
 def test_nodes_are_there_when_their_path_says_so() -> None:
     nodes = Trajectories(
         [
-            Path.through("a", [(0, 0, 0)], presence=((-5.0, 2.0), (4.0, 6.0))),
-            Path.through("b", [(0, 0, 0)], presence=((3.0, 50.0),)),
-            Path.through("c", [(0, 0, 0)], presence=((60.0, 70.0),)),
+            Trajectory.through("a", [(0, 0, 0)], presence=((-5.0, 2.0), (4.0, 6.0))),
+            Trajectory.through("b", [(0, 0, 0)], presence=((3.0, 50.0),)),
+            Trajectory.through("c", [(0, 0, 0)], presence=((60.0, 70.0),)),
         ]
     )
     bench = Bench(nodes, duration_s=10.0).run()
@@ -227,7 +227,7 @@ def test_nodes_are_there_when_their_path_says_so() -> None:
 
 
 def test_a_node_is_back_only_when_no_reason_to_be_away_is_left() -> None:
-    nodes = Trajectories([Path.through("a", [(0, 0, 0)], presence=((0.0, 2.0), (4.0, 9.0)))])
+    nodes = Trajectories([Trajectory.through("a", [(0, 0, 0)], presence=((0.0, 2.0), (4.0, 9.0)))])
     bench = Bench(nodes, faults=FaultSettings(crashes=(Crash("a", 1.0, down_s=5.0),))).run()
     assert bench.rows("time", "kind") == [(0.0, "join"), (1.0, "leave"), (6.0, "join"), (9.0, "leave")]
 

@@ -137,21 +137,22 @@ def _announcement(told: dict[str, Any]) -> Announcement:
 def simulate_again(run: Recorded, seed: int = 0) -> set[Delivery]:
     """The deliveries of the same publications, wishes and ways in the simulator."""
     from earshot.protocols.catalogue import build_settings, protocol
+    from earshot.records.trajectories import Trajectories, Trajectory
     from earshot.simulation.engine.engine import Engine
     from earshot.simulation.media.links import LinkScript
     from earshot.simulation.media.medium_settings import Overlay, UnitDisk
-    from earshot.simulation.mobility import Path as Way
-    from earshot.simulation.mobility import Trajectories
     from earshot.simulation.workload.actions import Workload
 
     machine = protocol(run.protocol)
     settings = build_settings(machine.Settings, run.settings)
     names = sorted(run.lives)
-    ways = []
+    trajectories = []
     for name in names:
         presence = tuple((life.start_s, life.end_s + JUST_BEFORE_S) for life in run.lives[name][:-1])
         last = run.lives[name][-1]
-        ways.append(Way.through(name, run.knots[name], (*presence, (last.start_s, last.end_s + AFTER_S))))
+        trajectories.append(
+            Trajectory.through(name, run.knots[name], (*presence, (last.start_s, last.end_s + AFTER_S)))
+        )
     if machine.medium == "overlay":
         medium: Any = Overlay()
     elif run.range_m is not None:
@@ -162,7 +163,7 @@ def simulate_again(run: Recorded, seed: int = 0) -> set[Delivery]:
         medium = UnitDisk(range_m=EVERYWHERE_M, latency_s=LATENCY_S, links=links)
     engine = Engine(
         lambda node, location, random: machine(node, settings, location, random),
-        Trajectories(ways),
+        Trajectories(trajectories),
         medium,
         Workload(_actions(run, names)),
         duration_s=run.duration_s,

@@ -21,7 +21,7 @@ from earshot.pipeline.watch.sessions import Lives
 from earshot.pipeline.watch.spool_segments import Place, Places, advance, find_segments, pieces_between
 from earshot.pipeline.watch.spool_source import rows_of
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
-from earshot.pipeline.watch.watch_oracle import area_of, ways_of
+from earshot.pipeline.watch.watch_oracle import area_of, trajectories_of
 from earshot.pipeline.watch.watch_state import Commit, WatchSettings
 
 LATEST = 1e12
@@ -209,9 +209,9 @@ def test_a_node_is_in_one_place_at_a_time() -> None:
 
     rows = [("p", "a", 2.0, 5.0, 0.0), ("p", "a", 1.0, 0.0, 0.0), ("p", "a", 2.0, 9.0, 0.0), ("q", "a", 1.0, 7.0, 7.0)]
     names = ["protocol", "node", "time", "x_m", "y_m"]
-    ways = ways_of(pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows]))
-    assert {key: way.time.tolist() for key, way in ways.items()} == {("p", "a"): [1.0, 2.0], ("q", "a"): [1.0]}
-    assert ways["p", "a"].x_m.tolist() == [0.0, 9.0]
+    found = trajectories_of(pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows]))
+    assert {key: one.times.tolist() for key, one in found.items()} == {("p", "a"): [1.0, 2.0], ("q", "a"): [1.0]}
+    assert found["p", "a"].xs.tolist() == [0.0, 9.0]
 
 
 def test_areas_are_squares_named_by_their_corner() -> None:

@@ -17,8 +17,7 @@ from earshot.protocols.steam.settings import SteamSettings
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.media.medium_settings import Lossy
-from earshot.simulation.mobility import Path as Way
-from earshot.simulation.mobility import Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
 GOLDEN = "505dec279ab70c49"
@@ -28,7 +27,7 @@ def digest() -> str:
     """Twenty nodes that walk about a square over a bad radio; two of them announce, all want."""
     chance = Random("golden")
     ways = [
-        Way.through(
+        Trajectory.through(
             f"n{node}", [(6.0 * k, float(chance.randrange(400)), float(chance.randrange(400))) for k in range(4)]
         )
         for node in range(20)

@@ -29,7 +29,7 @@ from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.media.medium_settings import UnitDisk
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 from earshot.wire import MAX_PACKET_BYTES, Packet
 
@@ -143,7 +143,7 @@ def test_a_timer_may_be_started_again_when_it_runs_out() -> None:
 
 
 def test_the_application_asks_and_the_host_stamps() -> None:
-    nodes = Trajectories([Path.through("a", [(0, 0, 0), (10, 100, 50)])])
+    nodes = Trajectories([Trajectory.through("a", [(0, 0, 0), (10, 100, 50)])])
     fixed = Proximity(Circle(30.0), naval=Position(1.0, 2.0))
     mobile = Proximity(Circle(40.0), naval=Position(0.0, 0.0), mobile=True)
     actions = [
@@ -249,7 +249,10 @@ def test_a_packet_no_peer_would_read_is_not_sent() -> None:
 
 def test_positions_are_sampled_at_an_interval() -> None:
     nodes = Trajectories(
-        [Path.through("a", [(0, 0, 0), (10, 10, 0)]), Path.through("b", [(0, 1, 1)], presence=((0.5, 99.0),))]
+        [
+            Trajectory.through("a", [(0, 0, 0), (10, 10, 0)]),
+            Trajectory.through("b", [(0, 1, 1)], presence=((0.5, 99.0),)),
+        ]
     )
     log = Log(positions_every_s=1.0)
     Engine(flooding(), nodes, UnitDisk(), Workload([]), duration_s=2.5, log=log).run()
@@ -428,7 +431,7 @@ def test_a_long_packet_is_cut_short_in_the_message() -> None:
 
 
 def test_settings_of_a_run_are_checked() -> None:
-    twins = Trajectories([Path.standing("a", 0, 0), Path.standing("a", 1, 1)])
+    twins = Trajectories([Trajectory.standing("a", 0, 0), Trajectory.standing("a", 1, 1)])
     with pytest.raises(SettingsError, match="two nodes have the same name; give each its own"):
         Engine(flooding(), twins, UnitDisk(), Workload([]), duration_s=1.0)
     with pytest.raises(SettingsError, match="duration_s must be a positive number of seconds, got 0"):

@@ -18,8 +18,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.faults import NO_FAULTS, Churn, FaultSettings
 from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, UnitDisk
-from earshot.simulation.mobility import Path as Way
-from earshot.simulation.mobility import Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
 
@@ -38,7 +37,7 @@ class Square:
         ways = []
         for node in range(25):
             knots = [(float(5 * k), float(chance.randrange(300)), float(chance.randrange(300))) for k in range(5)]
-            ways.append(Way.through(f"n{node}", knots))
+            ways.append(Trajectory.through(f"n{node}", knots))
         return Trajectories(ways)
 
     def medium_for(self, medium: str) -> MediumSettings:

@@ -17,7 +17,7 @@ from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import quantile, summarise
 from earshot.simulation.faults import Churn, Crash, FaultSettings, plan
 from earshot.simulation.media.transmission import PacketCount
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
@@ -43,7 +43,7 @@ def worlds(draw: st.DrawFn) -> tuple[Trajectories, list[Wish], list[tuple[Event,
         knots = [(float(t), random.uniform(0, 300), random.uniform(0, 300)) for t in (0, 10, 25)]
         gone = random.random() < 0.3
         presence = ((0.0, 8.0), (15.0, 20.0)) if gone else ((0.0, 30.0),)
-        paths.append(Path.through(f"n{i}", knots, presence))
+        paths.append(Trajectory.through(f"n{i}", knots, presence))
     wishes = []
     for k in range(draw(st.integers(0, 12))):
         node = random.randrange(count)
@@ -94,7 +94,7 @@ def test_expected_are_those_whose_own_subscriptions_accept(
 
 def test_a_node_lives_while_it_is_there_and_not_down_for_any_reason() -> None:
     names = ("a", "b")
-    trajectories = Trajectories([Path.standing("a", 0, 0), Path.through("b", [(0, 0, 0)], ((2.0, 50.0),))])
+    trajectories = Trajectories([Trajectory.standing("a", 0, 0), Trajectory.through("b", [(0, 0, 0)], ((2.0, 50.0),))])
     faults = FaultSettings(crashes=(Crash("a", 10.0, 5.0), Crash("b", 20.0)))
     lives = Lives(trajectories, plan(faults, names, 60.0, 1))
     assert [lives.alive(0, t) for t in (0.0, 9.9, 10.0, 14.9, 15.0, 59.0)] == [True, True, False, False, True, True]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.simulation.media.neighbours import neighbours_within, pairs_within
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from sizes import LONG
 
 places = st.tuples(st.floats(-500.0, 500.0), st.floats(-500.0, 500.0))
@@ -31,20 +31,20 @@ def near(points: np.ndarray[Any, Any], i: int, j: int, distance_m: float) -> boo
 
 
 def test_nodes_that_stand_still_have_their_neighbours_in_order() -> None:
-    nodes = Trajectories([Path.standing(str(k), 10.0 * k, 0.0) for k in range(5)])
+    nodes = Trajectories([Trajectory.standing(str(k), 10.0 * k, 0.0) for k in range(5)])
     neighbours = neighbours_within(nodes, 20.0)
     assert [neighbours.of(i, 3.0) for i in range(5)] == [[1, 2], [0, 2, 3], [0, 1, 3, 4], [1, 2, 4], [2, 3]]
 
 
 @st.composite
-def paths(draw: st.DrawFn) -> list[Path]:
+def paths(draw: st.DrawFn) -> list[Trajectory]:
     """Nodes that go, stand and jump."""
     found = []
     for node in range(draw(st.integers(2, 10))):
         steps = draw(st.lists(st.tuples(st.sampled_from([0.0, 0.1, 1.0, 7.0, 60.0]), places), min_size=1, max_size=6))
         times = np.cumsum([step for step, _ in steps])
         knots = [(float(time), x, y) for time, (_, (x, y)) in zip(times, steps, strict=True)]
-        found.append(Path.through(f"n{node}", knots))
+        found.append(Trajectory.through(f"n{node}", knots))
     return found
 
 
@@ -55,7 +55,7 @@ def paths(draw: st.DrawFn) -> list[Path]:
     st.lists(st.one_of(st.floats(0.0, 200.0), st.sampled_from([0.1, 1.0, 7.0, 8.0, 60.0])), min_size=1, max_size=40),
 )
 def test_moving_nodes_have_the_neighbours_their_distance_gives(
-    ways: list[Path], range_m: float, times: list[float]
+    ways: list[Trajectory], range_m: float, times: list[float]
 ) -> None:
     nodes = Trajectories(ways)
     neighbours = neighbours_within(nodes, range_m)
@@ -75,7 +75,8 @@ def test_bursts_and_steady_questions_give_the_same_neighbours(step_s: float) -> 
     """However the windows fall, the answer at one time is one and the same."""
     chance = np.random.default_rng(7)
     ways = [
-        Path.through(f"n{i}", [(float(t), *chance.uniform(0, 300, 2)) for t in range(0, 100, 10)]) for i in range(30)
+        Trajectory.through(f"n{i}", [(float(t), *chance.uniform(0, 300, 2)) for t in range(0, 100, 10)])
+        for i in range(30)
     ]
     nodes = Trajectories(ways)
     asked = neighbours_within(nodes, 60.0)
@@ -85,7 +86,7 @@ def test_bursts_and_steady_questions_give_the_same_neighbours(step_s: float) -> 
 
 
 def test_a_list_once_handed_out_stays_as_it_is() -> None:
-    nodes = Trajectories([Path.standing("a", 0, 0), Path.through("b", [(0, 5, 0), (10, 105, 0)])])
+    nodes = Trajectories([Trajectory.standing("a", 0, 0), Trajectory.through("b", [(0, 5, 0), (10, 105, 0)])])
     neighbours = neighbours_within(nodes, 50.0)
     before = neighbours.of(0, 0.0)
     assert (before, neighbours.of(0, 0.1), neighbours.of(0, 9.0), before) == ([1], [1], [], [1])
@@ -94,8 +95,8 @@ def test_a_list_once_handed_out_stays_as_it_is() -> None:
 def test_a_jump_is_seen_at_once() -> None:
     nodes = Trajectories(
         [
-            Path.standing("a", 0, 0),
-            Path.through("b", [(0, 900, 0), (5.0, 900, 0), (5.0, 10, 0), (7.0, 10, 0), (7.0, 900, 0)]),
+            Trajectory.standing("a", 0, 0),
+            Trajectory.through("b", [(0, 900, 0), (5.0, 900, 0), (5.0, 10, 0), (7.0, 10, 0), (7.0, 900, 0)]),
         ]
     )
     neighbours = neighbours_within(nodes, 100.0)

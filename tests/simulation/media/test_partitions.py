@@ -11,7 +11,7 @@ from earshot.geometry import Area, Circle, Position
 from earshot.simulation.faults import Partition
 from earshot.simulation.media.links import Partitioned, crosses
 from earshot.simulation.media.neighbours import neighbours_within
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 
 points = st.tuples(st.integers(-4, 4), st.integers(-4, 4))
 
@@ -43,7 +43,7 @@ def test_a_line_cuts_the_links_that_cross_it() -> None:
 
 
 def test_a_node_that_crosses_the_border_changes_sides() -> None:
-    nodes = Trajectories([Path.standing("a", 0, 0), Path.through("b", [(0, 5, 0), (10, 15, 0)])])
+    nodes = Trajectories([Trajectory.standing("a", 0, 0), Trajectory.through("b", [(0, 5, 0), (10, 15, 0)])])
     partition = Partition(0.0, 100.0, area=Area(Circle(10.0), Position(0.0, 0.0)))
     links = Partitioned(nodes, neighbours_within(nodes, 100.0), [partition])
     assert [links.of(0, time) for time in (4.0, 6.0)] == [[1], []]

@@ -15,7 +15,7 @@ from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.media.collision_free import reception_probability
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Workload
 from sizes import LONG
 
@@ -39,7 +39,7 @@ def test_a_flood_reaches_its_component_at_breadth_first_hops(
             if (x - u) ** 2 + (y - v) ** 2 <= range_m**2:
                 graph.add_edge(i, j)
     names = [f"n{i}" for i in range(len(points))]
-    nodes = Trajectories([Path.standing(name, x, y) for name, (x, y) in zip(names, points, strict=True)])
+    nodes = Trajectories([Trajectory.standing(name, x, y) for name, (x, y) in zip(names, points, strict=True)])
     log = Log()
     actions = [*everybody_wants(len(points)), ping(1.0, source)]
     engine = Engine(flooding(), nodes, UnitDisk(float(range_m)), Workload(actions), duration_s=9.0, log=log)
@@ -60,9 +60,9 @@ def test_who_is_in_range_when_it_is_sent_has_it() -> None:
     """b leaves the range while the packet is under way, c enters it."""
     nodes = Trajectories(
         [
-            Path.standing("a", 0, 0),
-            Path.through("b", [(0, 0, 0), (1.0, 9.999, 0), (1.001, 10.1, 0)]),
-            Path.through("c", [(0, 20, 0), (1.0, 10.1, 0), (1.001, 9.9, 0)]),
+            Trajectory.standing("a", 0, 0),
+            Trajectory.through("b", [(0, 0, 0), (1.0, 9.999, 0), (1.001, 10.1, 0)]),
+            Trajectory.through("c", [(0, 20, 0), (1.0, 10.1, 0), (1.001, 9.9, 0)]),
         ]
     )
     bench = Bench(nodes)

@@ -14,7 +14,7 @@ from earshot.pipeline.campaigns.leaderboard import Entry, leaderboard
 from earshot.pipeline.campaigns.metrics import run_metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.task_commits import Outpost
-from earshot.pipeline.oracle.oracle import Way, expected_receivers, wishes_of
+from earshot.pipeline.oracle.oracle import expected_receivers, trajectory_of, viewer_at, wishes_of
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.why import Answer, explain_receiver
 from earshot.pipeline.oracle.workloads import event_of, facts
@@ -197,5 +197,5 @@ def ask_why(lake: Lake, run: str, event: str, node: str) -> Answer:
     published = event_of(found[0].asDict())
     wishes = wishes_of(lake.read("subscriptions", workload=workload).where(F.col("node") == node))
     log = lake.read("log", run=str(row["run"])).where(F.col("event") == event)
-    viewer = Way.of(positions).viewer(published.time)
+    viewer = viewer_at(trajectory_of(positions), published.time)
     return explain_receiver(published, node, wishes, viewer, [one.asDict() for one in log.collect()])

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from earshot.filters import Filter, Subscription, Viewer
-from earshot.pipeline.oracle.oracle import Way, Wish
+from earshot.pipeline.oracle.oracle import Wish, viewer_at
 from earshot.pipeline.oracle.why import Answer, EventLog, explain_receiver
 from earshot.pipeline.oracle.workloads import area_json
 from earshot.simulation.engine.oracle import Lives, Oracle
 from earshot.simulation.engine.result import Wish as Held
 from earshot.simulation.faults import FaultSettings, plan
-from earshot.simulation.mobility import Interval, Path, Trajectories
+from earshot.simulation.mobility import Interval, Trajectories, Trajectory
 from earshot.view.runs import KINDS, Records, Why
 from earshot.view.world import Ints, Scene
 
@@ -49,7 +49,7 @@ class Answers:
         knots = slice(ways.first[node], ways.first[node + 1])
         if knots.start == knots.stop:
             return None
-        return Way(ways.time[knots], ways.x_m[knots], ways.y_m[knots]).viewer(time)
+        return viewer_at(Trajectory("", ways.time[knots], ways.x_m[knots], ways.y_m[knots]), time)
 
     def _log_of(self, event: int) -> EventLog:
         rows = self._order[self._bounds[event] : self._bounds[event + 1]].tolist()
@@ -112,10 +112,10 @@ def _up(scene: Scene, lives: tuple[Ints, Any, Any]) -> list[tuple[Interval, ...]
     return [tuple(found.get(node, [(-math.inf, math.inf)])) for node in range(len(scene.nodes))]
 
 
-def _path(scene: Scene, node: int, presence: tuple[Interval, ...]) -> Path:
+def _path(scene: Scene, node: int, presence: tuple[Interval, ...]) -> Trajectory:
     knots = slice(scene.ways.first[node], scene.ways.first[node + 1])
     name = scene.nodes[node]
     if knots.start == knots.stop:
-        return Path.through(name, [(0.0, 0.0, 0.0)], presence)
+        return Trajectory.through(name, [(0.0, 0.0, 0.0)], presence)
     ways = scene.ways
-    return Path(name, ways.time[knots], ways.x_m[knots], ways.y_m[knots], presence)
+    return Trajectory(name, ways.time[knots], ways.x_m[knots], ways.y_m[knots], presence)

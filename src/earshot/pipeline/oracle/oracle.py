@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,10 @@ from pyspark.sql import functions as F
 from earshot.errors import LakeError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Viewer
-from earshot.geometry import Area, Position, Velocity
+from earshot.geometry import Area
 from earshot.pipeline.lake.tables import EVENTS, EXPECTED
 from earshot.pipeline.oracle.workloads import area_of, event_of, events_of
+from earshot.records.trajectories import Trajectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -201,11 +202,11 @@ def _keep_in_place(candidates: pa.Table, positions: pa.Table) -> pa.Table:
     """One node's candidates and its positions."""
     if candidates.num_rows == 0 or positions.num_rows == 0:
         return _EXPECTED_ARROW.empty_table()
-    way = Way.of(positions)
+    trajectory = trajectory_of(positions)
     events: dict[str, Event] = {}
     kept = []
     for number, row in enumerate(candidates.to_pylist()):
-        viewer = way.viewer(row["time"])
+        viewer = viewer_at(trajectory, row["time"])
         if viewer is None:
             continue
         event = events.get(row["event"]) or events.setdefault(row["event"], event_of(row))
@@ -225,33 +226,13 @@ def accepts(event: Event, filter: Filter, region: Area | None, viewer: Viewer) -
     return filter.matches(event, viewer)
 
 
-@dataclass(frozen=True)
-class Way:
-    """One node's positions in order of time; straight lines between them."""
+def trajectory_of(positions: pa.Table, node: str = "") -> Trajectory:
+    """A node's rows of `positions`, in any order, as its trajectory."""
+    ordered = positions.sort_by("time")
+    return Trajectory(node, *(ordered.column(name).to_numpy() for name in ("time", "x_m", "y_m")))
 
-    time: np.ndarray[Any, Any]
-    x_m: np.ndarray[Any, Any]
-    y_m: np.ndarray[Any, Any]
 
-    @classmethod
-    def of(cls, positions: pa.Table) -> Way:
-        """From rows in any order."""
-        ordered = positions.sort_by("time")
-        return cls(*(ordered.column(name).to_numpy() for name in ("time", "x_m", "y_m")))
-
-    def viewer(self, time: float) -> Viewer | None:
-        """The node as a consumer at that time; None before its first position and after its last."""
-        if not self.time[0] <= time <= self.time[-1]:
-            return None
-        k = int(np.searchsorted(self.time, time, side="right")) - 1
-        if k == len(self.time) - 1:
-            return Viewer(Position(float(self.x_m[k]), float(self.y_m[k])), self._velocity(k - 1))
-        velocity = self._velocity(k)
-        passed = time - float(self.time[k])
-        here = Position(float(self.x_m[k]) + velocity.x_m_s * passed, float(self.y_m[k]) + velocity.y_m_s * passed)
-        return Viewer(here, velocity)
-
-    def _velocity(self, k: int) -> Velocity:
-        if k < 0 or (passed := float(self.time[k + 1] - self.time[k])) == 0.0:
-            return Velocity(0.0, 0.0)
-        return Velocity(float(self.x_m[k + 1] - self.x_m[k]) / passed, float(self.y_m[k + 1] - self.y_m[k]) / passed)
+def viewer_at(trajectory: Trajectory, time: float) -> Viewer | None:
+    """A recorded node as a consumer at that time; None before its first position and after its last."""
+    known = trajectory.recorded_at(time)
+    return None if known is None else Viewer(*known)

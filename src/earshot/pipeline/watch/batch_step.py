@@ -33,15 +33,15 @@ from earshot.errors import EarshotError, SparkFailure
 from earshot.pipeline.lake.lake import committed
 from earshot.pipeline.lake.tables import TABLES, WATCHED_LOG
 from earshot.pipeline.lake.task_commits import arrow_schema
-from earshot.pipeline.oracle.oracle import Way
 from earshot.pipeline.spark.failures import named_error
 from earshot.pipeline.watch.running_metrics import Tallies
 from earshot.pipeline.watch.sessions import Lives
 from earshot.pipeline.watch.spools import Counts, of_their_protocols, published_events, take_in
 from earshot.pipeline.watch.standing_subscriptions import MATCHES, StandingFile, StandingMatcher
-from earshot.pipeline.watch.watch_oracle import COUNT, LATE, PAIR, READ, Judge, Key, judged, ways_of
+from earshot.pipeline.watch.watch_oracle import COUNT, LATE, PAIR, READ, Judge, Key, judged, trajectories_of
 from earshot.pipeline.watch.watch_state import Commit, Place, State, Tell, WatchSettings
 from earshot.records import Kind
+from earshot.records.trajectories import Trajectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,7 +59,7 @@ class _Verdict:
     tallies: Tallies
     "Of settled and open events."
     open_events: int
-    ways: Mapping[Key, Way]
+    trajectories: Mapping[Key, Trajectory]
 
 
 class Step:
@@ -136,7 +136,7 @@ class Step:
             number: newest for number, newest in window.items() if newest >= settled - self.settings.memory_s
         }
         lives.forget(settled, _or_never(state.newest) - self.settings.forget_s)
-        state.ways = _last_places(verdict.ways, settled, lives)
+        state.ways = _last_places(verdict.trajectories, settled, lives)
         return self._commit(state, verdict, wrong)
 
     # -- 1: the log
@@ -173,11 +173,11 @@ class Step:
         if not state.window:
             return _Verdict(tallies, 0, {})
         log = self._window(state.window)
-        ways = self._ways(log, old)
+        trajectories = self._trajectories(log, old)
         settled_before, settled = _or_never(old.settled), _or_never(state.settled)
         judge = Judge.of(
             list(lives.wishes()),
-            ways,
+            trajectories,
             batch=state.batch,
             settled_before=settled_before,
             settled=settled,
@@ -199,7 +199,7 @@ class Step:
         state.tallies = tallies.kept()
         whole = tallies.copy()
         whole.add(row for row in counted if not row["is_settled"])
-        return _Verdict(whole, sum(row["events"] for row in counted if not row["is_settled"]), ways)
+        return _Verdict(whole, sum(row["events"] for row in counted if not row["is_settled"]), trajectories)
 
     def _keep_pairs(self, pairs: pa.Table, batch: int) -> None:
         settled = pairs.filter(pairs["is_settled"])
@@ -227,7 +227,7 @@ class Step:
             .select(*READ)
         )
 
-    def _ways(self, log: DataFrame, old: State) -> dict[Key, Way]:
+    def _trajectories(self, log: DataFrame, old: State) -> dict[Key, Trajectory]:
         """Where every node was in the window, from the last place before it on."""
         known = log.where("not late and not isnan(x_m) and not isnan(y_m)")
         rows = known.select("protocol", "node", "time", "x_m", "y_m").toArrow()
@@ -235,7 +235,7 @@ class Step:
             columns = zip(*old.ways, strict=True)
             before = [pa.array(column, field.type) for column, field in zip(columns, rows.schema, strict=True)]
             rows = pa.concat_tables([pa.table(before, rows.schema), rows])
-        return ways_of(rows)
+        return trajectories_of(rows)
 
     def _behind(self, log: DataFrame, old: State, batch: int) -> pa.Table:
         """What of this batch the watermark had passed before it came."""
@@ -284,14 +284,14 @@ def _of_role(verdict: pa.Table, role: str) -> pa.Table:
     return verdict.filter(pc.equal(verdict["role"], role))
 
 
-def _last_places(ways: Mapping[Key, Way], settled: float, lives: Lives) -> list[Place]:
+def _last_places(trajectories: Mapping[Key, Trajectory], settled: float, lives: Lives) -> list[Place]:
     """Where each node that is still known last was, at that time."""
     known = {(life.protocol, life.node) for life in lives.lives.values()}
     places: list[Place] = []
-    for (protocol, node), way in ways.items():
-        at = int(np.searchsorted(way.time, settled, side="right")) - 1
+    for (protocol, node), one in trajectories.items():
+        at = int(np.searchsorted(one.times, settled, side="right")) - 1
         if at >= 0 and (protocol, node) in known:
-            places.append((protocol, node, float(way.time[at]), float(way.x_m[at]), float(way.y_m[at])))
+            places.append((protocol, node, float(one.times[at]), float(one.xs[at]), float(one.ys[at])))
     return places
 
 

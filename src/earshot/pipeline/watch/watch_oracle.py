@@ -21,12 +21,13 @@ from pyspark.sql import functions as F
 
 from earshot.events import Event
 from earshot.pipeline.lake.tables import WATCHED_LATE, WATCHED_PAIRS
-from earshot.pipeline.oracle.oracle import Matcher, Way, Wish, accepts, asks_for_place, parsed, region
+from earshot.pipeline.oracle.oracle import Matcher, Wish, accepts, asks_for_place, parsed, region, viewer_at
 from earshot.pipeline.oracle.workloads import event_row
 from earshot.pipeline.spark.arrow import table_of
 from earshot.pipeline.watch.running_metrics import three_digits
 from earshot.pipeline.watch.spools import EVENTS_ARROW
 from earshot.records import Kind
+from earshot.records.trajectories import Trajectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,7 +61,7 @@ class Judge:
     """What all events share. Travels to the executors."""
 
     matcher: Matcher
-    ways: Mapping[Key, Way]
+    trajectories: Mapping[Key, Trajectory]
     batch: int
     settled_before: float
     "What was published up to then is settled already."
@@ -70,9 +71,9 @@ class Judge:
     cell_m: float
 
     @classmethod
-    def of(cls, wishes: Sequence[Wish], ways: Mapping[Key, Way], **times: Any) -> Judge:
+    def of(cls, wishes: Sequence[Wish], trajectories: Mapping[Key, Trajectory], **times: Any) -> Judge:
         """With the oracle's index over the wishes; their workload is their protocol."""
-        return cls(Matcher(wishes, candidates=True), ways, **times)
+        return cls(Matcher(wishes, candidates=True), trajectories, **times)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = table_of(batches)
@@ -139,8 +140,8 @@ class Judge:
     def _in_place(self, event: Event, wish: Wish) -> bool:
         if event.area is None and not asks_for_place(wish):
             return True
-        way = self.ways.get((wish.workload, wish.node))
-        viewer = way.viewer(event.time) if way is not None else None
+        trajectory = self.trajectories.get((wish.workload, wish.node))
+        viewer = viewer_at(trajectory, event.time) if trajectory is not None else None
         return viewer is not None and accepts(event, parsed(wish.filter), region(wish.region), viewer)
 
     def _late(self, records: _Records) -> Iterator[dict[str, Any]]:
@@ -228,19 +229,21 @@ class _Records:
         return "never heard" if key in self._sent else "never sent"
 
 
-def ways_of(positions: pa.Table) -> dict[Key, Way]:
-    """Protocol and node to its way, from rows of protocol, node, time, x_m and y_m in any order. A node is
+def trajectories_of(positions: pa.Table) -> dict[Key, Trajectory]:
+    """Protocol and node to its trajectory, from rows of protocol, node, time, x_m and y_m in any order. A node is
     in one place at a time: the greatest of what is told, as in the batch."""
-    columns = ("protocol", "node", "time", "x_m", "y_m")
-    ordered = positions.sort_by([(name, "ascending") for name in columns])
+    names = ("protocol", "node", "time", "x_m", "y_m")
+    ordered = positions.sort_by([(name, "ascending") for name in names])
     keys = list(zip(ordered["protocol"].to_pylist(), ordered["node"].to_pylist(), strict=True))
-    time, x_m, y_m = (ordered[name].to_numpy() for name in columns[2:])
+    time, x_m, y_m = (ordered[name].to_numpy() for name in names[2:])
     starts = [number for number, key in enumerate(keys) if number == 0 or key != keys[number - 1]]
-    ways = {}
+    found = {}
     for start, end in pairwise([*starts, len(keys)]):
         last_of_its_time = np.append(time[start : end - 1] != time[start + 1 : end], True)
-        ways[keys[start]] = Way(*(column[start:end][last_of_its_time] for column in (time, x_m, y_m)))
-    return ways
+        found[keys[start]] = Trajectory(
+            keys[start][1], *(column[start:end][last_of_its_time] for column in (time, x_m, y_m))
+        )
+    return found
 
 
 def judged(judge: Judge) -> Callable[[DataFrame], DataFrame]:

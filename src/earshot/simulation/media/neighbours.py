@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot.simulation.mobility.trajectories import Legs, Trajectories
+from earshot.records.trajectories import Legs, Trajectories
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -1,10 +1,10 @@
-"""Mobility: who is where, and when. One file a model; all of them give `Path`s."""
+"""Mobility: who is where, and when. One file a model; all of them give `Trajectory`s."""
 
 from typing import Any
 
+from earshot.records.trajectories import ALWAYS, Interval, Trajectories, Trajectory
 from earshot.simulation.mobility.models import Given, Grid, Lane, Lanes, RandomWaypoint, Scripted, Uniform
 from earshot.simulation.mobility.playback import Playback
-from earshot.simulation.mobility.trajectories import ALWAYS, Interval, Path, Trajectories
 
 MOBILITY_KINDS: dict[str, Any] = {
     "uniform": Uniform,
@@ -25,10 +25,10 @@ __all__ = [
     "Interval",
     "Lane",
     "Lanes",
-    "Path",
     "Playback",
     "RandomWaypoint",
     "Scripted",
     "Trajectories",
+    "Trajectory",
     "Uniform",
 ]

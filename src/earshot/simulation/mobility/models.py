@@ -9,9 +9,9 @@ from random import Random
 from typing import ClassVar, Literal
 
 from earshot.errors import ScenarioError
+from earshot.records.trajectories import ALWAYS, Interval, Trajectory
 from earshot.simulation.draws import Span
 from earshot.simulation.extent import Box, Ground, box_of
-from earshot.simulation.mobility.trajectories import ALWAYS, Interval, Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,12 @@ class Uniform:
     box_m: Box | None = None
     "Where: [least x, least y, most x, most y]; the whole area where not given."
 
-    def paths(self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float) -> list[Path]:
+    def paths(
+        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+    ) -> list[Trajectory]:
         x0, y0, x1, y1 = box_of(self.box_m, ground)
         return [
-            Path.standing(name, random.uniform(x0, x1), random.uniform(y0, y1))
+            Trajectory.standing(name, random.uniform(x0, x1), random.uniform(y0, y1))
             for name, random in zip(names, randoms, strict=True)
         ]
 
@@ -48,7 +50,9 @@ class Grid:
         if self.jitter_m < 0:
             raise ScenarioError(f"jitter_m must not be negative, got {self.jitter_m}")
 
-    def paths(self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float) -> list[Path]:
+    def paths(
+        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+    ) -> list[Trajectory]:
         x0, y0, x1, y1 = box_of(self.box_m, ground)
         count = len(names)
         columns = self.columns or max(1, round(math.sqrt(count * (x1 - x0) / (y1 - y0))))
@@ -59,7 +63,7 @@ class Grid:
             row, column = divmod(i, columns)
             x = x0 + (column + 0.5) * wide + random.uniform(-self.jitter_m, self.jitter_m)
             y = y0 + (row + 0.5) * high + random.uniform(-self.jitter_m, self.jitter_m)
-            found.append(Path.standing(name, min(max(x, x0), x1), min(max(y, y0), y1)))
+            found.append(Trajectory.standing(name, min(max(x, x0), x1), min(max(y, y0), y1)))
         return found
 
 
@@ -75,8 +79,10 @@ class Given:
     def count(self) -> int:
         return len(self.at_m)
 
-    def paths(self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float) -> list[Path]:
-        return [Path.standing(name, x, y) for name, (x, y) in zip(names, self.at_m, strict=True)]
+    def paths(
+        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+    ) -> list[Trajectory]:
+        return [Trajectory.standing(name, x, y) for name, (x, y) in zip(names, self.at_m, strict=True)]
 
 
 # Scripted moves: each node through its own list of places and times.
@@ -102,8 +108,10 @@ class Scripted:
     def count(self) -> int:
         return len(self.moves)
 
-    def paths(self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float) -> list[Path]:
-        return [Path.through(name, moves) for name, moves in zip(names, self.moves, strict=True)]
+    def paths(
+        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+    ) -> list[Trajectory]:
+        return [Trajectory.through(name, moves) for name, moves in zip(names, self.moves, strict=True)]
 
 
 # Vehicles on the lanes of a road, each at a speed of its own.
@@ -159,7 +167,9 @@ class Lanes:
         if self.away_s.low <= 0:
             raise ScenarioError(f"away_s must begin above 0, got {self.away_s.low:g}")
 
-    def paths(self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float) -> list[Path]:
+    def paths(
+        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+    ) -> list[Trajectory]:
         found = []
         for i, (name, random) in enumerate(zip(names, randoms, strict=True)):
             turn, number = divmod(i, len(self.lanes))
@@ -169,7 +179,7 @@ class Lanes:
             found.append(self._drive(name, lane, along, random, until_s))
         return found
 
-    def _drive(self, name: str, lane: Lane, along_m: float, random: Random, until_s: float) -> Path:
+    def _drive(self, name: str, lane: Lane, along_m: float, random: Random, until_s: float) -> Trajectory:
         speed = lane.speed_m_s.draw(random)
         entry = lane.point(0.0)
         now = (lane.length_m - along_m) / speed
@@ -184,7 +194,7 @@ class Lanes:
             now += lane.length_m / speed
             knots.append((now, *lane.end_m))
             presence.append((entered, now))
-        return Path.through(name, knots, tuple(presence) if self.at_end == "re-enter" else ALWAYS)
+        return Trajectory.through(name, knots, tuple(presence) if self.at_end == "re-enter" else ALWAYS)
 
 
 # Random waypoint, in its steady state from the first moment on.
@@ -220,11 +230,13 @@ class RandomWaypoint:
         if self.pause_s.low < 0:
             raise ScenarioError(f"pause_s must not be negative, got {self.pause_s.low:g}")
 
-    def paths(self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float) -> list[Path]:
+    def paths(
+        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+    ) -> list[Trajectory]:
         box = box_of(self.box_m, ground)
         pausing = self.share_pausing(box)
         return [
-            Path.through(name, self._knots(box, pausing, random, until_s))
+            Trajectory.through(name, self._knots(box, pausing, random, until_s))
             for name, random in zip(names, randoms, strict=True)
         ]
 

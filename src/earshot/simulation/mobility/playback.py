@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from earshot.errors import ScenarioError, TraceError
 from earshot.geometry import LocalPlane
+from earshot.records.trajectories import Floats, Interval, Trajectory
 from earshot.simulation.extent import Ground
-from earshot.simulation.mobility.trajectories import Floats, Interval, Path
 from earshot.simulation.settings_schema import DataFile
 
 PLANE = ("x_m", "y_m")
@@ -52,7 +52,9 @@ class Playback:
         """The trace's nodes, in order."""
         return tuple(str(name) for name in np.unique(self._rows().node))
 
-    def paths(self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float) -> list[Path]:
+    def paths(
+        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+    ) -> list[Trajectory]:
         rows = self._rows()
         x, y = self._plane(rows)
         start_s = float(rows.time.min()) if self.start_s is None else self.start_s
@@ -68,7 +70,7 @@ class Playback:
             if str(node[first]) in wanted
         ]
 
-    def _path(self, name: str, time: Floats, x: Floats, y: Floats, until_s: float) -> Path:
+    def _path(self, name: str, time: Floats, x: Floats, y: Floats, until_s: float) -> Trajectory:
         steps = np.diff(time)
         if np.any(steps == 0):
             at = float(time[np.flatnonzero(steps == 0)[0]])
@@ -79,7 +81,7 @@ class Playback:
         # Through a gap the node stands where it was last seen, and jumps when it is seen again.
         rows = np.insert(np.arange(len(time)), breaks + 1, breaks)
         times = np.insert(time, breaks + 1, time[breaks + 1])
-        return Path(name, times, x[rows], y[rows], _within(presence, until_s))
+        return Trajectory(name, times, x[rows], y[rows], _within(presence, until_s))
 
     def _plane(self, rows: _Rows) -> tuple[Floats, Floats]:
         if rows.columns == PLANE:

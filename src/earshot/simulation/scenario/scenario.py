@@ -21,7 +21,7 @@ from earshot.simulation.extent import Ground, box_of
 from earshot.simulation.faults import FaultSettings
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.medium_settings import MEDIA, MediumSettings, Overlay, UnitDisk
-from earshot.simulation.mobility import MOBILITY_KINDS, Path, Playback, Trajectories, Uniform
+from earshot.simulation.mobility import MOBILITY_KINDS, Playback, Trajectories, Trajectory, Uniform
 from earshot.simulation.scenario.merging import merged, nested
 from earshot.simulation.settings_reader import Where, read
 from earshot.simulation.settings_schema import plain
@@ -84,11 +84,11 @@ class NodeGroup:
         width = len(str(max(count - 1, 0)))
         return tuple(f"{group}-{i:0{width}}" for i in range(count))
 
-    def paths(self, group: str, ground: Ground, seed: int, until_s: float) -> list[Path]:
+    def paths(self, group: str, ground: Ground, seed: int, until_s: float) -> list[Trajectory]:
         """Where the group's nodes go. Each draws from a stream of its own: more nodes do not move the others."""
         names = self.node_names(group)
         randoms = [Random(f"{seed}:mobility:{group}:{i}") for i in range(len(names))]
-        found: list[Path] = self.mobility.paths(names, ground, randoms, until_s)
+        found: list[Trajectory] = self.mobility.paths(names, ground, randoms, until_s)
         return found
 
 

@@ -16,7 +16,7 @@ from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
 from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.settings import PAPER
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action
 from earshot.studies.steam.worlds import MILE_AN_HOUR, RANGE_M, around, simulate
 from earshot.studies.study import Case, Row
@@ -111,7 +111,7 @@ def delivered(
     passing: Sequence[tuple[Lane, float]], proximity_m: float, filter_of: Callable[[Lane], Filter], seed: int
 ) -> list[int]:
     """Events delivered on each lane while these vehicles pass at these times."""
-    paths = [Path.standing("light", 0.0, 0.0)]
+    paths = [Trajectory.standing("light", 0.0, 0.0)]
     paths += [way(f"vehicle-{k}", lane, time) for k, (lane, time) in enumerate(passing)]
     until_s = STRETCH_S + 2 * ACROSS_S
     actions = [Action(0.0, 0, Announcement(LIGHT, around(proximity_m)))]
@@ -128,14 +128,14 @@ def delivered(
     return list(counts.values())
 
 
-def way(name: str, lane: Lane, passes_at: float) -> Path:
+def way(name: str, lane: Lane, passes_at: float) -> Trajectory:
     """Straight through, on the scene for as long as that takes."""
     lanes = [one.number for one in TABLE_1 if one.approach == lane.approach]
     beside = (lane.number - (len(lanes) + 1) / 2) * LANE_WIDTH_M
     knots = []
     for time, along in ((passes_at - ACROSS_S, -SCENE_M), (passes_at + ACROSS_S, SCENE_M)):
         knots.append((time, along, beside) if lane.approach == 1 else (time, beside, along))
-    return Path.through(name, knots, ((passes_at - ACROSS_S, passes_at + ACROSS_S),))
+    return Trajectory.through(name, knots, ((passes_at - ACROSS_S, passes_at + ACROSS_S),))
 
 
 def status(approach: int) -> Event:

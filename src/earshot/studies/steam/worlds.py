@@ -27,7 +27,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import FaultSettings
 from earshot.simulation.media.medium_settings import UnitDisk
 from earshot.simulation.media.transmission import Transmission
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
 RANGE_M = 200.0
@@ -89,7 +89,7 @@ LAYOUTS: dict[str, Callable[[int, Random], list[Point]]] = {
 "Figure 13's scenarios: where their consumers are."
 
 
-def driving(name: str, point: Point, at_s: float, speed_m_s: float, until_s: float) -> Path:
+def driving(name: str, point: Point, at_s: float, speed_m_s: float, until_s: float) -> Trajectory:
     """A vehicle that is at that point of the road at that time, in its lane's direction, and comes in
     again at the other end."""
     x, y = point
@@ -103,26 +103,28 @@ def driving(name: str, point: Point, at_s: float, speed_m_s: float, until_s: flo
     while entered < until_s:
         knots += [(entered, entry, y), (entered + lap, end, y)]
         entered += lap
-    return Path.through(name, knots)
+    return Trajectory.through(name, knots)
 
 
-def passing_the_centre(name: str, at_s: float, speed_m_s: float, until_s: float) -> Path:
+def passing_the_centre(name: str, at_s: float, speed_m_s: float, until_s: float) -> Trajectory:
     """A vehicle on the road's axis that is at its centre at that time."""
-    return Path.through(name, [(0.0, -speed_m_s * at_s, 0.0), (until_s, speed_m_s * (until_s - at_s), 0.0)])
+    return Trajectory.through(name, [(0.0, -speed_m_s * at_s, 0.0), (until_s, speed_m_s * (until_s - at_s), 0.0)])
 
 
-def road_scenario(scenario: str, points: Sequence[Point], at_s: float, speed_m_s: float, until_s: float) -> list[Path]:
+def road_scenario(
+    scenario: str, points: Sequence[Point], at_s: float, speed_m_s: float, until_s: float
+) -> list[Trajectory]:
     """Scenario A or B, the producer first: consumers at these points at that time, the producer at the centre."""
     names = [f"consumer-{k:03d}" for k in range(len(points))]
     if scenario == "A":
         drivers = [driving(name, point, at_s, speed_m_s, until_s) for name, point in zip(names, points, strict=True)]
-        return [Path.standing(PRODUCER, 0.0, 0.0), *drivers]
+        return [Trajectory.standing(PRODUCER, 0.0, 0.0), *drivers]
     return [passing_the_centre(PRODUCER, at_s, speed_m_s, until_s), *standing(names, points)]
 
 
-def standing(names: Sequence[str], points: Sequence[Point]) -> list[Path]:
+def standing(names: Sequence[str], points: Sequence[Point]) -> list[Trajectory]:
     """Everybody where the points say."""
-    return [Path.standing(name, *point) for name, point in zip(names, points, strict=True)]
+    return [Trajectory.standing(name, *point) for name, point in zip(names, points, strict=True)]
 
 
 @dataclass

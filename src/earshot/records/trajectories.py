@@ -1,9 +1,9 @@
-"""Trajectories: where every node of a run is, at any time.
+"""Trajectories: where nodes are over time.
 
-A path is piecewise linear: knots of (time, x, y), straight and even motion between two of them.
-Two knots at one time are a jump (a vehicle that leaves one end of the road and enters at the
-other). Before its first knot a node stands there, after its last one too; when it is really on
-the ground is what `presence` says.
+A `Trajectory` is one node's knots (time, x, y) with straight and even motion between two of them; two
+knots at one time are a jump. `Trajectories` holds those of all nodes for fast questions about many of
+them. A simulated node stands still before its first and after its last knot, and its `presence` says
+when it is there; a recorded node is known only between its first and its last sample (`recorded_at`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from earshot.geometry import STILL, Position, Velocity
+
 Floats = npt.NDArray[np.float64]
 Interval = tuple[float, float]
 ALWAYS: tuple[Interval, ...] = ((-math.inf, math.inf),)
 
 _LONG_AGO = -1e300
-"A knot before every first one: the node stands. Finite, so that 0 m/s times the time since stays 0."
+"The time of a knot before every first one: the node stands. Finite, so that 0 m/s times the time since stays 0."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Path:
-    """One node's way: knots in order of time, and the intervals [from, until) in which it is there."""
+class Trajectory:
+    """One node's knots in order of time, and the intervals [from, until) in which it is there."""
 
     name: str
     times: Floats
@@ -38,27 +40,48 @@ class Path:
     @classmethod
     def through(
         cls, name: str, knots: Sequence[tuple[float, float, float]], presence: tuple[Interval, ...] = ALWAYS
-    ) -> Path:
-        """A path through these (time, x, y)."""
+    ) -> Trajectory:
+        """A trajectory through these (time, x, y)."""
         times, xs, ys = (np.array(column, dtype=np.float64) for column in zip(*knots, strict=True))
         return cls(name, times, xs, ys, presence)
 
     @classmethod
-    def standing(cls, name: str, x_m: float, y_m: float) -> Path:
+    def standing(cls, name: str, x_m: float, y_m: float) -> Trajectory:
         """A node that never moves."""
         return cls.through(name, [(0.0, x_m, y_m)])
 
     def __post_init__(self) -> None:
         if not len(self.times) == len(self.xs) == len(self.ys) or not len(self.times):
-            raise ValueError(f"{self.name}: a path needs as many x and y as times, and at least one")
+            raise ValueError(f"{self.name}: a trajectory needs as many x and y as times, and at least one")
         if not (np.isfinite(self.times).all() and np.isfinite(self.xs).all() and np.isfinite(self.ys).all()):
-            raise ValueError(f"{self.name}: a path's knots must be finite numbers")
+            raise ValueError(f"{self.name}: a trajectory's knots must be finite numbers")
         if np.any(np.diff(self.times) < 0):
-            raise ValueError(f"{self.name}: a path's times must not go back")
+            raise ValueError(f"{self.name}: a trajectory's times must not go back")
+
+    def recorded_at(self, time: float) -> tuple[Position, Velocity] | None:
+        """Where a recorded node was and how it moved; None before its first and after its last sample.
+
+        At the last sample the velocity is that of the last leg.
+        """
+        times = self.times
+        if not times[0] <= time <= times[-1]:
+            return None
+        k = int(np.searchsorted(times, time, side="right")) - 1
+        x_m, y_m = float(self.xs[k]), float(self.ys[k])
+        if k == len(times) - 1:
+            return Position(x_m, y_m), self._velocity(k - 1)
+        velocity, passed = self._velocity(k), time - float(times[k])
+        return Position(x_m + velocity.x_m_s * passed, y_m + velocity.y_m_s * passed), velocity
+
+    def _velocity(self, k: int) -> Velocity:
+        """The velocity on leg k; none where there is no such leg, or it takes no time."""
+        if k < 0 or (passed := float(self.times[k + 1] - self.times[k])) == 0.0:
+            return STILL
+        return Velocity(float(self.xs[k + 1] - self.xs[k]) / passed, float(self.ys[k + 1] - self.ys[k]) / passed)
 
 
 class Legs(NamedTuple):
-    """Straight pieces of all nodes' ways through one stretch of time, as columns: node by node, in
+    """The straight pieces of all trajectories in one interval of time, as columns: node by node, in
     order of time, without gaps. Leg k starts at (x_m, y_m)[k] and moves on evenly."""
 
     node: npt.NDArray[np.int64]
@@ -71,25 +94,25 @@ class Legs(NamedTuple):
 
 
 class Trajectories:
-    """The paths of all nodes; node i is `names[i]`.
+    """The trajectories of all nodes; node i is `names[i]`.
 
     `positions(t)` is made for hundreds of thousands of calls with growing t: each node keeps a
     cursor on its present leg, and only the nodes whose leg has ended are looked at again. Any t
     may be asked for, in any order, with the same answer.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self.names: tuple[str, ...] = tuple(path.name for path in paths)
-        self.presence: tuple[tuple[Interval, ...], ...] = tuple(path.presence for path in paths)
+    def __init__(self, nodes: Sequence[Trajectory]) -> None:
+        self.names: tuple[str, ...] = tuple(one.name for one in nodes)
+        self.presence: tuple[tuple[Interval, ...], ...] = tuple(one.presence for one in nodes)
         "For each node the intervals [from, until) in which it is there, in order."
-        n = len(paths)
-        lengths = np.array([len(path.times) + 1 for path in paths], dtype=np.int64)
+        n = len(nodes)
+        lengths = np.array([len(one.times) + 1 for one in nodes], dtype=np.int64)
         ends = np.cumsum(lengths) if n else np.zeros(0, dtype=np.int64)
         self._first = ends - lengths
         self._last = ends - 1
-        self._time = _joined([np.concatenate(([_LONG_AGO], path.times)) for path in paths])
-        self._x = _joined([np.concatenate((path.xs[:1], path.xs)) for path in paths])
-        self._y = _joined([np.concatenate((path.ys[:1], path.ys)) for path in paths])
+        self._time = _joined([np.concatenate(([_LONG_AGO], one.times)) for one in nodes])
+        self._x = _joined([np.concatenate((one.xs[:1], one.xs)) for one in nodes])
+        self._y = _joined([np.concatenate((one.ys[:1], one.ys)) for one in nodes])
         self._until = np.append(self._time[1:], math.inf)
         self._until[self._last] = math.inf
         lasting = self._until - self._time
@@ -100,7 +123,7 @@ class Trajectories:
         self._vy[legs] = (self._y[legs + 1] - self._y[legs]) / lasting[legs]
         jumps = (lasting == 0) & ((np.append(self._x[1:], 0.0) != self._x) | (np.append(self._y[1:], 0.0) != self._y))
         self.jump_times: Floats = np.unique(self._time[jumps])
-        "When some node is elsewhere at once: no speed bounds how far it has come since before."
+        "When some node jumps: no speed bounds how far it has come."
         self.max_speed_m_s: float = float(np.sqrt(self._vx**2 + self._vy**2).max(initial=0.0))
         "The speed of the fastest leg; jumps do not count."
         self.static: bool = self.max_speed_m_s == 0.0 and not len(self.jump_times)
@@ -176,18 +199,18 @@ class Trajectories:
         return Legs(node, begin, until, self._x[leg] + vx * since, self._y[leg] + vy * since, vx, vy)
 
     def knots(self, i: int, start: float, until: float) -> list[tuple[float, float, float]]:
-        """Node i's way from start to until as (time, x, y) in strictly growing time: where it is at both
-        ends and at each knot between. Of a jump the place before it stands a hair earlier."""
+        """Node i's trajectory from start to until as (time, x, y) in strictly growing time: where it is at
+        both ends and at each knot between. The position before a jump is dated a moment earlier."""
         first, end = int(self._first[i]) + 1, int(self._last[i]) + 1
-        way = [(start, *self.position(i, start))]
+        found = [(start, *self.position(i, start))]
         for k in range(first, end):
             time = float(self._time[k])
             if start < time < until:
-                if way[-1][0] == time:
-                    before = way.pop()
-                    way.append((math.nextafter(time, -math.inf), before[1], before[2]))
-                way.append((time, float(self._x[k]), float(self._y[k])))
-        return [*way, (until, *self.position(i, until))] if until > start else way
+                if found[-1][0] == time:
+                    before = found.pop()
+                    found.append((math.nextafter(time, -math.inf), before[1], before[2]))
+                found.append((time, float(self._x[k]), float(self._y[k])))
+        return [*found, (until, *self.position(i, until))] if until > start else found
 
     def present(self, i: int, t: float) -> bool:
         """Whether node i is there."""
@@ -201,7 +224,7 @@ class Trajectories:
         return leg  # type: ignore[return-value]
 
     def _seek(self, t: float) -> None:
-        """Put every node's cursor on its leg at t."""
+        """Move every node's cursor to its leg at t."""
         if t < self._valid_from:
             self._cursor = self._first.copy()
         late = np.flatnonzero(self._until[self._cursor] <= t)
@@ -215,7 +238,7 @@ class Trajectories:
         self._settle()
 
     def _halve(self, nodes: npt.NDArray[np.int64], t: float) -> None:
-        """Binary search for many nodes at once: a long way ahead."""
+        """Binary search for many nodes at once: their legs are far ahead."""
         low, high = self._cursor[nodes], self._last[nodes]
         while np.any(low < high):
             middle = (low + high + 1) // 2
@@ -224,7 +247,7 @@ class Trajectories:
         self._cursor[nodes] = low
 
     def _settle(self) -> None:
-        """Copy the present legs together, so that one expression moves all nodes."""
+        """Copy the present legs into one array, so that one expression moves all nodes."""
         at = self._cursor
         self._here[:, 0], self._here[:, 1] = self._x[at], self._y[at]
         self._velocity[:, 0], self._velocity[:, 1] = self._vx[at], self._vy[at]

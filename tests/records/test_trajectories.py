@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earshot.simulation.mobility import Path, Trajectories
+from earshot.geometry import STILL, Position, Velocity
+from earshot.records.trajectories import Trajectories, Trajectory
 from sizes import sized
 
 metres = st.floats(-1e4, 1e4, allow_nan=False)
@@ -16,35 +17,37 @@ steps = st.floats(0.01, 50, allow_nan=False)
 
 
 @st.composite
-def paths(draw: st.DrawFn) -> list[Path]:
+def trajectory_lists(draw: st.DrawFn) -> list[Trajectory]:
     found = []
     for i in range(draw(st.integers(1, 6))):
         count = draw(st.integers(1, 9))
         times = np.cumsum([draw(steps) for _ in range(count)]) - 5.0
         knots = [(float(time), draw(metres), draw(metres)) for time in times]
-        found.append(Path.through(f"n{i}", knots))
+        found.append(Trajectory.through(f"n{i}", knots))
     return found
 
 
 @settings(max_examples=sized(150, 20 * 150))
-@given(paths(), st.lists(st.floats(-20, 400, allow_nan=False), min_size=1, max_size=12), st.booleans())
-def test_positions_are_the_straight_lines_between_knots(ways: list[Path], times: list[float], growing: bool) -> None:
-    trajectories = Trajectories(ways)
+@given(trajectory_lists(), st.lists(st.floats(-20, 400, allow_nan=False), min_size=1, max_size=12), st.booleans())
+def test_positions_are_the_straight_lines_between_knots(
+    each: list[Trajectory], times: list[float], growing: bool
+) -> None:
+    trajectories = Trajectories(each)
     for t in sorted(times) if growing else times:
-        true = np.array([(np.interp(t, way.times, way.xs), np.interp(t, way.times, way.ys)) for way in ways])
+        true = np.array([(np.interp(t, one.times, one.xs), np.interp(t, one.times, one.ys)) for one in each])
         np.testing.assert_allclose(trajectories.positions(t), true, rtol=1e-9, atol=1e-6)
-        for i in range(len(ways)):
+        for i in range(len(each)):
             assert trajectories.position(i, t) == tuple(trajectories.positions(t)[i])
             assert trajectories.velocity(i, t) == tuple(trajectories.velocities(t)[i])
 
 
 @settings(max_examples=sized(60, 20 * 60))
-@given(paths(), st.floats(0, 300, allow_nan=False))
-def test_velocity_leads_from_here_to_there(ways: list[Path], t: float) -> None:
-    trajectories = Trajectories(ways)
-    for i, way in enumerate(ways):
-        later = way.times[way.times > t]
-        inside = way.times[0] <= t and len(later)
+@given(trajectory_lists(), st.floats(0, 300, allow_nan=False))
+def test_velocity_leads_from_here_to_there(each: list[Trajectory], t: float) -> None:
+    trajectories = Trajectories(each)
+    for i, one in enumerate(each):
+        later = one.times[one.times > t]
+        inside = one.times[0] <= t and len(later)
         vx, vy = trajectories.velocity(i, t)
         if not inside:
             assert (vx, vy) == (0.0, 0.0)
@@ -58,7 +61,7 @@ def test_velocity_leads_from_here_to_there(ways: list[Path], t: float) -> None:
 
 def test_a_far_step_ahead_and_one_back_give_the_same_as_small_ones() -> None:
     zigzag = [(float(t), float(t % 7), float(t % 3)) for t in range(500)]
-    far, near = Trajectories([Path.through("a", zigzag)]), Trajectories([Path.through("a", zigzag)])
+    far, near = Trajectories([Trajectory.through("a", zigzag)]), Trajectories([Trajectory.through("a", zigzag)])
     for t in np.arange(0, 480, 0.5):
         near.positions(float(t))
     assert far.positions(480.25).tolist() == near.positions(480.25).tolist()
@@ -69,8 +72,8 @@ def test_a_far_step_ahead_and_one_back_give_the_same_as_small_ones() -> None:
 
 
 def test_two_knots_at_one_time_are_a_jump_that_no_speed_counts() -> None:
-    way = Path.through("a", [(0, 0, 0), (10, 100, 0), (10, 0, 0), (20, 100, 0)])
-    trajectories = Trajectories([way])
+    jumping = Trajectory.through("a", [(0, 0, 0), (10, 100, 0), (10, 0, 0), (20, 100, 0)])
+    trajectories = Trajectories([jumping])
     assert trajectories.max_speed_m_s == 10.0
     assert trajectories.jump_times.tolist() == [10.0]
     assert not trajectories.static
@@ -78,7 +81,7 @@ def test_two_knots_at_one_time_are_a_jump_that_no_speed_counts() -> None:
 
 
 def test_nodes_that_never_move_are_static() -> None:
-    trajectories = Trajectories([Path.standing("a", 1, 2), Path.through("b", [(0, 3, 4), (9, 3, 4)])])
+    trajectories = Trajectories([Trajectory.standing("a", 1, 2), Trajectory.through("b", [(0, 3, 4), (9, 3, 4)])])
     assert trajectories.static
     assert trajectories.max_speed_m_s == 0.0
     assert len(trajectories.jump_times) == 0
@@ -87,8 +90,8 @@ def test_nodes_that_never_move_are_static() -> None:
 
 
 def test_spans_are_the_first_and_last_time_a_node_is_there() -> None:
-    comes_and_goes = Path.through("b", [(0, 0, 0)], presence=((2.0, 5.0), (8.0, 9.0)))
-    trajectories = Trajectories([Path.standing("a", 0, 0), comes_and_goes])
+    comes_and_goes = Trajectory.through("b", [(0, 0, 0)], presence=((2.0, 5.0), (8.0, 9.0)))
+    trajectories = Trajectories([Trajectory.standing("a", 0, 0), comes_and_goes])
     assert trajectories.spans.tolist() == [[-math.inf, math.inf], [2.0, 9.0]]
     assert [trajectories.present(1, t) for t in (1.9, 2.0, 5.0, 8.5, 9.0)] == [False, True, False, True, False]
 
@@ -101,7 +104,7 @@ def test_no_nodes_are_no_trouble() -> None:
 
 
 def test_trajectories_survive_pickling() -> None:
-    trajectories = Trajectories([Path.through("a", [(0, 0, 0), (10, 100, 0)])])
+    trajectories = Trajectories([Trajectory.through("a", [(0, 0, 0), (10, 100, 0)])])
     trajectories.positions(7.0)
     assert pickle.loads(pickle.dumps(trajectories)).positions(3.0).tolist() == [[30.0, 0.0]]
 
@@ -109,10 +112,20 @@ def test_trajectories_survive_pickling() -> None:
 @pytest.mark.parametrize(
     ("knots", "problem"),
     [
-        ([(1, 0, 0), (0, 0, 0)], "a: a path's times must not go back"),
-        ([(0, math.nan, 0)], "a: a path's knots must be finite numbers"),
+        ([(1, 0, 0), (0, 0, 0)], "a: a trajectory's times must not go back"),
+        ([(0, math.nan, 0)], "a: a trajectory's knots must be finite numbers"),
     ],
 )
-def test_an_impossible_path_is_refused(knots: list[tuple[float, float, float]], problem: str) -> None:
+def test_an_impossible_trajectory_is_refused(knots: list[tuple[float, float, float]], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        Path.through("a", knots)
+        Trajectory.through("a", knots)
+
+
+def test_a_recorded_node_is_known_from_its_first_to_its_last_sample() -> None:
+    recorded = Trajectory.through("a", [(10, 0, 0), (20, 100, 0), (20, 100, 50), (30, 100, 60)])
+    assert recorded.recorded_at(9.9) is None
+    assert recorded.recorded_at(15.0) == (Position(50.0, 0.0), Velocity(10.0, 0.0))
+    assert recorded.recorded_at(20.0) == (Position(100.0, 50.0), Velocity(0.0, 1.0))
+    assert recorded.recorded_at(30.0) == (Position(100.0, 60.0), Velocity(0.0, 1.0)), "that of the last leg"
+    assert recorded.recorded_at(30.1) is None
+    assert Trajectory.standing("b", 1, 2).recorded_at(0.0) == (Position(1.0, 2.0), STILL)
