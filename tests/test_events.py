@@ -173,7 +173,7 @@ def test_a_document_travels_in_json_as_xml() -> None:
         ('{"type": "CD", "colour": 1}', "unknown field `colour`"),
         ('{"type": "CD", "content": {"x": null}}', "'x' must be a number, a text, true, false"),
         ('{"type": "CD", "content": {"x": [1]}}', "'x' must be a number"),
-        ('{"type": "CD", "content": {"x": {"time": "noon"}}}', "'x' is no time: 'noon'"),
+        ('{"type": "CD", "content": {"x": {"time": "noon"}}}', "'x' is not a time: 'noon'"),
         ('{"type": "CD", "content": {"x": {"number": "many"}}}', "'x' must be a number"),
         ('{"type": "CD", "content": {"x": 1e999}}', "out of range"),
         ('{"type": "CD", "content": {}, "xml": "<CD/>"}', "not both"),
@@ -231,7 +231,7 @@ def test_a_type_gives_a_documents_values_their_types() -> None:
         ({"shop": "1,2,3"}, "'shop' must be position"),
         ({"shop": "1,inf"}, "'shop' must be position"),
         ({"title": 5}, "'title' must be string, got integer 5"),
-        ({"colour": "red"}, "has no place for 'colour'"),
+        ({"colour": "red"}, "has an unknown 'colour'"),
     ],
 )
 def test_content_that_differs_from_its_type_is_refused(change: dict[str, Value], reason: str) -> None:

@@ -21,19 +21,19 @@ from earshot.events import Element
 
 @dataclass(frozen=True, slots=True)
 class XmlLimits:
-    """How much one document may ask of us. (The parser itself stops at 256 levels.)"""
+    """How large one document may be. (The parser itself stops at 256 levels.)"""
 
     bytes: int = 4 * 1024 * 1024
     depth: int = 250
     elements: int = 100_000
     attributes: int = 256
-    "On one element: reading them takes time with their square."
+    "On one element: the time to read them grows with their square."
 
 
 LIMITS = XmlLimits()
 
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
-"A text is decoded already: the encoding its declaration names no longer holds."
+"A text is already decoded: the encoding that its declaration names does not apply."
 
 
 def read_xml(document: bytes | str, limits: XmlLimits = LIMITS) -> Element:
@@ -54,7 +54,7 @@ def read_xml(document: bytes | str, limits: XmlLimits = LIMITS) -> Element:
     if dtd is not None and (entity := next(iter(dtd.iterentities()), None)) is not None:
         line = raw[: max(raw.find(b"<!ENTITY"), 0)].count(b"\n") + 1
         raise XmlEntityRefused(
-            f"the document declares the entity {entity.name!r} at line {line}; none is ever expanded"
+            f"the document declares the entity {entity.name!r} at line {line}; entities are never expanded"
         )
     return _tree(root, limits)
 
@@ -64,14 +64,14 @@ def _encoded(document: str) -> bytes:
         return _DECLARATION.sub("", document).encode()
     except UnicodeEncodeError as error:
         line = document.count("\n", 0, error.start) + 1
-        raise XmlMalformed(f"not well-formed XML at line {line}: half a surrogate pair is no character") from None
+        raise XmlMalformed(f"not well-formed XML at line {line}: half a surrogate pair is not a character") from None
 
 
 _ENTITY_ERRORS = (etree.ErrorTypes.ERR_ENTITY_LOOP, etree.ErrorTypes.ERR_UNDECLARED_ENTITY)
 
 
 def _refusal(error: etree.XMLSyntaxError, limits: XmlLimits) -> XmlError:
-    """What the parser stopped at, by its own name."""
+    """The parser's error as one of our named errors."""
     line, column = error.position
     where = f"at line {line}, column {column}"
     message = (error.msg or "not well formed").partition(f", line {line}")[0].strip()

@@ -15,10 +15,10 @@
     │   │       └── XmlEntityRefused  declares or uses entities of its own
     │   ├── DtdError              a DTD that was refused
     │   │   ├── DtdMalformed      not well formed
-    │   │   ├── DtdTooLarge       more than allowed, in the file or unfolded
-    │   │   ├── DtdEndless        its root can never be complete
+    │   │   ├── DtdTooLarge       more than allowed, in the file or after its entities are expanded
+    │   │   ├── DtdEndless        no finite document can match it
     │   │   └── DtdEntityRefused  refers to what is outside its file
-    │   ├── GeometryError         a shape, an area or a coordinate that cannot be
+    │   ├── GeometryError         an impossible shape, area or coordinate
     │   ├── SettingsError         a protocol's settings
     │   ├── ScenarioError         a scenario file: names the key and the file
     │   ├── UnknownName           no protocol, scenario, study or table of that name; offers the nearest
@@ -26,11 +26,11 @@
     │   ├── LakeError             a lake without the table or run that was asked for
     │   ├── NetworkUnavailable    a live node's network: no such interface, port or peer; no multicast there
     │   ├── LocationUnavailable   a live node's location service gives no position
-    │   └── SparkUnavailable      no Spark session to be had: no Java, no such master, workers that lack a package
+    │   └── SparkUnavailable      no Spark session can be started: no Java, no such master, workers without a package
     ├── PeerError                 what came over the network is wrong: counted, dropped, never raised
     │   └── MalformedPacket       into the application
     ├── MachineFailure            a protocol raised: node, time, packet and seed to repeat it
-    └── SparkFailure              a Spark job died of something that is not the caller's fault
+    └── SparkFailure              a Spark job failed, and the caller is not at fault
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EarshotError(Exception):
 
 
 class UsageError(EarshotError):
-    """The caller's fault; the message says what to do."""
+    """The caller made a mistake; the message says what to do."""
 
 
 class FilterSyntaxError(UsageError):
@@ -110,11 +110,11 @@ class DtdMalformed(DtdError):
 
 
 class DtdTooLarge(DtdError):
-    """More bytes, elements or nesting than allowed, in the file or once its entities are unfolded."""
+    """More bytes, elements or nesting than allowed, in the file or after its entities are expanded."""
 
 
 class DtdEndless(DtdError):
-    """No document of it is ever complete."""
+    """No finite document can match it."""
 
 
 class DtdEntityRefused(DtdError):
@@ -122,7 +122,7 @@ class DtdEntityRefused(DtdError):
 
 
 class GeometryError(UsageError):
-    """A shape, an area or a coordinate that cannot be."""
+    """An impossible shape, area or coordinate."""
 
 
 class SettingsError(UsageError):
@@ -153,7 +153,7 @@ class LakeError(UsageError):
 
 
 class NetworkUnavailable(UsageError):
-    """A live node cannot use the network it was told to use; the message says why."""
+    """A live node cannot use the network that its settings name; the message says why."""
 
 
 class LocationUnavailable(UsageError):
@@ -161,7 +161,7 @@ class LocationUnavailable(UsageError):
 
 
 class SparkUnavailable(UsageError):
-    """No Spark session to be had; the message says what is missing."""
+    """No Spark session can be started; the message says what is missing."""
 
 
 class PeerError(EarshotError):
@@ -169,7 +169,7 @@ class PeerError(EarshotError):
 
 
 class MalformedPacket(PeerError):
-    """Bytes that are no packet of ours."""
+    """Bytes that are not one of our packets."""
 
 
 class MachineFailure(EarshotError):
@@ -177,4 +177,4 @@ class MachineFailure(EarshotError):
 
 
 class SparkFailure(EarshotError):
-    """A Spark job died; the message is the cause, without Java's stack trace."""
+    """A Spark job failed; the message is the cause, without Java's stack trace."""

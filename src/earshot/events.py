@@ -33,7 +33,7 @@ _TYPE_NAMES: dict[Any, str] = {
 }
 VALUE_TYPES = tuple(_TYPE_NAMES.values())
 _PLAIN_TYPES = frozenset(_TYPE_NAMES) - {datetime}
-"Values of these need no second look."
+"Values of these types are kept as they are."
 _LEAST, _MOST = -(2**63), 2**64 - 1
 "The whole numbers that the wire carries."
 
@@ -49,8 +49,8 @@ class Element(msgspec.Struct, frozen=True, array_like=True, dict=True):
     def text(self) -> str:
         """XPath's string value: the text of the element and of everything below it, in order.
 
-        It is put together on each call: kept in every element, a deep document's text would be kept
-        once a level.
+        It is computed on each call: stored in every element, the text of a deep document would be
+        stored once for each level.
         """
         if len(self.children) == 1 and isinstance(self.children[0], str):
             return self.children[0]
@@ -73,15 +73,15 @@ class Element(msgspec.Struct, frozen=True, array_like=True, dict=True):
 class Event(msgspec.Struct, frozen=True, dict=True):
     """Something that happened.
 
-    Only `type` and `content` are the publisher's to give; `id`, `source`, `position`, `velocity`,
-    `time` and `area` are stamped by the node that publishes it. `area` is where the event is of
+    The publisher gives only `type` and `content`; `id`, `source`, `position`, `velocity`,
+    `time` and `area` are stamped by the publishing node. `area` is where the event is of
     interest: its publisher's proximity at that moment, None for everywhere. `lifespan_s` counts
     from `time`; None means the protocol's own default.
     """
 
     type: str
     content: dict[str, Any] | Element = msgspec.field(default_factory=dict)
-    "Flat content maps names to `Value`s (Any here: msgspec cannot tell a time from a text in a union)."
+    "Flat content maps names to `Value`s. (Any: msgspec cannot distinguish a time from a text in a union.)"
     id: str = ""
     source: str = ""
     position: Position | None = None
@@ -118,7 +118,7 @@ class Event(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def document(self) -> Element:
-        """What stands above the root: where absolute paths start."""
+        """The node above the root, where absolute paths start."""
         return Element("", {}, (self.root,))
 
     @cached_property
@@ -173,7 +173,7 @@ class Event(msgspec.Struct, frozen=True, dict=True):
         """Read `{"type": ..., "content": {...}, ...}`, or an XML document as `"xml"` instead of `"content"`.
 
         In flat content a time is `{"time": "2026-01-31T12:00:00+00:00"}`, a position
-        `{"x_m": ..., "y_m": ...}`, what JSON has no number for `{"number": "nan"}`; a schema also reads
+        `{"x_m": ..., "y_m": ...}`, a number that JSON cannot write `{"number": "nan"}`; a schema also reads
         a time from plain ISO 8601 text.
         """
         event = _event_from_json(document)
@@ -297,7 +297,7 @@ def _value_from_json(name: str, value: Any) -> Value:
             try:
                 return value_of("time", text)
             except ValueError:
-                raise EventError(f"{name!r} is no time: {text[:60]!r}") from None
+                raise EventError(f"{name!r} is not a time: {text[:60]!r}") from None
         case {"number": ("nan" | "inf" | "-inf") as text, **rest} if not rest:
             return float(text)
         case _:
@@ -335,7 +335,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def value_of(type_name: str, text: str) -> Value:
-    """A typed value from its text; raises ValueError where the text is none of that type."""
+    """A typed value from its text; raises ValueError where the text is not of that type."""
     if type_name == "string":
         return text
     text = text.strip()
@@ -352,7 +352,7 @@ def value_of(type_name: str, text: str) -> Value:
         case "position":
             x, y = (value_of("float", part) for part in text.split(","))
             return Position(cast(float, x), cast(float, y))
-    raise ValueError(f"{text[:60]!r} is no {type_name}")
+    raise ValueError(f"{text[:60]!r} is not of type {type_name}")
 
 
 def _type_name(given: Any) -> str:
@@ -409,7 +409,7 @@ class EventType:
     def _refuse(self, event: Event) -> NoReturn:
         missing = [name for name in self.content if name not in event.fields]
         unknown = [name for name in event.fields if name not in self.content]
-        wrong = [f"lacks {name!r}" for name in missing] + [f"has no place for {name!r}" for name in unknown]
+        wrong = [f"lacks {name!r}" for name in missing] + [f"has an unknown {name!r}" for name in unknown]
         raise ContentMismatch(f"{self.subject}: the event {' and '.join(wrong)}; the type has {list(self.content)}")
 
     def _typed(self, name: str, value: Value) -> Value:

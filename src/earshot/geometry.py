@@ -35,7 +35,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
         return math.hypot(other.x_m - self.x_m, other.y_m - self.y_m)
 
     def moved(self, dx_m: float, dy_m: float) -> Position:
-        """The point so far east and north of here."""
+        """The point `dx_m` east and `dy_m` north of this one."""
         return Position(self.x_m + dx_m, self.y_m + dy_m)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Velocity(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def speed_m_s(self) -> float:
-        """Metres a second along the way."""
+        """Metres a second in the direction of motion."""
         return math.hypot(self.x_m_s, self.y_m_s)
 
 
@@ -90,7 +90,7 @@ class Shape(msgspec.Struct, frozen=True, tag_field="shape", dict=True):
 
     def contains(self, position: Position, at: Position) -> bool:
         """Whether the shape, its reference point laid at `at`, contains the position (border included)."""
-        raise TypeError(f"{type(self).__name__} is not a shape of its own")  # pragma: no cover
+        raise TypeError(f"{type(self).__name__} is the base of all shapes, not a shape")  # pragma: no cover
 
     def polygon(self, at: Position = ORIGIN) -> ShapelyPolygon:
         """The outline as a shapely polygon, for drawing and for set operations."""
@@ -102,11 +102,11 @@ class Shape(msgspec.Struct, frozen=True, tag_field="shape", dict=True):
 
     @property
     def reach_m(self) -> float:
-        """How far from the reference point the farthest of its points lies."""
+        """The distance from the reference point to the farthest point of the shape."""
         return max(math.hypot(x, y) for x, y in self._corners())
 
     def _corners(self) -> Sequence[tuple[float, float]]:
-        raise TypeError(f"{type(self).__name__} is not a shape of its own")  # pragma: no cover
+        raise TypeError(f"{type(self).__name__} is the base of all shapes, not a shape")  # pragma: no cover
 
     def _holes(self) -> Sequence[Sequence[tuple[float, float]]]:
         return ()
@@ -187,7 +187,7 @@ class Ellipse(Shape, frozen=True, tag="ellipse"):
 
     @property
     def reach_m(self) -> float:
-        """As for every shape; with a reference point off the centre, up to a thousandth more."""
+        """As for every shape; up to a thousandth more where the reference point is not the centre."""
         if self.reference == ORIGIN:
             return max(self.a_m, self.b_m)
         around = 1.0 / math.cos(math.pi / _RING_CORNERS)
@@ -345,7 +345,7 @@ class Area(msgspec.Struct, frozen=True):
         return bool(self.polygon().covers(other._polygon_around().buffer(margin, join_style="mitre")))
 
     def _polygon_around(self) -> ShapelyPolygon:
-        """An outline that leaves nothing out: around a circle or an ellipse, not within it."""
+        """An outline that contains the whole area: drawn around a circle or an ellipse, not inside it."""
         from shapely.affinity import scale
 
         if not isinstance(self.shape, Circle | Ellipse):

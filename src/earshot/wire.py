@@ -15,7 +15,7 @@ from earshot.errors import EarshotError, MalformedPacket
 
 WIRE_VERSION = 1
 MAX_PACKET_BYTES = 1_200_000
-"A packet carries at least 1 MB of event; beyond this it is refused unread."
+"Enough for an event of 1 MB. A larger packet is refused before it is decoded."
 
 _decoders: dict[bytes, msgspec.msgpack.Decoder[Any]] = {}
 _classes: dict[str, type[Packet]] = {}
@@ -38,8 +38,8 @@ class Packet(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def _register() -> None:
-    """Learn the tags of the packets declared since. A class knows its tag only after it is made,
-    that is after `__init_subclass__`, so this waits until somebody decodes."""
+    """Learn the tags of newly declared packets. A class has its tag only after `__init_subclass__`, so this
+    happens at the next decoding."""
     while _declared:
         cls = _declared.pop()
         tag = cls.__struct_config__.tag
@@ -67,13 +67,13 @@ def size(packet: Packet) -> int:
 
 
 def _short_tag(data: bytes) -> bytes:
-    """The tag's bytes where a short array begins with a short text, as all our packets do; its decoder
-    sees for itself whether the rest is right."""
+    """The tag's bytes where a short array begins with a short text, as in all our packets. The decoder
+    then checks the whole."""
     return data[3 : 3 + (data[2] & 0x1F)] if data[1:2] < b"\xa0" and b"\xa0" <= data[2:3] < b"\xc0" else b""
 
 
 def _decoder_for(data: bytes) -> msgspec.msgpack.Decoder[Any]:
-    """The decoder for the packet in these bytes, by a look at the tag alone."""
+    """The decoder for the packet in these bytes, chosen by its tag."""
     parts = _tag_decoder.decode(memoryview(data)[1:])
     tag = _str_decoder.decode(parts[0]) if parts else ""
     if tag not in _classes:

@@ -46,10 +46,15 @@ duration = _quantity("a time, such as 1s, 500ms or 2min", _TIME, _SECONDS)
 
 OPTIONS = [
     click.option(
-        "--name", metavar="NAME", help="This node's name, its own on the network. [default: host and process]"
+        "--name", metavar="NAME", help="The name of this node, unique on the network. [default: host and process]"
     ),
     click.option(
-        "--protocol", "-p", default="steam", show_default=True, metavar="NAME", help="All nodes use the same."
+        "--protocol",
+        "-p",
+        default="steam",
+        show_default=True,
+        metavar="NAME",
+        help="The protocol; all nodes of a network use the same one.",
     ),
     click.option(
         "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol."
@@ -61,7 +66,7 @@ OPTIONS = [
         metavar="WHERE",
         help="fixed:LAT,LON, gpsd[:HOST:PORT], nmea:FILE, trace:FILE#NODE or plane:X,Y in metres.",
     ),
-    click.option("--origin", metavar="LAT,LON", help="Where the plane all nodes agree on has its origin."),
+    click.option("--origin", metavar="LAT,LON", help="The origin of the plane that all nodes of the network share."),
     click.option(
         "--interface", default="", metavar="NAME", help="The interface for multicast; lo for this machine alone."
     ),
@@ -70,10 +75,14 @@ OPTIONS = [
     ),
     click.option("--peer", "peers", multiple=True, metavar="HOST:PORT", help="A peer to talk to; needs no multicast."),
     click.option("--listen", default="", metavar="[HOST:]PORT", help="Where peers reach this node without multicast."),
-    click.option("--emulate-range", metavar="200m", callback=length, help="Discard what comes from farther."),
-    click.option("--key-file", metavar="FILE", help="The network's key: seals every datagram."),
-    click.option("--precision", metavar="100m", callback=length, help="Coarsen the position that leaves the node."),
-    click.option("--rate-limit", type=float, metavar="N", help="Datagrams a second from one sender. [default: 5000]"),
+    click.option("--emulate-range", metavar="200m", callback=length, help="Discard packets from farther away."),
+    click.option(
+        "--key-file", metavar="FILE", help="The key of the network: encrypts and authenticates every datagram."
+    ),
+    click.option("--precision", metavar="100m", callback=length, help="Round the position that leaves the node."),
+    click.option(
+        "--rate-limit", type=float, metavar="N", help="At most N datagrams a second from one sender. [default: 5000]"
+    ),
     click.option("--spool", metavar="DIR", help="Record what happens into segments in DIR."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line."),
 ]
@@ -136,7 +145,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def _until_stopped() -> AsyncIterator[asyncio.Event]:
-    """An event that Ctrl-C or a termination sets, so that a node leaves in good order."""
+    """An event that Ctrl-C or SIGTERM sets, so that the node stops in good order."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -149,7 +158,7 @@ async def _until_stopped() -> AsyncIterator[asyncio.Event]:
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Until one of them is done; what it raised is raised here."""
+    """Wait until one of them is done; raise what it raised."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -164,7 +173,7 @@ async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
 @click.command()
 @node_options
 def node(**options: Any) -> None:
-    """Be a node that passes on what others publish, until Ctrl-C.
+    """Run a node that passes on what others publish, until Ctrl-C.
 
     \b
     Examples:
@@ -179,24 +188,32 @@ def node(**options: Any) -> None:
 async def _node(options: dict[str, Any]) -> None:
     async with _until_stopped() as stopped, make_node(options) as one:
         host, port = one.host.transport.address
-        _say(options, {"node": one.name, "address": f"{host}:{port}"}, f"{one.name} is up at {host}:{port}")
+        _print_status(options, {"node": one.name, "address": f"{host}:{port}"}, f"{one.name} is up at {host}:{port}")
         await stopped.wait()
         counts, drops = dict(one.host.counts), dict(one.drops)
-    told = {"node": one.name, "counts": counts, "drops": drops}
-    _say(options, told, f"{one.name} heard {counts.get('receive', 0):,} packets and sent {counts.get('send', 0):,}")
+    status = {"node": one.name, "counts": counts, "drops": drops}
+    _print_status(
+        options, status, f"{one.name} heard {counts.get('receive', 0):,} packets and sent {counts.get('send', 0):,}"
+    )
 
 
-def _say(options: Mapping[str, Any], told: Mapping[str, Any], line: str) -> None:
-    click.echo(json.dumps(told) if options["as_json"] else line)
+def _print_status(options: Mapping[str, Any], values: Mapping[str, Any], line: str) -> None:
+    click.echo(json.dumps(values) if options["as_json"] else line)
 
 
 @click.command()
 @click.argument("event_type", metavar="TYPE", required=False)
-@click.option("--where", metavar="FILTER", help="Only events that meet it, as in 'approaching and speed > 10'.")
+@click.option("--where", metavar="FILTER", help="Only events that match, as in 'approaching and speed > 10'.")
 @click.option("--filter", "filter_", metavar="FILTER", help="Instead of TYPE and --where: XPath, or 'TYPE: where'.")
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Leave after so many events.")
-@click.option("--for", "for_s", metavar="10s", callback=duration, help="Leave after this time.")
-@click.option("--queue", default=10_000, show_default=True, type=click.IntRange(min=1), help="Events that may wait.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N events.")
+@click.option("--for", "for_s", metavar="10s", callback=duration, help="Stop after this time.")
+@click.option(
+    "--queue",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How many events may wait to be printed.",
+)
 @node_options
 def sub(
     event_type: str | None,
@@ -207,7 +224,7 @@ def sub(
     queue: int,
     **options: Any,
 ) -> None:
-    """Print the events of a type, those that meet --where, as they come.
+    """Print the events of a type that match --where, as they arrive.
 
     \b
     Examples:
@@ -234,7 +251,10 @@ def sub(
                 waits.append(asyncio.sleep(for_s))
             await _first(*waits)
             if stream.dropped:
-                click.echo(f"earshot: {stream.dropped:,} events came faster than they were printed", err=True)
+                click.echo(
+                    f"earshot: {stream.dropped:,} events were lost: they arrived faster than they were printed",
+                    err=True,
+                )
 
     _run(work())
 
@@ -255,13 +275,25 @@ def _line(event: Event) -> str:
 @click.command()
 @click.argument("event_type", metavar="TYPE")
 @click.argument("values", metavar="[NAME=VALUE]...", nargs=-1)
-@click.option("--within", metavar="SHAPE", help="Where it is of interest: circle:300m around this node, as it moves.")
-@click.option("--at", metavar="X,Y", help="Pin --within to a place instead, in metres on the plane.")
-@click.option("--every", metavar="1s", callback=duration, help="Publish again and again, until Ctrl-C.")
-@click.option("--stdin", is_flag=True, help="Publish each line that comes in: a JSON object, or NAME=VALUE ...")
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --every: leave after so many.")
-@click.option("--settle", default="500ms", show_default=True, callback=duration, help="Time to be found, at first.")
-@click.option("--linger", default="500ms", show_default=True, callback=duration, help="Time to answer, at last.")
+@click.option("--within", metavar="SHAPE", help="The area of interest, such as circle:300m; it moves with this node.")
+@click.option("--at", metavar="X,Y", help="Fix --within at this place, in metres on the plane.")
+@click.option("--every", metavar="1s", callback=duration, help="Publish again at this interval, until Ctrl-C.")
+@click.option("--stdin", is_flag=True, help="Publish each input line: a JSON object, or NAME=VALUE ...")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --every: stop after N events.")
+@click.option(
+    "--settle",
+    default="500ms",
+    show_default=True,
+    callback=duration,
+    help="Wait this long before the first event, so that nodes find each other.",
+)
+@click.option(
+    "--linger",
+    default="500ms",
+    show_default=True,
+    callback=duration,
+    help="Stay this long after the last event, to answer requests for it.",
+)
 @node_options
 def pub(
     event_type: str,
@@ -283,8 +315,8 @@ def pub(
       earshot pub Siren speed=18 --within circle:300m --every 1s --location gpsd
       sensor | earshot pub Reading --stdin --peer 192.168.1.7:47500
 
-    A value is a number or true or false where it reads as one, otherwise a text. The node stays for
-    --linger after the last event, so that those who missed it can still ask for it.
+    A value that looks like a number, true or false is read as one; any other value is a text. The node
+    stays for --linger after the last event, so that nodes that missed it can ask for it.
     """
     content = _content(values)
     if stdin and (every is not None or values):
@@ -372,7 +404,7 @@ def _within(text: str | None, at: str | None) -> Any:
 @click.option("--for", "for_s", default="2s", show_default=True, callback=duration, help="How long to listen.")
 @node_options
 def peers(for_s: float, **options: Any) -> None:
-    """List the nodes in reach: who is heard within some seconds.
+    """List the nodes in reach: those heard within --for.
 
     \b
     Examples:
@@ -398,7 +430,7 @@ def peers(for_s: float, **options: Any) -> None:
             for row in rows:
                 click.echo(json.dumps(row))
         elif not rows:
-            click.echo("nobody was heard")
+            click.echo("no node was heard")
         else:
             cells = [
                 (row["name"], row["address"], "-" if row["x_m"] is None else f"{row['x_m']:g},{row['y_m']:g}")
