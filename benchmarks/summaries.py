@@ -5,7 +5,7 @@
 Subscriptions are conjunctions over an event type of 20 attributes, ten texts (50 words each) and ten
 numbers (0 to 1,000, ranges a tenth of that wide). A false positive is an event that no subscription
 matches and the summary lets pass. Three forms: without the element association list (only how many
-terms must hold), with it (the paper's), and with ties (which texts belong together: ours).
+terms must hold), with it (the paper's), and with combinations (which texts belong together: ours).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from random import Random
 from earshot import Event, Filter, FilterIndex
 from earshot.filters.summaries.bloom import Bloom, BloomShape, fingerprint
 from earshot.filters.summaries.digest import Digest
-from earshot.filters.summaries.sections import Section
+from earshot.filters.summaries.sections import TypeSection
 from earshot.filters.summaries.summary import Summary
 
 TEXTS = [f"text{index}" for index in range(10)]
@@ -29,10 +29,10 @@ PACKET_BYTES = 1400
 FEWEST = 20
 "Unwanted events that a rate is measured on."
 
-FORMS: dict[str, Callable[[Section], Section]] = {
-    "no EAL": Section.without_rows,
-    "EAL": Section.untied,
-    "EAL + ties": lambda section: section,
+FORMS: dict[str, Callable[[TypeSection], TypeSection]] = {
+    "no EAL": TypeSection.without_rows,
+    "EAL": TypeSection.without_combinations,
+    "EAL + combinations": lambda section: section,
 }
 
 

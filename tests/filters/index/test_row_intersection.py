@@ -1,4 +1,4 @@
-"""The compiled sieve against the plain one, and both against sets."""
+"""The compiled intersection of rows against the plain one, and both against sets."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earshot.filters.index.bits import Bits
-from earshot.filters.index.row_intersection import Sieve, compiled_sieve, plain_sieve
+from earshot.filters.index.row_intersection import Intersection, compiled_intersection, intersection
 
 SLOTS = 200
 
 
-def compiled() -> Sieve:
-    sieve = compiled_sieve()
-    if sieve is None:
+def compiled() -> Intersection:
+    intersect = compiled_intersection()
+    if intersect is None:
         pytest.skip("no compiler: pip install 'earshot[fast]'")
-    return sieve
+    return intersect
 
 
-@pytest.mark.parametrize("sieve", [lambda: plain_sieve, compiled], ids=["plain", "compiled"])
+@pytest.mark.parametrize("intersect", [lambda: intersection, compiled], ids=["plain", "compiled"])
 @given(
     wanted=st.lists(
         st.sets(st.integers(0, SLOTS - 1)) | st.just(set(range(SLOTS))) | st.just({0, 63, 64, SLOTS - 1}), min_size=1
     )
 )
-def test_the_slots_of_all_rows_are_those_of_all_sets(sieve, wanted: list[set[int]]) -> None:
+def test_the_slots_of_all_rows_are_those_of_all_sets(intersect, wanted: list[set[int]]) -> None:
     bits = Bits()
     while bits.slots < SLOTS:
         bits.add_slots()
@@ -34,4 +34,4 @@ def test_the_slots_of_all_rows_are_those_of_all_sets(sieve, wanted: list[set[int
         bits.words[row] = 0
         for slot in slots:
             bits.set(row, slot)
-    assert sieve()(bits, rows).tolist() == sorted(set.intersection(*wanted))
+    assert intersect()(bits, rows).tolist() == sorted(set.intersection(*wanted))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.errors import MalformedPacket, UsageError
-from earshot.filters.summaries.bitsets import Reader, Writer
+from earshot.filters.summaries.bitsets import BitReader, BitWriter
 from earshot.filters.summaries.bloom import Bloom, BloomShape, combined, fingerprint, name_key, type_key
 
 shapes = st.builds(BloomShape, st.integers(3, 12).map(lambda power: 1 << power), st.integers(1, 8))
@@ -96,10 +96,10 @@ def test_vectors_of_other_hashes_are_not_merged() -> None:
 def test_a_bit_set_reads_back_and_never_takes_more_than_plain(case: tuple[int, set[int]]) -> None:
     width, positions = case
     data = sum(1 << position for position in positions).to_bytes((width + 7) // 8, "little")
-    writer = Writer()
+    writer = BitWriter()
     writer.bits(data, width)
     writer.count(77)
-    reader = Reader(bytes(writer.data), "set")
+    reader = BitReader(bytes(writer.data), "set")
     assert reader.bits(width) == data
     assert reader.count(100) == 77
     reader.end()
@@ -108,7 +108,7 @@ def test_a_bit_set_reads_back_and_never_takes_more_than_plain(case: tuple[int, s
 
 def test_a_sparse_set_takes_about_what_its_gaps_need() -> None:
     positions = range(0, 65_536, 1024)
-    writer = Writer()
+    writer = BitWriter()
     writer.bits(sum(1 << position for position in positions).to_bytes(8192, "little"), 65_536)
     assert len(writer.data) == 2 + 64 * 11 / 8
 
@@ -118,9 +118,9 @@ def test_a_sparse_set_takes_about_what_its_gaps_need() -> None:
 )
 def test_a_broken_set_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedPacket):
-        Reader(data, "set").bits(5)
+        BitReader(data, "set").bits(5)
 
 
 def test_bytes_left_over_are_malformed() -> None:
     with pytest.raises(MalformedPacket, match="1 bytes too many"):
-        Reader(b"x", "set").end()
+        BitReader(b"x", "set").end()

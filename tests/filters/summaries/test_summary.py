@@ -199,14 +199,14 @@ def test_a_number_in_a_range_lies_in_one_of_its_two_cells(low: float, wide: floa
 
 def test_a_summary_that_gave_up_its_ties_takes_those_of_others_away() -> None:
     coarse = wheres('a = "x" and b = "y"')
-    coarse = replace(coarse, sections={key: section.untied() for key, section in coarse.sections.items()})
+    coarse = replace(coarse, sections={key: section.without_combinations() for key, section in coarse.sections.items()})
     for summary in (coarse.merged(wheres('a = "v" and b = "w"')), wheres('a = "v" and b = "w"').merged(coarse)):
         assert [summary.may_match(flat(a=a, b=b)) for a, b in ("xy", "vw", "xw", "xx")] == [True, True, True, False]
 
 
 def test_without_ties_the_association_list_still_tells_which_names_belong_together() -> None:
     summary = wheres('a = "x" and b < 3', 'c = "z"')
-    section = summary.sections[type_key("T")].untied()
+    section = summary.sections[type_key("T")].without_combinations()
     assert [
         section.passes(_facts(flat(a="x", b=2))),
         section.passes(_facts(flat(a="x", b=4))),
@@ -228,8 +228,10 @@ def test_without_its_rows_a_section_asks_for_as_many_columns_as_its_shortest_row
 def test_redundant_rows_are_dropped() -> None:
     section = wheres("c", 'a contains "x" and c', "b < 1 and c").sections[type_key("T")]
     assert section == wheres("c").sections[type_key("T")]
-    untied = wheres("b < 3", 'a contains "x" and b < 2', "b < 1 and c").sections[type_key("T")].untied()
-    assert untied == wheres("b < 3").sections[type_key("T")].untied()
+    without_combinations = (
+        wheres("b < 3", 'a contains "x" and b < 2', "b < 1 and c").sections[type_key("T")].without_combinations()
+    )
+    assert without_combinations == wheres("b < 3").sections[type_key("T")].without_combinations()
 
 
 def test_sub_ranges_do_not_overlap_and_hold_the_equalities_that_lie_in_them() -> None:

@@ -14,8 +14,7 @@ import pytest
 from earshot.errors import ScenarioError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
-from earshot.filters.language.syntax import Axis, Step
-from earshot.filters.language.syntax import Path as LocationPath
+from earshot.filters.language.syntax import Axis, LocationPath, PathStep
 from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.settings_schema import DataFile
@@ -33,7 +32,7 @@ def drawn(dtd: Dtd, shape: QueryShape, count: int = 300) -> list[Filter]:
     return [draw_query(dtd, shape, random) for _ in range(count)]
 
 
-def steps_of(path: Any) -> list[Step]:
+def steps_of(path: Any) -> list[PathStep]:
     """Every step of a twig, those of its branches too."""
     assert isinstance(path, LocationPath)
     return [

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from earshot.events import Value
 from earshot.filters.index.bits import Bits, slots_of
-from earshot.filters.index.columns import Column, new_column
+from earshot.filters.index.columns import ValueColumn, new_column
 from earshot.filters.index.compiling import WORTH_COMPILING
-from earshot.filters.index.event_values import Reading
+from earshot.filters.index.event_values import EventValues
 from earshot.filters.index.plans import Between, InDocument, Plan, SimpleTest, Source
 from earshot.filters.index.rounding import WIDTH, RoundedRanges
-from earshot.filters.index.row_intersection import Sieve, compiled_sieve, plain_sieve
+from earshot.filters.index.row_intersection import Intersection, compiled_intersection, intersection
 
 MOST_SHAPES = 64
 "Sets of names that events come with, each with a row."
@@ -37,10 +37,10 @@ or_all = np.bitwise_or.reduce
 Owner = TypeVar("Owner")
 
 
-class Shape:
+class EventShape:
     """The sources an event has values from: the columns to look at, and the row of the slots that need no others."""
 
-    def __init__(self, sources: frozenset[Source], columns: list[Column], row: int) -> None:
+    def __init__(self, sources: frozenset[Source], columns: list[ValueColumn], row: int) -> None:
         self.sources = sources
         self.columns = columns
         self.row = row
@@ -58,17 +58,17 @@ class AttributeTable(Generic[Owner]):
 
     def __init__(self) -> None:
         self._bits = Bits()
-        self._sieve: Sieve = plain_sieve
+        self._intersection: Intersection = intersection
         self._alive = self._bits.new_row()
         self._bits.words[self._alive] = 0
         self._rounded = RoundedRanges()
         self._unsure: set[int] = set()
         "Slots of which rows and ranges do not tell everything."
-        self._columns: dict[tuple[type[SimpleTest], Source], Column] = {}
+        self._columns: dict[tuple[type[SimpleTest], Source], ValueColumn] = {}
         self._without: dict[Source, int] = {}
         "For each source that is needed, the row of the slots that do not need it."
         self._needed: Counter[Source] = Counter()
-        self._shapes: dict[tuple[Source, ...], Shape] = {}
+        self._shapes: dict[tuple[Source, ...], EventShape] = {}
         self._taken: list[tuple[Plan, Owner] | None] = []
         self._keys: NDArray[np.object_] = np.empty(0, object)
         self._free: list[int] = []
@@ -124,28 +124,28 @@ class AttributeTable(Generic[Owner]):
         if shape is None:
             shape = self._new_shape(tuple(content))
         rows = [shape.row, *map(getitem, shape.columns, shape.values(content))]
-        slots = self._sieve(self._bits, rows)
+        slots = self._intersection(self._bits, rows)
         if self._rounded.count or self._unsure:
             return self._collect_slots(slots, content.get, keys)
         keys.update(self._keys[slots].tolist())
         return []
 
-    def collect(self, reading: Reading, keys: set[Any]) -> list[Owner]:
+    def collect(self, event_values: EventValues, keys: set[Any]) -> list[Owner]:
         """Collect for any event. Where a field has several values, all that may be met is yet to be checked."""
-        sources = tuple(source for source in self._without if reading.has(source))
+        sources = tuple(source for source in self._without if event_values.has(source))
         shape = self._shapes.get(sources) or self._new_shape(sources)
         rows = self._bits.bytes
         met = rows[shape.row].copy()
         single = True
         for column in shape.columns:
-            values = reading.values(column.source)
+            values = event_values.values(column.source)
             if len(values) == 1:
                 met &= rows[column[values[0]]]
             else:
                 met &= or_all(rows.take(list(column.rows_around(values)), 0))
                 single = single and isinstance(column.source, InDocument)
         if single:
-            return self._collect_slots(slots_of(met), reading.value, keys)
+            return self._collect_slots(slots_of(met), event_values.value, keys)
         return [self._at(slot)[1] for slot in slots_of(met).tolist()]
 
     def _collect_slots(
@@ -187,7 +187,7 @@ class AttributeTable(Generic[Owner]):
             for row in (self._alive, *(shape.row for shape in self._shapes.values())):
                 self._bits.words[row, slot // 64 :] = 0
         if slot == WORTH_COMPILING:
-            self._sieve = compiled_sieve() or plain_sieve
+            self._intersection = compiled_intersection() or intersection
             self._rounded.compile()
         if slot == len(self._keys):
             self._keys.resize(self._bits.slots, refcheck=False)
@@ -205,7 +205,7 @@ class AttributeTable(Generic[Owner]):
         exact = plan.exact and len(tests) == len(plan.tests) and len(needs) == len(plan.needs)
         return Plan(None, tuple(tests), tuple(needs), exact)
 
-    def _column_for(self, test: SimpleTest) -> Column:
+    def _column_for(self, test: SimpleTest) -> ValueColumn:
         """The column for one more test like this."""
         column = self._columns.get((type(test), test.source))
         if column is None:
@@ -234,7 +234,7 @@ class AttributeTable(Generic[Owner]):
             self._bits.free_row(self._without.pop(source))
             self._drop_shapes()
 
-    def _new_shape(self, sources: tuple[Source, ...]) -> Shape:
+    def _new_shape(self, sources: tuple[Source, ...]) -> EventShape:
         """Names that nothing needs make no difference: shapes that differ in them alone are one."""
         present = frozenset(source for source in sources if source in self._without)
         if len(self._shapes) >= MOST_SHAPES:
@@ -247,7 +247,7 @@ class AttributeTable(Generic[Owner]):
         absent = [row for source, row in self._without.items() if source not in present]
         self._bits.words[row] = and_all(self._bits.words.take([self._alive, *absent], 0))
         columns = [column for column in self._columns.values() if column.source in present]
-        shape = self._shapes[sources] = Shape(present, columns, row)
+        shape = self._shapes[sources] = EventShape(present, columns, row)
         return shape
 
     def _drop_shapes(self) -> None:

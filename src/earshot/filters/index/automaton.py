@@ -52,7 +52,7 @@ def _wild(label: Label) -> Label | None:
     return None if label == TEXT else _ANY_ATTRIBUTE
 
 
-class Move(NamedTuple):
+class PathMove(NamedTuple):
     """One step of a path: to a child, or to anything below, that passes the guards."""
 
     below: bool
@@ -60,7 +60,7 @@ class Move(NamedTuple):
     guards: Guards = ()
 
 
-Moves = tuple[Move, ...]
+PathMoves = tuple[PathMove, ...]
 
 
 class _Edges:
@@ -69,21 +69,21 @@ class _Edges:
     __slots__ = ("guarded", "plain")
 
     def __init__(self) -> None:
-        self.plain: dict[Label, _Node] = {}
-        self.guarded: dict[Label, dict[Guards, _Node]] = {}
+        self.plain: dict[Label, _PrefixNode] = {}
+        self.guarded: dict[Label, dict[Guards, _PrefixNode]] = {}
 
-    def among(self, move: Move) -> dict[Any, _Node]:
+    def among(self, move: PathMove) -> dict[Any, _PrefixNode]:
         """Where such a move is kept, and under what."""
         return self.guarded.setdefault(move.label, {}) if move.guards else self.plain
 
-    def drop(self, move: Move) -> None:
+    def drop(self, move: PathMove) -> None:
         among = self.among(move)
         del among[move.guards or move.label]
         if move.guards and not among:
             del self.guarded[move.label]
 
 
-class _Node:
+class _PrefixNode:
     """The end of a prefix that paths share."""
 
     __slots__ = ("answers", "below", "child", "leads")
@@ -105,13 +105,13 @@ class _State:
 
     __slots__ = ("answers", "guards", "leads", "next", "reached", "waiting")
 
-    def __init__(self, reached: list[_Node], waiting: list[_Node]) -> None:
+    def __init__(self, reached: list[_PrefixNode], waiting: list[_PrefixNode]) -> None:
         self.next: dict[Label, _State] = {}
         self.reached = reached
         "Nodes with moves to a child, reached at this very element."
         self.waiting = waiting
         "Nodes with moves to anything below, reached here or further up."
-        self.guards: GuardIndex[_Node] | None = None
+        self.guards: GuardIndex[_PrefixNode] | None = None
         "Nodes that are reached here too, if a guard lets the element pass."
         self.answers: dict[Any, None] = {}
         self.leads: dict[Any, None] = {}
@@ -123,7 +123,7 @@ class _State:
         found = self.next.get(label)
         return () if found is None else (found,)
 
-    def guard(self, guards: Guards, node: _Node) -> None:
+    def guard(self, guards: Guards, node: _PrefixNode) -> None:
         if self.guards is None:
             self.guards = GuardIndex()
         self.guards.add(guards, node)
@@ -133,12 +133,12 @@ class _Change(NamedTuple):
     """A path that was added or removed since the states were last used."""
 
     added: bool
-    moves: Moves
+    moves: PathMoves
     result: Hashable
     is_answer: bool
-    fresh: tuple[_Node | None, ...] = ()
+    fresh: tuple[_PrefixNode | None, ...] = ()
     "For each move the node it starts at, where that node had no such moves before."
-    guarded: _Node | None = None
+    guarded: _PrefixNode | None = None
     "The node behind the first guard, where it is new."
 
 
@@ -148,7 +148,7 @@ class PathAutomaton:
     def __init__(self) -> None:
         self.count = 0
         "How many paths there are."
-        self._root = _Node()
+        self._root = _PrefixNode()
         self._labels: Counter[Label] = Counter()
         self._extras = 0
         "How many paths end in an attribute or in text()."
@@ -156,17 +156,17 @@ class PathAutomaton:
         "How many have guards."
         self._start: _State | None = None
         "The state before the root; all states follow from it or from those behind guards."
-        self._behind: dict[frozenset[_Node], _State] = {}
+        self._behind: dict[frozenset[_PrefixNode], _State] = {}
         self._results: dict[frozenset[_State], tuple[frozenset[Any], frozenset[Any]]] = {}
         "What documents had that looked alike."
         self._held = 0
         self._unapplied: list[_Change] = []
 
-    def add(self, moves: Moves, result: Hashable, is_answer: bool) -> None:
+    def add(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
         """Let a path have a result; several may share a path."""
         node = self._root
-        fresh: list[_Node | None] = []
-        guarded: _Node | None = None
+        fresh: list[_PrefixNode | None] = []
+        guarded: _PrefixNode | None = None
         is_guarded = False
         for move in moves:
             edges = node.below if move.below else node.child
@@ -180,7 +180,7 @@ class PathAutomaton:
             among = edges.among(move)
             following = among.get(move.guards or move.label)
             if following is None:
-                following = among[move.guards or move.label] = _Node()
+                following = among[move.guards or move.label] = _PrefixNode()
                 if move.guards and not is_guarded:
                     guarded = following
             is_guarded = is_guarded or bool(move.guards)
@@ -194,7 +194,7 @@ class PathAutomaton:
         self._count(moves, 1)
         self._note(_Change(True, moves, result, is_answer, tuple(fresh), guarded))
 
-    def remove(self, moves: Moves, result: Hashable, is_answer: bool) -> None:
+    def remove(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
         """Take back what was added."""
         edges: list[_Edges] = []
         nodes = [self._root]
@@ -213,7 +213,7 @@ class PathAutomaton:
         self._count(moves, -1)
         self._note(_Change(False, moves, result, is_answer))
 
-    def _count(self, moves: Moves, one: int) -> None:
+    def _count(self, moves: PathMoves, one: int) -> None:
         self.count += one
         self._extras += one * isinstance(moves[-1].label, tuple)
         self._guarded += one * any(move.guards for move in moves)
@@ -261,7 +261,7 @@ class PathAutomaton:
         while stack:
             element, above = stack.pop()
             states: list[_State] = []
-            passed: list[_Node] = []
+            passed: list[_PrefixNode] = []
             for state in above:
                 state = state.next.get(element.name) or self._follow(state, element.name)
                 states.append(state)
@@ -277,7 +277,7 @@ class PathAutomaton:
                     found.update([self._follow(state, label) for state in states])
         return frozenset(found)
 
-    def _behind_guards(self, nodes: frozenset[_Node]) -> _State:
+    def _behind_guards(self, nodes: frozenset[_PrefixNode]) -> _State:
         """The state of having passed the guards of these nodes."""
         known = self._behind.get(nodes)
         if known is None:
@@ -291,8 +291,8 @@ class PathAutomaton:
         known = state.next.get(label)
         if known is not None:
             return known
-        nodes: dict[_Node, None] = {}
-        guarded: list[tuple[Guards, _Node]] = []
+        nodes: dict[_PrefixNode, None] = {}
+        guarded: list[tuple[Guards, _PrefixNode]] = []
         wild = _wild(label)
         for edges in [node.child for node in state.reached] + [node.below for node in state.waiting]:
             assert edges is not None
@@ -307,7 +307,7 @@ class PathAutomaton:
         self._held += len(guarded)
         return made
 
-    def _new_state(self, nodes: Iterable[_Node], waiting_above: list[_Node]) -> _State:
+    def _new_state(self, nodes: Iterable[_PrefixNode], waiting_above: list[_PrefixNode]) -> _State:
         waiting = dict.fromkeys(waiting_above)
         waiting.update((node, None) for node in nodes if node.below is not None)
         made = _State([node for node in nodes if node.child is not None], list(waiting))

@@ -23,7 +23,7 @@ MOST_REMEMBERED = 4096
 "Values whose row a column remembers."
 
 
-class Column(ABC, dict[Any, int]):
+class ValueColumn(ABC, dict[Any, int]):
     """The rows of one kind of test on one source: value -> row, filled as values come by."""
 
     def __init__(self, source: Source, bits: Bits) -> None:
@@ -78,7 +78,7 @@ class Column(ABC, dict[Any, int]):
         self.clear()
 
 
-class SameColumn(Column):
+class SameColumn(ValueColumn):
     """Tests for one value. A value that no test names meets none."""
 
     def __init__(self, kind: type[Same], source: Source, bits: Bits) -> None:
@@ -127,7 +127,7 @@ class SameColumn(Column):
             self._forget()
 
 
-class RangeColumn(Column):
+class RangeColumn(ValueColumn):
     """Ranges of numbers. Bounds cut the numbers into cells, each with a row: cell i holds the numbers
     from bound i - 1 on, up to but without bound i. What is no number meets no test."""
 
@@ -210,7 +210,7 @@ def _bounds(test: Between) -> list[float]:
     return bounds
 
 
-def new_column(test: SimpleTest, bits: Bits) -> Column:
+def new_column(test: SimpleTest, bits: Bits) -> ValueColumn:
     """An empty column for tests like this one."""
     if isinstance(test, Between):
         return RangeColumn(test.source, bits)

@@ -10,7 +10,7 @@ from earshot.filters.index.plans import SAME_AS, Between, InDocument, Plan, Simp
 from earshot.filters.language.values import number_of
 
 
-class Reading:
+class EventValues:
     """An event's values by source, each gathered once, when it is first asked for."""
 
     __slots__ = ("_compared", "_elements", "_values", "event", "flat")

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 
 from earshot.events import Event
 from earshot.filters.filter import Filter
-from earshot.filters.index.automaton import Moves, PathAutomaton
-from earshot.filters.index.event_values import Reading
-from earshot.filters.index.groups import Clause, Group
+from earshot.filters.index.automaton import PathAutomaton, PathMoves
+from earshot.filters.index.event_values import EventValues
+from earshot.filters.index.groups import IndexedPlan, PlanGroup
 from earshot.filters.index.plans import Plan, plans_of
 from earshot.filters.language.matching import Viewer
 
@@ -32,10 +32,10 @@ class FilterIndex:
     """Filters by key. `match` gives the keys of those that `filter.matches` the event, no more and no less."""
 
     def __init__(self) -> None:
-        self._parts: dict[Hashable, tuple[Clause | Moves, ...]] = {}
-        "What each filter was taken apart into: paths that answer for it, and clauses in groups."
-        self._by_type: dict[str | None, Group] = {}
-        self._by_path: dict[Moves, Group] = {}
+        self._parts: dict[Hashable, tuple[IndexedPlan | PathMoves, ...]] = {}
+        "What each filter was taken apart into: paths that answer for it, and plans in groups."
+        self._by_type: dict[str | None, PlanGroup] = {}
+        self._by_path: dict[PathMoves, PlanGroup] = {}
         self._paths = PathAutomaton()
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class FilterIndex:
             self.remove(key)
         self._parts[key] = parts
         for part in parts:
-            if isinstance(part, Clause):
+            if isinstance(part, IndexedPlan):
                 self._group_for(part).add(part)
             else:
                 self._paths.add(part, key, is_answer=True)
@@ -59,7 +59,7 @@ class FilterIndex:
     def remove(self, key: Hashable) -> None:
         """Remove a filter; KeyError where there is none under the key."""
         for part in self._parts.pop(key):
-            if not isinstance(part, Clause):
+            if not isinstance(part, IndexedPlan):
                 self._paths.remove(part, key, is_answer=True)
                 continue
             group = self._group_for(part)
@@ -70,40 +70,40 @@ class FilterIndex:
     def match(self, event: Event, viewer: Viewer | None = None) -> set[Any]:
         """The keys of all filters the event meets, seen from the consumer `viewer` where terms need one."""
         found: set[Any] = set()
-        reading = Reading(event)
+        event_values = EventValues(event)
         if self._paths.count:
             answers, groups = self._paths.reached(event.root)
             found.update(answers)
             for group in groups:
-                group.collect(reading, viewer, found)
+                group.collect(event_values, viewer, found)
         if (group := self._by_type.get(None)) is not None:
-            group.collect(reading, viewer, found)
+            group.collect(event_values, viewer, found)
         if (group := self._by_type.get(event.type)) is not None:
-            group.collect(reading, viewer, found)
+            group.collect(event_values, viewer, found)
         return found
 
-    def _group_for(self, clause: Clause) -> Group:
-        moves, type = clause.plan.moves, clause.filter.type
+    def _group_for(self, indexed: IndexedPlan) -> PlanGroup:
+        moves, type = indexed.plan.moves, indexed.filter.type
         if moves is None:
-            return self._by_type.get(type) or self._by_type.setdefault(type, Group(in_document=False))
+            return self._by_type.get(type) or self._by_type.setdefault(type, PlanGroup(in_document=False))
         group = self._by_path.get(moves)
         if group is None:
-            group = self._by_path[moves] = Group(in_document=True)
+            group = self._by_path[moves] = PlanGroup(in_document=True)
             self._paths.add(moves, group, is_answer=False)
         return group
 
-    def _drop_group(self, clause: Clause) -> None:
-        moves = clause.plan.moves
+    def _drop_group(self, indexed: IndexedPlan) -> None:
+        moves = indexed.plan.moves
         if moves is None:
-            del self._by_type[clause.filter.type]
+            del self._by_type[indexed.filter.type]
         else:
             self._paths.remove(moves, self._by_path.pop(moves), is_answer=False)
 
 
-def _part(key: Hashable, filter: Filter, plan: Plan) -> Clause | Moves:
+def _part(key: Hashable, filter: Filter, plan: Plan) -> IndexedPlan | PathMoves:
     if plan.moves is None:
-        return Clause(key, filter, plan)
+        return IndexedPlan(key, filter, plan)
     if filter.type is not None:
         # Groups are of one path or of one type: of both, the type is left to be checked.
-        return Clause(key, filter, replace(plan, exact=False))
-    return plan.moves if plan.is_path_alone else Clause(key, filter, plan)
+        return IndexedPlan(key, filter, replace(plan, exact=False))
+    return plan.moves if plan.is_path_alone else IndexedPlan(key, filter, plan)

@@ -1,4 +1,4 @@
-"""Clauses that are looked at together: few one by one, many in a table, rare values through a dictionary."""
+"""Plans that are looked at together: few one by one, many in a table, rare values through a dictionary."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from msgspec.structs import replace
 
 from earshot.filters.filter import Filter
 from earshot.filters.index.attributes import AttributeTable
-from earshot.filters.index.event_values import Reading
+from earshot.filters.index.event_values import EventValues
 from earshot.filters.index.paged_table import PagedTable
 from earshot.filters.index.plans import SAME_AS, Between, Plan, Same, SameText, SimpleTest, Source
 from earshot.filters.language.matching import Viewer
 
 FEW = 16
-"So many clauses are checked one by one in the time a table takes."
+"So many plans are checked one by one in the time a table takes."
 CROWDED = 16_384
-"Past so many clauses, those that ask for a value go to a table of pages."
+"Past so many plans, those that ask for a value go to a table of pages."
 RARE = 2048
-"A value that fewer than one in so many clauses ask for is rare."
+"A value that fewer than one in so many plans ask for is rare."
 
 
 _Kind = tuple[type[Same], Source]
 
 
-class Clause:
+class IndexedPlan:
     """One plan of one filter, and where it is kept."""
 
     __slots__ = ("filter", "group", "key", "plan", "slot", "sure", "table", "word")
@@ -37,8 +37,8 @@ class Clause:
         self.plan = plan
         self.word = _word(plan)
         "A field and the text it must have, where the plan asks for one: the quickest test to fail."
-        self.group: Group | None = None
-        self.table: AttributeTable[Clause] | None = None
+        self.group: PlanGroup | None = None
+        self.table: AttributeTable[IndexedPlan] | None = None
         self.slot = -1
         self.sure = False
         "Whether being found in its group is all that it asks for."
@@ -51,132 +51,134 @@ def _word(plan: Plan) -> tuple[str, str] | None:
     return None
 
 
-class Group:
-    """Clauses of one event type or one path and, within such a group, of one rare value.
+class PlanGroup:
+    """Plans of one event type or one path and, within such a group, of one rare value.
 
-    A value gets a row in the table, a bit of every clause, only when a fair share of the clauses ask for
-    it; until then clauses that do are a group of their own, found in a dictionary.
+    A value gets a row in the table, one bit for every plan, only when a fair share of the plans ask for
+    it; until then plans that do are a group of their own, found in a dictionary.
     """
 
     __slots__ = ("_above", "_asked", "_by_value", "_few", "_in_document", "_overflow", "_table", "_test", "size")
 
-    def __init__(self, in_document: bool, above: Group | None = None, test: Same | None = None) -> None:
+    def __init__(self, in_document: bool, above: PlanGroup | None = None, test: Same | None = None) -> None:
         self.size = 0
         self._in_document = in_document
-        "Whether clauses may ask for values in the document, and not for fields alone."
+        "Whether plans may ask for values in the document, and not for fields alone."
         self._above = above
         self._test = test
-        "What the clauses of a group within another have in common."
-        self._few: list[Clause] = []
-        self._table: AttributeTable[Clause] | None = None
-        self._overflow: PagedTable[Clause] | None = None
+        "What the plans of a group within another have in common."
+        self._few: list[IndexedPlan] = []
+        self._table: AttributeTable[IndexedPlan] | None = None
+        self._overflow: PagedTable[IndexedPlan] | None = None
         self._asked: Counter[Same] = Counter()
-        "How many clauses ask for a value, where there is a table."
-        self._by_value: dict[_Kind, dict[Any, Group]] = {}
+        "How many plans ask for a value, where there is a table."
+        self._by_value: dict[_Kind, dict[Any, PlanGroup]] = {}
 
-    def add(self, clause: Clause) -> None:
+    def add(self, indexed: IndexedPlan) -> None:
         self.size += 1
         if self._table is None and len(self._few) < FEW:
-            self._few.append(clause)
-            clause.group, clause.table = self, None
-            clause.sure = self._is_all(clause.plan)
+            self._few.append(indexed)
+            indexed.group, indexed.table = self, None
+            indexed.sure = self._is_all(indexed.plan)
             return
         if self._table is None:
             self._table = AttributeTable()
             few, self._few = self._few, []
             for one in few:
                 self._place_new(one)
-        self._place_new(clause)
+        self._place_new(indexed)
 
-    def remove(self, clause: Clause) -> None:
-        """Remove a clause of this group or of one within it."""
-        home = clause.group
+    def remove(self, indexed: IndexedPlan) -> None:
+        """Remove a plan of this group or of one within it."""
+        home = indexed.group
         assert home is not None
-        if clause.table is None:
-            home._few.remove(clause)
+        if indexed.table is None:
+            home._few.remove(indexed)
         else:
-            clause.table.remove(clause.slot)
-        group: Group | None = home
+            indexed.table.remove(indexed.slot)
+        group: PlanGroup | None = home
         while group is not None:
-            group._discount(clause)
+            group._discount(indexed)
             group = group._above
 
-    def collect(self, reading: Reading, viewer: Viewer | None, found: set[Any]) -> None:
+    def collect(self, event_values: EventValues, viewer: Viewer | None, found: set[Any]) -> None:
         """Add the keys of the filters the event meets."""
         if self._table is None:
-            self._check(self._few, reading, viewer, found)
+            self._check(self._few, event_values, viewer, found)
             return
-        candidates = self._ask(self._table, reading, found)
+        candidates = self._ask(self._table, event_values, found)
         if self._overflow is not None:
-            candidates += self._ask(self._overflow, reading, found)
+            candidates += self._ask(self._overflow, event_values, found)
         if candidates:
-            self._check(candidates, reading, viewer, found)
+            self._check(candidates, event_values, viewer, found)
         if self._by_value:
-            for group in self._groups_for(reading):
-                group.collect(reading, viewer, found)
+            for group in self._groups_for(event_values):
+                group.collect(event_values, viewer, found)
 
-    def _ask(self, table: AttributeTable[Clause], reading: Reading, found: set[Any]) -> list[Clause]:
-        """Add the keys a table is sure of; the clauses it is not sure of."""
-        if reading.flat is None or self._in_document:
-            return table.collect(reading, found)
-        return table.collect_flat(reading.flat, found)
+    def _ask(self, table: AttributeTable[IndexedPlan], event_values: EventValues, found: set[Any]) -> list[IndexedPlan]:
+        """Add the keys a table is sure of; the plans it is not sure of."""
+        if event_values.flat is None or self._in_document:
+            return table.collect(event_values, found)
+        return table.collect_flat(event_values.flat, found)
 
-    def _check(self, clauses: list[Clause], reading: Reading, viewer: Viewer | None, found: set[Any]) -> None:
+    def _check(
+        self, plans: list[IndexedPlan], event_values: EventValues, viewer: Viewer | None, found: set[Any]
+    ) -> None:
         """Ask the filters themselves."""
-        flat = reading.flat
-        for clause in clauses:
-            if flat is not None and clause.word is not None:
-                name, wanted = clause.word  # where the value is no text, it is the filter that knows its text
+        flat = event_values.flat
+        for indexed in plans:
+            if flat is not None and indexed.word is not None:
+                name, wanted = indexed.word  # where the value is no text, it is the filter that knows its text
                 value = flat.get(name)
                 if value != wanted and (value is None or type(value) is str):
                     continue
-            if clause.key in found or (self._in_document and not reading.allows(clause.plan)):
+            if indexed.key in found or (self._in_document and not event_values.allows(indexed.plan)):
                 continue
-            if clause.sure or clause.filter.matches(reading.event, viewer):
-                found.add(clause.key)
+            if indexed.sure or indexed.filter.matches(event_values.event, viewer):
+                found.add(indexed.key)
 
-    def _groups_for(self, reading: Reading) -> Iterator[Group]:
+    def _groups_for(self, event_values: EventValues) -> Iterator[PlanGroup]:
         for (kind, source), by_value in self._by_value.items():
-            for value in reading.values(source):
+            for value in event_values.values(source):
                 group = by_value.get(SAME_AS[kind](value))
                 if group is not None:
                     yield group
 
-    def _place_new(self, clause: Clause) -> None:
-        tests = self._same_tests(clause)
+    def _place_new(self, indexed: IndexedPlan) -> None:
+        tests = self._same_tests(indexed)
         self._asked.update(tests)
-        self._place(clause)
+        self._place(indexed)
         for test in tests:
             group = self._by_value.get((type(test), test.source), {}).get(test.wanted)
             if group is not None and not self._is_rare(test):
                 self._forget(test)
-                for one in group._clauses():
+                for one in group._plans():
                     self._place(one)
 
-    def _place(self, clause: Clause) -> None:
-        tests = self._same_tests(clause)
+    def _place(self, indexed: IndexedPlan) -> None:
+        tests = self._same_tests(indexed)
         rare = [test for test in tests if self._is_rare(test)]
         if not rare:
-            plan = clause.plan
+            plan = indexed.plan
             if self._test is not None:
                 plan = replace(plan, tests=tuple(test for test in plan.tests if not self._assures(test)))
-            clause.group, clause.table, clause.sure = self, self._table_for(tests), False
-            clause.slot = clause.table.add(clause.key, plan, clause)
+            indexed.group, indexed.table, indexed.sure = self, self._table_for(tests), False
+            indexed.slot = indexed.table.add(indexed.key, plan, indexed)
             return
         rarest = min(rare, key=self._asked.__getitem__)
         by_value = self._by_value.setdefault((type(rarest), rarest.source), {})
         group = by_value.get(rarest.wanted)
         if group is None:
-            group = by_value[rarest.wanted] = Group(self._in_document, self, rarest)
-        group.add(clause)
+            group = by_value[rarest.wanted] = PlanGroup(self._in_document, self, rarest)
+        group.add(indexed)
 
-    def _same_tests(self, clause: Clause) -> list[Same]:
-        return [test for test in clause.plan.tests if not (isinstance(test, Between) or self._assures(test))]
+    def _same_tests(self, indexed: IndexedPlan) -> list[Same]:
+        return [test for test in indexed.plan.tests if not (isinstance(test, Between) or self._assures(test))]
 
     def _is_rare(self, test: Same) -> bool:
         return self._asked[test] < max(2, self.size // RARE)
 
-    def _table_for(self, tests: list[Same]) -> AttributeTable[Clause]:
+    def _table_for(self, tests: list[Same]) -> AttributeTable[IndexedPlan]:
         assert self._table is not None
         if not tests or self._table.size < CROWDED:
             return self._table
@@ -184,13 +186,13 @@ class Group:
             self._overflow = PagedTable()
         return self._overflow
 
-    def _discount(self, clause: Clause) -> None:
-        """Count one clause less."""
+    def _discount(self, indexed: IndexedPlan) -> None:
+        """Count one plan less."""
         self.size -= 1
         if not self.size:
             self._close()
         elif self._asked:
-            for test in self._same_tests(clause):
+            for test in self._same_tests(indexed):
                 _discount(self._asked, test)
 
     def _is_all(self, plan: Plan) -> bool:
@@ -200,21 +202,21 @@ class Group:
         return {test.source for test in plan.tests}.issuperset(plan.needs)
 
     def _assures(self, test: SimpleTest) -> bool:
-        group: Group | None = self
+        group: PlanGroup | None = self
         while group is not None:
             if group._test == test:
                 return True
             group = group._above
         return False
 
-    def _clauses(self) -> Iterator[Clause]:
+    def _plans(self) -> Iterator[IndexedPlan]:
         yield from self._few
         for table in (self._table, self._overflow):
             if table is not None:
                 yield from table.owners()
         for by_value in self._by_value.values():
             for group in by_value.values():
-                yield from group._clauses()
+                yield from group._plans()
 
     def _forget(self, test: Same) -> None:
         by_value = self._by_value[type(test), test.source]

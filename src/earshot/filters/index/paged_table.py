@@ -19,7 +19,7 @@ from earshot.filters.index.columns import SameColumn
 from earshot.filters.index.plans import Between, Plan, Same
 
 
-class _Shelf:
+class _ValuePages:
     """Pages for plans that ask for one value."""
 
     __slots__ = ("free", "pages", "row", "test", "used")
@@ -38,9 +38,9 @@ class PagedTable(AttributeTable[Owner]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shelves: dict[Same | None, _Shelf] = {}
-        self._by_row: dict[int, _Shelf] = {}
-        self._by_page: list[_Shelf | None] = []
+        self._shelves: dict[Same | None, _ValuePages] = {}
+        self._by_row: dict[int, _ValuePages] = {}
+        self._by_page: list[_ValuePages | None] = []
         self._free_pages: list[list[int]] = []
 
     def add(self, key: Hashable, plan: Plan, owner: Owner) -> int:
@@ -75,7 +75,7 @@ class PagedTable(AttributeTable[Owner]):
         test = min(tests, key=self._use_of, default=None)
         shelf = self._shelves.get(test)
         if shelf is None:
-            shelf = self._shelves[test] = _Shelf(test)
+            shelf = self._shelves[test] = _ValuePages(test)
         if not shelf.free:
             shelf.free = self._free_pages.pop() if self._free_pages else self._new_slots()
             page = shelf.free[0] >> 6

@@ -23,7 +23,7 @@ import msgspec
 
 from earshot.events import Value
 from earshot.filters.filter import Filter
-from earshot.filters.index.automaton import ANY, TEXT, Label, Move, Moves, attribute
+from earshot.filters.index.automaton import ANY, TEXT, Label, PathMove, PathMoves, attribute
 from earshot.filters.index.guards import Guard, Guards
 from earshot.filters.language.matching import text_of
 from earshot.filters.language.syntax import (
@@ -37,12 +37,12 @@ from earshot.filters.language.syntax import (
     Exists,
     Field,
     Literal,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
     StartsWith,
-    Step,
-    Test,
 )
 from earshot.filters.language.values import boolean_of, moment, number_of
 
@@ -78,7 +78,7 @@ class SameNumber(msgspec.Struct, frozen=True, gc=False):
     wanted: float
 
 
-class SameTruth(msgspec.Struct, frozen=True, gc=False):
+class SameBoolean(msgspec.Struct, frozen=True, gc=False):
     """A value counts as true, or as false."""
 
     source: Source
@@ -93,13 +93,13 @@ class Between(msgspec.Struct, frozen=True, gc=False):
     high: float
 
 
-Same = SameText | SameNumber | SameTruth
+Same = SameText | SameNumber | SameBoolean
 SimpleTest = Same | Between
 
 SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
     SameText: text_of,
     SameNumber: number_of,
-    SameTruth: boolean_of,
+    SameBoolean: boolean_of,
 }
 "What a value is compared as."
 
@@ -107,7 +107,7 @@ SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
 class Plan(msgspec.Struct, frozen=True):
     """One alternative of a filter."""
 
-    moves: Moves | None = None
+    moves: PathMoves | None = None
     "A path the document must have."
     tests: tuple[SimpleTest, ...] = ()
     "At most one of a kind and source."
@@ -150,7 +150,7 @@ def _alternatives(condition: Condition, here: str) -> list[Plan]:
         case Or(terms):
             found = [plan for term in terms for plan in _alternatives(term, here)]
             return found if len(found) <= MOST_PLANS else [_UNKNOWN]
-        case Path(absolute=True, steps=steps) if all(step.test is not Test.SELF for step in steps):
+        case LocationPath(absolute=True, steps=steps) if all(step.kind is not NodeKind.SELF for step in steps):
             inner = [
                 _alternatives(predicate, _name(step))
                 for step in steps
@@ -158,11 +158,11 @@ def _alternatives(condition: Condition, here: str) -> list[Plan]:
                 if _guard(step, predicate) is None
             ]
             return _all([[Plan(moves=tuple(map(_move_of, steps)), exact=not inner)], *inner])
-        case Path(absolute=False):
+        case LocationPath(absolute=False):
             return _walked(condition, here)
-        case Compare(Path() as path, op, literal):
+        case Compare(LocationPath() as path, op, literal):
             return _compared_path(path, op, literal, here)
-        case Contains(Path() as path, literal) | StartsWith(Path() as path, literal) if literal:
+        case Contains(LocationPath() as path, literal) | StartsWith(LocationPath() as path, literal) if literal:
             return _walked(path, here)
         case Contains(Field(name), _) | StartsWith(Field(name), _) | Exists(Field(name)):
             return [_present(name)]
@@ -184,7 +184,7 @@ def _tested(test: SimpleTest, exact: bool) -> Plan:
 
 def _compared_field(name: str, op: Comparison, literal: Literal) -> Plan:
     if isinstance(literal, bool):
-        return _tested(SameTruth(name, literal), exact=True) if op is Comparison.EQ else _present(name)
+        return _tested(SameBoolean(name, literal), exact=True) if op is Comparison.EQ else _present(name)
     if isinstance(literal, float):
         test = _numeric(name, op, literal)
         return _present(name) if test is None else _tested(test, exact=True)
@@ -193,7 +193,7 @@ def _compared_field(name: str, op: Comparison, literal: Literal) -> Plan:
     return _present(name)
 
 
-def _compared_path(path: Path, op: Comparison, literal: Literal, here: str) -> list[Plan]:
+def _compared_path(path: LocationPath, op: Comparison, literal: Literal, here: str) -> list[Plan]:
     walked = _walked(path, here)
     source = _end(path, here)
     if source is None:
@@ -223,11 +223,11 @@ def _numeric(source: Source, op: Comparison, literal: float) -> SimpleTest | Non
             return None
 
 
-def _walked(path: Path, here: str) -> list[Plan]:
+def _walked(path: LocationPath, here: str) -> list[Plan]:
     """What a path inside a predicate needs: something of each name on its way, and its own predicates."""
     parts = [[_UNKNOWN]]
     for index in range(len(path.steps)):
-        source = _end(Path(False, path.steps[: index + 1]), here)
+        source = _end(LocationPath(False, path.steps[: index + 1]), here)
         if source is not None:
             parts.append([_present(source)])
         step = path.steps[index]
@@ -235,54 +235,56 @@ def _walked(path: Path, here: str) -> list[Plan]:
     return _all(parts)
 
 
-def _name(step: Step) -> str:
+def _name(step: PathStep) -> str:
     """The name of the elements a step selects; "*" where it may be any, or where they are no elements."""
-    return step.name if step.test is Test.ELEMENT else ANY
+    return step.name if step.kind is NodeKind.ELEMENT else ANY
 
 
-def _end(path: Path, here: str) -> InDocument | None:
+def _end(path: LocationPath, here: str) -> InDocument | None:
     """Where the path's values are to be found; None where its names do not say."""
     last = path.steps[-1] if path.steps else None
-    if last is None or last.test is Test.SELF:
+    if last is None or last.kind is NodeKind.SELF:
         return None if here == ANY else InDocument(here)
-    if last.name == ANY or last.test is Test.TEXT:
+    if last.name == ANY or last.kind is NodeKind.TEXT:
         return None
-    if last.test is Test.ELEMENT:
+    if last.kind is NodeKind.ELEMENT:
         return InDocument(last.name)
     if last.axis is Axis.DESCENDANT:
         return InDocument(ANY, last.name)
     return InDocument(path.steps[-2].name if len(path.steps) > 1 else here, last.name)
 
 
-def _move_of(step: Step) -> Move:
+def _move_of(step: PathStep) -> PathMove:
     guards = (_guard(step, predicate) for predicate in step.predicates)
     return _move(step.axis is Axis.DESCENDANT, _label(step), tuple(guard for guard in guards if guard is not None))
 
 
 @lru_cache(maxsize=4096)
-def _move(below: bool, label: Label, guards: Guards) -> Move:
+def _move(below: bool, label: Label, guards: Guards) -> PathMove:
     """Paths have the same few moves: they share them."""
-    return Move(below, label, guards)
+    return PathMove(below, label, guards)
 
 
-def _guard(step: Step, predicate: Condition) -> Guard | None:
+def _guard(step: PathStep, predicate: Condition) -> Guard | None:
     """The predicate as a guard, where it is a test on an attribute of the element the step selects."""
-    if step.test is not Test.ELEMENT:
+    if step.kind is not NodeKind.ELEMENT:
         return None
     match predicate:
-        case Path(False, (Step(Axis.CHILD, Test.ATTRIBUTE, name, ()),)) if name != ANY:
+        case LocationPath(False, (PathStep(Axis.CHILD, NodeKind.ATTRIBUTE, name, ()),)) if name != ANY:
             return Guard(name)
-        case Compare(Path(False, (Step(Axis.CHILD, Test.ATTRIBUTE, name, ()),)), Comparison.EQ, literal) if name != ANY:
+        case Compare(
+            LocationPath(False, (PathStep(Axis.CHILD, NodeKind.ATTRIBUTE, name, ()),)), Comparison.EQ, literal
+        ) if name != ANY:
             return Guard(name, literal)
         case _:
             return None
 
 
-def _label(step: Step) -> Label:
-    match step.test:
-        case Test.ATTRIBUTE:
+def _label(step: PathStep) -> Label:
+    match step.kind:
+        case NodeKind.ATTRIBUTE:
             return attribute(step.name)
-        case Test.TEXT:
+        case NodeKind.TEXT:
             return TEXT
         case _:
             return step.name
@@ -304,7 +306,7 @@ def _together(plans: tuple[Plan, ...]) -> Plan:
     """All of the plans as one."""
     if len(plans) == 1:
         return plans[0]
-    moves: Moves | None = None
+    moves: PathMoves | None = None
     exact = True
     tests: dict[tuple[type[SimpleTest], Source], SimpleTest] = {}
     needs: dict[Source, None] = {}

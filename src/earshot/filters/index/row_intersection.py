@@ -16,32 +16,32 @@ from numpy.typing import NDArray
 from earshot.filters.index.bits import Bits, slots_of
 from earshot.filters.index.compiling import compiled
 
-Sieve = Callable[[Bits, list[int]], NDArray[np.intp]]
+Intersection = Callable[[Bits, list[int]], NDArray[np.intp]]
 
 _and_all = np.bitwise_and.reduce
 _array = np.array
 
 
-def plain_sieve(bits: Bits, rows: list[int]) -> NDArray[np.intp]:
+def intersection(bits: Bits, rows: list[int]) -> NDArray[np.intp]:
     """And the rows; the slots that are left."""
     return slots_of(_and_all(bits.bytes.take(rows, 0)))
 
 
 @cache
-def compiled_sieve() -> Sieve | None:
+def compiled_intersection() -> Intersection | None:
     """The same, compiled; None where there is no compiler."""
-    sift = compiled(_sift, Bits().words, _array([0]))
-    if sift is None:
+    loop = compiled(_intersection_loop, Bits().words, _array([0]))
+    if loop is None:
         return None
 
     def sieve(bits: Bits, rows: list[int]) -> NDArray[np.intp]:
-        slots: NDArray[np.intp] = sift(bits.words, _array(rows))
+        slots: NDArray[np.intp] = loop(bits.words, _array(rows))
         return slots
 
     return sieve
 
 
-def _sift(words: Any, rows: Any) -> Any:
+def _intersection_loop(words: Any, rows: Any) -> Any:
     met = words[rows[0]].copy()
     for row in rows[1:]:
         of_row = words[row]

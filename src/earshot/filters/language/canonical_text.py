@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from earshot.errors import FilterSyntaxError
 from earshot.filters.language import where
-from earshot.filters.language.parser import Reader, name_text, number_text, quoted
+from earshot.filters.language.parser import Parser, name_text, number_text, quoted
 from earshot.filters.language.syntax import (
     Always,
     And,
     Approaching,
-    At,
     Axis,
     Compare,
     Comparison,
@@ -19,13 +18,14 @@ from earshot.filters.language.syntax import (
     Field,
     Inside,
     Literal,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
+    PositionTest,
     Receding,
     StartsWith,
-    Step,
-    Test,
     TypedCondition,
     Within,
 )
@@ -34,21 +34,21 @@ from earshot.geometry import Area, Circle, Corner, Ellipse, Polygon, Rectangle
 
 def parse(text: str) -> TypedCondition:
     """The condition and the event type that a filter's text stands for."""
-    reader = Reader(text)
-    type = _type_in_front(reader)
-    return TypedCondition(where.condition(reader), type)
+    parser = Parser(text)
+    type = _type_in_front(parser)
+    return TypedCondition(where.condition(parser), type)
 
 
-def _type_in_front(reader: Reader) -> str | None:
+def _type_in_front(parser: Parser) -> str | None:
     """Read `Siren:`, if that is how the text begins."""
-    start = reader.at
+    start = parser.at
     try:
-        name = reader.backquoted() if reader.sees("`") else reader.name()
+        name = parser.backquoted() if parser.sees("`") else parser.name()
     except FilterSyntaxError:
         name = None
-    if name is not None and reader.take(":"):
+    if name is not None and parser.take(":"):
         return name
-    reader.at = start
+    parser.at = start
     return None
 
 
@@ -61,7 +61,7 @@ def write(condition: Condition, type: str | None) -> str:
 def condition_text(condition: Condition) -> str:
     """A condition as text: `where`, with XPath where the condition is about paths."""
     match condition:
-        case Path():
+        case LocationPath():
             return path_text(condition)
         case Compare(operand, op, literal):
             return f"{_operand(operand)} {op} {_literal(literal)}"
@@ -71,9 +71,9 @@ def condition_text(condition: Condition) -> str:
             return f"starts-with({_operand(operand)}, {quoted(literal)})"
         case Exists(field):
             return _operand(field)
-        case At(Comparison.EQ, number):
+        case PositionTest(Comparison.EQ, number):
             return number_text(number)
-        case At(op, number):
+        case PositionTest(op, number):
             return f"position() {op} {number_text(number)}"
         case And(parts):
             return " and ".join(_conjunct(part) for part in parts)
@@ -100,9 +100,9 @@ def _conjunct(condition: Condition) -> str:
     return f"({text})" if isinstance(condition, Or) else text
 
 
-def path_text(path: Path) -> str:
+def path_text(path: LocationPath) -> str:
     """A location path as XPath."""
-    if not path.absolute and path.steps and path.steps[0].test is Test.SELF:
+    if not path.absolute and path.steps and path.steps[0].kind is NodeKind.SELF:
         return "."
     text = "".join(f"{step.axis}{_step(step)}" for step in path.steps)
     if path.absolute:
@@ -110,21 +110,21 @@ def path_text(path: Path) -> str:
     return f".{text}" if path.steps[0].axis is Axis.DESCENDANT else text[1:]
 
 
-def _step(step: Step) -> str:
-    match step.test:
-        case Test.ELEMENT:
+def _step(step: PathStep) -> str:
+    match step.kind:
+        case NodeKind.ELEMENT:
             node = step.name
-        case Test.ATTRIBUTE:
+        case NodeKind.ATTRIBUTE:
             node = f"@{step.name}"
-        case Test.TEXT:
+        case NodeKind.TEXT:
             node = "text()"
-        case Test.SELF:
+        case NodeKind.SELF:
             node = "."
     return node + "".join(f"[{condition_text(predicate)}]" for predicate in step.predicates)
 
 
-def _operand(operand: Path | Field) -> str:
-    return path_text(operand) if isinstance(operand, Path) else name_text(operand.name, where.WORDS)
+def _operand(operand: LocationPath | Field) -> str:
+    return path_text(operand) if isinstance(operand, LocationPath) else name_text(operand.name, where.WORDS)
 
 
 def _literal(literal: Literal) -> str:

@@ -18,20 +18,20 @@ from earshot.filters.language.syntax import (
     Always,
     And,
     Approaching,
-    At,
     Compare,
     Condition,
     Contains,
     Exists,
     Field,
     Inside,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
+    PositionTest,
     Receding,
     StartsWith,
-    Step,
-    Test,
     Within,
 )
 
@@ -100,7 +100,7 @@ def _event_finding(condition: Condition, event: Event, viewer: Viewer | None) ->
             return _shown(name, [text_of(value) for value in event.fields.get(name, ())])
         case Within() | Approaching() | Receding() | Inside():
             return _place_finding(condition, event, viewer)
-        case Path(steps=steps):
+        case LocationPath(steps=steps):
             return _path_finding(steps, event.document)
         case _:
             return ""
@@ -138,7 +138,7 @@ def _value(text: str) -> str:
 # XPath: how far a path came.
 
 
-def _path_finding(steps: tuple[Step, ...], start: Node) -> str:
+def _path_finding(steps: tuple[PathStep, ...], start: Node) -> str:
     """How far the steps led: to nodes, or up to which step or predicate."""
     for done, step in enumerate(steps):
         before = steps[:done]
@@ -157,27 +157,27 @@ def _path_finding(steps: tuple[Step, ...], start: Node) -> str:
     return "; ".join(_held(steps[-1].predicates, candidates[0]))
 
 
-def _nothing(before: tuple[Step, ...], step: Step) -> str:
+def _nothing(before: tuple[PathStep, ...], step: PathStep) -> str:
     """That a step found nothing, after the steps before it found something."""
     missing = _plain((step,))
     return f"{_plain(before)} has no {missing}" if before else f"there is no {missing}"
 
 
-def _plain(steps: tuple[Step, ...]) -> str:
+def _plain(steps: tuple[PathStep, ...]) -> str:
     """Steps without their predicates, as a path's text."""
-    return path_text(Path(False, tuple(replace(step, predicates=()) for step in steps)))
+    return path_text(LocationPath(False, tuple(replace(step, predicates=()) for step in steps)))
 
 
 def _predicate_finding(condition: Condition, candidates: list[Node], where: str) -> str:
     """Why none of the candidates passed a predicate: what was found in the first of them."""
     count = f"of {len(candidates)} {where}, none passed; in the first, " if len(candidates) > 1 else ""
-    if isinstance(condition, At):
+    if isinstance(condition, PositionTest):
         return f"there {'is' if len(candidates) == 1 else 'are'} {len(candidates)} {where}"
     return count + "; ".join(_node_reasons(condition, False, candidates[0]))
 
 
 def _held(conditions: Iterable[Condition], node: Node) -> list[str]:
-    conditions = [condition for condition in conditions if not isinstance(condition, At)]
+    conditions = [condition for condition in conditions if not isinstance(condition, PositionTest)]
     return [reason for condition in conditions for reason in _node_reasons(condition, True, node)]
 
 
@@ -193,11 +193,11 @@ def _node_reasons(condition: Condition, met: bool, node: Node) -> list[str]:
 def _node_finding(condition: Condition, node: Node) -> str:
     """What a node has to show for a condition on it."""
     match condition:
-        case Compare(Path() as path) | Contains(Path() as path) | StartsWith(Path() as path):
+        case Compare(LocationPath() as path) | Contains(LocationPath() as path) | StartsWith(LocationPath() as path):
             values = [string_value(found) for found in selector(path.steps)(node, {})]
-            what = "it" if path.steps[0].test is Test.SELF else path_text(path)
+            what = "it" if path.steps[0].kind is NodeKind.SELF else path_text(path)
             return _shown(what, values)
-        case Path(steps=steps):
+        case LocationPath(steps=steps):
             return _path_finding(steps, node)
         case _:
             return ""

@@ -26,13 +26,13 @@ from earshot.filters.language.syntax import (
     Field,
     Inside,
     Literal,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
     Receding,
     StartsWith,
-    Step,
-    Test,
     Within,
 )
 from earshot.filters.language.values import aware, boolean_of, moment, number, number_of
@@ -91,7 +91,7 @@ def predicate(condition: Condition) -> Predicate:
             return lambda event, _: event.position is not None and area.contains(event.position)
         case Always():
             return lambda _event, _viewer: True
-        case Path(absolute=True, steps=(Step(Axis.CHILD, Test.ELEMENT, name, ()),)) if name != "*":
+        case LocationPath(absolute=True, steps=(PathStep(Axis.CHILD, NodeKind.ELEMENT, name, ()),)) if name != "*":
             return lambda event, _: event.type == name
         case _:
             test = node_test(condition)

@@ -24,7 +24,7 @@ _STRING = re.compile(r'"[^"]*(?:""[^"]*)*"' r"|'[^']*(?:''[^']*)*'")
 _BACKQUOTED = re.compile(r"`(?:[^`]|``)+`")
 
 
-class Reader:
+class Parser:
     """A place in a filter's text, and what can be read there. Blanks between tokens are skipped."""
 
     def __init__(self, text: str) -> None:
@@ -179,16 +179,16 @@ MIRRORED = {
 "`20 > price` is `price < 20`."
 
 
-def disjunction(reader: Reader, term: Callable[[Reader], Condition]) -> Condition:
+def disjunction(parser: Parser, term: Callable[[Parser], Condition]) -> Condition:
     """One term or several, with `or` and, which binds tighter, `and` between them."""
-    either = [_conjunction(reader, term)]
-    while reader.take_word("or"):
-        either.append(_conjunction(reader, term))
+    either = [_conjunction(parser, term)]
+    while parser.take_word("or"):
+        either.append(_conjunction(parser, term))
     return either[0] if len(either) == 1 else Or(tuple(either))
 
 
-def _conjunction(reader: Reader, term: Callable[[Reader], Condition]) -> Condition:
-    both = [term(reader)]
-    while reader.take_word("and"):
-        both.append(term(reader))
+def _conjunction(parser: Parser, term: Callable[[Parser], Condition]) -> Condition:
+    both = [term(parser)]
+    while parser.take_word("and"):
+        both.append(term(parser))
     return both[0] if len(both) == 1 else And(tuple(both))

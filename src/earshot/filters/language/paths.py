@@ -17,19 +17,19 @@ from earshot.events import Element
 from earshot.filters.language.syntax import (
     Always,
     And,
-    At,
     Axis,
     Compare,
     Comparison,
     Condition,
     Contains,
     Literal,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
+    PositionTest,
     StartsWith,
-    Step,
-    Test,
 )
 from earshot.filters.language.values import number
 
@@ -62,14 +62,14 @@ def node_test(condition: Condition, inner: bool = False) -> NodeTest:
         case Not(term):
             test = node_test(term, inner)
             return lambda node, memo: not test(node, memo)
-        case Path(steps=steps):
+        case LocationPath(steps=steps):
             return _leads(steps, None, inner)
-        case Compare(Path(steps=steps), op, literal):
+        case Compare(LocationPath(steps=steps), op, literal):
             return _leads(steps, string_test(op, literal), inner)
-        case Contains(Path(steps=steps), text):
+        case Contains(LocationPath(steps=steps), text):
             first = _first_text(steps)
             return lambda node, memo: text in first(node, memo)
-        case StartsWith(Path(steps=steps), text):
+        case StartsWith(LocationPath(steps=steps), text):
             first = _first_text(steps)
             return lambda node, memo: first(node, memo).startswith(text)
         case Always():
@@ -107,28 +107,28 @@ def string_value(node: Node) -> str:
     return node if isinstance(node, str) else node.text
 
 
-def _leads(steps: tuple[Step, ...], last: Callable[[str], bool] | None, inner: bool) -> NodeTest:
+def _leads(steps: tuple[PathStep, ...], last: Callable[[str], bool] | None, inner: bool) -> NodeTest:
     """Whether a node leads, by these steps, to a node whose string value passes the last test."""
-    if not steps or steps[0].test is Test.SELF:
+    if not steps or steps[0].kind is NodeKind.SELF:
         return _yes if last is None else lambda node, _: last(node if isinstance(node, str) else node.text)
     step = steps[0]
     inner_from_here = inner or step.axis is Axis.DESCENDANT
     rest = _leads(steps[1:], last, inner_from_here)
-    if any(isinstance(predicate, At) for predicate in step.predicates):
+    if any(isinstance(predicate, PositionTest) for predicate in step.predicates):
         pick = _picker(step, inner_from_here)
         return _along(step, lambda node, memo: any(rest(picked, memo) for _, picked in pick(node, memo)), inner)
     tests = [node_test(predicate, inner_from_here) for predicate in step.predicates]
     if rest is not _yes:
         tests.append(rest)
     passes = _all(tests) if tests else None
-    if step.test is not Test.ELEMENT:
+    if step.kind is not NodeKind.ELEMENT:
         return _along(step, _text_passes(step, passes), inner)
     if step.axis is Axis.DESCENDANT and not inner:
         return _descendant_passes(step.name, passes)
     return _along(step, _child_passes(step.name, passes), inner)
 
 
-def _along(step: Step, here: NodeTest, inner: bool) -> NodeTest:
+def _along(step: PathStep, here: NodeTest, inner: bool) -> NodeTest:
     """What is asked directly below a node, asked along the step's axis."""
     if step.axis is Axis.CHILD:
         return here
@@ -169,9 +169,9 @@ def _descendant_passes(name: str, passes: NodeTest | None) -> NodeTest:
     return descendant_passes
 
 
-def _text_passes(step: Step, passes: NodeTest | None) -> NodeTest:
+def _text_passes(step: PathStep, passes: NodeTest | None) -> NodeTest:
     """Whether an attribute or a text node of the node passes."""
-    if step.test is Test.ATTRIBUTE and step.name != "*":
+    if step.kind is NodeKind.ATTRIBUTE and step.name != "*":
         return _attribute_passes(step.name, passes)
     texts = _texts(step)
     if passes is None:
@@ -188,10 +188,10 @@ def _attribute_passes(name: str, passes: NodeTest | None) -> NodeTest:
     return attribute_passes
 
 
-def _texts(step: Step) -> Callable[[Node], Sequence[str]]:
+def _texts(step: PathStep) -> Callable[[Node], Sequence[str]]:
     """The attributes or text nodes of a node that pass the step's node test, as texts."""
     name = step.name
-    if step.test is Test.TEXT:
+    if step.kind is NodeKind.TEXT:
         return lambda node: () if isinstance(node, str) else [part for part in node.children if _is_text(part)]
     if name == "*":
         return lambda node: () if isinstance(node, str) else list(node.attributes.values())
@@ -249,12 +249,12 @@ def _remembering_descendants(here: NodeTest) -> NodeTest:
 # Selecting nodes, in document order.
 
 
-def _first_text(steps: tuple[Step, ...]) -> Callable[[Any, Memo], str]:
+def _first_text(steps: tuple[PathStep, ...]) -> Callable[[Any, Memo], str]:
     """XPath's string() of a path: the string value of its first node in document order, else ""."""
     step = steps[0]
-    if step.test is Test.SELF:
+    if step.kind is NodeKind.SELF:
         return lambda node, _: string_value(node)
-    if len(steps) == 1 and step.axis is Axis.CHILD and not step.predicates and step.test is not Test.ELEMENT:
+    if len(steps) == 1 and step.axis is Axis.CHILD and not step.predicates and step.kind is not NodeKind.ELEMENT:
         texts = _texts(step)
         return lambda node, _: next(iter(texts(node)), "")
     select = selector(steps)
@@ -272,9 +272,9 @@ Ways = dict[tuple[int, ...], Node]
 "Nodes by the way down to them, one place a level, so that sorting gives document order."
 
 
-def selector(steps: tuple[Step, ...]) -> Callable[[Any, Memo], list[Node]]:
+def selector(steps: tuple[PathStep, ...]) -> Callable[[Any, Memo], list[Node]]:
     """All nodes the steps select from a node, in document order."""
-    moves = [(step.axis, _picker(step, inner=True)) for step in steps if step.test is not Test.SELF]
+    moves = [(step.axis, _picker(step, inner=True)) for step in steps if step.kind is not NodeKind.SELF]
 
     def select(node: Node, memo: Memo) -> list[Node]:
         ways: Ways = {(): node}
@@ -303,7 +303,7 @@ def _with_descendants(ways: Ways) -> Ways:
     return found
 
 
-def _picker(step: Step, inner: bool) -> Callable[[Any, Memo], list[Placed]]:
+def _picker(step: PathStep, inner: bool) -> Callable[[Any, Memo], list[Placed]]:
     """What the step's node test and predicates select directly below a node, in document order."""
     sieves = [_sieve(predicate, inner) for predicate in step.predicates]
 
@@ -316,11 +316,11 @@ def _picker(step: Step, inner: bool) -> Callable[[Any, Memo], list[Placed]]:
     return pick
 
 
-def _candidates(node: Element, step: Step) -> list[Placed]:
-    if step.test is Test.ATTRIBUTE:
+def _candidates(node: Element, step: PathStep) -> list[Placed]:
+    if step.kind is NodeKind.ATTRIBUTE:
         named = enumerate(node.attributes.items(), -len(node.attributes))
         return [(place, value) for place, (name, value) in named if step.name in ("*", name)]
-    if step.test is Test.TEXT:
+    if step.kind is NodeKind.TEXT:
         return [(place, part) for place, part in enumerate(node.children) if _is_text(part)]
     return [
         (place, child)
@@ -330,7 +330,7 @@ def _candidates(node: Element, step: Step) -> list[Placed]:
 
 
 def _sieve(predicate: Condition, inner: bool) -> Callable[[list[Placed], Memo], list[Placed]]:
-    if isinstance(predicate, At):
+    if isinstance(predicate, PositionTest):
         compare, wanted = COMPARE[predicate.op], predicate.number
         return lambda nodes, _: [node for position, node in enumerate(nodes, 1) if compare(position, wanted)]
     test = node_test(predicate, inner)

@@ -2,7 +2,7 @@
 
 ::
 
-    Filter.xpath("/CD[category='jazz']")   ->  Path
+    Filter.xpath("/CD[category='jazz']")   ->  LocationPath
     Filter.where("price < 20 and approaching") ->  a condition over `Field`s and location terms
 
 Everything is frozen and hashable; `matching.py` evaluates it, `covering.py` compares it,
@@ -26,7 +26,7 @@ class Axis(StrEnum):
     "descendant-or-self::node()/child::, as XPath's // means"
 
 
-class Test(StrEnum):
+class NodeKind(StrEnum):
     """What kind of node a step selects."""
 
     ELEMENT = "element"
@@ -37,25 +37,25 @@ class Test(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One step of a location path. `name` is "*" for any; empty for text() and `.`.
 
-    Predicates hold in turn, as XPath's do: `At` counts among what the ones before it let through.
+    Predicates hold in turn, as XPath's do: `PositionTest` counts among what the ones before it let through.
     """
 
     axis: Axis
-    test: Test
+    kind: NodeKind
     name: str = ""
     predicates: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class LocationPath:
     """A location path. Absolute paths start at the document; relative ones at the context node.
     As a condition it holds when it selects at least one node."""
 
     absolute: bool
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ Literal = str | float | bool
 class Compare:
     """`operand op literal`, the literal always on the right; holds if any selected value does."""
 
-    operand: Path | Field
+    operand: LocationPath | Field
     op: Comparison
     literal: Literal
 
@@ -104,7 +104,7 @@ class Contains:
     """The text holds the literal. Of a path: the text of its first node, "" where there is none, as
     XPath 1.0 has it. Of a field: any of its values, so false where there is none."""
 
-    operand: Path | Field
+    operand: LocationPath | Field
     literal: str
 
 
@@ -112,7 +112,7 @@ class Contains:
 class StartsWith:
     """The text begins with the literal; of which node or value, as for `Contains`."""
 
-    operand: Path | Field
+    operand: LocationPath | Field
     literal: str
 
 
@@ -124,7 +124,7 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class PositionTest:
     """`[2]` or `[position() < 3]`: where the node stands among its siblings that the step's name and
     the predicates before this one let through. Only ever a whole predicate of a step."""
 
@@ -177,7 +177,9 @@ class Always:
 
 
 LocationTerm = Within | Approaching | Receding | Inside
-Condition = Path | Compare | Contains | StartsWith | Exists | At | And | Or | Not | LocationTerm | Always
+Condition = (
+    LocationPath | Compare | Contains | StartsWith | Exists | PositionTest | And | Or | Not | LocationTerm | Always
+)
 
 
 class TypedCondition(NamedTuple):

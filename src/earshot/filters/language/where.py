@@ -39,7 +39,7 @@ from typing import NoReturn
 
 from earshot.errors import GeometryError
 from earshot.filters.language import xpath
-from earshot.filters.language.parser import MIRRORED, Reader, disjunction
+from earshot.filters.language.parser import MIRRORED, Parser, disjunction
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -72,91 +72,91 @@ _AREAS = "circle(x, y, radius), rectangle(x, y, width, height), ellipse(x, y, a,
 
 def parse(text: str) -> Condition:
     """The condition a `where` text stands for."""
-    return condition(Reader(text))
+    return condition(Parser(text))
 
 
-def condition(reader: Reader) -> Condition:
+def condition(parser: Parser) -> Condition:
     """Read a condition, to the end of the text."""
-    if reader.ended:
-        reader.fail(f"the filter is empty; {_TERMS}")
-    found = disjunction(reader, _term)
-    if not reader.ended:
-        reader.fail(f"expected and, or or the end, found {reader.here()}")
+    if parser.ended:
+        parser.fail(f"the filter is empty; {_TERMS}")
+    found = disjunction(parser, _term)
+    if not parser.ended:
+        parser.fail(f"expected and, or or the end, found {parser.here()}")
     return found
 
 
-def _term(reader: Reader) -> Condition:
-    reader.enter()
-    term = _structure(reader) or _place(reader) or _content(reader)
-    reader.leave()
+def _term(parser: Parser) -> Condition:
+    parser.enter()
+    term = _structure(parser) or _place(parser) or _content(parser)
+    parser.leave()
     return term
 
 
-def _structure(reader: Reader) -> Condition | None:
+def _structure(parser: Parser) -> Condition | None:
     """Read a parenthesis, a negation, a constant or a path."""
-    if reader.sees("("):
-        return _grouped(reader)
-    if reader.sees("/"):
-        return xpath.absolute_path(reader)
-    if reader.take_word("not"):
-        return Not(_grouped(reader) if reader.sees("(") else _term(reader))
-    start = reader.at
+    if parser.sees("("):
+        return _grouped(parser)
+    if parser.sees("/"):
+        return xpath.absolute_path(parser)
+    if parser.take_word("not"):
+        return Not(_grouped(parser) if parser.sees("(") else _term(parser))
+    start = parser.at
     for word, constant in (("true", Always()), ("false", Not(Always()))):
-        if reader.take_word(word):
-            if reader.comparison() is None:
+        if parser.take_word(word):
+            if parser.comparison() is None:
                 return constant
-            reader.at = start
+            parser.at = start
     return None
 
 
-def _grouped(reader: Reader) -> Condition:
-    reader.take("(")
-    inner = disjunction(reader, _term)
-    reader.expect(")", "to close the parenthesis")
+def _grouped(parser: Parser) -> Condition:
+    parser.take("(")
+    inner = disjunction(parser, _term)
+    parser.expect(")", "to close the parenthesis")
     return inner
 
 
-def _place(reader: Reader) -> Condition | None:
-    if reader.take_word("within"):
-        return Within(_distance_m(reader))
-    if reader.take_word("approaching"):
+def _place(parser: Parser) -> Condition | None:
+    if parser.take_word("within"):
+        return Within(_distance_m(parser))
+    if parser.take_word("approaching"):
         return Approaching()
-    if reader.take_word("receding"):
+    if parser.take_word("receding"):
         return Receding()
-    if reader.take_word("inside"):
-        return Inside(_area(reader))
+    if parser.take_word("inside"):
+        return Inside(_area(parser))
     return None
 
 
-def _distance_m(reader: Reader) -> float:
-    start = reader.at
-    number = reader.number()
+def _distance_m(parser: Parser) -> float:
+    start = parser.at
+    number = parser.number()
     if number is None or number < 0:
-        reader.fail("within takes a distance, as in within 200 m; a field of that name stands in backquotes", start)
+        parser.fail("within takes a distance, as in within 200 m; a field of that name stands in backquotes", start)
     for unit, metres in (("m", 1.0), ("km", 1000.0)):
-        if reader.take_word(unit):
+        if parser.take_word(unit):
             return number * metres
-    reader.fail(f"a distance is in m or km, found {reader.here()}")
+    parser.fail(f"a distance is in m or km, found {parser.here()}")
 
 
-def _area(reader: Reader) -> Area:
-    start = reader.at
-    kind = reader.name()
+def _area(parser: Parser) -> Area:
+    start = parser.at
+    kind = parser.name()
     if kind not in ("circle", "rectangle", "ellipse", "polygon"):
-        reader.fail(f"inside takes {_AREAS}; a field of that name stands in backquotes", start)
-    reader.expect("(", f"after {kind}")
+        parser.fail(f"inside takes {_AREAS}; a field of that name stands in backquotes", start)
+    parser.expect("(", f"after {kind}")
     try:
-        area = _polygon(reader) if kind == "polygon" else _centred(reader, kind, start)
+        area = _polygon(parser) if kind == "polygon" else _centred(parser, kind, start)
     except GeometryError as error:
-        reader.fail(str(error), start)
-    reader.expect(")", f"to close the {kind}")
+        parser.fail(str(error), start)
+    parser.expect(")", f"to close the {kind}")
     return area
 
 
-def _centred(reader: Reader, kind: str, start: int) -> Area:
-    numbers = [_coordinate(reader)]
-    while reader.take(","):
-        numbers.append(_coordinate(reader))
+def _centred(parser: Parser, kind: str, start: int) -> Area:
+    numbers = [_coordinate(parser)]
+    while parser.take(","):
+        numbers.append(_coordinate(parser))
     match kind, numbers:
         case "circle", [x, y, radius]:
             return Area(Circle(radius), Position(x, y))
@@ -165,117 +165,117 @@ def _centred(reader: Reader, kind: str, start: int) -> Area:
         case "ellipse", [x, y, a, b, *angle] if len(angle) <= 1:
             return Area(Ellipse(a, b, sum(angle)), Position(x, y))
         case _:
-            reader.fail(f"{kind} has other numbers: {_AREAS}", start)
+            parser.fail(f"{kind} has other numbers: {_AREAS}", start)
 
 
-def _polygon(reader: Reader) -> Area:
-    rings = [_ring(reader)]
-    while reader.take("/"):
-        rings.append(_ring(reader))
+def _polygon(parser: Parser) -> Area:
+    rings = [_ring(parser)]
+    while parser.take("/"):
+        rings.append(_ring(parser))
     return Area(Polygon(rings[0], tuple(rings[1:])))
 
 
-def _ring(reader: Reader) -> tuple[Corner, ...]:
-    corners = [(_coordinate(reader), _coordinate(reader))]
-    while reader.take(","):
-        corners.append((_coordinate(reader), _coordinate(reader)))
+def _ring(parser: Parser) -> tuple[Corner, ...]:
+    corners = [(_coordinate(parser), _coordinate(parser))]
+    while parser.take(","):
+        corners.append((_coordinate(parser), _coordinate(parser)))
     return tuple(corners)
 
 
-def _coordinate(reader: Reader) -> float:
-    number = reader.number()
+def _coordinate(parser: Parser) -> float:
+    number = parser.number()
     if number is None:
-        reader.fail(f"expected a number of metres, found {reader.here()}; an area is {_AREAS}")
+        parser.fail(f"expected a number of metres, found {parser.here()}; an area is {_AREAS}")
     return number
 
 
-def _content(reader: Reader) -> Condition:
-    start = reader.at
+def _content(parser: Parser) -> Condition:
+    start = parser.at
     for word, kind in (("contains", Contains), ("starts-with", StartsWith)):
-        if reader.take_word(word):
-            reader.expect("(", f"after {word}; a field of that name stands in backquotes")
-            field = _field(reader)
-            reader.expect(",", f"between the name and the text of {word}()")
-            term = kind(field, _string(reader, word))
-            reader.expect(")", f"after the text of {word}(")
+        if parser.take_word(word):
+            parser.expect("(", f"after {word}; a field of that name stands in backquotes")
+            field = _field(parser)
+            parser.expect(",", f"between the name and the text of {word}()")
+            term = kind(field, _string(parser, word))
+            parser.expect(")", f"after the text of {word}(")
             return term
-    literal = _literal(reader)
+    literal = _literal(parser)
     if literal is not None:
-        op = reader.comparison()
+        op = parser.comparison()
         if op is None:
-            reader.fail(f"a literal alone is no condition; {_TERMS}", start)
-        return _compare(reader, _field(reader), MIRRORED[op], literal, start)
-    return _about(reader, _field(reader), start)
+            parser.fail(f"a literal alone is no condition; {_TERMS}", start)
+        return _compare(parser, _field(parser), MIRRORED[op], literal, start)
+    return _about(parser, _field(parser), start)
 
 
-def _about(reader: Reader, field: Field, start: int) -> Condition:
+def _about(parser: Parser, field: Field, start: int) -> Condition:
     """Read what is said of a field."""
-    if reader.take_word("in"):
-        return _range(reader, field)
-    if reader.take_word("contains"):
-        return Contains(field, _string(reader, "contains"))
-    if reader.take_word("starts-with"):
-        return StartsWith(field, _string(reader, "starts-with"))
-    if reader.take_word("starts"):
-        if not reader.take_word("with"):
-            reader.fail('expected with, as in name starts with "x"')
-        return StartsWith(field, _string(reader, "starts with"))
-    op = reader.comparison()
+    if parser.take_word("in"):
+        return _range(parser, field)
+    if parser.take_word("contains"):
+        return Contains(field, _string(parser, "contains"))
+    if parser.take_word("starts-with"):
+        return StartsWith(field, _string(parser, "starts-with"))
+    if parser.take_word("starts"):
+        if not parser.take_word("with"):
+            parser.fail('expected with, as in name starts with "x"')
+        return StartsWith(field, _string(parser, "starts with"))
+    op = parser.comparison()
     if op is None:
         return Exists(field)
-    literal = _literal(reader)
+    literal = _literal(parser)
     if literal is None:
-        reader.fail(f"expected a quoted text, a number, true or false, found {reader.here()}")
-    return _compare(reader, field, op, literal, start)
+        parser.fail(f"expected a quoted text, a number, true or false, found {parser.here()}")
+    return _compare(parser, field, op, literal, start)
 
 
-def _compare(reader: Reader, field: Field, op: Comparison, literal: Literal, start: int) -> Compare:
+def _compare(parser: Parser, field: Field, op: Comparison, literal: Literal, start: int) -> Compare:
     if isinstance(literal, bool) and op not in (Comparison.EQ, Comparison.NE):
-        reader.fail("true and false are compared by = and != only", start)
+        parser.fail("true and false are compared by = and != only", start)
     return Compare(field, op, literal)
 
 
-def _range(reader: Reader, field: Field) -> Condition:
-    start = reader.at
-    low = reader.number()
-    if low is None or not reader.take(".."):
-        _no_range(reader, start)
-    high = reader.number()
+def _range(parser: Parser, field: Field) -> Condition:
+    start = parser.at
+    low = parser.number()
+    if low is None or not parser.take(".."):
+        _no_range(parser, start)
+    high = parser.number()
     if high is None:
-        _no_range(reader, start)
+        _no_range(parser, start)
     if low > high:
-        reader.fail("the range is empty: its first number is the smaller one", start)
+        parser.fail("the range is empty: its first number is the smaller one", start)
     return And((Compare(field, Comparison.GE, low), Compare(field, Comparison.LE, high)))
 
 
-def _no_range(reader: Reader, start: int) -> NoReturn:
-    reader.fail("in takes a range of numbers, as in price in 10..20", start)
+def _no_range(parser: Parser, start: int) -> NoReturn:
+    parser.fail("in takes a range of numbers, as in price in 10..20", start)
 
 
-def _field(reader: Reader) -> Field:
-    if reader.sees("`"):
-        return Field(reader.backquoted())
-    word = reader.word()
+def _field(parser: Parser) -> Field:
+    if parser.sees("`"):
+        return Field(parser.backquoted())
+    word = parser.word()
     if word is None:
-        reader.fail(f"expected a term, found {reader.here()}; {_TERMS}")
+        parser.fail(f"expected a term, found {parser.here()}; {_TERMS}")
     if word in WORDS:
-        reader.fail(f"{word} is a word of the language; as a name it stands in backquotes: `{word}`")
-    reader.take(word)
-    if reader.sees("("):
-        reader.fail(f"{word}() is not supported; there are contains() and starts-with()")
+        parser.fail(f"{word} is a word of the language; as a name it stands in backquotes: `{word}`")
+    parser.take(word)
+    if parser.sees("("):
+        parser.fail(f"{word}() is not supported; there are contains() and starts-with()")
     return Field(word)
 
 
-def _string(reader: Reader, what: str) -> str:
-    literal = reader.string()
+def _string(parser: Parser, what: str) -> str:
+    literal = parser.string()
     if literal is None:
-        reader.fail(f"{what} looks for a quoted text, found {reader.here()}")
+        parser.fail(f"{what} looks for a quoted text, found {parser.here()}")
     return literal
 
 
-def _literal(reader: Reader) -> Literal | None:
-    if reader.take_word("true"):
+def _literal(parser: Parser) -> Literal | None:
+    if parser.take_word("true"):
         return True
-    if reader.take_word("false"):
+    if parser.take_word("false"):
         return False
-    return reader.literal()
+    return parser.literal()

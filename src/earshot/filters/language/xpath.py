@@ -20,21 +20,21 @@ refused with its column.
 
 from __future__ import annotations
 
-from earshot.filters.language.parser import MIRRORED, Reader, disjunction
+from earshot.filters.language.parser import MIRRORED, Parser, disjunction
 from earshot.filters.language.syntax import (
     Always,
-    At,
     Axis,
     Compare,
     Comparison,
     Condition,
     Contains,
     Literal,
+    LocationPath,
+    NodeKind,
     Not,
-    Path,
+    PathStep,
+    PositionTest,
     StartsWith,
-    Step,
-    Test,
 )
 
 _STEPS = "a step is a name, *, @name, text() or ."
@@ -42,213 +42,213 @@ _CONDITIONS = (
     "a predicate holds paths, comparisons of a path with a literal, and, or, not(), contains(), starts-with(), "
     "or a position alone"
 )
-_SELF = Path(False, (Step(Axis.CHILD, Test.SELF),))
+_SELF = LocationPath(False, (PathStep(Axis.CHILD, NodeKind.SELF),))
 
 
 def parse(text: str) -> Condition:
     """The condition an XPath expression stands for."""
-    reader = Reader(text)
-    if not reader.sees("/"):
-        reader.fail("an XPath filter starts at the document: begin with / or //")
-    reader.enter()  # as deep as the same path stands in a `where` text, which is how filters are written back
-    condition = absolute_path(reader)
-    if not reader.ended:
-        reader.fail(f"expected /, [ or the end after a step, found {reader.here()}; a filter is one location path")
+    parser = Parser(text)
+    if not parser.sees("/"):
+        parser.fail("an XPath filter starts at the document: begin with / or //")
+    parser.enter()  # as deep as the same path stands in a `where` text, which is how filters are written back
+    condition = absolute_path(parser)
+    if not parser.ended:
+        parser.fail(f"expected /, [ or the end after a step, found {parser.here()}; a filter is one location path")
     return condition
 
 
-def absolute_path(reader: Reader) -> Condition:
+def absolute_path(parser: Parser) -> Condition:
     """Read a path that begins with a slash; `/` alone is met by every document."""
-    axis = Axis.DESCENDANT if reader.take("//") else Axis.CHILD
+    axis = Axis.DESCENDANT if parser.take("//") else Axis.CHILD
     if axis is Axis.CHILD:
-        reader.take("/")
-        if reader.word() is None and not any(map(reader.sees, "*@.")):
+        parser.take("/")
+        if parser.word() is None and not any(map(parser.sees, "*@.")):
             return Always()
-    steps = _steps(reader, axis)
-    return Path(True, steps) if steps else Always()
+    steps = _steps(parser, axis)
+    return LocationPath(True, steps) if steps else Always()
 
 
-def _relative_path(reader: Reader) -> Path:
-    if reader.sees("/"):
-        reader.fail("a path inside a predicate starts at its own node: write name, .//name or @name")
-    steps = _steps(reader, Axis.CHILD)
-    return Path(False, steps) if steps else _SELF
+def _relative_path(parser: Parser) -> LocationPath:
+    if parser.sees("/"):
+        parser.fail("a path inside a predicate starts at its own node: write name, .//name or @name")
+    steps = _steps(parser, Axis.CHILD)
+    return LocationPath(False, steps) if steps else _SELF
 
 
-def _steps(reader: Reader, axis: Axis) -> tuple[Step, ...]:
+def _steps(parser: Parser, axis: Axis) -> tuple[PathStep, ...]:
     """Read steps as far as slashes join them. The step `.` stays where it is and is left out."""
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     levels = 0
     while True:
-        reader.enter()
+        parser.enter()
         levels += 1
-        if steps and steps[-1].test is not Test.ELEMENT:
-            reader.fail(f"{'an attribute' if steps[-1].test is Test.ATTRIBUTE else 'text()'} has nothing below it")
-        if _is_self(reader):
+        if steps and steps[-1].kind is not NodeKind.ELEMENT:
+            parser.fail(f"{'an attribute' if steps[-1].kind is NodeKind.ATTRIBUTE else 'text()'} has nothing below it")
+        if _is_self(parser):
             if axis is Axis.DESCENDANT:
-                reader.fail("// is followed by a name, *, @name or text()")
-            reader.take(".")
-            if reader.sees("["):
-                reader.fail("the step . takes no predicate, in XPath 1.0")
+                parser.fail("// is followed by a name, *, @name or text()")
+            parser.take(".")
+            if parser.sees("["):
+                parser.fail("the step . takes no predicate, in XPath 1.0")
         else:
-            steps.append(_step(reader, axis))
-        if reader.take("//"):
+            steps.append(_step(parser, axis))
+        if parser.take("//"):
             axis = Axis.DESCENDANT
-        elif reader.take("/"):
+        elif parser.take("/"):
             axis = Axis.CHILD
         else:
-            reader.leave(levels)
+            parser.leave(levels)
             return tuple(steps)
 
 
-def _is_self(reader: Reader) -> bool:
-    if reader.sees(".."):
-        reader.fail(f"a path only goes down, .. is not supported; {_STEPS}")
-    return reader.sees(".")
+def _is_self(parser: Parser) -> bool:
+    if parser.sees(".."):
+        parser.fail(f"a path only goes down, .. is not supported; {_STEPS}")
+    return parser.sees(".")
 
 
-def _step(reader: Reader, axis: Axis) -> Step:
-    test, name = _node_test(reader)
+def _step(parser: Parser, axis: Axis) -> PathStep:
+    test, name = _node_test(parser)
     predicates: list[Condition] = []
-    while reader.sees("["):
-        start = reader.at
-        reader.take("[")
-        predicate = _predicate(reader)
-        if isinstance(predicate, At) and test is Test.ATTRIBUTE:
-            reader.fail("attributes have no order: a position cannot be asked of them", start)
+    while parser.sees("["):
+        start = parser.at
+        parser.take("[")
+        predicate = _predicate(parser)
+        if isinstance(predicate, PositionTest) and test is NodeKind.ATTRIBUTE:
+            parser.fail("attributes have no order: a position cannot be asked of them", start)
         predicates.append(predicate)
-        reader.expect("]", "to close the predicate")
-    return Step(axis, test, name, tuple(predicates))
+        parser.expect("]", "to close the predicate")
+    return PathStep(axis, test, name, tuple(predicates))
 
 
-def _node_test(reader: Reader) -> tuple[Test, str]:
-    if reader.take("@"):
-        if reader.take("*"):
-            return Test.ATTRIBUTE, "*"
-        return Test.ATTRIBUTE, _local_name(reader)
-    if reader.take("*"):
-        return Test.ELEMENT, "*"
-    start = reader.at
-    name = _local_name(reader)
-    if reader.sees("("):
+def _node_test(parser: Parser) -> tuple[NodeKind, str]:
+    if parser.take("@"):
+        if parser.take("*"):
+            return NodeKind.ATTRIBUTE, "*"
+        return NodeKind.ATTRIBUTE, _local_name(parser)
+    if parser.take("*"):
+        return NodeKind.ELEMENT, "*"
+    start = parser.at
+    name = _local_name(parser)
+    if parser.sees("("):
         if name != "text":
-            reader.fail(f"{name}() is not supported here; {_STEPS}", start)
-        reader.take("(")
-        reader.expect(")", "after text(")
-        return Test.TEXT, ""
-    return Test.ELEMENT, name
+            parser.fail(f"{name}() is not supported here; {_STEPS}", start)
+        parser.take("(")
+        parser.expect(")", "after text(")
+        return NodeKind.TEXT, ""
+    return NodeKind.ELEMENT, name
 
 
-def _local_name(reader: Reader) -> str:
-    start = reader.at
-    name = reader.name()
+def _local_name(parser: Parser) -> str:
+    start = parser.at
+    name = parser.name()
     if name is None:
-        reader.fail(f"expected a step, found {reader.here()}; {_STEPS}")
-    if reader.sees("::"):
-        reader.fail(f"the axis {name}:: is not supported; {_STEPS}", start)
-    if reader.sees(":"):
-        reader.fail(f"names are local names: leave out the prefix {name}:", start)
+        parser.fail(f"expected a step, found {parser.here()}; {_STEPS}")
+    if parser.sees("::"):
+        parser.fail(f"the axis {name}:: is not supported; {_STEPS}", start)
+    if parser.sees(":"):
+        parser.fail(f"names are local names: leave out the prefix {name}:", start)
     return name
 
 
-def _predicate(reader: Reader) -> Condition:
-    position = _position(reader)
-    return position if position is not None else disjunction(reader, _term)
+def _predicate(parser: Parser) -> Condition:
+    position = _position(parser)
+    return position if position is not None else disjunction(parser, _term)
 
 
-def _position(reader: Reader) -> At | None:
+def _position(parser: Parser) -> PositionTest | None:
     """Read a predicate that is a position and nothing else; otherwise stay where it began."""
-    start = reader.at
-    number = reader.number()
+    start = parser.at
+    number = parser.number()
     if number is not None:
-        if reader.sees("]"):
-            return At(Comparison.EQ, number)
-        op = reader.comparison()
-        if op is not None and _take_position_call(reader):
-            return At(MIRRORED[op], number)
-    elif _take_position_call(reader):
-        op = reader.comparison()
-        number = reader.number() if op else None
+        if parser.sees("]"):
+            return PositionTest(Comparison.EQ, number)
+        op = parser.comparison()
+        if op is not None and _take_position_call(parser):
+            return PositionTest(MIRRORED[op], number)
+    elif _take_position_call(parser):
+        op = parser.comparison()
+        number = parser.number() if op else None
         if op is None or number is None:
-            reader.fail("position() is compared with a number, as in [position() < 3]")
-        return At(op, number)
-    reader.at = start
+            parser.fail("position() is compared with a number, as in [position() < 3]")
+        return PositionTest(op, number)
+    parser.at = start
     return None
 
 
-def _take_position_call(reader: Reader) -> bool:
-    start = reader.at
-    if reader.take_word("position") and reader.take("(") and reader.take(")"):
+def _take_position_call(parser: Parser) -> bool:
+    start = parser.at
+    if parser.take_word("position") and parser.take("(") and parser.take(")"):
         return True
-    reader.at = start
+    parser.at = start
     return False
 
 
-def _term(reader: Reader) -> Condition:
-    start = reader.at
-    reader.enter()
-    term = _grouped(reader) or _called(reader) or _compared(reader)
-    reader.leave()
-    if not (reader.ended or any(map(reader.sees, "])")) or reader.word() in ("and", "or")):
-        if reader.comparison() is not None:
-            reader.fail("a comparison stands between one path and one literal", start)
-        reader.fail(f"expected and, or or ], found {reader.here()}; {_CONDITIONS}")
+def _term(parser: Parser) -> Condition:
+    start = parser.at
+    parser.enter()
+    term = _grouped(parser) or _called(parser) or _compared(parser)
+    parser.leave()
+    if not (parser.ended or any(map(parser.sees, "])")) or parser.word() in ("and", "or")):
+        if parser.comparison() is not None:
+            parser.fail("a comparison stands between one path and one literal", start)
+        parser.fail(f"expected and, or or ], found {parser.here()}; {_CONDITIONS}")
     return term
 
 
-def _grouped(reader: Reader) -> Condition | None:
-    if not reader.take("("):
+def _grouped(parser: Parser) -> Condition | None:
+    if not parser.take("("):
         return None
-    inner = disjunction(reader, _term)
-    reader.expect(")", "to close the parenthesis")
+    inner = disjunction(parser, _term)
+    parser.expect(")", "to close the parenthesis")
     return inner
 
 
-def _called(reader: Reader) -> Condition | None:
+def _called(parser: Parser) -> Condition | None:
     """Read a function's call; a name without a parenthesis after it is a step, whatever it is called."""
-    start = reader.at
-    name = reader.name()
-    if name is None or name == "text" or not reader.take("("):
-        reader.at = start
+    start = parser.at
+    name = parser.name()
+    if name is None or name == "text" or not parser.take("("):
+        parser.at = start
         return None
     match name:
         case "not":
-            inner = disjunction(reader, _term)
-            reader.expect(")", "after the condition of not(")
+            inner = disjunction(parser, _term)
+            parser.expect(")", "after the condition of not(")
             return Not(inner)
         case "contains" | "starts-with":
-            operand = _relative_path(reader)
-            reader.expect(",", f"between the path and the text of {name}()")
-            literal = reader.string()
+            operand = _relative_path(parser)
+            parser.expect(",", f"between the path and the text of {name}()")
+            literal = parser.string()
             if literal is None:
-                reader.fail(f'{name}() looks for a quoted text, as in {name}(title, "x")')
-            reader.expect(")", f"after the text of {name}(")
+                parser.fail(f'{name}() looks for a quoted text, as in {name}(title, "x")')
+            parser.expect(")", f"after the text of {name}(")
             return Contains(operand, literal) if name == "contains" else StartsWith(operand, literal)
         case "position":
-            reader.fail("position() stands alone in its predicate, as in [position() < 3]", start)
+            parser.fail("position() stands alone in its predicate, as in [position() < 3]", start)
         case _:
-            reader.fail(f"{name}() is not supported; {_CONDITIONS}", start)
+            parser.fail(f"{name}() is not supported; {_CONDITIONS}", start)
 
 
-def _compared(reader: Reader) -> Condition:
-    start = reader.at
-    literal = reader.literal()
+def _compared(parser: Parser) -> Condition:
+    start = parser.at
+    literal = parser.literal()
     if literal is not None:
-        op = reader.comparison()
+        op = parser.comparison()
         if op is None:
-            reader.fail("a literal alone is no condition here; compare a path with it", start)
-        return Compare(_relative_path(reader), MIRRORED[op], literal)
-    if not (reader.word() or any(map(reader.sees, "*@./"))):
-        reader.fail(f"expected a condition, found {reader.here()}; {_CONDITIONS}")
-    operand = _relative_path(reader)
-    op = reader.comparison()
+            parser.fail("a literal alone is no condition here; compare a path with it", start)
+        return Compare(_relative_path(parser), MIRRORED[op], literal)
+    if not (parser.word() or any(map(parser.sees, "*@./"))):
+        parser.fail(f"expected a condition, found {parser.here()}; {_CONDITIONS}")
+    operand = _relative_path(parser)
+    op = parser.comparison()
     if op is None:
         return operand
-    return Compare(operand, op, _right_literal(reader))
+    return Compare(operand, op, _right_literal(parser))
 
 
-def _right_literal(reader: Reader) -> Literal:
-    literal = reader.literal()
+def _right_literal(parser: Parser) -> Literal:
+    literal = parser.literal()
     if literal is None:
-        reader.fail(f"expected a quoted text or a number, found {reader.here()}; two paths cannot be compared")
+        parser.fail(f"expected a quoted text or a number, found {parser.here()}; two paths cannot be compared")
     return literal

@@ -19,10 +19,10 @@ from earshot.filters.language.syntax import (
     Comparison,
     Condition,
     Field,
+    LocationPath,
+    NodeKind,
     Or,
-    Path,
-    Step,
-    Test,
+    PathStep,
     TypedCondition,
 )
 from earshot.filters.relations.implying import implies
@@ -40,7 +40,7 @@ Branch = frozenset[Condition]
 def covers(general: TypedCondition, special: TypedCondition) -> bool:
     """True only if every event that meets `special` meets `general`. May say no where it cannot tell."""
     if general.type not in (None, special.type):
-        of_type = Path(True, (Step(Axis.CHILD, Test.ELEMENT, general.type),))
+        of_type = LocationPath(True, (PathStep(Axis.CHILD, NodeKind.ELEMENT, general.type),))
         if special.type is not None or not implies((special.condition,), of_type):
             return False
     known = (special.condition, *_of_type(special.type))
@@ -49,7 +49,7 @@ def covers(general: TypedCondition, special: TypedCondition) -> bool:
 
 def _of_type(type: str | None) -> tuple[Condition, ...]:
     """That an event is of a type, as a condition: the root element's name is the type."""
-    return () if type is None else (Path(True, (Step(Axis.CHILD, Test.ELEMENT, type),)),)
+    return () if type is None else (LocationPath(True, (PathStep(Axis.CHILD, NodeKind.ELEMENT, type),)),)
 
 
 def merge(a: TypedCondition, b: TypedCondition) -> TypedCondition:

@@ -19,7 +19,6 @@ from earshot.filters.language.paths import COMPARE, string_test
 from earshot.filters.language.syntax import (
     Always,
     And,
-    At,
     Axis,
     Compare,
     Comparison,
@@ -29,12 +28,13 @@ from earshot.filters.language.syntax import (
     Field,
     Inside,
     Literal,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
+    PositionTest,
     StartsWith,
-    Step,
-    Test,
     Within,
 )
 from earshot.filters.language.values import NAN, moment, number
@@ -46,7 +46,7 @@ EQ, NE = Comparison.EQ, Comparison.NE
 LE, GE = Comparison.LE, Comparison.GE
 Known = tuple[Condition, ...]
 "Conditions that all hold at one node (or for one event)."
-_SELF = Path(False, (Step(Axis.CHILD, Test.SELF),))
+_SELF = LocationPath(False, (PathStep(Axis.CHILD, NodeKind.SELF),))
 
 
 def implies(known: Iterable[Condition], wanted: Condition) -> bool:
@@ -106,7 +106,7 @@ class _Proof:
         if there is None or asked is None:
             return False
         (step, below), (wanted_step, wanted_below) = there, asked
-        facts = tuple(predicate for predicate in step.predicates if not isinstance(predicate, At)) + below
+        facts = tuple(predicate for predicate in step.predicates if not isinstance(predicate, PositionTest)) + below
         if (
             (wanted_step.axis is Axis.DESCENDANT or step.axis is Axis.CHILD)
             and self._step_serves(step, facts, wanted_step)
@@ -116,8 +116,8 @@ class _Proof:
         # A `//` may also skip this node: what lies below it lies below where the path began.
         return wanted_step.axis is Axis.DESCENDANT and self.follows(facts, wanted)
 
-    def _step_serves(self, step: Step, facts: Known, wanted: Step) -> bool:
-        if step.test is not wanted.test or wanted.name not in ("*", step.name):
+    def _step_serves(self, step: PathStep, facts: Known, wanted: PathStep) -> bool:
+        if step.kind is not wanted.kind or wanted.name not in ("*", step.name):
             return False
         counted = _up_to_last_position(wanted)
         if counted and (wanted.name != step.name or step.predicates[: len(counted)] != counted):
@@ -132,35 +132,35 @@ def _facts(known: Known) -> Known:
         match condition:
             case And(terms):
                 facts.extend(_facts(terms))
-            case Contains(Path() as path) | StartsWith(Path() as path) if path != _SELF:
+            case Contains(LocationPath() as path) | StartsWith(LocationPath() as path) if path != _SELF:
                 facts.extend((condition, path))  # a text that is not empty needs a node
             case _:
                 facts.append(condition)
     return tuple(dict.fromkeys(facts)) if len(facts) > 1 else tuple(facts)
 
 
-def _unfolded(condition: Condition) -> tuple[Step, Known] | None:
+def _unfolded(condition: Condition) -> tuple[PathStep, Known] | None:
     """A path, or a comparison with one, as its first step and what then holds at the step's node."""
     match condition:
-        case Path(steps=(step, *rest)) if step.test is not Test.SELF:
-            return step, (Path(False, tuple(rest)),) if rest else ()
-        case Compare(Path(steps=(step, *rest)), op, literal) if step.test is not Test.SELF:
-            return step, (Compare(Path(False, tuple(rest)) if rest else _SELF, op, literal),)
-        case Contains(Path(steps=(step, *rest)), literal) | StartsWith(Path(steps=(step, *rest)), literal) if (
-            _is_single(step)
-        ):
+        case LocationPath(steps=(step, *rest)) if step.kind is not NodeKind.SELF:
+            return step, (LocationPath(False, tuple(rest)),) if rest else ()
+        case Compare(LocationPath(steps=(step, *rest)), op, literal) if step.kind is not NodeKind.SELF:
+            return step, (Compare(LocationPath(False, tuple(rest)) if rest else _SELF, op, literal),)
+        case Contains(LocationPath(steps=(step, *rest)), literal) | StartsWith(
+            LocationPath(steps=(step, *rest)), literal
+        ) if _is_single(step):
             return step, (type(condition)(_SELF, literal),)
         case _:
             return None
 
 
-def _is_single(step: Step) -> bool:
+def _is_single(step: PathStep) -> bool:
     """Whether the step selects at most one node, so that XPath's "first node" is any node."""
-    return step.test is Test.ATTRIBUTE and step.axis is Axis.CHILD and step.name != "*"
+    return step.kind is NodeKind.ATTRIBUTE and step.axis is Axis.CHILD and step.name != "*"
 
 
-def _up_to_last_position(step: Step) -> tuple[Condition, ...]:
-    places = [place for place, predicate in enumerate(step.predicates) if isinstance(predicate, At)]
+def _up_to_last_position(step: PathStep) -> tuple[Condition, ...]:
+    places = [place for place, predicate in enumerate(step.predicates) if isinstance(predicate, PositionTest)]
     return step.predicates[: places[-1] + 1] if places else ()
 
 

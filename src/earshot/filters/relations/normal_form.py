@@ -17,19 +17,19 @@ from earshot.filters.language.canonical_text import condition_text
 from earshot.filters.language.syntax import (
     Always,
     And,
-    At,
     Compare,
     Comparison,
     Condition,
     Contains,
     Field,
     Inside,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
+    PositionTest,
     StartsWith,
-    Step,
-    Test,
     Within,
 )
 from earshot.filters.language.values import moment, number
@@ -49,7 +49,7 @@ def normal(condition: Condition) -> Condition:
         case Not(term):
             inner = normal(term)
             return inner.term if isinstance(inner, Not) else Not(inner)
-        case Path():
+        case LocationPath():
             return _existence(condition)
         case Compare():
             return _comparison(condition)
@@ -98,43 +98,43 @@ def _comparison(condition: Compare) -> Condition:
         literal = float(literal) + 0.0
     elif isinstance(literal, str) and op not in (Comparison.EQ, Comparison.NE):
         value = number(literal)
-        if not isnan(value) and (isinstance(operand, Path) or moment(literal) is None):
+        if not isnan(value) and (isinstance(operand, LocationPath) or moment(literal) is None):
             literal = value
-    if isinstance(operand, Path):
+    if isinstance(operand, LocationPath):
         path = _path(operand)
         return NEVER if path is None else Compare(path, op, literal)
     return Compare(operand, op, literal)
 
 
-def _existence(path: Path) -> Condition:
+def _existence(path: LocationPath) -> Condition:
     found = _path(path)
     if found is None:
         return NEVER
-    if not found.steps or found.steps[0].test is Test.SELF:
+    if not found.steps or found.steps[0].kind is NodeKind.SELF:
         return ALWAYS
     return found
 
 
-def _path(path: Path) -> Path | None:
+def _path(path: LocationPath) -> LocationPath | None:
     """The path with its predicates in normal form; None where it never selects anything."""
     if not any(step.predicates for step in path.steps):
         return path
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     for step in path.steps:
         predicates = list(_predicates(step.predicates))
         if NEVER in predicates:
             return None
         steps.append(replace(step, predicates=tuple(predicates)))
-    return Path(path.absolute, tuple(steps))
+    return LocationPath(path.absolute, tuple(steps))
 
 
 def _predicates(predicates: tuple[Condition, ...]) -> Iterator[Condition]:
     """Conjuncts in order of their text, but never past a position, which counts what came before it."""
     run: list[Condition] = []
     for predicate in predicates:
-        if isinstance(predicate, At):
+        if isinstance(predicate, PositionTest):
             yield from _conjuncts(run)
-            yield At(predicate.op, float(predicate.number) + 0.0)
+            yield PositionTest(predicate.op, float(predicate.number) + 0.0)
             run = []
         else:
             run.append(normal(predicate))

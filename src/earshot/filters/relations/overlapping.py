@@ -24,12 +24,12 @@ from earshot.filters.language.syntax import (
     Exists,
     Field,
     Inside,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
     Receding,
-    Step,
-    Test,
     TypedCondition,
     Within,
 )
@@ -101,7 +101,7 @@ def _ask(profile: Profile, key: str) -> _Asked:
     return profile.setdefault(key, _Asked())
 
 
-def _note(profile: Profile, term: Condition, above: tuple[Step, ...]) -> None:
+def _note(profile: Profile, term: Condition, above: tuple[PathStep, ...]) -> None:
     """Enter a term, found at the node that the steps above lead to."""
     match term:
         case Always():
@@ -110,10 +110,10 @@ def _note(profile: Profile, term: Condition, above: tuple[Step, ...]) -> None:
             _ask(profile, name)
         case Compare(Field(name), op, literal):
             _note_comparison(_ask(profile, name), op, literal, term)
-        case Compare(Path(steps=steps), op, literal):
+        case Compare(LocationPath(steps=steps), op, literal):
             found = _note_path(profile, steps, above)
             _note_comparison(found, op, literal, term)
-        case Path(steps=steps):
+        case LocationPath(steps=steps):
             _note_path(profile, steps, above)
         case And(terms):
             for each in terms:
@@ -129,10 +129,10 @@ def _note(profile: Profile, term: Condition, above: tuple[Step, ...]) -> None:
             _ask(profile, _key(above)).others.add(condition_text(term))
 
 
-def _note_path(profile: Profile, steps: tuple[Step, ...], above: tuple[Step, ...]) -> _Asked:
+def _note_path(profile: Profile, steps: tuple[PathStep, ...], above: tuple[PathStep, ...]) -> _Asked:
     """Enter each step and its predicates; what is asked of the last one."""
     for step in steps:
-        if step.test is not Test.SELF:
+        if step.kind is not NodeKind.SELF:
             above = (*above, replace(step, predicates=()))
             if len(above) == 1 and step.axis is Axis.CHILD and step.name != "*":
                 _ask(profile, "its type").text = step.name
@@ -143,8 +143,8 @@ def _note_path(profile: Profile, steps: tuple[Step, ...], above: tuple[Step, ...
     return _ask(profile, _key(above))
 
 
-def _key(above: tuple[Step, ...]) -> str:
-    return path_text(Path(True, above))
+def _key(above: tuple[PathStep, ...]) -> str:
+    return path_text(LocationPath(True, above))
 
 
 def _note_comparison(asked: _Asked, op: Comparison, literal: object, term: Condition) -> None:

@@ -18,7 +18,7 @@ _PLAIN = 31
 "The code byte of plain bits; 0 to 15 are Rice parameters."
 
 
-class Writer:
+class BitWriter:
     """Bytes, written front to back."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Writer:
         self.data += coded
 
 
-class Reader:
+class BitReader:
     """Bytes, read front to back; MalformedPacket where they end too soon."""
 
     def __init__(self, data: bytes, what: str) -> None:
@@ -123,7 +123,7 @@ def _packed(data: bytes, width: int) -> tuple[int, bytes]:
 def _rice(positions: npt.NDArray[np.intp], power: int, shorter_than: int) -> bytes | None:
     """The number of members, then each gap: its high part in unary (ones ended by a zero), its low part plain.
     None where that takes too many bytes."""
-    writer = Writer()
+    writer = BitWriter()
     writer.count(len(positions))
     gaps = positions.copy()
     gaps[1:] -= positions[:-1] + 1

@@ -26,12 +26,12 @@ from earshot.filters.language.syntax import (
     Exists,
     Field,
     Literal,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
     StartsWith,
-    Step,
-    Test,
 )
 from earshot.filters.language.values import boolean_of, number_of
 
@@ -40,14 +40,14 @@ MOST_CLAUSES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class PresenceTerm:
     """There is something of that name."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ranged:
+class RangeTerm:
     """A number of that name reaches into low..high (both included; may be infinite)."""
 
     name: str
@@ -56,7 +56,7 @@ class Ranged:
 
 
 @dataclass(frozen=True, slots=True)
-class Worded:
+class TextTerm:
     """A text of that name is, begins with or contains the given one."""
 
     name: str
@@ -66,7 +66,7 @@ class Worded:
 
 
 EQUAL, PREFIX, SUBSTRING = "equal", "prefix", "substring"
-Term = Present | Ranged | Worded
+Term = PresenceTerm | RangeTerm | TextTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +100,19 @@ def _needed(condition: Condition, here: str | None) -> list[Clause]:
             return _either(_needed(term, here) for term in terms)
         case Not(term):
             return _refused(term, here)
-        case Path():
+        case LocationPath():
             return _walked(condition, here)[0]
-        case Compare(Path() as path, op, literal):
+        case Compare(LocationPath() as path, op, literal):
             found, name = _walked(path, here)
             return _both(found, [_clause(_compared(name, op, literal))])
         case Compare(Field(name), op, literal):
             return [_clause(_compared(name, op, literal))]
         case Contains(operand, literal):
-            return _worded(operand, SUBSTRING, literal, here)
+            return _text_term(operand, SUBSTRING, literal, here)
         case StartsWith(operand, literal):
-            return _worded(operand, PREFIX, literal, here)
+            return _text_term(operand, PREFIX, literal, here)
         case Exists(Field(name)):
-            return [_clause(Present(name))]
+            return [_clause(PresenceTerm(name))]
         case _:
             return [ANY]
 
@@ -160,30 +160,30 @@ def _clause(term: Term | None) -> Clause:
     return ANY if term is None else Clause(None, frozenset((term,)))
 
 
-def _walked(path: Path, here: str | None) -> tuple[list[Clause], str | None]:
+def _walked(path: LocationPath, here: str | None) -> tuple[list[Clause], str | None]:
     """What the path's own steps need, and the name it arrives at."""
     found, name = [ANY], here
     for index, step in enumerate(path.steps):
         clause = ANY
         name = _arrived(step, name)
-        if path.absolute and index == 0 and step.axis is Axis.CHILD and step.test is Test.ELEMENT:
+        if path.absolute and index == 0 and step.axis is Axis.CHILD and step.kind is NodeKind.ELEMENT:
             clause = Clause(name, frozenset())
         elif name is not None:
-            clause = _clause(Present(name))
+            clause = _clause(PresenceTerm(name))
         found = _both(found, [clause])
         for predicate in step.predicates:
             found = _both(found, _needed(predicate, name))
     return found, name
 
 
-def _arrived(step: Step, here: str | None) -> str | None:
-    match step.test:
-        case Test.ELEMENT:
+def _arrived(step: PathStep, here: str | None) -> str | None:
+    match step.kind:
+        case NodeKind.ELEMENT:
             return None if step.name == "*" else step.name
-        case Test.ATTRIBUTE:
+        case NodeKind.ATTRIBUTE:
             named = step.name != "*" and step.axis is Axis.CHILD
             return attribute_name(here, step.name) if here is not None and named else None
-        case Test.TEXT:
+        case NodeKind.TEXT:
             return here if step.axis is Axis.CHILD else None
         case _:
             return here
@@ -194,35 +194,35 @@ def attribute_name(element: str, attribute: str) -> str:
     return f"{element}@{attribute}"
 
 
-def _worded(operand: Path | Field, how: str, literal: str, here: str | None) -> list[Clause]:
+def _text_term(operand: LocationPath | Field, how: str, literal: str, here: str | None) -> list[Clause]:
     """XPath takes "" for the text of a path that leads nowhere, and "" is in every text."""
     found, name = ([ANY], operand.name) if isinstance(operand, Field) else _walked(operand, here)
     if not literal:
-        return [_clause(Present(name))] if isinstance(operand, Field) and name else [ANY]
-    return _both(found, [_clause(Worded(name, how, literal) if name else None)])
+        return [_clause(PresenceTerm(name))] if isinstance(operand, Field) and name else [ANY]
+    return _both(found, [_clause(TextTerm(name, how, literal) if name else None)])
 
 
 def _compared(name: str | None, op: Comparison, literal: Literal) -> Term | None:
     if name is None:
         return None
     if op is Comparison.NE:
-        return Present(name)
+        return PresenceTerm(name)
     if op is Comparison.EQ and isinstance(literal, str):
-        return Worded(name, EQUAL, literal)
+        return TextTerm(name, EQUAL, literal)
     number = comparable_number(literal)
     if math.isnan(number):
-        return Present(name)
+        return PresenceTerm(name)
     match op:
         case Comparison.EQ:
-            return Ranged(name, number, number)
+            return RangeTerm(name, number, number)
         case Comparison.LT:
-            return Ranged(name, -math.inf, math.nextafter(number, -math.inf))
+            return RangeTerm(name, -math.inf, math.nextafter(number, -math.inf))
         case Comparison.LE:
-            return Ranged(name, -math.inf, number)
+            return RangeTerm(name, -math.inf, number)
         case Comparison.GT:
-            return Ranged(name, math.nextafter(number, math.inf), math.inf)
+            return RangeTerm(name, math.nextafter(number, math.inf), math.inf)
         case _:
-            return Ranged(name, number, math.inf)
+            return RangeTerm(name, number, math.inf)
 
 
 def comparable_number(value: Value) -> float:
@@ -236,27 +236,27 @@ def comparable_number(value: Value) -> float:
 
 def _simplest(terms: frozenset[Term]) -> frozenset[Term]:
     """One range and one text a name: each is needed, so any one of several may stand for all."""
-    ranges: dict[str, list[Ranged]] = {}
-    words: dict[str, list[Worded]] = {}
+    ranges: dict[str, list[RangeTerm]] = {}
+    words: dict[str, list[TextTerm]] = {}
     for term in terms:
-        if isinstance(term, Ranged):
+        if isinstance(term, RangeTerm):
             ranges.setdefault(term.name, []).append(term)
-        elif isinstance(term, Worded):
+        elif isinstance(term, TextTerm):
             words.setdefault(term.name, []).append(term)
     kept: set[Term] = {_intersection(name, several) for name, several in ranges.items()}
     kept |= {max(several, key=_selectivity) for several in words.values()}
-    kept |= {term for term in terms if isinstance(term, Present) and term.name not in ranges | words}
+    kept |= {term for term in terms if isinstance(term, PresenceTerm) and term.name not in ranges | words}
     return frozenset(kept)
 
 
-def _intersection(name: str, ranges: list[Ranged]) -> Ranged:
+def _intersection(name: str, ranges: list[RangeTerm]) -> RangeTerm:
     """The range every one number must be in. Several numbers of one name may meet several ranges
     between them; then the span of the numbers reaches from one bound to the other, as the result does
     with its bounds in order."""
     low = max(one.low for one in ranges)
     high = min(one.high for one in ranges)
-    return Ranged(name, min(low, high), max(low, high))
+    return RangeTerm(name, min(low, high), max(low, high))
 
 
-def _selectivity(term: Worded) -> tuple[int, int, str]:
+def _selectivity(term: TextTerm) -> tuple[int, int, str]:
     return (EQUAL, PREFIX, SUBSTRING).index(term.how) * -1, len(term.text), term.text

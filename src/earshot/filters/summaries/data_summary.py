@@ -22,9 +22,9 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Inside,
+    LocationPath,
     Not,
     Or,
-    Path,
     Receding,
     StartsWith,
     Within,
@@ -162,7 +162,12 @@ class DataSummary:
                 return Bounds(-1, -1)
             case Within() | Approaching() | Receding() | Inside():
                 return Bounds(0, -1)
-            case Compare(operand=Path()) | Contains(operand=Path()) | StartsWith(operand=Path()) | Path():
+            case (
+                Compare(operand=LocationPath())
+                | Contains(operand=LocationPath())
+                | StartsWith(operand=LocationPath())
+                | LocationPath()
+            ):
                 self._enter_tree()
                 return look_up(self._tree, condition)
             case Compare() | Contains() | StartsWith() | Exists():

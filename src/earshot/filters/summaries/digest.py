@@ -15,9 +15,9 @@ from functools import cached_property
 
 from earshot.errors import MalformedPacket
 from earshot.events import Element, Event
-from earshot.filters.summaries.bitsets import Reader, Writer
+from earshot.filters.summaries.bitsets import BitReader, BitWriter
 from earshot.filters.summaries.bloom import Bloom, BloomShape, type_key
-from earshot.filters.summaries.facts import ANYTHING, EventFacts, KnownValues, Span, Values
+from earshot.filters.summaries.facts import ANYTHING, EventFacts, FingerprintedValues, Span, Values
 from earshot.filters.summaries.section_bytes import rounded_down, rounded_up
 
 DIGEST_VERSION = 1
@@ -40,7 +40,7 @@ class _Entry:
     fingerprint: int = 0
     number: float = 0.0
 
-    def write(self, writer: Writer) -> None:
+    def write(self, writer: BitWriter) -> None:
         writer.unsigned(self.key, 2)
         if self.kind != _NAME:
             writer.unsigned(self.fingerprint, 3)
@@ -98,7 +98,7 @@ class Digest:
     def _read(self) -> tuple[dict[int, Values], Bloom | None]:
         if len(self.data) > DIGEST_BYTES:
             raise MalformedPacket(f"a digest of {len(self.data)} bytes; at most {DIGEST_BYTES} are read")
-        reader = Reader(self.data, "digest")
+        reader = BitReader(self.data, "digest")
         head = reader.unsigned(1)
         if head & 0x0F != DIGEST_VERSION or head & ~(0x0F | _OPEN | _PARTIAL):
             raise MalformedPacket(f"a digest of version {head}, this node reads {DIGEST_VERSION}")
@@ -122,7 +122,7 @@ class Digest:
         rest = Bloom(_REST, reader.raw(_REST.bits // 8)) if head & _PARTIAL else None
         reader.end()
         named: dict[int, Values] = {
-            key: KnownValues(frozenset(prints), _hull(spans.get(key, ()))) for key, prints in texts.items()
+            key: FingerprintedValues(frozenset(prints), _hull(spans.get(key, ()))) for key, prints in texts.items()
         }
         return named | dict.fromkeys(vague, ANYTHING), rest
 
@@ -134,7 +134,7 @@ def _written(facts: EventFacts) -> bytes:
     left: set[int] = set()
     if sum(_SIZES[entry.kind] for entry in entries) > room or _crowded(entries):
         kept, left = _fitting(entries, room - _REST.bits // 8)
-    writer = Writer()
+    writer = BitWriter()
     writer.unsigned(DIGEST_VERSION | (_PARTIAL if left else 0), 1)
     writer.unsigned(facts.type, 4)
     writer.unsigned(sum(sum(entry.kind == kind for entry in kept) << kind * 4 for kind in range(4)), 2)
@@ -199,7 +199,7 @@ def _fitting(entries: list[_Entry], room: int) -> tuple[list[_Entry], set[int]]:
     return kept, left
 
 
-def _span(reader: Reader, kind: int) -> Span:
+def _span(reader: BitReader, kind: int) -> Span:
     number = float(struct.unpack("<f", reader.raw(4))[0])
     if math.isnan(number):
         raise MalformedPacket("a digest whose number is none")

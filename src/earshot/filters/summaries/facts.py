@@ -34,7 +34,7 @@ class Values:
         return frozenset(map(fingerprint, self.texts or ()))
 
 
-class KnownValues(Values):
+class FingerprintedValues(Values):
     """Values of which only fingerprints and span have come over: the texts are unknown."""
 
     def __init__(self, fingerprints: frozenset[int], span: Span | None, anything: bool = False) -> None:
@@ -43,10 +43,10 @@ class KnownValues(Values):
         self.__dict__["fingerprints"] = fingerprints
 
 
-ANYTHING = KnownValues(frozenset(), None, anything=True)
+ANYTHING = FingerprintedValues(frozenset(), None, anything=True)
 
 
-class Facts(Protocol):
+class KnownFacts(Protocol):
     """What a summary asks of an event or of its digest."""
 
     @property

@@ -8,14 +8,14 @@ from typing import Any
 from earshot.events import Value
 from earshot.filters.language.matching import text_of, value_test
 from earshot.filters.language.syntax import Compare, Condition, Contains, Exists, Field, StartsWith
-from earshot.filters.summaries.summary_tree import LONGEST_TEXT, NOTHING, Bounds, Texts
+from earshot.filters.summaries.summary_tree import LONGEST_TEXT, NOTHING, Bounds, TextBitmaps
 
 
 class FieldBitmaps:
     """Values by field; `size` counts fields and values."""
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Texts] = {}
+        self.by_name: dict[str, TextBitmaps] = {}
         self.size = 0
 
     def add(self, fields: Mapping[str, tuple[Value, ...]], bit: int) -> None:
@@ -23,7 +23,7 @@ class FieldBitmaps:
         for name, values in fields.items():
             found = self.by_name.get(name)
             if found is None:
-                found = self.by_name[name] = Texts()
+                found = self.by_name[name] = TextBitmaps()
                 self.size += 1
             for value in values:
                 # To Python 1, 1.0 and True are one key; to a filter they are not.

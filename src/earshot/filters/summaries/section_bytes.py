@@ -7,14 +7,23 @@ import struct
 from collections.abc import Callable
 
 from earshot.errors import MalformedPacket
-from earshot.filters.summaries.bitsets import Reader, Writer
+from earshot.filters.summaries.bitsets import BitReader, BitWriter
 from earshot.filters.summaries.bloom import Bloom, BloomShape
 from earshot.filters.summaries.facts import Span
-from earshot.filters.summaries.sections import EVERYTHING, Pieces, PieceVectors, Ranges, Section, joined
-from earshot.filters.summaries.value_combinations import EQUALS, HOLDS, NUMBER, UNBOUNDED, Column, Row, Ties, ties_shape
+from earshot.filters.summaries.sections import EVERYTHING, Pieces, PieceVectors, Ranges, TypeSection, joined
+from earshot.filters.summaries.value_combinations import (
+    EQUALS,
+    HOLDS,
+    NUMBER,
+    UNBOUNDED,
+    ColumnKey,
+    Row,
+    ValueCombinations,
+    combinations_shape,
+)
 
-_WHOLE, _ROWS, _TIES = 1, 2, 4
-"Flags of a section: wants everything; has an association list; has ties."
+_WHOLE, _ROWS, _COMBINATIONS = 1, 2, 4
+"Flags of a section: wants everything; has an association list; has combinations."
 _NO_BOUND, _CLOSED, _OPEN, _SINGLE = 0, 1, 2, 3
 "How a range's bound travels; a single value travels once, as its lower bound."
 
@@ -23,12 +32,14 @@ _MOST_ROW_BITS = 1 << 20
 _FLOAT_MAX = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
 
 
-def write_section(writer: Writer, section: Section) -> None:
+def write_section(writer: BitWriter, section: TypeSection) -> None:
     """Flags, names with what is asked of them, rows, ranges, vectors."""
     if section.unconstrained:
         writer.unsigned(_WHOLE, 1)
         return
-    writer.unsigned((_ROWS if section.rows is not None else 0) | (_TIES if section.ties is not None else 0), 1)
+    writer.unsigned(
+        (_ROWS if section.rows is not None else 0) | (_COMBINATIONS if section.combinations is not None else 0), 1
+    )
     kinds: dict[int, int] = {}
     for one in section.columns:
         kinds[one >> 2] = kinds.get(one >> 2, 0) | 1 << (one & 3)
@@ -49,16 +60,16 @@ def write_section(writer: Writer, section: Section) -> None:
         elif kind == HOLDS:
             _write_pieces(writer, section.pieces[key].prefix)
             _write_pieces(writer, section.pieces[key].substring)
-    if section.ties is not None:
-        _write_ties(writer, section.columns, section.ties)
+    if section.combinations is not None:
+        _write_combinations(writer, section.columns, section.combinations)
 
 
-def read_section(reader: Reader, shape: BloomShape) -> Section:
+def read_section(reader: BitReader, shape: BloomShape) -> TypeSection:
     """The section that `write_section` wrote; MalformedPacket where it cannot be one."""
     flags = reader.unsigned(1)
     if flags == _WHOLE:
         return EVERYTHING
-    if flags & ~(_ROWS | _TIES):
+    if flags & ~(_ROWS | _COMBINATIONS):
         raise MalformedPacket(f"a summary's section with flags unknown here: {flags}")
     columns = _read_columns(reader)
     rows: frozenset[Row] | None = None
@@ -80,12 +91,12 @@ def read_section(reader: Reader, shape: BloomShape) -> Section:
             equals[key] = _read_vector(reader, shape)
         elif kind == HOLDS:
             pieces[key] = PieceVectors(_read_pieces(reader, shape), _read_pieces(reader, shape))
-    ties = _read_ties(reader, columns, shape) if flags & _TIES else None
-    return Section(columns, rows, least, ranges, equals, pieces, ties)
+    combinations = _read_combinations(reader, columns, shape) if flags & _COMBINATIONS else None
+    return TypeSection(columns, rows, least, ranges, equals, pieces, combinations)
 
 
-def _read_columns(reader: Reader) -> tuple[Column, ...]:
-    columns: list[Column] = []
+def _read_columns(reader: BitReader) -> tuple[ColumnKey, ...]:
+    columns: list[ColumnKey] = []
     for _ in range(reader.count(_MOST_COLUMNS)):
         key, asked = reader.unsigned(2), reader.unsigned(1)
         if not 1 <= asked <= 15 or (columns and columns[-1] >> 2 >= key):
@@ -94,7 +105,7 @@ def _read_columns(reader: Reader) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def _write_rows(writer: Writer, columns: tuple[Column, ...], rows: frozenset[Row]) -> None:
+def _write_rows(writer: BitWriter, columns: tuple[ColumnKey, ...], rows: frozenset[Row]) -> None:
     """All rows as one set of bits."""
     width = len(columns)
     place = {one: index for index, one in enumerate(columns)}
@@ -106,7 +117,7 @@ def _write_rows(writer: Writer, columns: tuple[Column, ...], rows: frozenset[Row
     writer.bits(bits.to_bytes((size + 7) // 8, "little"), size)
 
 
-def _read_rows(reader: Reader, columns: tuple[Column, ...]) -> frozenset[Row]:
+def _read_rows(reader: BitReader, columns: tuple[ColumnKey, ...]) -> frozenset[Row]:
     width = len(columns)
     count = reader.count(1 << 16)
     if count == 0 or count * width > _MOST_ROW_BITS:
@@ -119,7 +130,7 @@ def _read_rows(reader: Reader, columns: tuple[Column, ...]) -> frozenset[Row]:
     return frozenset(rows)
 
 
-def _write_ranges(writer: Writer, ranges: Ranges) -> None:
+def _write_ranges(writer: BitWriter, ranges: Ranges) -> None:
     writer.count(len(ranges))
     for low, high in ranges:
         if low == high and rounded_down(low) == low:
@@ -141,7 +152,7 @@ def _bound(value: float, rounded: Callable[[float], float], outwards: float) -> 
     return _CLOSED if outer == value else _OPEN, struct.pack("<f", outer)
 
 
-def _read_ranges(reader: Reader) -> Ranges:
+def _read_ranges(reader: BitReader) -> Ranges:
     spans: list[Span] = []
     for _ in range(reader.count(1 << 14)):
         how = reader.unsigned(1)
@@ -163,7 +174,7 @@ def _read_ranges(reader: Reader) -> Ranges:
     return joined(spans)
 
 
-def _float(reader: Reader) -> float:
+def _float(reader: BitReader) -> float:
     value = float(struct.unpack("<f", reader.raw(4))[0])
     if math.isnan(value):
         raise MalformedPacket("a summary's range without a number")
@@ -194,45 +205,45 @@ def rounded_up(value: float) -> float:
     return float(struct.unpack("<f", struct.pack("<i", bits))[0])
 
 
-def _write_pieces(writer: Writer, pieces: Pieces) -> None:
+def _write_pieces(writer: BitWriter, pieces: Pieces) -> None:
     """The lengths that occur, and where there are any the vector."""
     writer.unsigned(pieces.lengths, 1)
     if pieces.lengths:
         _write_vector(writer, pieces.vector)
 
 
-def _read_pieces(reader: Reader, shape: BloomShape) -> Pieces:
+def _read_pieces(reader: BitReader, shape: BloomShape) -> Pieces:
     lengths = reader.unsigned(1)
     return Pieces(_read_vector(reader, shape) if lengths else Bloom.empty(shape), lengths)
 
 
-def _write_vector(writer: Writer, vector: Bloom) -> None:
+def _write_vector(writer: BitWriter, vector: Bloom) -> None:
     writer.unsigned(vector.shape.bits.bit_length() - 1, 1)
     writer.bits(vector.data, vector.shape.bits)
 
 
-def _read_vector(reader: Reader, shape: BloomShape) -> Bloom:
+def _read_vector(reader: BitReader, shape: BloomShape) -> Bloom:
     power = reader.unsigned(1)
     if not 3 <= power <= shape.bits.bit_length() - 1:
         raise MalformedPacket(f"a summary's vector of 2^{power} bits in a network of {shape.bits}")
     return Bloom(BloomShape(1 << power, shape.hashes), reader.bits(1 << power))
 
 
-def _write_ties(writer: Writer, columns: tuple[Column, ...], ties: Ties) -> None:
+def _write_combinations(writer: BitWriter, columns: tuple[ColumnKey, ...], combinations: ValueCombinations) -> None:
     """For each column of numbers the widths in use, then the marks."""
     for one in columns:
         if one & 3 == NUMBER:
-            widths = ties.widths[one >> 2]
+            widths = combinations.widths[one >> 2]
             writer.count(len(widths))
             for width in widths:
                 writer.unsigned(width + 128, 1)
-    _write_vector(writer, ties.marks)
+    _write_vector(writer, combinations.marks)
 
 
-def _read_ties(reader: Reader, columns: tuple[Column, ...], shape: BloomShape) -> Ties:
+def _read_combinations(reader: BitReader, columns: tuple[ColumnKey, ...], shape: BloomShape) -> ValueCombinations:
     widths: dict[int, tuple[int, ...]] = {}
     for one in columns:
         if one & 3 == NUMBER:
             found = [reader.unsigned(1) - 128 for _ in range(reader.count(UNBOUNDED + 129))]
             widths[one >> 2] = tuple(sorted(set(found)))
-    return Ties(_read_vector(reader, ties_shape(shape)), widths)
+    return ValueCombinations(_read_vector(reader, combinations_shape(shape)), widths)

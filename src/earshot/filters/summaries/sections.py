@@ -4,7 +4,7 @@ The paper's structures: the element association list (EAL) is `rows`, arithmetic
 (AEC) are `ranges`, string element constraints (SEC) are `equals` and `pieces`: three bit vectors a
 name, for texts to equal, to begin with and to contain. A column of the list is a name and what is
 asked of it. All subscriptions' constraints on a name are pooled, which loses which values belong
-together; `ties`, one more vector, keeps that.
+together; `combinations`, one more vector, keeps that.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from functools import cached_property, reduce
 from typing import TypeVar
 
 from earshot.filters.summaries.bloom import Bloom, BloomShape, fingerprint, name_key
-from earshot.filters.summaries.clauses import EQUAL, PREFIX, SUBSTRING, Clause, Present, Ranged, Term, Worded
-from earshot.filters.summaries.facts import Facts, Span, Values
+from earshot.filters.summaries.clauses import EQUAL, PREFIX, SUBSTRING, Clause, PresenceTerm, RangeTerm, Term, TextTerm
+from earshot.filters.summaries.facts import KnownFacts, Span, Values
 from earshot.filters.summaries.value_combinations import (
     EQUALS,
     HOLDS,
     NUMBER,
     PRESENT,
-    Column,
+    ColumnKey,
     Row,
-    Ties,
-    is_tied,
+    ValueCombinations,
+    asks_for_values,
     marks_of,
 )
 
@@ -39,7 +39,7 @@ Ranges = tuple[Span, ...]
 "Sub-ranges that do not touch, in order; a single value where both ends are equal."
 
 
-def column(name: str, kind: int) -> Column:
+def column(name: str, kind: int) -> ColumnKey:
     """The column that asks this of that name."""
     return name_key(name) << 2 | kind
 
@@ -98,10 +98,10 @@ class PieceVectors:
 
 
 @dataclass(frozen=True)
-class Section:
+class TypeSection:
     """What the subscriptions to one event type want, pooled."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnKey, ...]
     "In order; those that no row asks for any more are gone."
     rows: frozenset[Row] | None
     "None where the association list was given up: then `least` columns must hold, whichever they are."
@@ -110,13 +110,13 @@ class Section:
     "By the name's key."
     equals: dict[int, Bloom] = field(default_factory=dict)
     pieces: dict[int, PieceVectors] = field(default_factory=dict)
-    ties: Ties | None = None
+    combinations: ValueCombinations | None = None
     "Which texts and ranges occur together in a row; None where that is given up or no row has any."
 
     @classmethod
-    def of(cls, clauses: Iterable[Clause], shape: BloomShape) -> Section:
+    def of(cls, clauses: Iterable[Clause], shape: BloomShape) -> TypeSection:
         """The section of these clauses, whatever their type."""
-        gathered = _Gathered()
+        gathered = _SectionBuilder()
         for clause in clauses:
             gathered.add(clause)
         return gathered.section(shape)
@@ -126,7 +126,7 @@ class Section:
         """Whether every event of the type passes."""
         return self.least == 0
 
-    def passes(self, facts: Facts) -> bool:
+    def passes(self, facts: KnownFacts) -> bool:
         """Whether an event of this type, known by these facts, may be wanted."""
         if self.least == 0:
             return True
@@ -136,8 +136,10 @@ class Section:
                 holding |= 1 << index
         if self.rows is None:
             return holding.bit_count() >= self.least
-        missing, ties = ~holding, self.ties
-        return any(not mask & missing and (ties is None or ties.hold(row, facts)) for mask, row in self._masks)
+        missing, combinations = ~holding, self.combinations
+        return any(
+            not mask & missing and (combinations is None or combinations.hold(row, facts)) for mask, row in self._masks
+        )
 
     @cached_property
     def _masks(self) -> list[tuple[int, Row]]:
@@ -145,7 +147,7 @@ class Section:
         place = {one: index for index, one in enumerate(self.columns)}
         return [(sum(1 << place[one] for one in row), row) for row in sorted(self.rows or ())]
 
-    def _holds(self, one: Column, values: Values | None) -> bool:
+    def _holds(self, one: ColumnKey, values: Values | None) -> bool:
         if values is None:
             return False
         kind = one & 3
@@ -159,42 +161,42 @@ class Section:
         return any(text in vector for text in values.fingerprints)
 
     @property
-    def _ties_lost(self) -> bool:
-        return self.ties is None and bool(self.equals or self.ranges)
+    def _combinations_lost(self) -> bool:
+        return self.combinations is None and bool(self.equals or self.ranges)
 
-    def merged(self, other: Section) -> Section:
+    def merged(self, other: TypeSection) -> TypeSection:
         """What either wants."""
         if self.unconstrained or other.unconstrained:
             return EVERYTHING
         if self.rows is None or other.rows is None:
-            rows, ties = None, None
-        elif self._ties_lost or other._ties_lost:
-            rows, ties = needed(self.rows | other.rows), None
+            rows, combinations = None, None
+        elif self._combinations_lost or other._combinations_lost:
+            rows, combinations = needed(self.rows | other.rows), None
         else:
-            given = [one.ties for one in (self, other) if one.ties is not None]
-            ties = reduce(Ties.merged, given) if given else None
-            rows = needed(self.rows | other.rows, tied=ties is not None)
-        return Section(
+            given = [one.combinations for one in (self, other) if one.combinations is not None]
+            combinations = reduce(ValueCombinations.merged, given) if given else None
+            rows = needed(self.rows | other.rows, with_combinations=combinations is not None)
+        return TypeSection(
             columns=tuple(sorted({*self.columns, *other.columns})),
             rows=rows,
             least=min(self.least, other.least),
             ranges=_united(self.ranges, other.ranges, lambda a, b: joined((*a, *b))),
             equals=_united(self.equals, other.equals, Bloom.merged),
             pieces=_united(self.pieces, other.pieces, PieceVectors.merged),
-            ties=ties,
+            combinations=combinations,
         ).trimmed()
 
-    def untied(self) -> Section:
-        """The same without its ties: as the paper has it."""
-        if self.ties is None or self.rows is None:
+    def without_combinations(self) -> TypeSection:
+        """The same without its combinations: as the paper has it."""
+        if self.combinations is None or self.rows is None:
             return self
-        return replace(self, rows=needed(self.rows), ties=None).trimmed()
+        return replace(self, rows=needed(self.rows), combinations=None).trimmed()
 
-    def without_rows(self) -> Section:
+    def without_rows(self) -> TypeSection:
         """The same without its association list."""
-        return replace(self, rows=None, ties=None)
+        return replace(self, rows=None, combinations=None)
 
-    def trimmed(self) -> Section:
+    def trimmed(self) -> TypeSection:
         """Without the columns and constraints that no row asks for."""
         if self.rows is None:
             return self
@@ -207,13 +209,13 @@ class Section:
             ranges={key: ranges for key, ranges in self.ranges.items() if key << 2 | NUMBER in used},
             equals={key: vector for key, vector in self.equals.items() if key << 2 | EQUALS in used},
             pieces={key: vectors for key, vectors in self.pieces.items() if key << 2 | HOLDS in used},
-            ties=self.ties.trimmed({one >> 2 for one in used})
-            if self.ties is not None and is_tied(tuple(used))
+            combinations=self.combinations.trimmed({one >> 2 for one in used})
+            if self.combinations is not None and asks_for_values(tuple(used))
             else None,
         )
 
 
-EVERYTHING = Section((), frozenset(((),)), 0)
+EVERYTHING = TypeSection((), frozenset(((),)), 0)
 
 Kept = TypeVar("Kept")
 
@@ -225,7 +227,7 @@ def _united(ours: dict[int, Kept], theirs: dict[int, Kept], merged: Callable[[Ke
     return found
 
 
-class _Gathered:
+class _SectionBuilder:
     """Clauses on their way into a section."""
 
     def __init__(self) -> None:
@@ -242,25 +244,25 @@ class _Gathered:
         spans: dict[int, list[Span]] = {}
         for term in clause.terms:
             key = name_key(term.name)
-            if isinstance(term, Ranged):
+            if isinstance(term, RangeTerm):
                 self.spans.setdefault(key, []).append((term.low, term.high))
                 spans.setdefault(key, []).append((term.low, term.high))
-            elif isinstance(term, Worded):
+            elif isinstance(term, TextTerm):
                 text = term.text if term.how == EQUAL else term.text[:LONGEST_PIECE]
                 self.texts[term.how].setdefault(key, set()).add(text)
                 if term.how == EQUAL:
                     texts.setdefault(key, []).append(fingerprint(text))
-        if is_tied(row):
+        if asks_for_values(row):
             self.marks.setdefault(row, set()).update(marks_of(row, texts, spans))
 
-    def section(self, shape: BloomShape) -> Section:
-        rows = needed(self.rows, tied=True)
+    def section(self, shape: BloomShape) -> TypeSection:
+        rows = needed(self.rows, with_combinations=True)
         if () in rows:
             return EVERYTHING
         equals = {key: _vector(texts, shape) for key, texts in self.texts[EQUAL].items()}
         prefixes, substrings = self.texts[PREFIX], self.texts[SUBSTRING]
         marks = {mark for row in rows for mark in self.marks.get(row, ())}
-        return Section(
+        return TypeSection(
             columns=tuple(sorted({one for row in self.rows for one in row})),
             rows=rows,
             least=min(map(len, rows), default=1),
@@ -270,17 +272,17 @@ class _Gathered:
                 key: PieceVectors(_pieces(prefixes.get(key, set()), shape), _pieces(substrings.get(key, set()), shape))
                 for key in prefixes | substrings
             },
-            ties=Ties.of(shape, marks, self.spans) if marks else None,
+            combinations=ValueCombinations.of(shape, marks, self.spans) if marks else None,
         ).trimmed()
 
 
-def _column_of(term: Term) -> Column:
+def _column_of(term: Term) -> ColumnKey:
     match term:
-        case Present(name):
+        case PresenceTerm(name):
             return column(name, PRESENT)
-        case Ranged(name):
+        case RangeTerm(name):
             return column(name, NUMBER)
-        case Worded(name, how):
+        case TextTerm(name, how):
             return column(name, EQUALS if how == EQUAL else HOLDS)
 
 
@@ -292,19 +294,19 @@ def _pieces(texts: set[str], shape: BloomShape) -> Pieces:
     return Pieces(_vector(texts, shape), sum({1 << (len(text) - 1) for text in texts}))
 
 
-def needed(rows: Iterable[Row], tied: bool = False) -> frozenset[Row]:
+def needed(rows: Iterable[Row], with_combinations: bool = False) -> frozenset[Row]:
     """The rows without the redundant ones: those that ask for all another one asks, and more.
 
-    With ties, a row that asks for values wants certain ones together and stands for no other row.
+    With combinations, a row that asks for values wants certain ones together and stands for no other row.
     """
     kept: list[Row] = []
-    standing: list[frozenset[Column]] = []
+    standing: list[frozenset[ColumnKey]] = []
     for row in sorted(set(rows), key=len):
         asked = frozenset(row)
         if any(other <= asked for other in standing if len(other) < len(asked)):
             continue
         kept.append(row)
-        if not (tied and is_tied(row)):
+        if not (with_combinations and asks_for_values(row)):
             standing.append(asked)
     return frozenset(kept)
 

@@ -15,13 +15,13 @@ from functools import cached_property, partial
 from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Event
 from earshot.filters.filter import Filter
-from earshot.filters.summaries.bitsets import Reader, Writer
+from earshot.filters.summaries.bitsets import BitReader, BitWriter
 from earshot.filters.summaries.bloom import BloomShape, type_key
 from earshot.filters.summaries.clauses import Clause, clauses_of
 from earshot.filters.summaries.digest import Digest
-from earshot.filters.summaries.facts import EventFacts, Facts
+from earshot.filters.summaries.facts import EventFacts, KnownFacts
 from earshot.filters.summaries.section_bytes import read_section, write_section
-from earshot.filters.summaries.sections import EVERYTHING, Ranges, Section
+from earshot.filters.summaries.sections import EVERYTHING, Ranges, TypeSection
 
 SUMMARY_VERSION = 1
 MAX_SUMMARY_BYTES = 1 << 16
@@ -41,7 +41,7 @@ DEFAULT_SHAPE = BloomShape.for_rate(items=64, rate=0.01)
 class Summary:
     """Sections by the event type's key. A value: `merged` and `within` give new ones."""
 
-    sections: dict[int, Section]
+    sections: dict[int, TypeSection]
     shape: BloomShape = DEFAULT_SHAPE
 
     @classmethod
@@ -52,7 +52,7 @@ class Summary:
             for clause in clauses_of(filter):
                 key = ANY_TYPE if clause.type is None else type_key(clause.type)
                 by_type.setdefault(key, {})[clause] = None
-        return cls({key: Section.of(clauses, shape) for key, clauses in sorted(by_type.items())}, shape)
+        return cls({key: TypeSection.of(clauses, shape) for key, clauses in sorted(by_type.items())}, shape)
 
     def __bool__(self) -> bool:
         """Whether it wants anything."""
@@ -70,7 +70,7 @@ class Summary:
         """Whether any summarised filter may match events of the type with this key."""
         return key in self.sections or ANY_TYPE in self.sections
 
-    def _may_match(self, facts: Facts) -> bool:
+    def _may_match(self, facts: KnownFacts) -> bool:
         known = self._answers.get(id(facts))
         if known is not None:
             return known[1]
@@ -81,12 +81,12 @@ class Summary:
         return answer
 
     @cached_property
-    def _answers(self) -> dict[int, tuple[Facts, bool]]:
-        """What was asked lately: forwarding nodes that hold one report all ask it of the same events. Facts
+    def _answers(self) -> dict[int, tuple[KnownFacts, bool]]:
+        """What was asked lately: forwarding nodes that hold one report all ask it of the same events. KnownFacts
         are kept beside their answers, so that no others can have their `id`."""
         return {}
 
-    def _passes(self, facts: Facts) -> bool:
+    def _passes(self, facts: KnownFacts) -> bool:
         for key in (facts.type, ANY_TYPE):
             section = self.sections.get(key)
             if section is not None and section.passes(facts):
@@ -116,7 +116,7 @@ class Summary:
 
     def to_bytes(self) -> bytes:
         """A version byte, the shape, then the sections."""
-        writer = Writer()
+        writer = BitWriter()
         writer.unsigned(SUMMARY_VERSION, 1)
         writer.unsigned(_shape_byte(self.shape), 1)
         writer.count(len(self.sections))
@@ -130,7 +130,7 @@ class Summary:
         """Read a peer's summary; MalformedPacket where it is of another version or shape, or broken."""
         if len(data) > MAX_SUMMARY_BYTES:
             raise MalformedPacket(f"a summary of {len(data):,} bytes; at most {MAX_SUMMARY_BYTES:,} are read")
-        reader = Reader(data, "summary")
+        reader = BitReader(data, "summary")
         version = reader.unsigned(1)
         if version != SUMMARY_VERSION:
             raise MalformedPacket(f"a summary of version {version}, this node reads {SUMMARY_VERSION}")
@@ -138,7 +138,7 @@ class Summary:
             raise MalformedPacket(
                 f"a summary of another size than this network's {shape.bits} bits, {shape.hashes} hashes"
             )
-        sections: dict[int, Section] = {}
+        sections: dict[int, TypeSection] = {}
         for _ in range(reader.count(MAX_SUMMARY_BYTES // 5)):
             key = reader.unsigned(4)
             if key in sections:
@@ -167,8 +167,8 @@ def _shape_byte(shape: BloomShape) -> int:
 def _ladder(summary: Summary) -> Iterator[Summary]:
     """From the summary itself to one that wants every event of its types.
 
-    As long as there are ties they tell most, so names' own constraints go first. Where even folded
-    ties do not fit, the constraints start whole again, without them.
+    As long as there are combinations they tell most, so names' own constraints go first. Where even folded
+    combinations do not fit, the constraints start whole again, without them.
     """
     yield summary
     coarser = summary
@@ -177,24 +177,24 @@ def _ladder(summary: Summary) -> Iterator[Summary]:
     for _ in range(6):
         yield (coarser := _each(coarser, _folded))
     for _ in range(6):
-        yield (coarser := _each(coarser, _folded_ties))
-    yield (coarser := _each(summary, Section.untied))
+        yield (coarser := _each(coarser, _folded_combinations))
+    yield (coarser := _each(summary, TypeSection.without_combinations))
     for _ in range(4):
         yield (coarser := _each(coarser, _folded))
     for most in (64, 32, 16, 8, 4):
         yield (coarser := _each(coarser, partial(_bridged_section, most=most)))
-    yield (coarser := _each(coarser, Section.without_rows))
+    yield (coarser := _each(coarser, TypeSection.without_rows))
     yield (coarser := _each(coarser, partial(_bridged_section, most=1)))
     for _ in range(10):
         yield (coarser := _each(coarser, _folded))
     yield _each(coarser, lambda _: EVERYTHING)
 
 
-def _each(summary: Summary, coarser: Callable[[Section], Section]) -> Summary:
+def _each(summary: Summary, coarser: Callable[[TypeSection], TypeSection]) -> Summary:
     return replace(summary, sections={key: coarser(section) for key, section in summary.sections.items()})
 
 
-def _folded(section: Section) -> Section:
+def _folded(section: TypeSection) -> TypeSection:
     """Every name's vectors in half their bits."""
     return replace(
         section,
@@ -203,11 +203,11 @@ def _folded(section: Section) -> Section:
     )
 
 
-def _folded_ties(section: Section) -> Section:
-    return replace(section, ties=None if section.ties is None else section.ties.folded())
+def _folded_combinations(section: TypeSection) -> TypeSection:
+    return replace(section, combinations=None if section.combinations is None else section.combinations.folded())
 
 
-def _bridged_section(section: Section, most: int) -> Section:
+def _bridged_section(section: TypeSection, most: int) -> TypeSection:
     """Sub-ranges joined over their narrowest gaps until at most so many are left."""
     return replace(section, ranges={key: _bridged(ranges, most) for key, ranges in section.ranges.items()})
 

@@ -13,19 +13,19 @@ from earshot.filters.language.paths import node_test, string_test
 from earshot.filters.language.syntax import (
     Always,
     And,
-    At,
     Axis,
     Compare,
     Condition,
     Contains,
+    LocationPath,
+    NodeKind,
     Not,
     Or,
-    Path,
+    PathStep,
+    PositionTest,
     StartsWith,
-    Step,
-    Test,
 )
-from earshot.filters.summaries.summary_tree import NOTHING, Bounds, Places, SummaryTree, Texts, Vertex, union
+from earshot.filters.summaries.summary_tree import NOTHING, Bounds, Places, SummaryTree, TextBitmaps, Vertex, union
 
 
 def look_up(tree: SummaryTree, condition: Condition) -> Bounds:
@@ -52,30 +52,30 @@ class _Tracing:
                 return lambda vertex: union(look(vertex) for look in looks)
             case Not(term):
                 return _not(self.look(term))
-            case Path(steps=steps):
+            case LocationPath(steps=steps):
                 return self.leads(steps, None)
-            case Compare(Path(steps=steps), op, literal):
+            case Compare(LocationPath(steps=steps), op, literal):
                 return self.leads(steps, string_test(op, literal))
             # Of the first node alone, and the tree has no order.
-            case Contains(Path(steps=steps), part):
+            case Contains(LocationPath(steps=steps), part):
                 return _unsure(self.leads(steps, lambda text: part in text))
-            case StartsWith(Path(steps=steps), part):
+            case StartsWith(LocationPath(steps=steps), part):
                 return _unsure(self.leads(steps, lambda text: text.startswith(part)))
             case Always():
                 return _here
             case _:
                 raise TypeError(f"{type(condition).__name__} is no condition on a node")
 
-    def leads(self, steps: tuple[Step, ...], last: TextTest | None) -> Look:
+    def leads(self, steps: tuple[PathStep, ...], last: TextTest | None) -> Look:
         """Some element leads, by these steps, to a node whose string value passes the last test."""
-        if not steps or steps[0].test is Test.SELF:
+        if not steps or steps[0].kind is NodeKind.SELF:
             return _here if last is None else lambda vertex: vertex.texts.passing(last)
         step, rest = steps[0], steps[1:]
-        found = self.elements(step, rest, last) if step.test is Test.ELEMENT else self.texts(step, rest, last)
-        return _unsure(found) if any(isinstance(predicate, At) for predicate in step.predicates) else found
+        found = self.elements(step, rest, last) if step.kind is NodeKind.ELEMENT else self.texts(step, rest, last)
+        return _unsure(found) if any(isinstance(predicate, PositionTest) for predicate in step.predicates) else found
 
-    def elements(self, step: Step, rest: tuple[Step, ...], last: TextTest | None) -> Look:
-        looks = [self.look(predicate) for predicate in step.predicates if not isinstance(predicate, At)]
+    def elements(self, step: PathStep, rest: tuple[PathStep, ...], last: TextTest | None) -> Look:
+        looks = [self.look(predicate) for predicate in step.predicates if not isinstance(predicate, PositionTest)]
         onward = self.leads(rest, last)
         if onward is not _here:
             looks.append(onward)
@@ -86,17 +86,17 @@ class _Tracing:
             return lambda vertex: union(passes(child) for child in vertex.children.values())
         return lambda vertex: passes(vertex.children[name]) if name in vertex.children else NOTHING
 
-    def texts(self, step: Step, rest: tuple[Step, ...], last: TextTest | None) -> Look:
+    def texts(self, step: PathStep, rest: tuple[PathStep, ...], last: TextTest | None) -> Look:
         """The same for attributes and text nodes, about which everything is known here."""
-        if rest and rest[0].test is not Test.SELF:
+        if rest and rest[0].kind is not NodeKind.SELF:
             return lambda _vertex: NOTHING  # nothing stands below a text
-        tests = [node_test(predicate) for predicate in step.predicates if not isinstance(predicate, At)]
+        tests = [node_test(predicate) for predicate in step.predicates if not isinstance(predicate, PositionTest)]
 
         def passes(text: str) -> bool:
             return all(test(text, {}) for test in tests) and (last is None or last(text))
 
         def found(vertex: Vertex) -> Bounds:
-            if step.test is Test.TEXT:
+            if step.kind is NodeKind.TEXT:
                 return vertex.texts.passing(lambda text: text != "" and passes(text))
             return union(texts.passing(passes) for texts in _named(vertex, step.name))
 
@@ -143,7 +143,7 @@ def _unsure(look: Look) -> Look:
     return lambda vertex: Bounds(0, look(vertex).possible)
 
 
-def _named(vertex: Vertex, name: str) -> Iterator[Texts]:
+def _named(vertex: Vertex, name: str) -> Iterator[TextBitmaps]:
     if name == "*":
         yield from vertex.attributes.values()
     elif name in vertex.attributes:

@@ -36,7 +36,7 @@ def union(found: Iterable[Bounds]) -> Bounds:
     return Bounds(certain, possible)
 
 
-class Texts:
+class TextBitmaps:
     """The texts found in one place, each with the documents that have it there."""
 
     __slots__ = ("by_text", "documents", "unread")
@@ -84,10 +84,10 @@ class Vertex:
         self.documents = 0
         self.repeated = 0
         "Documents with more than one element here."
-        self.texts = Texts()
+        self.texts = TextBitmaps()
         "What the elements without elements inside say; those with some count as unread."
         self.children: dict[str, Vertex] = {}
-        self.attributes: dict[str, Texts] = {}
+        self.attributes: dict[str, TextBitmaps] = {}
 
 
 class Places:
@@ -146,7 +146,7 @@ class SummaryTree:
             for name, text in element.attributes.items():
                 texts = vertex.attributes.get(name)
                 if texts is None:
-                    texts = vertex.attributes[name] = Texts()
+                    texts = vertex.attributes[name] = TextBitmaps()
                     grown += 1
                 grown += texts.note(text, bit, len(text) <= LONGEST_TEXT)
             match element.children:

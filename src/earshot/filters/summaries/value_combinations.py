@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from itertools import product
 
 from earshot.filters.summaries.bloom import LARGEST_BITS, MOST_HASHES, Bloom, BloomShape, combined
-from earshot.filters.summaries.facts import Facts, Span, Values
+from earshot.filters.summaries.facts import KnownFacts, Span, Values
 
 PRESENT, NUMBER, EQUALS, HOLDS = range(4)
 "What a column asks of its name: to be there, to be a number in range, a text of ours, to hold a text of ours."
 
-Column = int
+ColumnKey = int
 "A name's key and what is asked of it: `key << 2 | kind`."
 
-Row = tuple[Column, ...]
+Row = tuple[ColumnKey, ...]
 "A line of the association list: columns that must all hold, in order."
 
 MOST_COMBINATIONS = 64
@@ -39,12 +39,12 @@ Cell = tuple[int, int]
 "A width and the cell's number at that width."
 
 
-def ties_shape(shape: BloomShape) -> BloomShape:
-    """One vector for all of a section's ties, and one more hash: every row of a summary is a chance to err."""
+def combinations_shape(shape: BloomShape) -> BloomShape:
+    """One vector for all of a section's combinations, and one more hash: every row of a summary is a chance to err."""
     return BloomShape(min(shape.bits * 8, LARGEST_BITS), min(shape.hashes + 1, MOST_HASHES))
 
 
-def is_tied(row: Row) -> bool:
+def asks_for_values(row: Row) -> bool:
     """Whether the row asks for values that can be tied."""
     return any(one & 3 in (NUMBER, EQUALS) for one in row)
 
@@ -94,33 +94,33 @@ def _mark(row: Row, parts: Iterable[tuple[int, ...]]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
+class ValueCombinations:
     """The marks, and by name the widths that occur among them."""
 
     marks: Bloom
     widths: dict[int, tuple[int, ...]]
 
     @classmethod
-    def of(cls, shape: BloomShape, marks: set[int], spans: Mapping[int, Iterable[Span]]) -> Ties:
+    def of(cls, shape: BloomShape, marks: set[int], spans: Mapping[int, Iterable[Span]]) -> ValueCombinations:
         """These marks; `spans` are all ranges by their names' keys."""
         widths = {key: tuple(sorted(set(map(width_of, several)))) for key, several in spans.items()}
-        return cls(Bloom.of(ties_shape(shape), marks), widths)
+        return cls(Bloom.of(combinations_shape(shape), marks), widths)
 
-    def merged(self, other: Ties) -> Ties:
+    def merged(self, other: ValueCombinations) -> ValueCombinations:
         widths = {
             key: tuple(sorted({*self.widths.get(key, ()), *other.widths.get(key, ())}))
             for key in self.widths | other.widths
         }
-        return Ties(self.marks.merged(other.marks), widths)
+        return ValueCombinations(self.marks.merged(other.marks), widths)
 
-    def folded(self) -> Ties:
-        return Ties(self.marks.folded(), self.widths)
+    def folded(self) -> ValueCombinations:
+        return ValueCombinations(self.marks.folded(), self.widths)
 
-    def trimmed(self, keys: set[int]) -> Ties:
+    def trimmed(self, keys: set[int]) -> ValueCombinations:
         """Without the widths of names that nothing asks for."""
-        return Ties(self.marks, {key: widths for key, widths in self.widths.items() if key in keys})
+        return ValueCombinations(self.marks, {key: widths for key, widths in self.widths.items() if key in keys})
 
-    def hold(self, row: Row, facts: Facts) -> bool:
+    def hold(self, row: Row, facts: KnownFacts) -> bool:
         """Whether the event's values may occur together in a subscription with this row."""
         choices: list[list[tuple[int, ...]]] = []
         for one in row:

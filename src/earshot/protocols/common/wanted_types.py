@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from earshot.filters import Filter
-from earshot.filters.language.syntax import And, Axis, Condition, Or, Path, Test
+from earshot.filters.language.syntax import And, Axis, Condition, LocationPath, NodeKind, Or
 
 
 class WantedTypes:
@@ -46,7 +46,9 @@ def _could_hold(condition: Condition, subject: str) -> bool:
             return all(_could_hold(term, subject) for term in terms)
         case Or(terms):
             return any(_could_hold(term, subject) for term in terms)
-        case Path(absolute=True, steps=(first, *_)) if first.axis is Axis.CHILD and first.test is Test.ELEMENT:
+        case LocationPath(absolute=True, steps=(first, *_)) if (
+            first.axis is Axis.CHILD and first.kind is NodeKind.ELEMENT
+        ):
             return first.name in ("*", subject)
         case _:
             return True

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from earshot.filters import Filter
-from earshot.filters.language.syntax import And, Axis, Condition, Or, Path, Test
+from earshot.filters.language.syntax import And, Axis, Condition, LocationPath, NodeKind, Or
 from earshot.geometry import Position
 
 
@@ -33,8 +33,8 @@ def topics_of(filter: Filter) -> frozenset[str] | None:
 
 def _topics(condition: Condition) -> frozenset[str] | None:
     match condition:
-        case Path(absolute=True, steps=(first, *_)) if (
-            first.axis is Axis.CHILD and first.test is Test.ELEMENT and first.name != "*"
+        case LocationPath(absolute=True, steps=(first, *_)) if (
+            first.axis is Axis.CHILD and first.kind is NodeKind.ELEMENT and first.name != "*"
         ):
             return frozenset((first.name,))
         case And(terms):

@@ -18,7 +18,7 @@ from random import Random
 from earshot.errors import ScenarioError
 from earshot.events import Element, Event
 from earshot.filters import Filter
-from earshot.filters.language.syntax import Axis, Path, Step, Test
+from earshot.filters.language.syntax import Axis, LocationPath, NodeKind, PathStep
 from earshot.filters.summaries.data_summary import DataSummary
 from earshot.simulation.workload.dtd import AttributeType, Dtd, ElementType, Part
 
@@ -206,23 +206,23 @@ class _Twig:
         self.nodes = 0
 
     def filter(self) -> Filter:
-        return Filter(Path(True, self._branch(self.dtd.root, self.random.randint(*self.shape.steps))))
+        return Filter(LocationPath(True, self._branch(self.dtd.root, self.random.randint(*self.shape.steps))))
 
-    def _branch(self, name: str, length: int) -> tuple[Step, ...]:
+    def _branch(self, name: str, length: int) -> tuple[PathStep, ...]:
         """The steps from `name` on, at most so many, with the branches that leave them as predicates."""
-        steps: list[Step] = []
+        steps: list[PathStep] = []
         while True:
             self.nodes += 1
             axis = Axis.DESCENDANT if self.random.random() < self.shape.p_descendant else Axis.CHILD
             shown = "*" if self.random.random() < self.shape.p_star else name
             children = self.dtd.children(name) if len(steps) + 1 < length else ()
-            branches: tuple[Path, ...] = ()
+            branches: tuple[LocationPath, ...] = ()
             if len(children) > 1 and self.nodes < MOST_NODES and self.random.random() < self.shape.p_child:
                 onward, other = self.random.sample(children, 2)
-                branches = (Path(False, self._branch(other, length - len(steps) - 1)),)
+                branches = (LocationPath(False, self._branch(other, length - len(steps) - 1)),)
             elif children:
                 onward = self.random.choice(children)
-            steps.append(Step(axis, Test.ELEMENT, shown, branches))
+            steps.append(PathStep(axis, NodeKind.ELEMENT, shown, branches))
             if not children:
                 return tuple(steps)
             name = onward
