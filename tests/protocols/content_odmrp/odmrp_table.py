@@ -11,9 +11,8 @@ import msgspec
 from earshot import Event, Filter, Position
 from earshot.filters import Subscription
 from earshot.geometry import ORIGIN, STILL, Velocity
-from earshot.protocols.content_odmrp.machine import ContentOdmrp
+from earshot.protocols.content_odmrp.machine import ContentOdmrp, ContentOdmrpSettings
 from earshot.protocols.content_odmrp.odmrp import Odmrp, OdmrpSettings
-from earshot.protocols.content_odmrp.settings import ContentOdmrpSettings
 from earshot.protocols.machine import FixedLocation
 from earshot.protocols.tabletop import Tabletop
 from earshot.wire import tag_of

@@ -18,12 +18,17 @@ from earshot.filters.summaries.bloom import BloomShape
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
 from earshot.geometry import Velocity
-from earshot.protocols.content_odmrp.link_lifetime import link_lifetime_s
-from earshot.protocols.content_odmrp.machine import hold_s
-from earshot.protocols.content_odmrp.packets import Data, JoinRequest, JoinTable, Motion
-from earshot.protocols.content_odmrp.pass_rate import Appetite
-from earshot.protocols.content_odmrp.reports import Report, full_report
-from earshot.protocols.content_odmrp.settings import ContentOdmrpSettings
+from earshot.protocols.content_odmrp.local_summaries import PassRates
+from earshot.protocols.content_odmrp.machine import (
+    ContentOdmrpSettings,
+    Data,
+    JoinRequest,
+    JoinTable,
+    Motion,
+    hold_s,
+    link_lifetime_s,
+)
+from earshot.protocols.content_odmrp.reports import SummaryReport, full_report
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Send, StartTimer
 from earshot.protocols.tabletop import Tabletop
 from sizes import sized
@@ -32,7 +37,7 @@ LINE = [("S", "A"), ("A", "B"), ("B", "R")]
 JAZZ = 'CD: category = "jazz"'
 
 
-def report_of(node: str, *texts: str) -> Report:
+def report_of(node: str, *texts: str) -> SummaryReport:
     return full_report(node, Summary.of([Filter.parse(text) for text in texts]).to_bytes())
 
 
@@ -97,7 +102,7 @@ def test_between_full_reports_a_stamp_is_enough() -> None:
     for sequence, now in ((1, 0.0), (2, 5.0), (3, 10.0)):
         node.hear(asking(cd(0, source="s"), sequence), "a", now)
         answers.append(list(node.wake(("join-table", "s"), now + 0.2))[-1])
-    stamp = Report("b", whole.stamp)
+    stamp = SummaryReport("b", whole.stamp)
     assert answers == [Broadcast(JoinTable("s", "a", (1,), (report,))) for report in (whole, stamp, whole)]
 
 
@@ -144,7 +149,7 @@ def test_without_examination_the_flag_alone_decides() -> None:
 def test_a_stamp_without_its_summary_is_taken_to_want_everything() -> None:
     node = extended("b")
     node.hear(asking(cd(0, source="s")), "a", now=0.0)
-    node.hear(JoinTable("s", "b", (1,), (Report("c", 12345),)), "c", now=0.1)
+    node.hear(JoinTable("s", "b", (1,), (SummaryReport("c", 12345),)), "c", now=0.1)
     assert list(node.hear(Data(1, cd(2, source="s"), 1), "a", now=1.0)) == [Broadcast(Data(1, cd(2, source="s"), 2))]
 
 
@@ -163,11 +168,11 @@ def test_a_summary_of_another_version_or_size_is_dropped() -> None:
     good = report_of("c", JAZZ).summary
     small = Summary.of([Filter.parse(JAZZ)], BloomShape(64, 2)).to_bytes()
     for data in (b"\x09" + good[1:], small, good[:-1]):
-        effects = list(node.hear(JoinTable("s", "b", (1,), (Report("c", 1, data),)), "c", now=0.1))
+        effects = list(node.hear(JoinTable("s", "b", (1,), (SummaryReport("c", 1, data),)), "c", now=0.1))
         assert len(effects) == 1
         assert isinstance(effects[0], Drop)
         assert effects[0].reason == "malformed-summary"
-    assert not node.flags.holds(("s", 1), 0.2)
+    assert not node.mesh.flags.holds(("s", 1), 0.2)
 
 
 def test_a_digest_that_cannot_be_read_is_dropped_and_not_passed_on() -> None:
@@ -185,7 +190,7 @@ def test_an_acknowledged_join_table_goes_to_its_next_hop_and_a_broken_way_is_for
     table = JoinTable("s", "a", (1,), (report_of("b", JAZZ),))
     assert list(node.wake(("join-table", "s"), now=1.19))[-1] == Send("a", table)
     assert list(node.unreachable(table, "a", now=1.3)) == [Drop("next-hop-unreachable")]
-    assert not node.routes.holds("s", 1.3)
+    assert not node.mesh.routes.holds("s", 1.3)
 
 
 def test_with_jitter_packets_wait_a_moment() -> None:
@@ -362,9 +367,9 @@ def test_in_advertisement_mode_the_first_event_finds_its_route() -> None:
 
 def state(machine) -> tuple[int, ...]:  # type: ignore[no-untyped-def]
     return (
-        len(machine.routes),
-        len(machine.flags),
-        len(machine.told),
+        len(machine.mesh.routes),
+        len(machine.mesh.flags),
+        len(machine.sent_reports),
         len(machine.below),
         len(machine.reports),
         len(machine.groups.by_id),
@@ -374,7 +379,7 @@ def state(machine) -> tuple[int, ...]:  # type: ignore[no-untyped-def]
 def test_a_source_that_stops_refreshing_is_forgotten_everywhere_within_the_timeout() -> None:
     top = table(extended, TREE, FIGURE_3)
     play(top, 3)
-    assert all(len(machine.routes) for name, machine in top.machines.items() if name != "S")
+    assert all(len(machine.mesh.routes) for name, machine in top.machines.items() if name != "S")
     del top.machines["S"]
     top.run(until=1.5 + 25.3)
     assert {state(machine) for machine in top.machines.values()} == {(0, 0, 0, 0, 0, 0)}
@@ -396,7 +401,7 @@ def test_a_broker_that_stops_refreshing_is_forgotten_everywhere_within_the_timeo
     ]
     assert known == [{"B"}, {"B"}]
     assert "S" not in top.machines["B"].below
-    assert not len(top.machines["B"].flags)
+    assert not len(top.machines["B"].mesh.flags)
 
 
 def test_when_a_request_is_not_answered_events_ride_on_requests() -> None:
@@ -420,7 +425,7 @@ def test_tables_are_bounded() -> None:
         for reporter in "cdef":
             node.hear(JoinTable(f"s{number}", "b", (1,), (report_of(reporter, JAZZ),)), "c", now=float(number))
     assert drops == [Drop("too-many-sources")] * 2
-    assert len(node.routes) == 3
+    assert len(node.mesh.routes) == 3
     assert max(len(reports) for reports in node.below.values()) == 3
     # Who did not fit may want anything: nothing is lost.
     assert list(node.hear(Data(1, cd(2, source="s4"), 1), "a", now=5.0)) == [Broadcast(Data(1, cd(2, source="s4"), 2))]
@@ -458,25 +463,25 @@ def test_a_broker_that_wants_nearly_everything_says_so_in_a_few_bytes() -> None:
     assert sizes[0] > 60
     assert sizes == [sizes[0]] * 11 + [8] * 29
     node.unsubscribe("b/0", 500.0)
-    assert not node.own.appetite.greedy(Digest.of(cd(0)).type)
+    assert not node.local_summaries.pass_rates.greedy(Digest.of(cd(0)).type)
 
 
-def test_what_the_mesh_brings_says_nothing_about_an_appetite() -> None:
+def test_what_the_mesh_brings_says_nothing_about_a_pass_rate() -> None:
     node = extended("b")
     node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)
     for number in range(60):
         node.hear(Data(1, cd(3 * number, source="s"), 1), "a", now=0.0)
-    assert not node.own.appetite.greedy(Digest.of(cd(0)).type)
+    assert not node.local_summaries.pass_rates.greedy(Digest.of(cd(0)).type)
 
 
-def test_an_appetite_comes_and_goes_with_what_is_heard() -> None:
-    appetite = Appetite(limit=0.8, capacity=1)
-    changes = [number for number in range(200) if appetite.note(7, passes=number < 100)]
+def test_a_pass_rate_rises_and_falls_with_what_is_heard() -> None:
+    rates = PassRates(limit=0.8, capacity=1)
+    changes = [number for number in range(200) if rates.count(7, passes=number < 100)]
     assert len(changes) == 2
     assert changes[0] == 11
     assert 100 < changes[1] < 130
-    assert not appetite.note(8, passes=True)
-    assert not appetite.greedy(8)
+    assert not rates.count(8, passes=True)
+    assert not rates.greedy(8)
 
 
 # Mobility prediction.

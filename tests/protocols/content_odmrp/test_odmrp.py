@@ -135,10 +135,10 @@ def test_whoever_stops_refreshing_is_forgotten_everywhere_within_the_timeout() -
     top = table(plain, TREE, FIGURE_3)
     publish(top, cd(0))
     top.run(until=1.0)
-    assert all(len(top.machines[name].routes) for name in top.machines if name != "S")
-    assert all(len(top.machines[name].flags) for name in ("N1", "N2", "N3"))
+    assert all(len(top.machines[name].mesh.routes) for name in top.machines if name != "S")
+    assert all(len(top.machines[name].mesh.flags) for name in ("N1", "N2", "N3"))
     top.run(until=26.0)
-    assert [(len(one.routes), len(one.flags)) for one in top.machines.values()] == [(0, 0)] * 9
+    assert [(len(one.mesh.routes), len(one.mesh.flags)) for one in top.machines.values()] == [(0, 0)] * 9
 
 
 def test_a_source_that_restarts_is_heard_again() -> None:

@@ -2,12 +2,13 @@
 
 Join Requests carry the digest of the event to be sent; a broker compares it with the summary of its
 subscriptions and joins by a Join Table that carries the summary back. From these the source sets its
-multicast groups by content. Forwarding nodes pass a group's data on while their flag stands and
-someone below them may want it; the last hop filters exactly. Where no route stands, an event rides
+multicast groups by content. Forwarding nodes pass a group's data on while their flag is set and
+a reporter below them may want it; the last hop filters exactly. Where there is no route, an event travels
 on the Join Request itself.
 
-What a broker tells of its own subscriptions is in `own_summaries.py`, what is kept of others' in `reports.py`,
-how a source groups its events in `content_groups.py`. Readings and departures: docs/papers/content-odmrp.md.
+What a broker reports of its own subscriptions is in `local_summaries.py`, what is kept of others' in
+`reports.py`, how a source groups its events in `groups.py`, what plain ODMRP (`odmrp.py`) does as well in
+`forwarding_mesh.py`. Readings and departures: docs/papers/content-odmrp.md.
 """
 
 from __future__ import annotations
@@ -16,35 +17,176 @@ import math
 from dataclasses import dataclass, field
 from random import Random
 
-from earshot.errors import MalformedPacket
+import msgspec
+
+from earshot.errors import MalformedPacket, SettingsError, UsageError
 from earshot.events import Event
 from earshot.filters import Subscription
+from earshot.filters.summaries.bloom import BloomShape
 from earshot.filters.summaries.digest import Digest
-from earshot.protocols.common.jitter import Jitter
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
+from earshot.filters.summaries.summary import DEFAULT_SHAPE
+from earshot.geometry import Position, Velocity
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
 from earshot.protocols.common.soft_table import SoftTable
-from earshot.protocols.content_odmrp.groups import Groups
-from earshot.protocols.content_odmrp.link_lifetime import link_lifetime_s
-from earshot.protocols.content_odmrp.local_summaries import OwnSummaries
-from earshot.protocols.content_odmrp.packets import Data, JoinRequest, JoinTable, Motion
-from earshot.protocols.content_odmrp.reports import Report, ReportTable, fitting, read_digest, read_summary
-from earshot.protocols.content_odmrp.settings import ContentOdmrpSettings
+from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack
+from earshot.protocols.content_odmrp.groups import ContentGroups
+from earshot.protocols.content_odmrp.local_summaries import SLACK, LocalSummaries, PassRates
+from earshot.protocols.content_odmrp.reports import ReportTable, SummaryReport, fitting, read_summary
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 
 
+@dataclass(frozen=True, slots=True)
+class ContentOdmrpSettings(MeshSettings):
+    report_interval_s: float = 10.0
+    "A broker repeats its summary at least this often; in between its stamp is enough."
+    gather_s: float = 0.05
+    """A node next to the source waits this long for the Join Tables below it, nodes farther away wait less:
+    a sixteenth for each hop, which should exceed a hop there and back. Waiting longer saves packets,
+    and costs routes where nodes move."""
+    answer_wait_s: float = 0.4
+    "A group whose Join Request has no answer by then has no route."
+    unanswered_limit: int = 5
+    "After this many requests in a row without any answer, events without a known subscriber wait for the refresh."
+    acknowledged: bool = False
+    """Join Tables go to their next hop alone, acknowledged and repeated by the radio, instead of being
+    broadcast. Where packets collide or get lost this saves routes; the paper broadcasts."""
+    groups_limit: int = 4
+    "A source keeps at most this many groups; section III.D's balance between groups and content."
+    noise_limit: float = 1.0
+    """An event goes to a group of which at most this share does not want it. 1: any group that has all its
+    subscribers, the least constrained (section III.D); 0: the finest groups, and the most requests.
+    While forwarding nodes examine events, coarse groups cost no data."""
+    examine: bool = True
+    "Forwarding nodes examine an event and pass it on only where a reporter below them may want it."
+    advertise: bool = False
+    "Advertisement mode: announcing a type floods a Join Request, so that routes exist before the first event."
+    predict: bool = False
+    "Mobility prediction: refresh when a link on a route is predicted to break."
+    range_m: float = field(default=100.0, metadata={"scenario": "medium.range_m"})
+    "The radio's range, for the prediction."
+    refresh_min_s: float = 1.0
+    "The prediction never refreshes more often."
+    refresh_max_s: float = 20.0
+    "The prediction never refreshes less often."
+    vector_bits: int = DEFAULT_SHAPE.bits
+    "Size of a summary's vectors (m), the same in the whole network."
+    vector_hashes: int = DEFAULT_SHAPE.hashes
+    "Hashes of a summary's vectors (k), the same in the whole network."
+    summary_bytes: int = 1000
+    "A broker's summary is coarsened to this size."
+    greedy_share: float = 0.8
+    "A broker whose summary lets this share of all events pass reports that it wants them all. Above 1: never."
+    packet_bytes: int = 1400
+    "Reports beyond this size are merged into one by the node that passes them on."
+    sources_limit: int = 256
+    "How many sources a node keeps a route to."
+    reports_limit: int = 1024
+    "How many brokers' reports are kept for each source; beyond them an unknown reporter wants everything."
+
+    def __post_init__(self) -> None:
+        MeshSettings.__post_init__(self)
+        for name in ("report_interval_s", "range_m"):
+            if not getattr(self, name) > 0:
+                raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
+        if not self.gather_s >= 0:
+            raise SettingsError(f"gather_s must not be negative, got {self.gather_s}")
+        self.check_shorter_than_timeout("report_interval_s")
+        self.check_shorter_than_timeout("refresh_max_s")
+        if self.answer_wait_s <= self.gather_s:
+            raise SettingsError(f"answer_wait_s must exceed gather_s, got {self.answer_wait_s:g} and {self.gather_s:g}")
+        if not 0 < self.refresh_min_s <= self.refresh_max_s:
+            raise SettingsError(
+                f"refresh_min_s must lie between 0 and refresh_max_s, got {self.refresh_min_s:g} "
+                f"and {self.refresh_max_s:g}"
+            )
+        if not 0 <= self.noise_limit <= 1:
+            raise SettingsError(f"noise_limit must be a share from 0 to 1, got {self.noise_limit}")
+        for name in ("unanswered_limit", "groups_limit", "sources_limit", "reports_limit"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.greedy_share > SLACK:
+            raise SettingsError(f"greedy_share must exceed {SLACK}, got {self.greedy_share}")
+        if not 32 <= self.summary_bytes <= self.packet_bytes - 100:
+            raise SettingsError(
+                f"summary_bytes must be at least 32 and leave 100 of packet_bytes, got {self.summary_bytes} "
+                f"of {self.packet_bytes}"
+            )
+        try:
+            BloomShape(self.vector_bits, self.vector_hashes)
+        except UsageError as error:
+            raise SettingsError(f"vector_bits and vector_hashes: {error}") from None
+
+    @property
+    def shape(self) -> BloomShape:
+        """The shape of this network's summaries."""
+        return BloomShape(self.vector_bits, self.vector_hashes)
+
+
+class Motion(msgspec.Struct, frozen=True, array_like=True):
+    """Where a sender is, how it moves, and how long the route from the source to it will last."""
+
+    position: Position
+    velocity: Velocity
+    lifetime_s: float
+
+
+class JoinRequest(Packet, frozen=True, tag="content-odmrp-join-request"):
+    """Floods from a source: its groups with their digests, and the event that cannot wait for a route."""
+
+    source: str
+    sequence: int
+    hops: int
+    offers: tuple[tuple[int, bytes], ...]
+    event: Event | None = None
+    motion: Motion | None = None
+
+
+class JoinTable(Packet, frozen=True, tag="content-odmrp-join-table"):
+    """Goes back to a source through `next_hop`: the groups that are joined, and reports of who wants what."""
+
+    source: str
+    next_hop: str
+    groups: tuple[int, ...]
+    reports: tuple[SummaryReport, ...]
+    lifetime_s: float | None = None
+
+
+class Data(Packet, frozen=True, tag="content-odmrp-data"):
+    """An event on its way through its group's mesh; `hops` counts the transmissions, this one included."""
+
+    group: int
+    event: Event
+    hops: int
+
+
 def hold_s(hops: int, gather_s: float) -> float:
-    """How long a node so many hops from the source gathers Join Tables: those farther away send first."""
+    """How long a node at this distance from the source gathers Join Tables: nodes farther away send first."""
     return gather_s * max(0.0, 1.0 - hops / 16)
 
 
+def link_lifetime_s(a: Position, a_velocity: Velocity, b: Position, b_velocity: Velocity, range_m: float) -> float:
+    """Seconds until the distance exceeds the range, if both nodes keep their velocity (Su, Lee, Gerla 2000).
+
+    D = (-(ab + cd) + sqrt((a^2 + c^2) r^2 - (ad - bc)^2)) / (a^2 + c^2), with a, c the relative
+    velocity and b, d the relative position. Infinite where nothing moves; 0 where they are out of range already.
+    """
+    x, y = a.x_m - b.x_m, a.y_m - b.y_m
+    if math.hypot(x, y) > range_m:
+        return 0.0
+    speed_x, speed_y = a_velocity.x_m_s - b_velocity.x_m_s, a_velocity.y_m_s - b_velocity.y_m_s
+    square = speed_x * speed_x + speed_y * speed_y
+    if square == 0.0:
+        return math.inf
+    reach = square * range_m * range_m - (speed_x * y - x * speed_y) ** 2
+    return max(0.0, (-(speed_x * x + speed_y * y) + math.sqrt(max(0.0, reach))) / square)
+
+
 @dataclass(frozen=True, slots=True)
-class Route:
+class OfferedRoute(RouteBack):
     """How a source's last Join Request came, and what it offered."""
 
-    upstream: str
-    sequence: int
     hops: int
     offers: tuple[tuple[int, Digest], ...]
     lifetime_s: float
@@ -56,8 +198,8 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a source was last told of our subscriptions, when, and by which way."""
+class SentReport:
+    """The last full report that a source was sent, when, and through which neighbour."""
 
     stamp: int
     upstream: str
@@ -65,15 +207,15 @@ class Told:
 
 
 @dataclass(slots=True)
-class Pending:
-    """A Join Table in the making."""
+class PendingTable:
+    """A Join Table that still gathers answers."""
 
     groups: set[int] = field(default_factory=set)
-    reports: dict[str, Report] = field(default_factory=dict)
+    reports: dict[str, SummaryReport] = field(default_factory=dict)
     lifetime_s: float = math.inf
 
-    def add(self, report: Report) -> None:
-        """Take a report in; a stamp alone does not replace the summary it belongs to."""
+    def add(self, report: SummaryReport) -> None:
+        """Add a report; a stamp alone does not replace the summary it belongs to."""
         known = self.reports.get(report.reporter)
         if known is None or report.summary or known.stamp != report.stamp:
             self.reports[report.reporter] = report
@@ -89,45 +231,41 @@ class ContentOdmrp(Machine):
         super().__init__(node, settings, location, random)
         self.settings: ContentOdmrpSettings = settings
         self.shape = settings.shape
+        self.mesh: ForwardingMesh[str, OfferedRoute, tuple[str, int]] = ForwardingMesh(
+            self, settings, settings.sources_limit, settings.sources_limit * settings.groups_limit
+        )
+        "Routes by source, flags by source and group."
         self.subscriptions = LocalSubscriptions()
-        self.own = OwnSummaries(node, settings, self.subscriptions)
-        self.heard = RecentKeys(settings.memory)
-        "Join Requests and events that were dealt with."
-        self.passed = RecentKeys(settings.memory)
-        "What was passed on of Join Tables, by round."
-        self.soon = Jitter(self, settings.jitter_s, random, settings.memory)
-        self.forgetting = False
         # As a source.
-        self.sequence = 0
         self.requested_at: float | None = None
         self.unanswered = 0
         "Join Requests since the last answer."
         self.reports = ReportTable(settings.reports_limit, self.shape)
-        self.groups = Groups(settings.groups_limit, settings.noise_limit, settings.answer_wait_s, self.reports)
+        self.groups = ContentGroups(settings.groups_limit, settings.noise_limit, settings.answer_wait_s, self.reports)
         self.predicted_s: float | None = None
         "The shortest lifetime among the routes that answered the last Join Request; None where none has."
         self.announced: set[str] = set()
-        # As a receiver and a forwarding node.
-        self.routes: SoftTable[str, Route] = SoftTable(settings.sources_limit)
+        # As a receiver.
+        pass_rates = PassRates(settings.greedy_share, settings.sources_limit)
+        self.local_summaries = LocalSummaries(node, self.subscriptions, self.shape, settings.summary_bytes, pass_rates)
+        self.sent_reports: SoftTable[str, SentReport] = SoftTable(settings.sources_limit)
         "By source."
-        self.flags: SoftTable[tuple[str, int], bool] = SoftTable(settings.sources_limit * settings.groups_limit)
-        "FG_Flag, by source and group."
+        self.pending: dict[str, PendingTable] = {}
+        "By source."
+        # As a forwarding node.
         self.below: dict[str, ReportTable] = {}
-        "By source: the reports that came through us."
-        self.told: SoftTable[str, Told] = SoftTable(settings.sources_limit)
-        "By source."
-        self.pending: dict[str, Pending] = {}
-        "By source: the Join Table that waits for others to come in."
+        "By source: the reports that came through this node."
+        self.passed_up = RecentKeys(settings.memory)
+        "What was passed on of Join Tables, by round."
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        # The order of how often they come; most are duplicates, or not for us.
+        # Ordered by how often they come; most are duplicates, or for other nodes.
         if type(packet) is Data:
-            if packet.event.id in self.heard.keys:
+            if not self.mesh.heard.add(packet.event.id):
                 return NOTHING
-            self.heard.add(packet.event.id)
             self.on_data(packet, now)
         elif type(packet) is JoinRequest:
-            if not self.heard.add((packet.source, packet.sequence)):
+            if not self.mesh.heard.add((packet.source, packet.sequence)):
                 return NOTHING
             self.on_join_request(packet, sender, now)
         elif type(packet) is JoinTable and packet.next_hop == self.node:
@@ -141,34 +279,33 @@ class ContentOdmrp(Machine):
             case ("join-table", str(source)):
                 self.send_join_table(source, now)
             case "changed":
-                self.tell_sources(now)
+                self.report_change(now)
             case "advertise":
                 self.advertise(now)
             case "forget":
-                self.forget(now)
+                self.expire(now)
             case _:
-                self.soon.wake(timer)
+                self.mesh.jittered.wake(timer)
         return self.effects()
 
     # What applications do.
 
     def start(self, now: float) -> Effects:
-        # Numbers go on rising through a restart, so that nobody takes new requests for old ones.
-        self.sequence = int(now * 1000)
+        self.mesh.start(now)
         return NOTHING
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         self.subscriptions.add(subscription)
-        return self._changed(now)
+        return self._subscriptions_changed(now)
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
         self.subscriptions.remove(subscription)
-        return self._changed(now)
+        return self._subscriptions_changed(now)
 
-    def _changed(self, now: float) -> Effects:
-        """Section III.D: sources hear of it at once; several changes at one time make one Join Table."""
-        self.own.changed()
-        if len(self.routes):
+    def _subscriptions_changed(self, now: float) -> Effects:
+        """Section III.D: sources learn of it at once; several changes at one time make one Join Table."""
+        self.local_summaries.changed()
+        if len(self.mesh.routes):
             self.start_timer("changed", at=now)
         return self.effects()
 
@@ -184,24 +321,26 @@ class ContentOdmrp(Machine):
         return NOTHING
 
     def publish(self, event: Event, now: float) -> Effects:
-        """To the group of those who want it; on a Join Request where one is due or no route stands."""
-        self.heard.add(event.id)
+        """To the group of those who want it; on a Join Request where one is due or there is no route."""
+        self.mesh.heard.add(event.id)
         wanting = self.reports.wanting(event, now)
         due = self._refresh_due(now)
-        if not wanting and not due and not self._unsure():
+        # Before the first answers, nobody is known because nobody could answer yet.
+        may_still_answer = not len(self.reports) and 0 < self.unanswered < self.settings.unanswered_limit
+        if not wanting and not due and not may_still_answer:
             self.drop(DropReason.NO_SUBSCRIBER, event.id)
             return self.effects()
         group = self.groups.choose(Digest.of(event), event.type, wanting, now)
-        if due or not self.groups.stands(group, now):
+        if due or not self.groups.has_route(group, now):
             self.send_join_request(event, now)
         else:
             self.broadcast(Data(group.id, event, 1))
         return self.effects()
 
-    # As a source.
+    # Section III.E, Join Request.
 
     def _refresh_due(self, now: float) -> bool:
-        """Every interval; with prediction, when the first link on the way to a member is about to break."""
+        """Every interval; with prediction, when the first link on a route to a member is about to break."""
         if self.requested_at is None:
             return True
         settings = self.settings
@@ -210,24 +349,20 @@ class ContentOdmrp(Machine):
             interval_s = min(max(self.predicted_s, settings.refresh_min_s), settings.refresh_max_s)
         return now - self.requested_at >= interval_s
 
-    def _unsure(self) -> bool:
-        """Whether nobody is known because nobody has answered yet, rather than because nobody is there."""
-        return not len(self.reports) and 0 < self.unanswered < self.settings.unanswered_limit
-
     def send_join_request(self, event: Event | None, now: float) -> None:
-        """Section III.E, Join Request: the digests of what is to be sent, and the event that cannot wait."""
+        """The source floods the digests of what is to be sent, and the event that cannot wait."""
         self.groups.regroup(now, self.settings.forwarding_timeout_s)
-        self.sequence += 1
         self.requested_at = now
         self.unanswered += 1
         self.predicted_s = None
-        self.heard.add((self.node, self.sequence))
+        self.mesh.sequence += 1
+        self.mesh.heard.add((self.node, self.mesh.sequence))
         motion = self._motion(math.inf, now)
-        self.broadcast(JoinRequest(self.node, self.sequence, 1, self.groups.offered(now), event, motion))
-        self._forget_later(now)
+        self.broadcast(JoinRequest(self.node, self.mesh.sequence, 1, self.groups.offered(now), event, motion))
+        self.mesh.expire_later(now)
 
     def advertise(self, now: float) -> None:
-        """A group for every event of each announced type, refreshed while it is announced."""
+        """Advertisement mode: a group for every event of each announced type, refreshed while it is announced."""
         if not self.announced:
             return
         for subject in sorted(self.announced):
@@ -237,83 +372,124 @@ class ContentOdmrp(Machine):
             self.send_join_request(None, now)
         self.start_timer("advertise", at=now + self.settings.refresh_interval_s)
 
-    def on_answer(self, table: JoinTable, now: float) -> None:
-        """Section III.E: the source updates what it knows of the group's subscriptions."""
-        self.unanswered = 0
-        for report in table.reports:
-            self.reports.hear(report, now, until=now + self.settings.forwarding_timeout_s)
-        self.groups.answered(table.groups, now)
-        if table.lifetime_s is not None:
-            known_s = math.inf if self.predicted_s is None else self.predicted_s
-            self.predicted_s = min(known_s, table.lifetime_s)
-        self._forget_later(now)
-
-    # As a receiver.
-
     def on_join_request(self, request: JoinRequest, sender: str, now: float) -> None:
-        """Section III.E: remember the way back, pass the request on, join the groups we want."""
+        """Remember the route back, pass the request on, join the groups that local subscribers want."""
         try:
-            offers = tuple((group, read_digest(digest)) for group, digest in request.offers)
+            offers = tuple((group, Digest.from_bytes(digest)) for group, digest in request.offers)
         except MalformedPacket:
             self.drop(DropReason.MALFORMED_DIGEST)
             return
-        lifetime_s = self._lifetime(request.motion, now)
-        route = Route(sender, request.sequence, request.hops, offers, lifetime_s, now)
-        if self.routes.put(request.source, route, now + self.settings.forwarding_timeout_s):
-            self.drop(DropReason.TOO_MANY_SOURCES)
-        self._forget_later(now)
-        event = request.event
-        if event is not None and self.heard.add(event.id):
-            self._tell(event, request.hops, now)
-            self.own.note(event)
-        if request.hops < self.settings.hop_limit:
-            motion = self._motion(lifetime_s, now)
-            onwards = JoinRequest(request.source, request.sequence, request.hops + 1, request.offers, event, motion)
-            self.soon.send(onwards, now)
-        else:
-            self.drop(DropReason.HOP_LIMIT, event.id if event else "")
-        self.join(request.source, route, now)
+        source, sequence, hops, event = request.source, request.sequence, request.hops, request.event
+        lifetime_s = self._route_lifetime_s(request.motion, now)
+        route = OfferedRoute(sender, sequence, hops, offers, lifetime_s, now)
+        self.mesh.keep_route(source, route, now)
+        if event is not None and self.mesh.heard.add(event.id):
+            self.deliver_local(event, hops, now)
+            self.local_summaries.count(event)
+        onward = JoinRequest(source, sequence, hops + 1, request.offers, event, self._motion(lifetime_s, now))
+        self.mesh.pass_on(onward, hops, event, now)
+        self.join(source, route, now)
 
-    def join(self, source: str, route: Route, now: float, changed: bool = False) -> None:
-        """Section III.E, Join Table: join the groups whose digest our summary may match. A broker that
-        wants other events of the type reports too, now and then: the source decides by it where they go."""
-        local, report = self.own.report(route.types)
+    def _motion(self, lifetime_s: float, now: float) -> Motion | None:
+        if not self.settings.predict:
+            return None
+        return Motion(self.location.position(now), self.location.velocity(now), min(lifetime_s, 1e6))
+
+    def _route_lifetime_s(self, motion: Motion | None, now: float) -> float:
+        """How long the route from the source to this node will last: as long as its shortest-lived link."""
+        if motion is None:
+            return math.inf
+        here, velocity = self.location.position(now), self.location.velocity(now)
+        link_s = link_lifetime_s(motion.position, motion.velocity, here, velocity, self.settings.range_m)
+        return min(motion.lifetime_s, link_s)
+
+    # Section III.E, Join Table.
+
+    def join(self, source: str, route: OfferedRoute, now: float, changed: bool = False) -> None:
+        """Join the groups whose digest the local summary may match. A broker that wants other events of
+        the type reports too, now and then: by its report the source decides where they go."""
+        local, report = self.local_summaries.report(route.types)
         groups = {group for group, digest in route.offers if local.may_match_digest(digest)}
-        told = self.told.get(source, now)
-        known = told is not None and (told.stamp, told.upstream) == (report.stamp, route.upstream)
-        if told is not None and known and now - told.at < self.settings.report_interval_s:
+        last = self.sent_reports.get(source, now)
+        if (
+            last is not None
+            and (last.stamp, last.upstream) == (report.stamp, route.upstream)
+            and now - last.at < self.settings.report_interval_s
+        ):
             if not groups:
                 return
-            report = Report(self.node, report.stamp)
-        elif not local and not (changed and told is not None):
+            report = SummaryReport(self.node, report.stamp)
+        elif not local and not (changed and last is not None):
             return
         else:
-            until = now + self.settings.forwarding_timeout_s
-            self.told.put(source, Told(report.stamp, route.upstream, now), until)
-        pending = self._pending(source, route, now)
-        pending.groups |= groups
-        pending.add(report)
-        pending.lifetime_s = min(pending.lifetime_s, route.lifetime_s)
+            self.sent_reports.put(source, SentReport(report.stamp, route.upstream, now), self.mesh.until(now))
+        self._add_to_pending(source, route, groups, [report], route.lifetime_s, now)
 
-    def tell_sources(self, now: float) -> None:
-        """Our subscriptions have changed: every source we know a way to hears of it, without waiting."""
-        for source, route in list(self.routes.items(now)):
+    def report_change(self, now: float) -> None:
+        """Local subscriptions have changed: report to every source with a known route, without waiting."""
+        for source, route in list(self.mesh.routes.items(now)):
             self.join(source, route, now, changed=True)
             if source in self.pending:
                 self.send_join_table(source, now)
 
-    def _tell(self, event: Event, hops: int, now: float) -> bool:
-        """Deliver the event where it is wanted, exactly; False where it is too old to go on."""
-        if has_expired(event, self.settings.lifespan_s, now):
-            self.drop(DropReason.EXPIRED, event.id)
-            return False
-        self.subscriptions.deliver_local(self, event, hops, now)
-        return True
+    def _add_to_pending(
+        self,
+        source: str,
+        route: OfferedRoute,
+        groups: set[int],
+        reports: list[SummaryReport],
+        lifetime_s: float,
+        now: float,
+    ) -> None:
+        """Into the Join Table that gathers what answers the last request; later updates do not wait."""
+        if source not in self.pending:
+            self.pending[source] = PendingTable()
+            gathered_at = route.heard_at + hold_s(route.hops, self.settings.gather_s)
+            self.start_timer(("join-table", source), at=max(now, gathered_at))
+        pending = self.pending[source]
+        pending.groups |= groups
+        for report in reports:
+            pending.add(report)
+        pending.lifetime_s = min(pending.lifetime_s, lifetime_s)
 
-    # As a forwarding node.
+    def send_join_table(self, source: str, now: float) -> None:
+        """One Join Table for everything gathered, to the next node on the route to the source."""
+        pending = self.pending.pop(source, None)
+        self.cancel_timer(("join-table", source))
+        route = self.mesh.routes.get(source, now)
+        if pending is None or route is None:
+            return
+        settings = self.settings
+        reports = fitting(pending.reports.values(), self.node, settings.packet_bytes, self.shape)
+        lifetime_s = pending.lifetime_s if settings.predict else None
+        table = JoinTable(source, route.upstream, tuple(sorted(pending.groups)), reports, lifetime_s)
+        self.mesh.jittered.send(table, now, peer=route.upstream if settings.acknowledged else None)
+
+    def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
+        """A Join Table that could not be delivered: the route is broken until the next request comes."""
+        if type(packet) is JoinTable:
+            route = self.mesh.routes.get(packet.source, now)
+            if route is not None and route.upstream == peer:
+                self.mesh.routes.pop(packet.source)
+            self.sent_reports.pop(packet.source)
+            self.drop(DropReason.NEXT_HOP_UNREACHABLE)
+        return self.effects()
+
+    def on_answer(self, table: JoinTable, now: float) -> None:
+        """The source updates what it knows of the group's subscriptions."""
+        self.unanswered = 0
+        for report in table.reports:
+            self.reports.hear(report, now, until=self.mesh.until(now))
+        self.groups.answered(table.groups, now)
+        if table.lifetime_s is not None:
+            known_s = math.inf if self.predicted_s is None else self.predicted_s
+            self.predicted_s = min(known_s, table.lifetime_s)
+        self.mesh.expire_later(now)
+
+    # Section III.E, build mesh.
 
     def on_join_table(self, table: JoinTable, now: float) -> None:
-        """Section III.E, build mesh: who is named sets its flag for the groups, and names the next."""
+        """A node that is named sets its flag for the groups, and names the next node."""
         try:
             for report in table.reports:
                 if report.summary:
@@ -324,118 +500,60 @@ class ContentOdmrp(Machine):
         if table.source == self.node:
             self.on_answer(table, now)
             return
-        route = self.routes.get(table.source, now)
+        route = self.mesh.routes.get(table.source, now)
         if route is None:
             self.drop(DropReason.UNKNOWN_SOURCE)
             return
-        until = now + self.settings.forwarding_timeout_s
         below = self.below.setdefault(table.source, ReportTable(self.settings.reports_limit, self.shape))
         for report in table.reports:
-            below.hear(report, now, until)
+            below.hear(report, now, self.mesh.until(now))
         for group in table.groups:
-            self.flags.put((table.source, group), True, until)
+            self.mesh.flags.put((table.source, group), True, self.mesh.until(now))
         self._pass_up(table, route, now)
 
-    def _pass_up(self, table: JoinTable, route: Route, now: float) -> None:
-        """What this round has not yet passed on goes into our own Join Table."""
+    def _pass_up(self, table: JoinTable, route: OfferedRoute, now: float) -> None:
+        """What this round has not passed on yet goes into this node's own Join Table."""
         round_of = (table.source, route.sequence)
-        groups = [group for group in table.groups if self.passed.add((*round_of, group))]
+        groups = {group for group in table.groups if self.passed_up.add((*round_of, group))}
         reports = [
             report
             for report in table.reports
-            if self.passed.add((*round_of, report.reporter, report.stamp, bool(report.summary)))
+            if self.passed_up.add((*round_of, report.reporter, report.stamp, bool(report.summary)))
         ]
-        if not groups and not reports:
-            return
-        pending = self._pending(table.source, route, now)
-        pending.groups.update(groups)
-        for report in reports:
-            pending.add(report)
-        if table.lifetime_s is not None:
-            pending.lifetime_s = min(pending.lifetime_s, table.lifetime_s)
+        if groups or reports:
+            lifetime_s = math.inf if table.lifetime_s is None else table.lifetime_s
+            self._add_to_pending(table.source, route, groups, reports, lifetime_s, now)
 
-    def _pending(self, source: str, route: Route, now: float) -> Pending:
-        """The Join Table that gathers what answers the last request; later news do not wait."""
-        if source not in self.pending:
-            self.pending[source] = Pending()
-            gathered_at = route.heard_at + hold_s(route.hops, self.settings.gather_s)
-            self.start_timer(("join-table", source), at=max(now, gathered_at))
-        return self.pending[source]
-
-    def send_join_table(self, source: str, now: float) -> None:
-        """One Join Table for all that came in, to the next node on the way to the source."""
-        pending = self.pending.pop(source, None)
-        self.cancel_timer(("join-table", source))
-        route = self.routes.get(source, now)
-        if pending is None or route is None:
-            return
-        settings = self.settings
-        reports = fitting(pending.reports.values(), self.node, settings.packet_bytes, self.shape)
-        lifetime_s = pending.lifetime_s if settings.predict else None
-        table = JoinTable(source, route.upstream, tuple(sorted(pending.groups)), reports, lifetime_s)
-        self.soon.send(table, now, peer=route.upstream if settings.acknowledged else None)
-
-    def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
-        """A Join Table that could not be delivered: the way back is broken until the next request comes."""
-        if type(packet) is JoinTable:
-            route = self.routes.get(packet.source, now)
-            if route is not None and route.upstream == peer:
-                self.routes.pop(packet.source)
-            self.told.pop(packet.source)
-            self.drop(DropReason.NEXT_HOP_UNREACHABLE)
-        return self.effects()
+    # Section III.E, data forwarding.
 
     def on_data(self, data: Data, now: float) -> None:
-        """Section III.E, data forwarding: while the flag stands, and where someone below may want it."""
+        """Pass on while the flag is set, and where a reporter below may want the event."""
         event = data.event
-        if not self._tell(event, data.hops, now) or not self.flags.holds((event.source, data.group), now):
+        if not self.deliver_local(event, data.hops, now):
             return
-        if self.settings.examine:
-            below = self.below.get(event.source)
-            if below is None or not below.wants(event, now):
-                return
-        if data.hops < self.settings.hop_limit:
-            self.soon.send(Data(data.group, event, data.hops + 1), now)
-        else:
-            self.drop(DropReason.HOP_LIMIT, event.id)
+        if not self.mesh.flags.holds((event.source, data.group), now):
+            return
+        below = self.below.get(event.source)
+        if self.settings.examine and (below is None or not below.wants(event, now)):
+            return
+        self.mesh.pass_on(Data(data.group, event, data.hops + 1), data.hops, event, now)
 
-    # Mobility prediction.
+    def deliver_local(self, event: Event, hops: int, now: float) -> bool:
+        """To local subscribers, by the exact filter; False where the event is too old to go on."""
+        if not self.mesh.is_current(event, now):
+            return False
+        self.subscriptions.deliver_local(self, event, hops, now)
+        return True
 
-    def _motion(self, lifetime_s: float, now: float) -> Motion | None:
-        if not self.settings.predict:
-            return None
-        return Motion(self.location.position(now), self.location.velocity(now), min(lifetime_s, 1e6))
+    # Section III.E, route and subscription maintenance.
 
-    def _lifetime(self, motion: Motion | None, now: float) -> float:
-        """How long the way from the source to us will last: as long as its shortest-lived link."""
-        if motion is None:
-            return math.inf
-        here, velocity = self.location.position(now), self.location.velocity(now)
-        link_s = link_lifetime_s(motion.position, motion.velocity, here, velocity, self.settings.range_m)
-        return min(motion.lifetime_s, link_s)
-
-    # Forgetting.
-
-    def _forget_later(self, now: float) -> None:
-        if not self.forgetting:
-            self.forgetting = True
-            self.start_timer("forget", at=now + self.settings.forwarding_timeout_s)
-
-    def forget(self, now: float) -> None:
-        """Let go what was not refreshed."""
-        for soft in (self.routes, self.flags, self.told):
-            soft.forget(now)
+    def expire(self, now: float) -> None:
+        """Remove what was not refreshed."""
+        self.sent_reports.forget(now)
         for reports in (self.reports, *self.below.values()):
-            reports.forget(now)
+            reports.table.forget(now)
         self.below = {source: reports for source, reports in self.below.items() if len(reports)}
-        self.groups.regroup(now, self.settings.forwarding_timeout_s)
-        first_end = min(
-            self.routes.first_end,
-            self.flags.first_end,
-            self.told.first_end,
-            self.groups.first_end(self.settings.forwarding_timeout_s),
-            *(reports.table.first_end for reports in (self.reports, *self.below.values())),
-        )
-        self.forgetting = first_end < math.inf
-        if self.forgetting:
-            self.start_timer("forget", at=first_end)
+        timeout_s = self.settings.forwarding_timeout_s
+        self.groups.regroup(now, timeout_s)
+        ends = [reports.table.first_end for reports in (self.reports, *self.below.values())]
+        self.mesh.expire(now, min(self.sent_reports.first_end, self.groups.first_end(timeout_s), *ends))

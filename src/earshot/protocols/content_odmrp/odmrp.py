@@ -1,12 +1,12 @@
 """ODMRP, by C. Chiang, M. Gerla and S. Lee (WCNC 1999): a mesh of forwarding nodes, made on demand.
 
-A source floods Join Requests while it has something to send; each node learns its way back to the
-source from them. Members answer with Join Tables that name the next node on that way; whoever is
+A source floods Join Requests while it has something to send; each node learns its route back to the
+source from them. Members answer with Join Tables that name the next node on that route; a node that is
 named becomes a forwarding node and names the next. Data goes from forwarding node to forwarding
-node. All of it is soft: what is not refreshed is forgotten, nobody ever leaves explicitly.
+node. All of it is soft state (`forwarding_mesh.py`): nobody ever leaves explicitly.
 
 Without `channels` there is one well-known channel and every broker filters for itself; with them,
-one channel a predefined filter, as section IV.A compares. Departures: docs/papers/content-odmrp.md.
+one channel per predefined filter, as section IV.A compares. Departures: docs/papers/content-odmrp.md.
 """
 
 from __future__ import annotations
@@ -19,49 +19,23 @@ from random import Random
 from earshot.errors import FilterSyntaxError, SettingsError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
-from earshot.protocols.common.jitter import Jitter
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
-from earshot.protocols.common.soft_table import SoftTable
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
+from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 
 REST = 0
-"The channel of events that no predefined channel is for; without predefined channels, the only one."
+"The channel of events that match no predefined channel; without predefined channels, the only one."
 
 
 @dataclass(frozen=True)
-class OdmrpSettings:
-    refresh_interval_s: float = 5.0
-    "Section IV: how often a source that has something to send floods a Join Request."
-    forwarding_timeout_s: float = 25.0
-    "Section IV: how long a forwarding flag, a route and a membership last without being refreshed."
+class OdmrpSettings(MeshSettings):
     channels: tuple[str, ...] = ()
     "A filter for each predefined channel; none: one channel for everything."
-    hop_limit: int = 32
-    "Join Requests and data go over at most so many hops."
-    lifespan_s: float = 60.0
-    "For events that carry no lifespan of their own; older ones are let go."
-    memory: int = 4096
-    "How many packets a node remembers having heard, and how many sources it knows."
-    jitter_s: float = 0.0
-    """A node waits an even draw from 0 to this before it passes anything on or answers. Where neighbours
-    share a channel they would all begin at once: 0.01 s is usual there."""
 
     def __post_init__(self) -> None:
-        for name in ("refresh_interval_s", "forwarding_timeout_s", "lifespan_s"):
-            if not getattr(self, name) > 0:
-                raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
-        if self.forwarding_timeout_s <= self.refresh_interval_s:
-            raise SettingsError(
-                f"forwarding_timeout_s must exceed refresh_interval_s, got {self.forwarding_timeout_s:g} "
-                f"and {self.refresh_interval_s:g}"
-            )
-        for name in ("hop_limit", "memory"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not self.jitter_s >= 0:
-            raise SettingsError(f"jitter_s must not be negative, got {self.jitter_s}")
+        MeshSettings.__post_init__(self)
         object.__setattr__(self, "channels", tuple(self.channels))
         for text, filter in zip(self.channels, self.filters, strict=True):
             if filter.needs_viewer:
@@ -81,13 +55,13 @@ class OdmrpSettings:
         return found or [REST]
 
     def channels_for(self, filter: Filter) -> list[int]:
-        """The channels a subscriber joins: one that covers its filter, or all, the rest included."""
+        """The channels a subscriber joins: one that covers its filter, or all of them."""
         covering = [number for number, channel in enumerate(self.filters, 1) if channel.covers(filter)]
         return covering[:1] or list(range(len(self.filters) + 1))
 
 
 class JoinRequest(Packet, frozen=True, tag="odmrp-join-request"):
-    """Floods from a source that has something to send; carries it where it was the reason to send."""
+    """Floods from a source that has something to send; carries the event that caused it."""
 
     source: str
     channel: int
@@ -97,7 +71,7 @@ class JoinRequest(Packet, frozen=True, tag="odmrp-join-request"):
 
 
 class JoinTable(Packet, frozen=True, tag="odmrp-join-table"):
-    """From members and forwarding nodes: for each source, who is next on the way to it."""
+    """From members and forwarding nodes: for each source, the next node on the route to it."""
 
     channel: int
     next_hops: dict[str, str]
@@ -111,14 +85,6 @@ class Data(Packet, frozen=True, tag="odmrp-data"):
     hops: int
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How a Join Request came: the way back to its source."""
-
-    upstream: str
-    sequence: int
-
-
 class Odmrp(Machine):
     name = "odmrp"
     paper = "Chiang, Gerla, Lee: On-Demand Multicast Routing Protocol (WCNC 1999)"
@@ -128,32 +94,26 @@ class Odmrp(Machine):
     def __init__(self, node: str, settings: OdmrpSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
         self.settings: OdmrpSettings = settings
+        self.mesh: ForwardingMesh[tuple[str, int], RouteBack, int] = ForwardingMesh(
+            self, settings, routes_limit=settings.memory, flags_limit=len(settings.channels) + 1
+        )
+        "Routes by source and channel, flags by channel."
         self.subscriptions = LocalSubscriptions()
         self.joined: Counter[int] = Counter()
-        "How many of its subscriptions had the node join a channel."
-        self.sequence = 0
+        "How many local subscriptions need each channel."
         self.requested_at: dict[int, float] = {}
         "When this source last flooded a Join Request, by channel."
-        self.routes: SoftTable[tuple[str, int], Route] = SoftTable(settings.memory)
-        "By source and channel: the member table and the routing table in one."
-        self.flags: SoftTable[int, bool] = SoftTable(len(settings.channels) + 1)
-        "FG_Flag, by channel."
-        self.heard = RecentKeys(settings.memory)
-        "Join Requests, data and tables that were dealt with."
-        self.soon = Jitter(self, settings.jitter_s, random, settings.memory)
-        self.forgetting = False
-        "Whether the timer that clears the tables runs."
-        self.told = RecentKeys(settings.memory)
-        "Events our own people were told of: one may come on several channels."
+        self.delivered = RecentKeys(settings.memory)
+        "Events that local subscribers have got: an event may come on several channels."
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        # The order of how often they come; most are duplicates, or not for us.
+        # Ordered by how often they come; most are duplicates, or for other nodes.
         if type(packet) is Data:
-            if not self.heard.add((packet.channel, packet.event.id)):
+            if not self.mesh.heard.add((packet.channel, packet.event.id)):
                 return NOTHING
             self.on_data(packet, now)
         elif type(packet) is JoinRequest:
-            if not self.heard.add((packet.source, packet.channel, packet.sequence)):
+            if not self.mesh.heard.add((packet.source, packet.channel, packet.sequence)):
                 return NOTHING
             self.on_join_request(packet, sender, now)
         elif type(packet) is JoinTable and self.node in packet.next_hops.values():
@@ -162,11 +122,17 @@ class Odmrp(Machine):
             return NOTHING
         return self.effects()
 
+    def wake(self, timer: Timer, now: float) -> Effects:
+        if timer == "forget":
+            self.mesh.expire(now)
+        else:
+            self.mesh.jittered.wake(timer)
+        return self.effects()
+
     # What applications do.
 
     def start(self, now: float) -> Effects:
-        # Numbers go on rising through a restart, so that nobody takes new requests for old ones.
-        self.sequence = int(now * 1000)
+        self.mesh.start(now)
         return NOTHING
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
@@ -182,99 +148,70 @@ class Odmrp(Machine):
         return NOTHING
 
     def publish(self, event: Event, now: float) -> Effects:
-        """On each of its channels: with a Join Request where one is due, else over the mesh."""
-        self.told.add(event.id)
+        """On each of its channels: with a Join Request where one is due, otherwise over the mesh."""
+        self.delivered.add(event.id)
         for channel in self.settings.channels_of(event):
-            self.heard.add((channel, event.id))
+            self.mesh.heard.add((channel, event.id))
             requested_at = self.requested_at.get(channel)
             if requested_at is None or now - requested_at >= self.settings.refresh_interval_s:
-                self.sequence += 1
-                self.requested_at[channel] = now
-                self.heard.add((self.node, channel, self.sequence))
-                self.broadcast(JoinRequest(self.node, channel, self.sequence, 1, event))
+                self.send_join_request(channel, event, now)
             else:
                 self.broadcast(Data(channel, event, 1))
         return self.effects()
 
+    def send_join_request(self, channel: int, event: Event, now: float) -> None:
+        self.requested_at[channel] = now
+        self.mesh.sequence += 1
+        self.mesh.heard.add((self.node, channel, self.mesh.sequence))
+        self.broadcast(JoinRequest(self.node, channel, self.mesh.sequence, 1, event))
+
     # What packets bring.
 
     def on_join_request(self, request: JoinRequest, sender: str, now: float) -> None:
-        """Remember the way back, pass the request on, answer it where we are a member."""
-        key = (request.source, request.channel)
-        if self.routes.put(key, Route(sender, request.sequence), now + self.settings.forwarding_timeout_s):
-            self.drop(DropReason.TOO_MANY_SOURCES)
-        self._forget_later(now)
-        if request.event is not None:
-            self.heard.add((request.channel, request.event.id))
-            self._tell(request.event, request.hops, now)
-        if request.hops < self.settings.hop_limit:
-            hops = request.hops + 1
-            self.soon.send(JoinRequest(*key, request.sequence, hops, request.event), now)
-        else:
-            self.drop(DropReason.HOP_LIMIT, request.event.id if request.event else "")
-        if request.channel in self.joined:
-            self._answer(request.channel, [request.source], now)
+        """Remember the route back, pass the request on, answer it where this node is a member."""
+        source, channel, event = request.source, request.channel, request.event
+        self.mesh.keep_route((source, channel), RouteBack(sender, request.sequence), now)
+        if event is not None:
+            self.mesh.heard.add((channel, event.id))
+            self.deliver_once(event, request.hops, now)
+        onward = JoinRequest(source, channel, request.sequence, request.hops + 1, event)
+        self.mesh.pass_on(onward, request.hops, event, now)
+        if channel in self.joined:
+            self.send_join_table(channel, [source], now)
 
     def on_join_table(self, table: JoinTable, now: float) -> None:
-        """Whoever is named is a forwarding node from now on, and names the next."""
-        named = sorted(source for source, next_hop in table.next_hops.items() if next_hop == self.node)
-        until = now + self.settings.forwarding_timeout_s
+        """A node that is named becomes a forwarding node, and names the next."""
         if not 0 <= table.channel <= len(self.settings.channels):
             self.drop(DropReason.UNKNOWN_CHANNEL)
             return
-        onwards = []
-        for source in named:
-            if self.routes.holds((source, table.channel), now):
-                self.flags.put(table.channel, True, until)
-                onwards.append(source)
+        onward = []
+        for source in sorted(source for source, next_hop in table.next_hops.items() if next_hop == self.node):
+            if self.mesh.routes.holds((source, table.channel), now):
+                self.mesh.flags.put(table.channel, True, self.mesh.until(now))
+                onward.append(source)
             elif source != self.node:
                 self.drop(DropReason.UNKNOWN_SOURCE)
-        self._answer(table.channel, onwards, now)
+        self.send_join_table(table.channel, onward, now)
 
-    def _answer(self, channel: int, sources: list[str], now: float) -> None:
-        """A Join Table for those sources whose present request has not been answered yet."""
+    def send_join_table(self, channel: int, sources: list[str], now: float) -> None:
+        """A Join Table for those sources whose latest request has not been answered yet."""
         next_hops = {}
         for source in sources:
-            route = self.routes.get((source, channel), now)
-            if route is not None and self.heard.add((source, channel, route.sequence, "answered")):
+            route = self.mesh.routes.get((source, channel), now)
+            if route is not None and self.mesh.heard.add((source, channel, route.sequence, "answered")):
                 next_hops[source] = route.upstream
         if next_hops:
-            self.soon.send(JoinTable(channel, next_hops), now)
+            self.mesh.jittered.send(JoinTable(channel, next_hops), now)
 
     def on_data(self, data: Data, now: float) -> None:
-        """Tell our own people; pass it on where the forwarding flag of its channel stands."""
-        if not self._tell(data.event, data.hops, now) or not self.flags.holds(data.channel, now):
-            return
-        if data.hops < self.settings.hop_limit:
-            self.soon.send(Data(data.channel, data.event, data.hops + 1), now)
-        else:
-            self.drop(DropReason.HOP_LIMIT, data.event.id)
+        """Deliver to local subscribers; pass on while the channel's forwarding flag is set."""
+        if self.deliver_once(data.event, data.hops, now) and self.mesh.flags.holds(data.channel, now):
+            self.mesh.pass_on(Data(data.channel, data.event, data.hops + 1), data.hops, data.event, now)
 
-    def _tell(self, event: Event, hops: int, now: float) -> bool:
-        """Deliver the event where it is wanted; False where it is too old to go on."""
-        if has_expired(event, self.settings.lifespan_s, now):
-            self.drop(DropReason.EXPIRED, event.id)
+    def deliver_once(self, event: Event, hops: int, now: float) -> bool:
+        """To local subscribers, on whichever channel it comes first; False where it is too old to go on."""
+        if not self.mesh.is_current(event, now):
             return False
-        if self.told.add(event.id):
+        if self.delivered.add(event.id):
             self.subscriptions.deliver_local(self, event, hops, now)
         return True
-
-    # Forgetting.
-
-    def _forget_later(self, now: float) -> None:
-        if not self.forgetting:
-            self.forgetting = True
-            self.start_timer("forget", at=now + self.settings.forwarding_timeout_s)
-
-    def wake(self, timer: Timer, now: float) -> Effects:
-        """Send what has waited; let go what was not refreshed."""
-        if timer != "forget":
-            self.soon.wake(timer)
-            return self.effects()
-        self.routes.forget(now)
-        self.flags.forget(now)
-        first_end = min(self.routes.first_end, self.flags.first_end)
-        self.forgetting = first_end < float("inf")
-        if self.forgetting:
-            self.start_timer("forget", at=first_end)
-        return self.effects()
