@@ -13,7 +13,7 @@ import pipeline_contacts
 import pipeline_oracle
 import pipeline_sweep
 
-from earshot.pipeline.spark.session import spark_session
+from earshot.pipeline.session import spark_session
 
 PARTS = {
     "contacts": pipeline_contacts.measure,

@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "earshot"
 
-GROUND = {"errors", "events", "geometry", "wire", "documents", "records"}
+GROUND = {"errors", "events", "geometry", "wire", "documents", "records", "traces", "pairs"}
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
     "filters": GROUND | {"filters"},
@@ -30,7 +30,7 @@ ONLY_IN = {
     "pyspark": {"pipeline", "studies"},
     "py4j": {"pipeline", "studies"},
 }
-NO_CLOCK_OR_CHANCE = {"events", "geometry", "filters", "protocols", "simulation", "wire", "records"}
+NO_CLOCK_OR_CHANCE = {"events", "geometry", "traces", "pairs", "filters", "protocols", "simulation", "wire", "records"}
 
 
 def room_of(module: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from earshot.cli import main
-from earshot.pipeline.spark.session import spark_session
+from earshot.pipeline.session import spark_session
 
 pytestmark = pytest.mark.spark
 

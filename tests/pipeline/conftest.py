@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
-from earshot.pipeline.spark.session import spark_session
+from earshot.pipeline.session import spark_session
 
 
 @pytest.fixture(scope="session")

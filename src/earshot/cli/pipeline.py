@@ -16,7 +16,7 @@ from earshot.errors import UsageError
 
 if TYPE_CHECKING:
     from earshot.pipeline.traces.contact_statistics import ContactStatistics, Spread
-    from earshot.pipeline.traces.ingest import Summary
+    from earshot.pipeline.traces.ingest import IngestSummary
 
 FORMATS = ("sumo-fcd", "ns2", "bonnmotion", "one", "gpx", "csv", "spool")
 
@@ -166,7 +166,7 @@ def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, 
     click.echo(f"next: earshot report {lake.lake}")
 
 
-def _print_summary(summary: Summary) -> None:
+def _print_summary(summary: IngestSummary) -> None:
     files = summary.files[0] if len(summary.files) == 1 else f"{len(summary.files)} files"
     click.echo(f"{summary.trace}: {summary.nodes:,} nodes from {files} ({summary.format})")
     click.echo(f"  rows read      {summary.rows_read:>12,}")

@@ -68,8 +68,8 @@ def lake_options(function: Command | None = None, *, lake: bool = True) -> Comma
 def open_lake(options: LakeOptions) -> Iterator[Lake]:
     """The lake through a Spark session, with Spark's errors in our words."""
     from earshot.pipeline.lake.lake import Lake
+    from earshot.pipeline.session import spark_session
     from earshot.pipeline.spark.failures import named_errors
-    from earshot.pipeline.spark.session import spark_session
 
     session = spark_session(options.master, options.remote, notice=_notice)
     with named_errors():

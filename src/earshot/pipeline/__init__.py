@@ -1,23 +1,70 @@
-"""The data pipeline on Spark: traces, contacts, workloads, the oracle, campaigns, metrics, reports.
+"""The data pipeline on Spark: from traces and events to contacts, expected receivers and metrics.
 
-Importing it lets the session that runs, if any, read our trace formats; a session made later asks
-`register_sources` (our own, from `earshot.pipeline.spark.session.spark_session`, does).
+Stages are functions from DataFrame to DataFrame, used with `transform`::
+
+    from earshot.pipeline import Lake, contacts_within, read_trace, spark_session
+
+    spark = spark_session()                                # local mode; or spark_session("spark://host:7077")
+    positions = read_trace(spark, "walk.csv")              # node, time, x_m, y_m, ...
+    contacts = positions.transform(contacts_within(range_m=20))
+    contacts.show()                                        # a, b, start, end
+
+Every table of a lake is a DataFrame, too. Who should have received each event, and what the runs of a
+campaign come to::
+
+    lake = Lake(spark, "lake")
+    expected = lake.read("events").transform(expected_receivers(lake.read("subscriptions"), lake.read("positions")))
+    figures = lake.read("log").transform(metrics(lake.read("runs"), lake.read("expected")))
+
+Importing this package does not load Spark. A Spark session that runs already learns to read our trace
+formats: `spark.read.format("gpx").load("walk.gpx")`; for one made later, call `register_sources`.
+
+Rooms, each importing only from those before it: `spark` (sessions, tasks, errors), `lake` (tables),
+`traces` (positions, contacts), `oracle` (expected receivers), `campaigns` (runs, metrics), `reports`
+(pages), `watch` (live networks).
 """
 
 from __future__ import annotations
 
-import sys
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from earshot.pipeline.traces.sources import register_sources
+from earshot.pipeline.session import register_sources, spark_session
+from earshot.pipeline.spark.session import running_session
 
-__all__ = ["register_sources"]
+if TYPE_CHECKING:
+    from earshot.pipeline.campaigns.metrics import metrics
+    from earshot.pipeline.lake.lake import Lake
+    from earshot.pipeline.oracle.oracle import expected_receivers
+    from earshot.pipeline.traces.contacts import contacts_within
+    from earshot.pipeline.traces.ingest import ingest, read_trace
+
+__all__ = [
+    "Lake",
+    "contacts_within",
+    "expected_receivers",
+    "ingest",
+    "metrics",
+    "read_trace",
+    "register_sources",
+    "spark_session",
+]
+
+_LOADED_WHEN_USED = {
+    "Lake": "lake.lake",
+    "contacts_within": "traces.contacts",
+    "expected_receivers": "oracle.oracle",
+    "ingest": "traces.ingest",
+    "metrics": "campaigns.metrics",
+    "read_trace": "traces.ingest",
+}
 
 
-def _register_with_the_running_session() -> None:
-    if "pyspark.sql" in sys.modules:
-        session = sys.modules["pyspark.sql"].SparkSession.getActiveSession()
-        if session is not None:
-            register_sources(session)
+def __getattr__(name: str) -> Any:
+    if name not in _LOADED_WHEN_USED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_LOADED_WHEN_USED[name]}"), name)
 
 
-_register_with_the_running_session()
+if (_session := running_session()) is not None:
+    register_sources(_session)

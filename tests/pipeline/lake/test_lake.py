@@ -224,7 +224,7 @@ KILLED = textwrap.dedent(
     """
     import sys
     from earshot.pipeline.lake.lake import Lake
-    from earshot.pipeline.spark.session import spark_session
+    from earshot.pipeline.session import spark_session
 
     lake = Lake(spark_session("local[2]", keep_archive=False), sys.argv[1])
     started = sys.argv[2]

@@ -22,7 +22,7 @@ CONTACTS = """
 import sys
 from earshot.pipeline.traces.contacts import contacts_within
 from earshot.pipeline.lake.lake import Lake
-from earshot.pipeline.spark.session import spark_session
+from earshot.pipeline.session import spark_session
 
 master, root, gate, quick = sys.argv[1:]
 settings = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": quick, "spark.driver.memory": "512m"}
@@ -83,7 +83,9 @@ import sys
 from earshot.pipeline.traces.contact_statistics import find_contacts
 from earshot.pipeline.traces.ingest import ingest
 from earshot.pipeline.lake.lake import Lake
-from earshot.pipeline.spark.session import is_connect, named_errors, parallelism, spark_session
+from earshot.pipeline.session import spark_session
+from earshot.pipeline.spark.failures import named_errors
+from earshot.pipeline.spark.session import is_connect, parallelism
 
 spark = spark_session(remote=sys.argv[1])
 assert is_connect(spark)

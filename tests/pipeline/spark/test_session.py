@@ -15,8 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from earshot.errors import SparkFailure, SparkUnavailable, TraceError, UsageError
+from earshot.pipeline.session import spark_session
 from earshot.pipeline.spark.failures import named_errors
-from earshot.pipeline.spark.session import _cores, _master_of_the_environment, parallelism, spark_session
+from earshot.pipeline.spark.session import _cores, _master_of_the_environment, parallelism
 
 pytestmark = pytest.mark.spark
 
@@ -24,7 +25,7 @@ WaitFor = Callable[[Callable[[], object]], None]
 
 SHUFFLE = textwrap.dedent(
     """
-    from earshot.pipeline.spark.session import spark_session
+    from earshot.pipeline.session import spark_session
 
     spark = spark_session("local[2]", keep_archive={keep})
     rows = spark.range(1000).selectExpr("id % 10 k", "id v").groupBy("k").sum("v").orderBy("k").collect()
@@ -73,7 +74,7 @@ def test_the_first_command_keeps_an_archive_and_the_second_uses_it(tmp_path: Pat
 BUSY = textwrap.dedent(
     """
     import sys
-    from earshot.pipeline.spark.session import spark_session
+    from earshot.pipeline.session import spark_session
     from pyspark import SparkContext
 
     spark = spark_session("local[2]", keep_archive=True)
@@ -163,7 +164,7 @@ def test_a_master_that_cannot_be_is_said_in_one_line(tmp_path: Path) -> None:
     code = textwrap.dedent(
         """
         from earshot.errors import SparkUnavailable
-        from earshot.pipeline.spark.session import spark_session
+        from earshot.pipeline.session import spark_session
         try:
             spark_session(master="no-such-scheme://x:1")
         except SparkUnavailable as error:

@@ -110,7 +110,7 @@ def test_parquet_rows_that_do_not_read_are_rejected_by_their_number(lake: Lake, 
     rejects = lake.read("rejects", trace="odd").select("line", "reason", "detail")
     assert sorted(tuple(row) for row in rejects.collect()) == [
         (2, "unparsable", "no node"),
-        (3, "unparsable", "no time"),
+        (3, "unparsable", "time 'soon' is not a time"),
     ]
 
 
@@ -182,7 +182,7 @@ def test_anyone_may_read_a_trace_by_its_formats_name(spark: SparkSession, tmp_pa
         ("node,time,lat,lon\na,0,95,1\n", {}, "not one good position in .*latitude 95 is outside"),
         ("hello world\n", {}, "cannot tell the format of .*; name it with --format: sumo-fcd, ns2"),
         ("node,time,x,y\na,0,1,1\n", {"format": "ns2"}, "looks like csv, not like ns2; try --format csv"),
-        ("hello world\n", {"format": "ns2"}, "is no ns-2 movement file"),
+        ("hello world\n", {"format": "ns2"}, "is not an ns-2 movement file"),
         ("node,time,x,y\na,0,1,1\n", {"columns": "node=bus"}, "has no column 'bus'; it has node, time, x, y"),
         ("node,time,x,y\na,0,1,1\n", {"columns": "bus"}, "columns are given as role=name"),
     ],

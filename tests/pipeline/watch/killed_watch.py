@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from earshot.pipeline.lake.lake import Lake
-from earshot.pipeline.spark.session import spark_session
+from earshot.pipeline.session import spark_session
 from earshot.pipeline.watch.stream import Watch
 from earshot.pipeline.watch.watch_state import WatchSettings
 

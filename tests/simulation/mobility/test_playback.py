@@ -1,4 +1,4 @@
-"""Playback of traces from CSV and Parquet, on a plane or in degrees, with gaps."""
+"""Playback of traces of any format, on a plane or in degrees, with gaps."""
 
 from pathlib import Path
 
@@ -88,33 +88,56 @@ def test_latitudes_and_longitudes_are_projected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("node,time,x,y\na,0,1,1\n", "needs the columns node, time and x_m, y_m .* this one has node, time, x, y"),
+        ("node,time,z,y\na,0,1,1\n", "has no column that could be the place among node, time, z, y"),
         ("node,time,x_m,y_m\n", "the trace has no rows"),
-        ("", "needs the columns"),
-        ("node,time,x_m,y_m\na,zero,1,1\n", "the column time must hold numbers"),
-        ("node,time,x_m,y_m\na,0,1,1\na,1,nan,1\n", "the column x_m has 1 rows without a number"),
-        ("node,time,x_m,y_m\na,0,1\n", "line 2 has 3 columns, the header 4"),
+        ("", "is empty: there is no trace in it"),
+        ("node,time,x_m,y_m\na,zero,1,1\n", "line 2: time 'zero' is not a time"),
+        ("node,time,x_m,y_m\na,0,1,1\na,1,nan,1\n", "line 3: x 'nan' is not a number"),
+        ("node,time,x_m,y_m\na,0,1\n", "line 2: 3 values for 4 columns"),
         ("node,time,x_m,y_m\na,0,1,1\na,0,2,2\n", "node 'a' is at two places 0 s after the trace's start"),
-        ("node,time,lat_deg,lon_deg\na,0,91,1\n", "a latitude beyond 90"),
+        ("node,time,lat_deg,lon_deg\na,0,91,1\n", "line 2: latitude 91 is outside -90..90"),
     ],
 )
 def test_a_bad_trace_is_refused_with_the_reason(tmp_path: Path, text: str, problem: str) -> None:
-    with pytest.raises(TraceError, match=f"trace.csv: .*{problem}"):
+    with pytest.raises(TraceError, match=f"trace.csv.*{problem}"):
         play(Playback(csv(tmp_path, text)))
 
 
-def test_other_files_are_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_other_files_are_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "trace.xml").write_text("<fcd/>")
-    with pytest.raises(TraceError, match="`earshot ingest` reads other formats"):
+    with pytest.raises(TraceError, match="cannot tell the format"):
         Playback(DataFile(tmp_path / "trace.xml")).names()
-    with pytest.raises(TraceError, match="no such trace"):
+    with pytest.raises(TraceError, match="there is no such trace"):
         Playback(DataFile(tmp_path / "none.csv")).names()
-    (tmp_path / "trace.parquet").write_text("not Parquet")
-    with pytest.raises(TraceError, match="not a Parquet file"):
+    (tmp_path / "trace.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(TraceError, match="not a whole Parquet file"):
         Playback(DataFile(tmp_path / "trace.parquet")).names()
     (tmp_path / "binary.csv").write_bytes(b"node,time,x_m,y_m\n\xff\xfe\n")
-    with pytest.raises(TraceError, match="not a CSV file"):
+    with pytest.raises(TraceError, match="line 2: 1 values for 4 columns"):
         Playback(DataFile(tmp_path / "binary.csv")).names()
+
+
+def test_every_format_plays_back(tmp_path: Path) -> None:
+    files = {
+        "walk.fcd.xml": '<fcd-export><timestep time="1"><vehicle id="0" x="0" y="0"/></timestep>'
+        '<timestep time="5"><vehicle id="0" x="4" y="0"/></timestep></fcd-export>',
+        "walk.fcd.csv": "timestep_time;vehicle_id;vehicle_x;vehicle_y\n1;0;0;0\n5;0;4;0\n",
+        "walk.ns_movements": '$node_(0) set X_ 0\n$node_(0) set Y_ 0\n$ns_ at 0.0 "$node_(0) setdest 4.0 0.0 1.0"\n',
+        "walk.movements": "0 0 0 4 4 0\n",
+        "walk.txt": "0 9 0 9 0 9 0 0\n1 0 0 0\n5 0 4 0\n",
+        "walk.csv": "\nnode|Timestamp|X|Y\n0|1|0|0\n\n0|5|4|0\n".lstrip(),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        trace = play(Playback(DataFile(tmp_path / name)))
+        assert (name, trace.names, trace.position(0, 1.0)) == (name, ("0",), (1.0, 0.0))
+
+
+def test_a_trace_of_waypoints_has_no_gaps(tmp_path: Path) -> None:
+    (tmp_path / "walk.movements").write_text("0 0 0 100 50 0\n")
+    trace = play(Playback(DataFile(tmp_path / "walk.movements")))
+    assert trace.presence == (((0.0, 100.0),),)
+    assert trace.position(0, 50.0) == (25.0, 0.0)
 
 
 def test_impossible_settings_are_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from earshot.protocols.catalogue import build_settings, protocol
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 
-DECISIVE_ROOMS = ("records", "filters", "protocols", "simulation")
+DECISIVE_ROOMS = ("records", "traces", "filters", "protocols", "simulation")
 
 
 @cache

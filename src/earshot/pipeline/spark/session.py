@@ -1,11 +1,10 @@
-"""The Spark session: local by default, a user's cluster by `--master` or `--remote`.
+"""Starting Spark: in local mode by default, on a user's cluster with a master or a remote address.
 
-`spark_session()` starts Spark in local mode with nothing else to install (see `java`), quietly and
-quickly. `spark_session(master="spark://...")` and `spark_session(remote="sc://...")`, or Spark's own
-environment variables, run the same stages on a cluster with this package shipped to its executors.
+Local mode needs nothing else to be installed (see `java`), prints nothing and starts fast. On a
+cluster, this package is sent to the executors.
 
-Stages stay DataFrame-only: a session by `--remote` has no SparkContext. Wrap what runs Spark jobs in
-`named_errors()`, so that what fails is one of our errors and not a Java stack trace.
+Stages use DataFrames only: a session by `--remote` has no SparkContext. Wrap what runs Spark jobs in
+`named_errors()`: a failure is then one of our errors and not a Java stack trace.
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ from earshot.pipeline.spark.shipping import check_executors, package_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["is_connect", "named_errors", "parallelism", "spark_session"]
 
 Notice = Callable[[str], None]
 
@@ -63,38 +60,33 @@ _LOCAL = {
 }
 
 
-def spark_session(
-    master: str | None = None,
-    remote: str | None = None,
-    *,
-    settings: Mapping[str, str] | None = None,
-    keep_archive: bool = True,
-    notice: Notice | None = None,
+def start_session(
+    master: str | None,
+    remote: str | None,
+    settings: Mapping[str, str],
+    keep_archive: bool,
+    notice: Notice | None,
 ) -> SparkSession:
-    """A session with our data sources registered; the one already running in this process, if any.
-
-    `master` and `remote` name a cluster; without either, Spark's own environment does (SPARK_REMOTE,
-    MASTER, PYSPARK_SUBMIT_ARGS, spark-defaults.conf in SPARK_CONF_DIR), and without that it is local[*].
-    `settings` are Spark's, and win over ours. `notice` is told, once, that the first command keeps a
-    class-data archive for quicker starts; `keep_archive=False` does without.
-    """
+    """The session that runs in this process, else a new one: see `earshot.pipeline.session.spark_session`."""
     if master and remote:
         raise UsageError("give --master or --remote, not both")
+    if running := running_session():
+        return running
+    remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
+    _silence_query_logs()
+    with named_errors(starting=remote or master or "the local machine"):
+        if remote:
+            return _connect(remote, dict(settings))
+        return _classic(master, dict(settings), keep_archive, notice)
+
+
+def running_session() -> SparkSession | None:
+    """The session that runs in this process. Does not load Spark."""
+    if "pyspark.sql" not in sys.modules:
+        return None
     from pyspark.sql import SparkSession
 
-    from earshot.pipeline.traces.sources import register_sources
-
-    session = SparkSession.getActiveSession() or SparkSession._instantiatedSession
-    if session is None:
-        remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
-        _hush()
-        with named_errors(starting=remote or master or "the local machine"):
-            if remote:
-                session = _connect(remote, dict(settings or {}))
-            else:
-                session = _classic(master, dict(settings or {}), keep_archive, notice)
-    register_sources(session)
-    return session
+    return SparkSession.getActiveSession() or SparkSession._instantiatedSession
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -313,7 +305,7 @@ class _JvmEnd:
                 self.draft.unlink(missing_ok=True)
 
 
-def _hush() -> None:
+def _silence_query_logs() -> None:
     """PySpark logs every failed query to standard error, Java's stack trace included."""
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)

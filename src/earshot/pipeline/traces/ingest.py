@@ -15,11 +15,12 @@ from earshot.geometry import LocalPlane
 from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.traces.motion import resampled
 from earshot.pipeline.traces.positions import REASONS, checked
-from earshot.pipeline.traces.sources import find_format, read_traces
-from earshot.pipeline.traces.sources.readings import expanded, stem
+from earshot.traces.files import expanded, stem
+from earshot.traces.formats import FoundFormat, find_format
+from earshot.traces.sightings import TraceOptions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from earshot.pipeline.lake.lake import Lake
 
@@ -54,7 +55,7 @@ class IngestSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class IngestSummary:
     """What an ingest came to."""
 
     trace: str
@@ -79,40 +80,63 @@ class Summary:
 
 def check_files(files: Sequence[str], settings: IngestSettings) -> None:
     """Raise what is wrong with the files before Spark is started for them."""
-    find_format(expanded(files), settings.format, settings.options())
+    find_format(expanded(files), settings.format, TraceOptions.of(settings.options()))
+
+
+def read_trace(session: SparkSession, files: str | Sequence[str], settings: IngestSettings | None = None) -> DataFrame:
+    """The good positions of a trace's files: node, time, x_m, y_m, speed_m_s, heading_deg, file and line.
+
+    Where the files have degrees, they are laid on a plane around their median position.
+    """
+    paths = expanded([files] if isinstance(files, str) else files)
+    with named_errors():
+        checked_rows, *_ = _checked_rows(session, paths, settings or IngestSettings())
+        return checked_rows.where("reason is null").drop("gap_s", "reason", "detail")
 
 
 def ingest(
     lake: Lake, files: Sequence[str], trace: str | None = None, settings: IngestSettings | None = None
-) -> Summary:
+) -> IngestSummary:
     """Read the files into the lake as one trace, replacing what it had under that name."""
     settings = settings or IngestSettings()
     files = expanded(files)
-    name = trace or stem(files[0])
-    options = settings.options()
-    found = find_format(files, settings.format, options)
     with named_errors():
-        readings = read_traces(lake.session, files, found, options)
-        plane = None
-        if found.geo:
-            readings = readings.persist()
-            plane = _plane(readings, settings, files)
-        rows = readings.transform(checked(settings.max_speed_m_s, plane)).persist()
+        rows, sightings, found, plane = _checked_rows(lake.session, files, settings)
+        rows = rows.persist()
         try:
+            name = trace or stem(files[0])
             return _written(lake, name, files, found.format.name, found.format.motion, rows, plane, settings)
         finally:
             rows.unpersist()
-            readings.unpersist()
+            sightings.unpersist()
 
 
-def _plane(readings: DataFrame, settings: IngestSettings, files: Sequence[str]) -> LocalPlane:
+def _checked_rows(
+    session: SparkSession, files: Sequence[str], settings: IngestSettings
+) -> tuple[DataFrame, DataFrame, FoundFormat, LocalPlane | None]:
+    """The files' rows with the reason why one is rejected, the sightings they come from, and what was found."""
+    from earshot.pipeline.traces.sources import read_sightings
+
+    options = settings.options()
+    found = find_format(files, settings.format, TraceOptions.of(options))
+    sightings = read_sightings(session, files, found, options)
+    plane = None
+    if found.geo:
+        sightings = sightings.persist()
+        plane = _plane(sightings, settings, files)
+    return sightings.transform(checked(settings.max_speed_m_s, plane)), sightings, found, plane
+
+
+def _plane(sightings: DataFrame, settings: IngestSettings, files: Sequence[str]) -> LocalPlane:
     from pyspark.sql import functions as F
 
     if settings.origin is not None:
         return LocalPlane(*settings.origin)
-    middle = readings.where("problem is null").agg(F.median("lat_deg"), F.median("lon_deg")).first()
+    middle = sightings.where("problem is null").agg(F.median("lat_deg"), F.median("lon_deg")).first()
     if middle is None or middle[0] is None:
-        raise _nothing_in(files, readings.where("problem is not null").select(F.col("problem").alias("detail"), "line"))
+        raise _nothing_in(
+            files, sightings.where("problem is not null").select(F.col("problem").alias("detail"), "line")
+        )
     return LocalPlane(round(middle[0], 6), round(middle[1], 6))
 
 
@@ -125,7 +149,7 @@ def _written(
     rows: DataFrame,
     plane: LocalPlane | None,
     settings: IngestSettings,
-) -> Summary:
+) -> IngestSummary:
     from pyspark.sql import functions as F
 
     kept, rejected = rows.where("reason is null"), rows.where("reason is not null")
@@ -150,7 +174,7 @@ def _written(
     lake.write(_by_time(positions, count), "positions", trace=trace)
     lake.write(rejected.coalesce(1).sortWithinPartitions("file", "line"), "rejects", trace=trace)
     positions.unpersist()
-    summary = Summary(
+    summary = IngestSummary(
         trace=trace,
         format=format_name,
         files=list(files),
@@ -192,7 +216,7 @@ def longest_gap(motion: str, interval_s: float | None) -> float:
     return math.inf if motion == "waypoints" or interval_s is None else 5.0 * interval_s
 
 
-def _trace_row(lake: Lake, summary: Summary) -> DataFrame:
+def _trace_row(lake: Lake, summary: IngestSummary) -> DataFrame:
     from earshot.pipeline.lake.tables import TRACES
 
     lat, lon = summary.origin or (None, None)

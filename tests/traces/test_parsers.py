@@ -1,4 +1,4 @@
-"""Every trace format, from its bytes to readings; no Spark."""
+"""Every trace format, from its bytes to sightings; no Spark session."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.errors import TraceError
-from earshot.pipeline.traces.sources import delimited
-from earshot.pipeline.traces.sources.bonnmotion import parse_bonnmotion
-from earshot.pipeline.traces.sources.fcd import parse_fcd
-from earshot.pipeline.traces.sources.gpx import parse_gpx
-from earshot.pipeline.traces.sources.ns2 import parse_ns2
-from earshot.pipeline.traces.sources.one import parse_one
-from earshot.pipeline.traces.sources.readings import Parse, Reading, open_trace
-from earshot.pipeline.traces.sources.waypoints import Knot, SetDestination, way_of_destinations
+from earshot.pipeline.traces import sources
+from earshot.traces.files import open_trace
+from earshot.traces.formats import FORMATS, FoundFormat
+from earshot.traces.sightings import Parse, Sighting, TraceOptions
+from earshot.traces.text_formats import (
+    Knot,
+    SetDestination,
+    parse_bonnmotion,
+    parse_ns2,
+    parse_one,
+    path_of_destinations,
+)
+from earshot.traces.xml_formats import parse_fcd, parse_gpx
 from sizes import sized
 
 FCD = b"""<?xml version="1.0"?>
@@ -36,28 +41,28 @@ FCD = b"""<?xml version="1.0"?>
 """
 
 
-def readings(parse: Parse, content: bytes, **options: str) -> list[Reading]:
-    return list(parse(io.BytesIO(content), "trace", options))
+def sightings(parse: Parse, content: bytes, **options: str) -> list[Sighting]:
+    return list(parse(io.BytesIO(content), "trace", TraceOptions.of(options)))
 
 
 def test_fcd_gives_vehicles_and_persons_with_their_lines() -> None:
-    assert readings(parse_fcd, FCD) == [
-        Reading("car", 1.0, 1.5, 2.5, speed_m_s=3.0, heading_deg=90.0, line=5),
-        Reading("kim", 1.0, 4.0, 5.0, line=6),
-        Reading("lost", line=7, problem="no x"),
+    assert sightings(parse_fcd, FCD) == [
+        Sighting("car", 1.0, 1.5, 2.5, speed_m_s=3.0, heading_deg=90.0, line=5),
+        Sighting("kim", 1.0, 4.0, 5.0, line=6),
+        Sighting("lost", line=7, problem="no x"),
     ]
 
 
 def test_fcd_in_degrees_has_longitude_in_x() -> None:
     document = b'<fcd-export><timestep time="7"><vehicle id="a" x="11.3" y="44.5"/></timestep></fcd-export>'
-    assert readings(parse_fcd, document, geo="true") == [Reading("a", 7.0, lat_deg=44.5, lon_deg=11.3, line=1)]
+    assert sightings(parse_fcd, document, geo="true") == [Sighting("a", 7.0, lat_deg=44.5, lon_deg=11.3, line=1)]
 
 
 def test_fcd_that_breaks_off_keeps_what_came_before() -> None:
-    *kept, broken = readings(parse_fcd, FCD[:232])
+    *kept, broken = sightings(parse_fcd, FCD[:232])
     assert kept == [
-        Reading("car", 1.0, 1.5, 2.5, speed_m_s=3.0, heading_deg=90.0, line=5),
-        Reading("kim", 1.0, 4.0, 5.0, line=6),
+        Sighting("car", 1.0, 1.5, 2.5, speed_m_s=3.0, heading_deg=90.0, line=5),
+        Sighting("kim", 1.0, 4.0, 5.0, line=6),
     ]
     assert broken.problem is not None
     assert broken.problem.startswith("the file breaks off")
@@ -65,7 +70,7 @@ def test_fcd_that_breaks_off_keeps_what_came_before() -> None:
 
 def test_lines_are_counted_past_65535() -> None:
     rows = b"".join(b'<vehicle id="a%d" x="1" y="2"/>\n' % i for i in range(70_000))
-    last = readings(parse_fcd, b"<fcd-export><timestep time='0'>\n" + rows + b"</timestep></fcd-export>")[-1]
+    last = sightings(parse_fcd, b"<fcd-export><timestep time='0'>\n" + rows + b"</timestep></fcd-export>")[-1]
     assert (last.node, last.line) == ("a69999", 70_001)
 
 
@@ -81,15 +86,15 @@ def deep() -> bytes:
         (parse_fcd, b'<!DOCTYPE a [<!ENTITY b "c">]><fcd-export/>', "declares entities of its own"),
         (parse_fcd, deep(), "nested deeper than 250"),
         (parse_fcd, b'<fcd-export><timestep time="' + b"1" * (9 << 20), "a tag or text of more than 8 MB"),
-        (parse_ns2, b"hello\nworld\n", "is no ns-2 movement file"),
+        (parse_ns2, b"hello\nworld\n", "is not an ns-2 movement file"),
         (parse_bonnmotion, b"1,2,3\n", "is not BonnMotion"),
         (parse_bonnmotion, b"5 1 1 4 1 1\n", "is not BonnMotion"),
-        (parse_one, b"0 a 1 2\n", "is no external movement of The ONE"),
+        (parse_one, b"0 a 1 2\n", "is not an external movement of The ONE"),
     ],
 )
 def test_another_format_is_refused_by_name(parse: Parse, content: bytes, message: str) -> None:
     with pytest.raises(TraceError, match=message):
-        readings(parse, content)
+        sightings(parse, content)
 
 
 GPX_POINT = (
@@ -107,26 +112,26 @@ def gpx(tmp_path: Path, *tracks: str) -> Path:
     return path
 
 
-def of_gpx(path: Path) -> list[Reading]:
+def of_gpx(path: Path) -> list[Sighting]:
     with open_trace(str(path)) as stream:
-        return list(parse_gpx(stream, str(path), {}))
+        return list(parse_gpx(stream, str(path), TraceOptions()))
 
 
 def test_a_gpx_file_with_one_track_is_one_node_named_after_it(tmp_path: Path) -> None:
     bad = '<trkpt lat="53.4" lon="-2.9"/><trkpt lat="95" lon="0"><time>2026-01-26T15:57:02Z</time></trkpt>'
     assert of_gpx(gpx(tmp_path, f"<name>x</name><trkseg>{GPX_POINT}{bad}</trkseg>")) == [
-        Reading("bus", 1769443022.0, lat_deg=53.4, lon_deg=-2.9, speed_m_s=3.5, line=2),
-        Reading("bus", line=2, problem="no time"),
-        Reading("bus", line=2, problem="latitude 95 is outside -90..90"),
+        Sighting("bus", 1769443022.0, lat_deg=53.4, lon_deg=-2.9, speed_m_s=3.5, line=2),
+        Sighting("bus", line=2, problem="no time"),
+        Sighting("bus", line=2, problem="latitude 95 is outside -90..90"),
     ]
 
 
 def test_a_gpx_file_with_several_tracks_has_a_node_for_each(tmp_path: Path) -> None:
     path = gpx(tmp_path, f"<name>north</name><trkseg>{GPX_POINT}</trkseg>", f"<trkseg>{GPX_POINT}</trkseg>")
-    assert [reading.node for reading in of_gpx(path)] == ["bus/north", "bus/2"]
+    assert [sighting.node for sighting in of_gpx(path)] == ["bus/north", "bus/2"]
 
 
-def test_ns2_orders_become_the_knots_of_a_way() -> None:
+def test_ns2_orders_become_the_knots_of_a_path() -> None:
     script = b"""# a comment
 $node_(0) set X_ 0.0
 $node_(0) set Y_ 0.0
@@ -139,23 +144,23 @@ $ns_ at 3.0 "$node_(7) setdest 1.0 1.0 1.0"
 $ns_ at 4.0 "$node_(1) setdest here
 """
     north = 0.0
-    assert readings(parse_ns2, script) == [
-        Reading("0", 0.0, 0.0, 0.0, speed_m_s=0.0, line=2),
-        Reading("0", 2.0, 0.0, 0.0, speed_m_s=5.0, heading_deg=90.0, line=8),
-        Reading("0", 8.0, 30.0, 0.0, speed_m_s=0.0, line=8),
-        Reading("0", 10.0, 30.0, 0.0, speed_m_s=5.0, heading_deg=north, line=6),
-        Reading("0", 18.0, 30.0, 40.0, speed_m_s=0.0, line=6),
-        Reading("1", 0.0, 5.0, 5.0, speed_m_s=0.0, line=4),
-        Reading("1", 18.0, 5.0, 5.0, speed_m_s=0.0, line=4),
-        Reading(line=10, problem='no order of motion: $ns_ at 4.0 "$node_(1) setdest here'),
-        Reading("7", line=9, problem="node 7 has no starting place"),
+    assert sightings(parse_ns2, script) == [
+        Sighting("0", 0.0, 0.0, 0.0, speed_m_s=0.0, line=2),
+        Sighting("0", 2.0, 0.0, 0.0, speed_m_s=5.0, heading_deg=90.0, line=8),
+        Sighting("0", 8.0, 30.0, 0.0, speed_m_s=0.0, line=8),
+        Sighting("0", 10.0, 30.0, 0.0, speed_m_s=5.0, heading_deg=north, line=6),
+        Sighting("0", 18.0, 30.0, 40.0, speed_m_s=0.0, line=6),
+        Sighting("1", 0.0, 5.0, 5.0, speed_m_s=0.0, line=4),
+        Sighting("1", 18.0, 5.0, 5.0, speed_m_s=0.0, line=4),
+        Sighting(line=10, problem='not an order of motion: $ns_ at 4.0 "$node_(1) setdest here'),
+        Sighting("7", line=9, problem="node 7 has no starting place"),
     ]
 
 
-def test_a_new_order_meets_the_node_on_its_way_and_speed_zero_stops_it() -> None:
+def test_a_new_order_takes_effect_where_the_node_is_and_speed_zero_stops_it() -> None:
     start = Knot(0.0, 0.0, 0.0, line=1)
     orders = [SetDestination(0.0, 100.0, 0.0, 10.0, 2), SetDestination(4.0, 0.0, 0.0, 0.0, 3)]
-    assert way_of_destinations("a", start, orders).knots == [
+    assert path_of_destinations("a", start, orders).knots == [
         Knot(0.0, 0.0, 0.0, 2, 10.0, 90.0),
         Knot(4.0, 40.0, 0.0, 3),
     ]
@@ -167,7 +172,7 @@ def test_ns3s_own_file_arrives_when_its_comments_say(shared_data: Path) -> None:
     noted = [line.split() for line in path.read_text().splitlines() if line.startswith("# ")]
     arrivals = [(float(words[3]), float(words[6]), float(words[7])) for words in noted]
     with path.open("rb") as stream:
-        way = [(knot.time, knot.x_m, knot.y_m) for knot in parse_ns2(stream, "trace", {})]
+        way = [(knot.time, knot.x_m, knot.y_m) for knot in parse_ns2(stream, "trace", TraceOptions())]
     assert len(arrivals) == 5
     for time, x, y in arrivals:
         nearest = min(way, key=lambda knot: abs((knot[0] or 0.0) - time))
@@ -180,11 +185,11 @@ def test_ns3s_own_file_arrives_when_its_comments_say(shared_data: Path) -> None:
     )
 )
 @settings(max_examples=sized(200, 2000))
-def test_a_way_never_moves_faster_than_its_orders(orders: list[tuple[float, float, float, float]]) -> None:
-    way = way_of_destinations(
+def test_a_path_never_moves_faster_than_its_orders(orders: list[tuple[float, float, float, float]]) -> None:
+    path = path_of_destinations(
         "a", Knot(0.0, 0.0, 0.0, 1), [SetDestination(*order, line=i) for i, order in enumerate(orders)]
     )
-    knots = way.knots
+    knots = path.knots
     assert all(before.time < after.time for before, after in itertools.pairwise(knots))
     for before, after in itertools.pairwise(knots):
         moved = ((after.x_m - before.x_m) ** 2 + (after.y_m - before.y_m) ** 2) ** 0.5
@@ -194,8 +199,8 @@ def test_a_way_never_moves_faster_than_its_orders(orders: list[tuple[float, floa
 @pytest.mark.parametrize(
     "content", [b"0 1 2 5 4 6\n0 9 9 8 9 9\n", b"#3D\n0 1 2 7 5 4 6 7\n0 9 9 7 8 9 9 7\n"], ids=["plane", "space"]
 )
-def test_bonnmotion_lines_are_ways_that_last_to_the_traces_end(content: bytes) -> None:
-    found = [(r.node, r.time, r.x_m, r.y_m, r.speed_m_s) for r in readings(parse_bonnmotion, content)]
+def test_bonnmotion_lines_are_paths_that_last_to_the_traces_end(content: bytes) -> None:
+    found = [(r.node, r.time, r.x_m, r.y_m, r.speed_m_s) for r in sightings(parse_bonnmotion, content)]
     assert found == [
         ("0", 0.0, 1.0, 2.0, 1.0),
         ("0", 5.0, 4.0, 6.0, 0.0),
@@ -206,20 +211,20 @@ def test_bonnmotion_lines_are_ways_that_last_to_the_traces_end(content: bytes) -
 
 
 def test_a_bad_bonnmotion_line_is_a_problem_of_its_own_node() -> None:
-    problems = [r for r in readings(parse_bonnmotion, b"0 1 2 5 4 6\n0 x 2\n0 1\n9 1 1 3 1 1\n") if r.problem]
+    problems = [r for r in sightings(parse_bonnmotion, b"0 1 2 5 4 6\n0 x 2\n0 1\n9 1 1 3 1 1\n") if r.problem]
     assert [(r.node, r.line) for r in problems] == [("1", 2), ("2", 3), ("3", 4)]
 
 
 def test_one_movement_is_read_below_its_header() -> None:
-    assert readings(parse_one, b"0 10 0 90 0 90 0 0\n0 bus1 1 2\n1 bus1 2\n1.5 bus2 3 nan\n") == [
-        Reading("bus1", 0.0, 1.0, 2.0, line=2),
-        Reading("bus1", line=3, problem="3 words, not 'time id x y'"),
-        Reading("bus2", line=4, problem="y is nan"),
+    assert sightings(parse_one, b"0 10 0 90 0 90 0 0\n0 bus1 1 2\n1 bus1 2\n1.5 bus2 3 nan\n") == [
+        Sighting("bus1", 0.0, 1.0, 2.0, line=2),
+        Sighting("bus1", line=3, problem="3 words, not 'time id x y'"),
+        Sighting("bus2", line=4, problem="y is nan"),
     ]
 
 
 def csv_rows(path: Path, **options: str) -> list[dict[str, object]]:
-    reader = delimited._CsvReader([str(path)], options)
+    reader = sources.TraceReader([str(path)], FoundFormat(FORMATS["csv"], "csv", False), TraceOptions.of(options))
     table = pa.Table.from_batches([batch for part in reader.partitions() for batch in reader.read(part)])
     return sorted(table.drop_columns(["file"]).to_pylist(), key=lambda row: row["line"])
 
@@ -287,11 +292,11 @@ def test_sumo_csv_has_columns_for_each_kind_of_traveller(tmp_path: Path) -> None
     ]
 
 
-def test_columns_and_the_writing_of_times_may_be_told(tmp_path: Path) -> None:
+def test_columns_and_the_writing_of_times_may_be_given(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     path.write_text("when|east|north|who\n26/01/2026 15:57|1|2|a\n")
-    told = {"columns": "time=when,x=east,y=north,node=who", "timeFormat": "%d/%m/%Y %H:%M"}
-    assert [kept(row) for row in csv_rows(path, **told)] == [
+    given_columns = {"columns": "time=when,x=east,y=north,node=who", "timeFormat": "%d/%m/%Y %H:%M"}
+    assert [kept(row) for row in csv_rows(path, **given_columns)] == [
         {"node": "a", "time": 1769443020.0, "x_m": 1.0, "y_m": 2.0, "line": 2}
     ]
 
@@ -303,8 +308,8 @@ def test_a_large_csv_is_read_in_pieces_with_the_same_rows_and_lines(
     lines = [f"n{i % 7},{i},{i}.5,{'oops' if i % 50 == 0 else i}" + (",9" if i % 61 == 0 else "") for i in range(900)]
     path.write_text("node,time,x,y\n" + "\n".join(lines) + "\n")
     whole = csv_rows(path)
-    monkeypatch.setattr(delimited, "SPLIT_BYTES", 2_000)
-    assert len(delimited._parts(str(path))) > 5
+    monkeypatch.setattr(sources, "SPLIT_BYTES", 2_000)
+    assert len(sources.csv_parts(str(path))) > 5
     assert csv_rows(path) == whole
     assert [row["line"] for row in whole] == list(range(2, 902))
 
@@ -341,4 +346,4 @@ def test_a_compressed_file_cut_short_keeps_its_rows_and_says_so(tmp_path: Path) 
 @pytest.mark.parametrize("parse", [parse_fcd, parse_ns2, parse_bonnmotion, parse_one])
 def test_junk_is_refused_or_rejected_and_never_anything_else(parse: Parse, junk: bytes) -> None:
     with contextlib.suppress(TraceError):
-        list(parse(io.BytesIO(junk), "junk", {}))
+        list(parse(io.BytesIO(junk), "junk", TraceOptions()))

@@ -1,0 +1,11 @@
+"""Traces: positions of nodes over time, read from any format that Earshot knows.
+
+`read_trace("walk.gpx")` reads a whole trace into memory: the simulator's playback and live nodes use it.
+The pipeline's Spark data sources use the same parsers, one file or piece of a file at a time. Start
+with `formats`, which lists the formats and tells them apart.
+"""
+
+from earshot.traces.formats import FORMATS, Trace, read_trace
+from earshot.traces.sightings import TraceOptions
+
+__all__ = ["FORMATS", "Trace", "TraceOptions", "read_trace"]

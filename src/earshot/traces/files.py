@@ -1,0 +1,166 @@
+"""Trace files: finding them, and opening them whether they are compressed, remote or cut short."""
+
+from __future__ import annotations
+
+import bz2
+import glob
+import gzip
+import io
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, cast
+
+from earshot.errors import TraceError
+
+_CUT_SHORT = (EOFError, zlib.error, lzma.LZMAError, OSError)
+"What a compressed file that ends too early raises."
+
+
+def is_address(path: str) -> bool:
+    """Whether the path names another file system than this machine's."""
+    return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", path) is not None and not path.startswith("file:")
+
+
+def local_path(path: str) -> str:
+    """A local path, without `file:`."""
+    return re.sub(r"^file:(//)?", "", path)
+
+
+def stem(file: str) -> str:
+    """A file's name without its folder and endings."""
+    name = os.path.basename(file.rstrip("/"))
+    return name.partition(".")[0] or name
+
+
+def expanded(paths: Sequence[str]) -> list[str]:
+    """The files that folders and patterns stand for; TraceError for a path that does not exist."""
+    if not paths or not all(paths):
+        raise TraceError("no trace file was named")
+    found: list[str] = []
+    for path in paths:
+        if is_address(path):
+            found.append(path)
+            continue
+        path = local_path(path)
+        if os.path.isdir(path):
+            names = sorted(os.scandir(path), key=lambda entry: entry.name)
+            inside = [entry.path for entry in names if entry.is_file() and not entry.name.startswith((".", "_"))]
+        else:
+            inside = [path] if os.path.exists(path) else sorted(glob.glob(path))
+        if not inside:
+            raise TraceError(f"there is no trace file {path}; check the path")
+        found += inside
+    return found
+
+
+def open_trace(path: str, by_line: bool = False) -> IO[bytes]:
+    """The file's bytes, unpacked where it is compressed (by its first bytes, not its name).
+
+    A compressed file that was cut short ends where it can no longer be unpacked, with `by_line` after
+    its last whole line; `break_in` then says why.
+    """
+    try:
+        raw = _opened(path)
+        head = raw.read(6)
+        raw.seek(0)
+    except FileNotFoundError:
+        raise TraceError(f"there is no trace file {path} (on a cluster every worker must see it)") from None
+    except (OSError, ValueError) as error:
+        raise TraceError(f"cannot read {path}: {error}") from None
+    if head.startswith(b"\x1f\x8b"):
+        packed: io.BufferedIOBase = gzip.GzipFile(fileobj=raw)
+    elif head.startswith(b"BZh"):
+        packed = bz2.BZ2File(raw)
+    elif head.startswith(b"\xfd7zXZ\x00"):
+        packed = lzma.LZMAFile(raw)  # noqa: SIM115 - closed with what is returned
+    else:
+        return raw
+    return cast(IO[bytes], io.BufferedReader(_Unpacked(raw, packed, by_line), 1 << 16))
+
+
+class _Unpacked(io.RawIOBase):
+    """The part of a file that can be unpacked, and why it ends too early."""
+
+    def __init__(self, raw: IO[bytes], packed: io.BufferedIOBase, by_line: bool) -> None:
+        self.raw_file = raw
+        self.packed = packed
+        self.by_line = by_line
+        self.broken: str | None = None
+        self.ready = b""
+        self.rest = b""
+        self.ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.ready and not self.ended:
+            self._unpack()
+        size = min(len(buffer), len(self.ready))
+        buffer[:size] = self.ready[:size]
+        self.ready = self.ready[size:]
+        return size
+
+    def _unpack(self) -> None:
+        try:
+            block = self.packed.read1(1 << 16)
+        except _CUT_SHORT as error:
+            self.broken, self.ended = str(error), True
+            return
+        if not block:
+            self.ready, self.ended = self.rest, True
+        elif self.by_line:
+            whole, line_end, self.rest = (self.rest + block).rpartition(b"\n")
+            self.ready = whole + line_end
+        else:
+            self.ready = block
+
+    def close(self) -> None:
+        self.packed.close()
+        self.raw_file.close()
+        super().close()
+
+
+def break_in(stream: IO[bytes]) -> str | None:
+    """Why the file ended too early; None where it did not."""
+    return getattr(getattr(stream, "raw", None), "broken", None)
+
+
+def _opened(path: str) -> IO[bytes]:
+    if not is_address(path):
+        return open(local_path(path), "rb")
+    from pyarrow import fs
+
+    system, inside = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", path))
+    return cast(IO[bytes], system.open_input_file(inside))
+
+
+class FilePiece(io.RawIOBase):
+    """The bytes of a local file from `begin` to `end`."""
+
+    def __init__(self, path: str, begin: int, end: int) -> None:
+        self.stream = open(local_path(path), "rb")  # noqa: SIM115 - closed with this
+        self.stream.seek(begin)
+        self.left = end - begin
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.stream.read(min(len(buffer), self.left))
+        buffer[: len(data)] = data
+        self.left -= len(data)
+        return len(data)
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()
+
+
+def text_lines(stream: IO[bytes]) -> Iterator[tuple[int, str]]:
+    """Numbered lines without their ends."""
+    for count, raw in enumerate(stream, 1):
+        yield count, raw.decode("utf-8", "replace").strip()

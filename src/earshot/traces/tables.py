@@ -1,0 +1,360 @@
+"""Tables with named columns, CSV or Parquet: which column has which role, and its values checked.
+
+Roles are guessed from the names that people use, or given. Names are compared in lower case without
+spaces and signs: "Vehicle ID", "vehicle_id" and "vehicleId" are one name. Values are checked a
+column at a time; every row keeps its first problem.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot.errors import TraceError
+from earshot.traces.files import break_in, open_trace, stem
+from earshot.traces.sightings import (
+    ROLES,
+    Floats,
+    Sighting,
+    Sightings,
+    TraceOptions,
+    epoch_seconds,
+    in_blocks,
+    is_number,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KNOWN: dict[str, tuple[str, ...]] = {
+    "node": (
+        *("node", "nodeid", "vehicleid", "personid", "vehicle", "vehid", "deviceid", "device", "busid", "tripid"),
+        *("mmsi", "tagid", "userid", "user", "uid", "trackid", "trajid", "trajectoryid", "objectid", "name", "id"),
+        "trace",
+    ),
+    "time": (
+        *("time", "timesteptime", "timestamp", "timestamputc", "t", "ts", "datetime", "datetimeutc", "gpstime"),
+        *("utc", "utctime", "epoch", "unixtime", "seconds", "times", "date"),
+    ),
+    "x": ("x", "xm", "vehiclex", "personx", "posx", "xpos", "positionx", "easting", "utmx"),
+    "y": ("y", "ym", "vehicley", "persony", "posy", "ypos", "positiony", "northing", "utmy"),
+    "lat": ("lat", "latitude", "latdeg", "gpslat", "positionlat"),
+    "lon": ("lon", "lng", "long", "longitude", "londeg", "gpslon", "positionlong"),
+    "speed": ("speed", "speedms", "vehiclespeed", "personspeed", "velocity", "speedkmh", "speedkph"),
+    "heading": ("heading", "headingdeg", "bearing", "course", "vehicleangle", "personangle", "angle", "cog"),
+}
+"In the order they are tried: of vehicle_id and id in one table, the first is the node."
+
+MILLISECONDS_FROM = 1e11
+"A larger time is in milliseconds: in seconds it would lie past the year 5138."
+
+_KILOMETRES_AN_HOUR = {"speedkmh", "speedkph"}
+_SUMO = ("vehicle", "person", "container")
+_BLOCK_BYTES = 4 << 20
+EMPTY_LINE = "an empty line"
+"The problem of a row without any value."
+
+Values = Sequence[str | None] | Floats
+"A column's values: texts (None for empty ones) or numbers (NaN for unknown ones)."
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """For each role the columns that may hold it: the first that is filled counts."""
+
+    by_role: Mapping[str, tuple[str, ...]]
+    geo: bool
+    "Positions are latitude and longitude."
+    speed_factor: float = 1.0
+    "From the column's unit to metres a second."
+
+    def of(self, role: str) -> tuple[str, ...]:
+        """The columns for a role; none where the table has none."""
+        return self.by_role.get(role, ())
+
+    @property
+    def used(self) -> list[str]:
+        """Every column that is read, each once."""
+        return list(dict.fromkeys(name for names in self.by_role.values() for name in names))
+
+
+def plain(name: str) -> str:
+    """A column's name without case, spaces and signs."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def find_columns(file: str, names: Sequence[str], options: TraceOptions) -> TableColumns:
+    """The columns for every role, given or guessed; TraceError where there is none for time or position.
+
+    Our own `x_m` and `y_m` win over degrees; degrees win over any other x and y.
+    """
+    given = options.columns
+    by_plain = {plain(name): name for name in reversed(names)}
+    found: dict[str, tuple[str, ...]] = {}
+    for role, name in given.items():
+        if name not in names:
+            raise TraceError(f"{file} has no column {name!r}; it has {', '.join(names)}")
+        found[role] = (name,)
+    for role in ROLES:
+        if role not in found and (guess := next((known for known in KNOWN[role] if known in by_plain), None)):
+            found[role] = (by_plain[guess],)
+    if "timesteptime" in by_plain:  # SUMO: vehicles, persons and containers each have columns of their own
+        endings = {"node": "id", "x": "x", "y": "y", "speed": "speed", "heading": "angle"}
+        for role, ending in endings.items():
+            columns = tuple(by_plain[kind + ending] for kind in _SUMO if kind + ending in by_plain)
+            if columns and role not in given:
+                found[role] = columns
+    if options.geo:
+        found["lon"], found["lat"] = found.pop("x", ()), found.pop("y", ())
+    in_metres = "x" in given or "y" in given or (found.get("x") == ("x_m",) and found.get("y") == ("y_m",))
+    on_globe = bool(found.get("lat") and found.get("lon")) and not in_metres
+    place = ("lat", "lon") if on_globe else ("x", "y")
+    for role in ("time", *place):
+        if not found.get(role):
+            raise TraceError(
+                f"{file} has no column that could be the {'place' if role != 'time' else 'time'} among "
+                f"{', '.join(names)}; name it with --columns, as in node=NAME,time=NAME,lat=NAME,lon=NAME"
+            )
+    wanted = ("node", "time", *place, "speed", "heading")
+    speed = plain(found["speed"][0]) if found.get("speed") else ""
+    return TableColumns(
+        {role: found[role] for role in wanted if found.get(role)},
+        geo=on_globe,
+        speed_factor=1 / 3.6 if speed in _KILOMETRES_AN_HOUR else 1.0,
+    )
+
+
+def checked_block(
+    file: str,
+    by_name: Mapping[str, Values],
+    lines: npt.NDArray[np.int64],
+    columns: TableColumns,
+    time_format: str | None,
+) -> Sightings:
+    """Columns of values as sightings, each row with its first problem."""
+    count = len(lines)
+    problems: list[str | None] = [None] * count
+    node = _texts([by_name[name] for name in columns.of("node")]) if columns.of("node") else [stem(file)] * count
+    empty = np.logical_and.reduce([_unknown(values) for values in by_name.values()])
+    _mark(problems, empty, lambda _: EMPTY_LINE)
+    _mark(problems, _unknown(node), lambda _: "no node")
+    values = {"time": _times(_filled(by_name, columns, "time"), time_format, problems)}
+    places = (("lon", "lon_deg"), ("lat", "lat_deg")) if columns.geo else (("x", "x_m"), ("y", "y_m"))
+    for role, column in places:
+        texts = _filled(by_name, columns, role)
+        values[column], unread = _numbers(texts)
+        what = {"lon": "longitude", "lat": "latitude"}.get(role, role)
+        _mark(problems, unread, lambda i, texts=texts, what=what: _problem(texts[i], what, "a number"))
+    if columns.geo:
+        for column, limit, what in (("lat_deg", 90.0, "latitude"), ("lon_deg", 180.0, "longitude")):
+            place = values[column]
+            with np.errstate(invalid="ignore"):
+                outside = np.abs(place) > limit
+            _mark(problems, outside, lambda i, p=place, w=what, m=limit: f"{w} {p[i]:g} is outside {-m:g}..{m:g}")
+    if columns.of("speed"):
+        values["speed_m_s"] = _numbers(_filled(by_name, columns, "speed"))[0] * columns.speed_factor
+    if columns.of("heading"):
+        values["heading_deg"] = _numbers(_filled(by_name, columns, "heading"))[0]
+    return Sightings(node, lines, problems, values)
+
+
+def _filled(by_name: Mapping[str, Values], columns: TableColumns, role: str) -> Values:
+    """The role's value in each row: that of its first column that is filled."""
+    first, *others = (by_name[name] for name in columns.of(role))
+    for other in others:
+        if isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
+            first = np.where(np.isnan(first), other, first)
+        else:
+            first = _texts([first, other])
+    return first
+
+
+def _texts(columns: Sequence[Values]) -> list[str | None]:
+    """Each row's first text."""
+    as_texts = [
+        [None if math.isnan(value) else repr(value) for value in column.tolist()]
+        if isinstance(column, np.ndarray)
+        else column
+        for column in columns
+    ]
+    if len(as_texts) == 1:
+        return list(as_texts[0])
+    return [next((text for text in texts if text is not None), None) for texts in zip(*as_texts, strict=True)]
+
+
+def _unknown(values: Values) -> npt.NDArray[np.bool_]:
+    if isinstance(values, np.ndarray):
+        return np.isnan(values)
+    return np.fromiter((value is None for value in values), bool, len(values))
+
+
+def _mark(problems: list[str | None], mask: npt.NDArray[np.bool_], why: Callable[..., str]) -> None:
+    for i in np.flatnonzero(mask):
+        if problems[i] is None:
+            problems[i] = why(int(i))
+
+
+def _problem(text: Any, what: str, wanted: str) -> str:
+    return f"{what} {text[:40]!r} is not {wanted}" if isinstance(text, str) else f"no {what}"
+
+
+def _numbers(values: Values) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """The values as finite numbers, NaN for the rest, and which are the rest."""
+    if isinstance(values, np.ndarray):
+        numbers = values.copy()
+    else:
+        try:
+            numbers = np.array([math.nan if text is None else float(text) for text in values], dtype=np.float64)
+        except ValueError:
+            numbers = np.array([float(text) if text and is_number(text) else math.nan for text in values])
+    unread = ~np.isfinite(numbers)
+    numbers[unread] = np.nan
+    return numbers, unread
+
+
+def _times(values: Values, time_format: str | None, problems: list[str | None]) -> Floats:
+    """Seconds: numbers as they are (milliseconds where they are too large), dates since the epoch."""
+    times, unread = (np.full(len(values), np.nan), np.ones(len(values), bool)) if time_format else _numbers(values)
+    for i in np.flatnonzero(unread).tolist():
+        text = values[i]
+        if isinstance(text, str):
+            with suppress(ValueError):
+                times[i] = epoch_seconds(text, time_format)
+    with np.errstate(invalid="ignore"):
+        times = np.where(np.abs(times) >= MILLISECONDS_FROM, times / 1000.0, times)
+    _mark(problems, ~np.isfinite(times), lambda i: _problem(values[i], "time", "a time"))
+    return times
+
+
+# -- CSV
+
+
+def csv_header(file: str) -> tuple[list[str], str]:
+    """The names in the file's first line, and the delimiter between them."""
+    with open_trace(file) as stream:
+        first = stream.readline(1 << 20).decode("utf-8-sig", "replace").strip("\r\n")
+        if not first and (why := break_in(stream)):
+            raise TraceError(f"{file} cannot be unpacked: {why}")
+    if not first.strip():
+        raise TraceError(f"{file} is empty or begins with an empty line; its first line must name the columns")
+    delimiter = max(";,\t|", key=first.count)
+    names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
+    if len(names) < 3 or all(is_number(name) for name in names if name):
+        raise TraceError(
+            f"{file} has no column names in its first line ({first[:60]!r}); "
+            "a CSV trace begins with a line like node,time,x,y"
+        )
+    return names, delimiter
+
+
+def parse_csv(stream: IO[bytes], file: str, options: TraceOptions, first_line: int = 1) -> Iterator[Sightings]:
+    """The rows of a CSV file, or of a piece of it that begins with line `first_line`."""
+    names, delimiter = csv_header(file)
+    columns = find_columns(file, names, options)
+    places = {name: names.index(name) for name in columns.used}
+    line = first_line
+    bad: list[Sighting] = []
+    if first_line == 1:
+        stream.readline()
+        line = 2
+    while raw := stream.readlines(_BLOCK_BYTES):
+        rows = _split(raw, delimiter)
+        lines = np.arange(line, line + len(rows), dtype=np.int64)
+        line += len(rows)
+        good = np.fromiter((len(row) == len(names) or row == [""] for row in rows), bool, len(rows))
+        bad += [
+            Sighting(line=int(lines[i]), problem=f"{len(rows[i])} values for {len(names)} columns")
+            for i in np.flatnonzero(~good)
+        ]
+        if not good.all():
+            rows = [row for row, kept in zip(rows, good, strict=True) if kept]
+        if [""] in rows:
+            rows = [[""] * len(names) if row == [""] else row for row in rows]
+        by_name = {name: [row[i].strip() or None for row in rows] for name, i in places.items()}
+        yield checked_block(file, by_name, lines[good], columns, options.time_format)
+    if why := break_in(stream):
+        bad.append(Sighting(line=line, problem=f"the file breaks off: {why}"))
+    yield from in_blocks(bad)
+
+
+def _split(raw: Iterable[bytes], delimiter: str) -> list[list[str]]:
+    """Lines as rows of texts. A value does not span lines."""
+    lines = [line.decode("utf-8", "replace").rstrip("\r\n") for line in raw]
+    return [
+        _unquoted(line, delimiter) if '"' in line else line.split(delimiter) if line.strip() else [""] for line in lines
+    ]
+
+
+def _unquoted(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [""])
+    except csv.Error:  # a value is too long
+        return [line]
+
+
+# -- Parquet
+
+
+def parquet_columns(file: str) -> list[str]:
+    """The names of a Parquet file's columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open_trace(file) as stream:
+        try:
+            return list(pq.read_schema(stream).names)
+        except pa.ArrowInvalid as error:
+            raise TraceError(f"{file} is not a whole Parquet file: {error}") from None
+
+
+def parse_parquet(file: str, options: TraceOptions) -> Iterator[Sightings]:
+    """The rows of a Parquet file, or of all Parquet files below a folder."""
+    try:
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+    except ImportError:
+        raise TraceError(f"{file}: Parquet needs pyarrow: pip install 'earshot[pipeline]', or give a .csv") from None
+    try:
+        dataset = ds.dataset(file, format="parquet", partitioning="hive")
+        columns = find_columns(file, dataset.schema.names, options)
+        table = dataset.to_table(columns=columns.used)
+    except (pa.ArrowException, OSError) as error:
+        raise TraceError(f"{file} is not a whole Parquet file: {error}") from None
+    yield checked_arrow(file, table, np.arange(1, table.num_rows + 1, dtype=np.int64), columns, options.time_format)
+
+
+def checked_arrow(
+    file: str,
+    table: pa.Table | pa.RecordBatch,
+    lines: npt.NDArray[np.int64],
+    columns: TableColumns,
+    time_format: str | None,
+) -> Sightings:
+    """Arrow columns as sightings."""
+    nodes = columns.of("node")
+    by_name = {name: _arrow_values(table.column(name), name in nodes) for name in columns.used}
+    return checked_block(file, by_name, lines, columns, time_format)
+
+
+def _arrow_values(column: pa.Array | pa.ChunkedArray, as_text: bool) -> Values:
+    """An Arrow column as texts or numbers; moments are seconds since the epoch."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_timestamp(kind) and not as_text:
+        micros = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
+        column = pc.divide(micros.cast(pa.float64()), 1e6)
+    elif as_text or not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        texts = column.cast(pa.string()).to_pylist()
+        return [(text.strip() or None) if text is not None else None for text in texts]
+    numbers = pc.fill_null(column.cast(pa.float64(), safe=False), float("nan"))
+    return np.array(numbers, dtype=np.float64)
