@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earshot.simulation.media.neighbours import neighbours_within, pairs_within
+from earshot.pairs import pairs_within
+from earshot.simulation.media.neighbours import neighbours_within
 from earshot.simulation.mobility import Trajectories, Trajectory
 from sizes import LONG
 

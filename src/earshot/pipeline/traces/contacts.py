@@ -20,14 +20,15 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from earshot.errors import TraceError
+from earshot.pairs import pairs_within
 from earshot.pipeline.spark.arrow import coded, table_of
 from earshot.pipeline.spark.session import parallelism
-from earshot.pipeline.traces.closeness import runs_of_pairs
 from earshot.pipeline.traces.motion import resampled
 
 if TYPE_CHECKING:
@@ -35,12 +36,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Transform = Callable[["DataFrame"], "DataFrame"]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 SLICES_A_STRETCH = 32
 "Long enough that few runs touch an end, short enough that a stretch fits in a task's memory."
 _SLACK = 1.0 + 1e-6
 "Times are floats: 0.1 s steps are not quite 0.1 s apart."
 _RUNS_AT_ONCE = 500_000
+ROWS_AT_ONCE = 32_768
+"Rows searched together: small enough for the processor's cache, large enough for numpy."
 
 
 def contacts_within(
@@ -146,6 +151,59 @@ class _Search:
                     packed = _packed(names, found.a[some], found.b[some], start[some], last[some], touching[some])
                     yield _row(int(task), trace, packed)
             begin = end
+
+
+class PairRuns(NamedTuple):
+    """One row a run: a and b within range at every slice from `first` to `last`."""
+
+    a: Ints
+    b: Ints
+    first: Ints
+    last: Ints
+
+
+def runs_of_pairs(
+    slices: Ints, nodes: Ints, x: Floats, y: Floats, range_m: float, times: Floats, gap_s: float
+) -> PairRuns:
+    """Runs of slices in which two nodes stay within range, at most `gap_s` from one slice to the next.
+
+    Rows are in order of `slices`, which number the entries of `times`. a < b in every run.
+    """
+    # One number a meeting, (a, b, slice) from its high bits to its low ones: sorting it sorts them all.
+    slice_bits = max(1, int(len(times) - 1).bit_length())
+    node_bits = max(1, int(nodes.max()).bit_length()) if len(nodes) else 1
+    keys: list[Ints] = []
+    for i, j in pairs_in_slices(slices, x, y, range_m):
+        a, b = nodes[i], nodes[j]
+        key = (((np.minimum(a, b) << node_bits) | np.maximum(a, b)) << slice_bits) | slices[i]
+        other = a != b  # a node with two rows in one slice does not meet itself
+        keys.append(key if other.all() else key[other])
+    met = np.concatenate(keys) if keys else np.zeros(0, dtype=np.int64)
+    met.sort()
+    at = met & ((1 << slice_bits) - 1)
+    when = times[at]
+    parted = np.ones(len(met), dtype=bool)
+    parted[1:] = (met[1:] >> slice_bits != met[:-1] >> slice_bits) | (when[1:] - when[:-1] > gap_s)
+    first = np.flatnonzero(parted)
+    last = np.append(first[1:], len(met)) - 1 if len(met) else first
+    pair = met[first] >> slice_bits
+    return PairRuns(pair >> node_bits, pair & ((1 << node_bits) - 1), at[first], at[last])
+
+
+def pairs_in_slices(slices: Ints, x: Floats, y: Floats, range_m: float) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs of rows of one slice at most `range_m` apart, each pair once, some whole slices at a time.
+
+    `slices` must not decrease: the rows are in order of time.
+    """
+    start, count = 0, len(slices)
+    while start < count:
+        end = min(start + ROWS_AT_ONCE, count)
+        if end < count:  # a slice is searched as a whole
+            end = int(np.searchsorted(slices, slices[end - 1], side="right"))
+        chunk = slice(start, end)
+        i, j, _ = pairs_within(x[chunk], y[chunk], range_m, slices[chunk] - slices[start])
+        yield i + start, j + start
+        start = end
 
 
 class _Stitch:

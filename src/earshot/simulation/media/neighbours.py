@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from earshot.pairs import index_ranges, pairs_within
 from earshot.records.trajectories import Legs, Trajectories
 
 Floats = npt.NDArray[np.float64]
@@ -38,41 +39,6 @@ def neighbours_within(trajectories: Trajectories, range_m: float) -> Neighbours:
     if trajectories.static:
         return StillNeighbours(trajectories.positions(0.0), range_m)
     return MovingNeighbours(trajectories, range_m)
-
-
-def pairs_within(x: Floats, y: Floats, distance_m: float) -> tuple[Ints, Ints, Floats]:
-    """All pairs of points at most that far apart, each once, and their squared distances: from a
-    grid of cells of that size."""
-    n = len(x)
-    if n < 2:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-    column = ((x - np.minimum.reduce(x)) / distance_m).astype(np.int64)
-    row = ((y - np.minimum.reduce(y)) / distance_m).astype(np.int64)
-    rows = int(np.maximum.reduce(row)) + 3
-    cell = column * rows + row
-    order = cell.argsort(kind="stable")
-    cell, x, y = cell[order], x[order], y[order]
-    # Partners come behind in the own cell and in the one above, and in the three cells to the right.
-    own, low, high = (np.empty(2 * n, dtype=np.int64) for _ in range(3))
-    own[:n] = own[n:] = np.arange(n)
-    low[:n] = own[:n] + 1
-    high[:n] = cell.searchsorted(cell + 1, "right")
-    low[n:] = cell.searchsorted(cell + (rows - 1), "left")
-    high[n:] = cell.searchsorted(cell + (rows + 1), "right")
-    first, second = _ranges(own, low, high)
-    dx, dy = x[first] - x[second], y[first] - y[second]
-    squared = dx * dx + dy * dy
-    near = (squared <= distance_m * distance_m).nonzero()[0]
-    return order[first[near]], order[second[near]], squared[near]
-
-
-def _ranges(own: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """For each k every number of range(low[k], high[k]), none where low >= high: as two columns, own[k] and
-    the number."""
-    counts = np.maximum(high - low, 0)
-    number = (low - counts.cumsum() + counts).repeat(counts)
-    number += np.arange(len(number))
-    return own.repeat(counts), number
 
 
 def _lists(n: int, a: Ints, b: Ints) -> list[list[int]]:
@@ -225,7 +191,7 @@ def _legs_side_by_side(legs: Legs, nodes: int, a: Ints, b: Ints) -> tuple[Ints, 
     counts = np.bincount(legs.node, minlength=nodes)
     first = np.cumsum(counts) - counts
     combinations = counts[a] * counts[b]
-    pair, k = _ranges(np.arange(len(a)), np.zeros_like(combinations), combinations)
+    pair, k = index_ranges(np.arange(len(a)), np.zeros_like(combinations), combinations)
     of_b = counts[b][pair]
     leg_a, leg_b = first[a][pair] + k // of_b, first[b][pair] + k % of_b
     start = np.maximum(legs.start[leg_a], legs.start[leg_b])

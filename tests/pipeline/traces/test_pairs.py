@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from meetings import contacts_by_brute_force
 
-from earshot.pipeline.traces import closeness
-from earshot.pipeline.traces.closeness import pairs_within, runs_of_pairs
+from earshot import pairs as pairs_module
+from earshot.pipeline.traces import contacts
+from earshot.pipeline.traces.contacts import pairs_in_slices, runs_of_pairs
 from sizes import sized
 
 coordinates = st.one_of(
@@ -21,7 +22,7 @@ rows = st.lists(st.tuples(st.integers(0, 4), coordinates, coordinates), max_size
 def pairs(slices: np.ndarray, x: np.ndarray, y: np.ndarray, range_m: float) -> list[tuple[int, int]]:
     found = [
         (int(min(i, j)), int(max(i, j)))
-        for some_i, some_j in pairs_within(slices, x, y, range_m)
+        for some_i, some_j in pairs_in_slices(slices, x, y, range_m)
         for i, j in zip(some_i, some_j, strict=True)
     ]
     return sorted(found)
@@ -43,8 +44,8 @@ def test_every_pair_of_a_slice_within_range_is_found_once(rows: list[tuple[int, 
 
 
 def test_a_chunk_never_parts_a_slice_and_candidates_come_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(closeness, "ROWS_AT_ONCE", 3)
-    monkeypatch.setattr(closeness, "CANDIDATES_AT_ONCE", 4)
+    monkeypatch.setattr(contacts, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(pairs_module, "CANDIDATES_AT_ONCE", 4)
     slices = np.repeat(np.arange(3), 5)
     x = np.tile(np.arange(5.0), 3)
     every_pair = [(5 * s + i, 5 * s + j) for s in range(3) for i in range(5) for j in range(i + 1, 5)]

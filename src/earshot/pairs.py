@@ -1,0 +1,79 @@
+"""Pairs of points within range, found with a grid of cells and never by trying all pairs.
+
+A point's partners lie in its own cell or the eight around it. The simulator asks for the pairs of one
+moment; the pipeline asks for many moments at once, with the moment as a third coordinate of the cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+CANDIDATES_AT_ONCE = 2_000_000
+"Bounds the memory for pairs of neighbouring cells that are still to be measured."
+WIDEST_GRID = 1_000_000
+"Cells along one side: more would overflow the cell's number, so cells grow instead."
+
+
+def pairs_within(x_m: Floats, y_m: Floats, range_m: float, slices: Ints | None = None) -> tuple[Ints, Ints, Floats]:
+    """All pairs of points at most `range_m` apart, each once, and their squared distances.
+
+    With `slices` (numbers from 0), only pairs whose points have the same number.
+    """
+    n = len(x_m)
+    if n < 2:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
+    left, low_m = np.minimum.reduce(x_m), np.minimum.reduce(y_m)
+    widest_m = max(np.maximum.reduce(x_m) - left, np.maximum.reduce(y_m) - low_m)
+    cell_m = max(range_m, float(widest_m) / WIDEST_GRID)
+    column = ((x_m - left) / cell_m).astype(np.int64)
+    row = ((y_m - low_m) / cell_m).astype(np.int64)
+    rows = int(np.maximum.reduce(row)) + 3  # empty cells at the border: no neighbour wraps round
+    if slices is not None:
+        column += slices * (int(np.maximum.reduce(column)) + 2)
+    cell = column * rows + row
+    order = cell.argsort(kind="stable")
+    cell, x, y = cell[order], x_m[order], y_m[order]
+    # Partners come later in the own cell and in the one above, and in the three cells to the right.
+    own, low, high = (np.empty(2 * n, dtype=np.int64) for _ in range(3))
+    own[:n] = own[n:] = np.arange(n)
+    low[:n] = own[:n] + 1
+    high[:n] = cell.searchsorted(cell + 1, "right")
+    low[n:] = cell.searchsorted(cell + (rows - 1), "left")
+    high[n:] = cell.searchsorted(cell + (rows + 1), "right")
+    found = []
+    for part in _parts(high - low):
+        first, second = index_ranges(own[part], low[part], high[part])
+        dx, dy = x[first] - x[second], y[first] - y[second]
+        squared = dx * dx + dy * dy
+        near = (squared <= range_m * range_m).nonzero()[0]
+        found.append((order[first[near]], order[second[near]], squared[near]))
+    if len(found) == 1:
+        return found[0]
+    a, b, distances = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    return a, b, distances
+
+
+def _parts(counts: Ints) -> list[slice]:
+    """Slices of the counts, each with at most CANDIDATES_AT_ONCE in all, or one count that is larger."""
+    totals = np.maximum(counts, 0).cumsum()
+    if totals[-1] <= CANDIDATES_AT_ONCE:
+        return [slice(0, len(counts))]
+    parts, start, done = [], 0, 0
+    while start < len(counts):
+        stop = max(start + 1, int(totals.searchsorted(done + CANDIDATES_AT_ONCE, side="right")))
+        parts.append(slice(start, stop))
+        start, done = stop, int(totals[stop - 1])
+    return parts
+
+
+def index_ranges(own: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """For each k every number of range(low[k], high[k]), none where low >= high: as two columns, own[k] and
+    the number."""
+    counts = np.maximum(high - low, 0)
+    number = (low - counts.cumsum() + counts).repeat(counts)
+    number += np.arange(len(number))
+    return own.repeat(counts), number
