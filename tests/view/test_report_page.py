@@ -11,7 +11,7 @@ pytest.importorskip("plotly", reason="plotly is not installed")
 
 from playwright.sync_api import Page
 
-from earshot.pipeline.reports.report import Report, Section, Table, figure_html, line_figure
+from earshot.pipeline.reports.report import PageSection, PageTable, ReportPage, figure_html, line_figure
 
 CLAIM = [
     "Brokers chosen by ability give less delay than brokers chosen at random",
@@ -28,9 +28,11 @@ TITLE = "A study: Somebody and Somebody Else, A Protocol with a Long Name for Ne
 def test_a_report_stays_within_the_window(page: Page, tmp_path: Path) -> None:
     lines = [{"name": "ours", "x": [1, 2], "y": [1.0, 2.0]}]
     figure = figure_html(line_figure("delay", "k", "s", lines, False))
-    sections = [Section(TITLE, "words", [figure], [Table("claims", HEADER, [CLAIM], "a note")]) for _ in range(5)]
+    sections = [
+        PageSection(TITLE, "words", [figure], [PageTable("claims", HEADER, [CLAIM], "a note")]) for _ in range(5)
+    ]
     place = tmp_path / "report.html"
-    place.write_text(Report("The papers' claims", "some hold", sections).html(), "utf-8")
+    place.write_text(ReportPage("The papers' claims", "some hold", sections).html(), "utf-8")
     page.goto(place.as_uri())
     for width in (1100, 390):
         page.set_viewport_size({"width": width, "height": 800})

@@ -98,8 +98,9 @@ def compare(
     """
     from earshot.cli.simulate import pairs, toml_value
     from earshot.pipeline.campaigns.campaigns import campaign
-    from earshot.pipeline.campaigns.flow import run_campaign, standings, write_report
+    from earshot.pipeline.campaigns.flow import lake_leaderboard, run_campaign
     from earshot.pipeline.reports.report import as_json as board_json
+    from earshot.pipeline.reports.report import write_report
     from earshot.simulation.scenario.library import load_scenario
 
     base = load_scenario(scenario).with_(**pairs(changes, "--set", toml_value))
@@ -110,7 +111,7 @@ def compare(
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
         bar.say("writing the report")
         ids = [outcome.run for outcome in outcomes]
-        entries = standings(opened, ids)
+        entries = lake_leaderboard(opened, ids)
         page = write_report(opened, Path(report_to or Path(lake.lake) / "report.html"), ids)
     if as_json:
         click.echo(board_json(entries))
@@ -166,12 +167,13 @@ def report(lake_folder: str, out: str | None, as_json: bool, lake: LakeOptions) 
     The leaderboard, a figure for each metric, the network's map, what was lost and why; each table can
     be downloaded. The page opens without a network, on a phone and in print.
     """
-    from earshot.pipeline.campaigns.flow import standings, write_report
+    from earshot.pipeline.campaigns.flow import lake_leaderboard
     from earshot.pipeline.reports.report import as_json as board_json
+    from earshot.pipeline.reports.report import write_report
 
     with open_lake(lake.at(lake_folder)) as opened:
         if as_json:
-            click.echo(board_json(standings(opened)))
+            click.echo(board_json(lake_leaderboard(opened)))
             return
         page = write_report(opened, Path(out or Path(lake_folder) / "report.html"))
     click.echo(f"report: {page}")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from earshot.pipeline.reports.report import Report, Section, Table, figure_html, line_figure
+from earshot.pipeline.reports.report import PageSection, PageTable, ReportPage, figure_html, line_figure
 from earshot.studies.study import Judged, Study
 
 _VERDICTS = {True: "holds", False: "does not hold", None: "not measurable"}
 
 
-def studies_report(studies: Sequence[Study], judged: Sequence[Judged], quick: bool) -> Report:
+def studies_report(studies: Sequence[Study], judged: Sequence[Judged], quick: bool) -> ReportPage:
     """One section a study."""
     sections = [_section(study, [one for one in judged if one.study == study.name]) for study in studies]
     held = sum(one.finding.holds is True for one in judged)
     sizes = "smaller sizes of the experiments" if quick else "the papers' own sizes"
-    return Report("Earshot: the papers' claims", f"{held} of {len(judged)} claims hold; {sizes}", sections)
+    return ReportPage("Earshot: the papers' claims", f"{held} of {len(judged)} claims hold; {sizes}", sections)
 
 
-def _section(study: Study, judged: Sequence[Judged]) -> Section:
+def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
     rows = [
         [
             one.claim.claim,
@@ -30,7 +30,7 @@ def _section(study: Study, judged: Sequence[Judged]) -> Section:
         ]
         for one in judged
     ]
-    table = Table(
+    table = PageTable(
         f"claims-{study.name}",
         ["claim", "verdict", "where", "the paper", "measured", "why"],
         rows,
@@ -49,4 +49,4 @@ def _section(study: Study, judged: Sequence[Judged]) -> Section:
         for one in judged
         if one.finding.series
     ]
-    return Section(f"{study.name}: {study.paper}", study.notes, figures, [table])
+    return PageSection(f"{study.name}: {study.paper}", study.notes, figures, [table])

@@ -17,13 +17,13 @@ from earshot.pipeline.campaigns.flow import (
     ask_oracle,
     ask_why,
     draw_workloads,
+    lake_leaderboard,
     measure,
     run_campaign,
-    standings,
-    write_report,
 )
 from earshot.pipeline.campaigns.sweeps import sweep
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.reports.report import write_report
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 
@@ -50,7 +50,7 @@ def lake(spark: SparkSession, city: Scenario, tmp_path_factory: pytest.TempPathF
 
 
 def test_an_ideal_flood_delivers_exactly_what_the_oracle_expects(lake: Lake) -> None:
-    flooding = next(entry for entry in standings(lake) if entry.protocol == "flooding")
+    flooding = next(entry for entry in lake_leaderboard(lake) if entry.protocol == "flooding")
     assert flooding.figures["expected"].mean > 50
     assert flooding.figures["delivery_ratio"].mean == 1.0
     assert flooding.figures["precision"].mean == 1.0

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from earshot.pipeline.campaigns.leaderboard import Entry, Figure, leaderboard, number, ranked
-from earshot.pipeline.campaigns.metrics import run_metrics
+from earshot.pipeline.campaigns.metrics import metrics
 from earshot.pipeline.lake.tables import EXPECTED, LOG, RUNS
 from earshot.records import COLUMNS
 
@@ -63,19 +63,19 @@ def run_row(run: str, status: str = "done", **values: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def metrics(spark: SparkSession) -> dict[tuple[str, str, str], float]:
+def measured(spark: SparkSession) -> dict[tuple[str, str, str], float]:
     runs = spark.createDataFrame([run_row("r"), run_row("broken", "failed")], RUNS.ddl)
     expected = spark.createDataFrame(EXPECTED_ROWS, EXPECTED.ddl)
     log = spark.createDataFrame(LOG_ROWS, LOG.ddl)
-    rows = log.transform(run_metrics(runs, expected)).collect()
+    rows = log.transform(metrics(runs, expected)).collect()
     found = {(row["metric"], row["by"], row["key"]): row["value"] for row in rows}
     assert len(found) == len(rows), "one row a figure"
     assert {row["run"] for row in rows} == {"r"}
     return found
 
 
-def test_the_whole_run_is_measured(metrics: dict[tuple[str, str, str], float]) -> None:
-    whole = {metric: value for (metric, by, _), value in metrics.items() if by == "all"}
+def test_the_whole_run_is_measured(measured: dict[tuple[str, str, str], float]) -> None:
+    whole = {metric: value for (metric, by, _), value in measured.items() if by == "all"}
     assert whole == pytest.approx(
         {
             "expected": 2,  # e1 to b and to d
@@ -99,18 +99,18 @@ def test_the_whole_run_is_measured(metrics: dict[tuple[str, str, str], float]) -
 
 
 def test_groups_are_measured_by_type_node_minute_packet_and_reason(
-    metrics: dict[tuple[str, str, str], float],
+    measured: dict[tuple[str, str, str], float],
 ) -> None:
-    assert metrics["delivery_ratio", "type", "Siren"] == pytest.approx(0.5)
-    assert ("delivery_ratio", "type", "Fire") not in metrics, "nothing was expected: a ratio of nothing has no row"
-    assert metrics["precision", "type", "Fire"] == 0
-    assert metrics["delivery_ratio", "node", "d"] == 0
-    assert metrics["delivery_ratio", "node", "b"] == 1
-    assert metrics["delivered", "minute", "0"] == 1
-    assert metrics["delivered", "minute", "1"] == 1
-    assert metrics["sends", "packet", "flood"] == 3
-    assert metrics["bytes", "packet", "hello"] == 30
-    assert metrics["drops", "reason", "expired"] == 1
+    assert measured["delivery_ratio", "type", "Siren"] == pytest.approx(0.5)
+    assert ("delivery_ratio", "type", "Fire") not in measured, "nothing was expected: a ratio of nothing has no row"
+    assert measured["precision", "type", "Fire"] == 0
+    assert measured["delivery_ratio", "node", "d"] == 0
+    assert measured["delivery_ratio", "node", "b"] == 1
+    assert measured["delivered", "minute", "0"] == 1
+    assert measured["delivered", "minute", "1"] == 1
+    assert measured["sends", "packet", "flood"] == 3
+    assert measured["bytes", "packet", "hello"] == 30
+    assert measured["drops", "reason", "expired"] == 1
 
 
 def test_the_leaderboard_averages_over_seeds(spark: SparkSession) -> None:

@@ -31,7 +31,7 @@ sys.path[:0] = path
 from test_sweep_on_a_cluster import wanted
 from earshot.pipeline.campaigns.flow import run_campaign
 from earshot.pipeline.lake.lake import Lake
-from earshot.pipeline.spark.session import spark_session
+from earshot.pipeline.session import spark_session
 
 settings = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": quick, "spark.driver.memory": "512m"}
 outcomes = run_campaign(Lake(spark_session(master=master, settings=settings), lake), wanted())

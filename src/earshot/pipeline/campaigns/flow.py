@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -11,15 +10,13 @@ from pyspark.sql import functions as F
 from earshot.errors import LakeError
 from earshot.pipeline.campaigns.campaigns import Campaign, Run
 from earshot.pipeline.campaigns.leaderboard import Entry, leaderboard
-from earshot.pipeline.campaigns.metrics import run_metrics
+from earshot.pipeline.campaigns.metrics import metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.task_commits import Outpost
 from earshot.pipeline.oracle.oracle import expected_receivers, trajectory_of, viewer_at, wishes_of
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.why import Answer, explain_receiver
 from earshot.pipeline.oracle.workloads import event_of, facts
-from earshot.pipeline.reports.replay_files import write_replays
-from earshot.pipeline.reports.report import lake_report
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.simulation.scenario.scenario import Scenario
 
@@ -141,7 +138,7 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False) -> None:
     workloads = [row["workload"] for row in chosen.select("workload").distinct().collect()]
     expected = lake.read("expected").where(F.col("workload").isin(workloads))
     log = lake.read("log").where(F.col("run").isin(missing))
-    lake.write(log.transform(run_metrics(chosen, expected)), "metrics")
+    lake.write(log.transform(metrics(chosen, expected)), "metrics")
 
 
 def finished_run(lake: Lake, run: str) -> dict[str, object]:
@@ -156,32 +153,18 @@ def finished_run(lake: Lake, run: str) -> dict[str, object]:
     return dict(rows[0].asDict())
 
 
-def _tables(lake: Lake, runs: Sequence[str] | None) -> tuple[DataFrame, DataFrame]:
-    ours, metrics = lake.read("runs"), lake.read("metrics")
+def runs_and_metrics(lake: Lake, runs: Sequence[str] | None = None) -> tuple[DataFrame, DataFrame]:
+    """The tables `runs` and `metrics`, of those runs or of all in the lake."""
+    tables = lake.read("runs"), lake.read("metrics")
     if runs is None:
-        return ours, metrics
-    return ours.where(F.col("run").isin(list(runs))), metrics.where(F.col("run").isin(list(runs)))
+        return tables
+    chosen = F.col("run").isin(list(runs))
+    return tables[0].where(chosen), tables[1].where(chosen)
 
 
-def standings(lake: Lake, runs: Sequence[str] | None = None) -> list[Entry]:
+def lake_leaderboard(lake: Lake, runs: Sequence[str] | None = None) -> list[Entry]:
     """The leaderboard of those runs, or of all in the lake."""
-    return leaderboard(*_tables(lake, runs))
-
-
-def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Path:
-    """The report on those runs, or on all in the lake; the page is there whole or not at all."""
-    ours, metrics = _tables(lake, runs)
-    drawn = ours.groupBy("scenario").agg(F.min("workload").alias("workload")).limit(3).collect()
-    workloads = [row["workload"] for row in drawn]
-    positions = lake.read_or_empty("positions").where(F.col("trace").isin(workloads))
-    done = [row["run"] for row in ours.where("status = 'done'").select("run").collect()]
-    replays = write_replays(lake, to, done) if done else {}
-    page = lake_report(ours, metrics, positions, replays=replays).html()
-    to.parent.mkdir(parents=True, exist_ok=True)
-    draft = to.with_name(f".{to.name}.draft")
-    draft.write_text(page, "utf-8")
-    draft.replace(to)
-    return to
+    return leaderboard(*runs_and_metrics(lake, runs))
 
 
 def ask_why(lake: Lake, run: str, event: str, node: str) -> Answer:

@@ -46,8 +46,8 @@ TRAFFIC = (
 GROUPS = ("type", "node", "minute")
 
 
-def run_metrics(runs: DataFrame, expected: DataFrame) -> Callable[[DataFrame], DataFrame]:
-    """`log.transform(run_metrics(runs, expected))` gives `metrics`."""
+def metrics(runs: DataFrame, expected: DataFrame) -> Callable[[DataFrame], DataFrame]:
+    """From the log of runs to their metrics: `log.transform(metrics(runs, expected))`."""
 
     def transform(log: DataFrame) -> DataFrame:
         finished = F.broadcast(runs.where("status = 'done'").select("run", "workload", "warm_up_s"))

@@ -15,6 +15,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from earshot.pipeline.campaigns.leaderboard import (
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from pyspark.sql import DataFrame
 
+    from earshot.pipeline.lake.lake import Lake
+
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c510a", "#000000")
 "Okabe and Ito's, which colour-blind people can tell apart."
 TITLE_WIDTH = 58
@@ -38,7 +41,7 @@ TITLE_WIDTH = 58
 
 
 @dataclass(frozen=True)
-class Link:
+class PageLink:
     """A cell that leads somewhere; in a download, its address."""
 
     words: str
@@ -49,7 +52,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of the page; every one can be downloaded as CSV."""
 
     title: str
@@ -68,22 +71,22 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A heading, words, figures and tables."""
 
     title: str
     words: str = ""
     figures: Sequence[str] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[PageTable] = ()
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportPage:
     """A page: sections in order."""
 
     title: str
     subtitle: str
-    sections: Sequence[Section] = field(default_factory=list)
+    sections: Sequence[PageSection] = field(default_factory=list)
 
     def html(self) -> str:
         """The page, whole."""
@@ -96,41 +99,62 @@ class Report:
         return page.render(report=self, plotly=get_plotlyjs() if with_figures else "")
 
 
+def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Path:
+    """Write the report on those runs, or on all in the lake; the page appears whole or not at all."""
+    from pyspark.sql import functions as F
+
+    from earshot.pipeline.campaigns.flow import runs_and_metrics
+    from earshot.pipeline.reports.replay_files import write_replays
+
+    chosen, metrics = runs_and_metrics(lake, runs)
+    drawn = chosen.groupBy("scenario").agg(F.min("workload").alias("workload")).limit(3).collect()
+    workloads = [row["workload"] for row in drawn]
+    positions = lake.read_or_empty("positions").where(F.col("trace").isin(workloads))
+    done = [row["run"] for row in chosen.where("status = 'done'").select("run").collect()]
+    replays = write_replays(lake, to, done) if done else {}
+    page = lake_report(chosen, metrics, positions, replays=replays).html()
+    to.parent.mkdir(parents=True, exist_ok=True)
+    draft = to.with_name(f".{to.name}.draft")
+    draft.write_text(page, "utf-8")
+    draft.replace(to)
+    return to
+
+
 def lake_report(
     runs: DataFrame,
     metrics: DataFrame,
     positions: DataFrame | None = None,
     contacts: DataFrame | None = None,
     replays: Mapping[str, str] | None = None,
-) -> Report:
+) -> ReportPage:
     """Everything a lake has to say: leaderboard, a figure for each metric, over time, by type, the map,
     and where the replays of its runs are."""
     entries = leaderboard(runs, metrics)
     scenarios = sorted({entry.scenario for entry in entries})
     sections = [
-        Section(f"Leaderboard: {scenario}", _leader_words(own), tables=[leader_table(own)])
+        PageSection(f"Leaderboard: {scenario}", _leader_words(own), tables=[leader_table(own)])
         for scenario in scenarios
         if (own := [entry for entry in entries if entry.scenario == scenario])
     ]
-    sections.append(Section("Each metric", figures=[figure_html(figure) for figure in metric_figures(entries)]))
+    sections.append(PageSection("Each metric", figures=[figure_html(figure) for figure in metric_figures(entries)]))
     over_time = grouped_figures(averaged(runs, metrics, "minute"), "minute of publication", "lines")
-    sections.append(Section("Over time", figures=over_time))
+    sections.append(PageSection("Over time", figures=over_time))
     sections.append(
-        Section("By event type", figures=grouped_figures(averaged(runs, metrics, "type"), "event type", "bars"))
+        PageSection("By event type", figures=grouped_figures(averaged(runs, metrics, "type"), "event type", "bars"))
     )
-    sections.append(Section("What was lost, and why", tables=[drops_table(averaged(runs, metrics, "reason"))]))
+    sections.append(PageSection("What was lost, and why", tables=[drops_table(averaged(runs, metrics, "reason"))]))
     if positions is not None:
         sections.append(
-            Section("The network's map", figures=[figure_html(figure) for figure in map_figures(positions)])
+            PageSection("The network's map", figures=[figure_html(figure) for figure in map_figures(positions)])
         )
     if contacts is not None:
-        sections.append(Section("Contacts", figures=[figure_html(contact_figure(contacts))]))
-    sections.append(Section("Runs", tables=[runs_table(runs, replays or {})]))
+        sections.append(PageSection("Contacts", figures=[figure_html(contact_figure(contacts))]))
+    sections.append(PageSection("Runs", tables=[runs_table(runs, replays or {})]))
     done = sum(row["count"] for row in runs.where("status = 'done'").groupBy("status").count().collect())
-    return Report("Earshot report", f"{done} runs, {len(scenarios)} scenarios", _with_content(sections))
+    return ReportPage("Earshot report", f"{done} runs, {len(scenarios)} scenarios", _with_content(sections))
 
 
-def _with_content(sections: Iterable[Section]) -> list[Section]:
+def _with_content(sections: Iterable[PageSection]) -> list[PageSection]:
     return [section for section in sections if section.figures or any(table.rows for table in section.tables)]
 
 
@@ -144,12 +168,12 @@ def _leader_words(entries: Sequence[Entry]) -> str:
     )
 
 
-def leader_table(entries: Sequence[Entry]) -> Table:
+def leader_table(entries: Sequence[Entry]) -> PageTable:
     """One line a protocol, best first; means over seeds with 95 % confidence intervals."""
     columns = columns_with_figures(entries)
     header = ["protocol", *(f"{column.title} ({column.unit})" if column.unit else column.title for column in columns)]
     rows = [[entry.protocol, *(number(entry.figures.get(column.metric)) for column in columns)] for entry in entries]
-    return Table("leaderboard", header, rows, "Mean over seeds ± half of the 95 % confidence interval.")
+    return PageTable("leaderboard", header, rows, "Mean over seeds ± half of the 95 % confidence interval.")
 
 
 def metric_figures(entries: Sequence[Entry]) -> list[go.Figure]:
@@ -210,7 +234,7 @@ def _sortable(key: str) -> int | str:
     return int(key) if key.lstrip("-").isdigit() else key
 
 
-def drops_table(table: DataFrame) -> Table:
+def drops_table(table: DataFrame) -> PageTable:
     """Drops a run by protocol and reason."""
     rows = [row.asDict() for row in table.collect()]
     ordered = sorted(rows, key=lambda row: (row["scenario"], row["variant"], -row["mean"]))
@@ -218,10 +242,10 @@ def drops_table(table: DataFrame) -> Table:
         [row["scenario"], row["variant"], row["key"], number(t_interval(row["mean"], row["deviation"], row["seeds"]))]
         for row in ordered
     ]
-    return Table("drops", ["scenario", "protocol", "reason", "drops a run"], lines)
+    return PageTable("drops", ["scenario", "protocol", "reason", "drops a run"], lines)
 
 
-def runs_table(runs: DataFrame, replays: Mapping[str, str]) -> Table:
+def runs_table(runs: DataFrame, replays: Mapping[str, str]) -> PageTable:
     """Every run; a failed one with its error, one that has a replay with the way to it."""
     names = ["run", "scenario", "variant", "seed", "status", "took_s", "error"]
     rows = [
@@ -232,14 +256,14 @@ def runs_table(runs: DataFrame, replays: Mapping[str, str]) -> Table:
             row["seed"],
             row["status"],
             f"{row['took_s']:.2f}",
-            Link("replay", replays[row["run"]]) if row["run"] in replays else "",
+            PageLink("replay", replays[row["run"]]) if row["run"] in replays else "",
             row["error"] or "",
         ]
         for row in runs.select(*names).orderBy("scenario", "variant", "seed").collect()
     ]
     header = ["run", "scenario", "protocol", "seed", "status", "took (s)", "replay", "error"]
     note = "Any run can be looked at: earshot view LAKE --run ID." if replays else ""
-    return Table("runs", header, rows, note)
+    return PageTable("runs", header, rows, note)
 
 
 def map_figures(positions: DataFrame, most: int = 3) -> list[go.Figure]:
