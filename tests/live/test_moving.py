@@ -8,7 +8,7 @@ from earshot.events import EventType
 from earshot.geometry import STILL, Area, Circle, LocalPlane, Position
 from earshot.live.location import Fix
 from earshot.protocols.machine import Effects
-from earshot.protocols.steam.machine import Beacon
+from earshot.protocols.steam.packets import ProximityBeacon
 from earshot.wire import Packet
 
 SIREN = EventType("Siren", content={"n": int})
@@ -47,7 +47,7 @@ def test_a_node_that_leaves_a_proximity_stops_delivering_within_two_beacons() ->
 
             def counted(packet: Packet, sender: str, now: float) -> Effects:
                 nonlocal beacons
-                if isinstance(packet, Beacon):
+                if isinstance(packet, ProximityBeacon):
                     beacons += 1
                     inside.append(bool(car.host.transport.joined))
                 return hear(packet, sender, now)

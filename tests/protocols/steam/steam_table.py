@@ -1,4 +1,4 @@
-"""A tabletop of STEAM nodes that walk: who hears whom follows from where they are."""
+"""A tabletop of STEAM nodes that move: nodes in range hear each other."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from earshot import Event, EventType, Filter, Position, Proximity, Velocity
 from earshot.filters import Subscription
 from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.settings import SteamSettings
+from earshot.protocols.steam.packets import SteamSettings
 from earshot.protocols.tabletop import Tabletop
 from earshot.wire import tag_of
 
-Way = Callable[[float], Position]
+Course = Callable[[float], Position]
 
 
 @dataclass(frozen=True)
 class Walk:
     """A location that follows a function of time."""
 
-    way: Way
+    course: Course
 
     def position(self, now: float) -> Position:
-        return self.way(now)
+        return self.course(now)
 
     def velocity(self, now: float) -> Velocity:
-        here, soon = self.way(now), self.way(now + 1e-3)
-        return Velocity((soon.x_m - here.x_m) * 1e3, (soon.y_m - here.y_m) * 1e3)
+        here, later = self.course(now), self.course(now + 1e-3)
+        return Velocity((later.x_m - here.x_m) * 1e3, (later.y_m - here.y_m) * 1e3)
 
 
-def stays(x_m: float, y_m: float = 0.0) -> Way:
+def stays(x_m: float, y_m: float = 0.0) -> Course:
     return lambda _: Position(x_m, y_m)
 
 
-def goes(x_m: float, speed_m_s: float) -> Way:
+def goes(x_m: float, speed_m_s: float) -> Course:
     return lambda now: Position(x_m + speed_m_s * now, 0.0)
 
 
@@ -51,7 +51,7 @@ class InRange:
         here = self.table.where(node)
         return {
             peer
-            for peer in self.table.ways
+            for peer in self.table.courses
             if peer != node
             and frozenset((node, peer)) not in self.table.severed
             and here.distance_to(self.table.where(peer)) <= self.range_m
@@ -60,9 +60,9 @@ class InRange:
 
 @dataclass
 class SteamTable:
-    """Nodes by name and way, with one radio range."""
+    """Nodes by name and course, with one radio range."""
 
-    ways: Mapping[str, Way]
+    courses: Mapping[str, Course]
     settings: SteamSettings = SteamSettings()
     range_m: float = 200.0
     each: Mapping[str, SteamSettings] = field(default_factory=dict)
@@ -70,8 +70,8 @@ class SteamTable:
     def __post_init__(self) -> None:
         self.severed: set[frozenset[str]] = set()
         self.machines = {
-            node: Steam(node, self.each.get(node, self.settings), Walk(way), Random(node))
-            for node, way in self.ways.items()
+            node: Steam(node, self.each.get(node, self.settings), Walk(course), Random(node))
+            for node, course in self.courses.items()
         }
         self.table = Tabletop(self.machines.values(), ())
         self.table.links = InRange(self, self.range_m)  # type: ignore[assignment]
@@ -79,7 +79,7 @@ class SteamTable:
         self._numbers = count(1)
 
     def where(self, node: str) -> Position:
-        return self.ways[node](self.table.now)
+        return self.courses[node](self.table.now)
 
     def run(self, until: float) -> None:
         self.table.run(until)
@@ -110,13 +110,13 @@ class SteamTable:
         return event.id
 
     def receivers(self, event: str) -> list[str]:
-        """Who was delivered the event, sorted; twice where twice."""
+        """The nodes that delivered the event, sorted; a node that delivered it twice appears twice."""
         return sorted(node for node, delivered, _ in self.table.delivered if delivered == event)
 
     def senders(self, tag: str) -> list[str]:
-        """Who sent packets of this kind, in order."""
+        """The nodes that sent packets of this kind, in order."""
         return [node for node, packet in self.table.sent if tag_of(packet) == tag]
 
     def reasons(self, node: str) -> list[str]:
-        """Why this node let something go, in order."""
+        """Why this node dropped something, in order."""
         return [reason for where, reason in self.table.drops if where == node]

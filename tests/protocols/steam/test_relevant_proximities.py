@@ -9,15 +9,23 @@ import msgspec
 import pytest
 
 from earshot import Circle, EventType, Polygon, Position, Proximity
-from earshot.protocols.steam.relevant_proximities import Advert, Relevant, RelevantProximities
+from earshot.protocols.machine import JoinGroup, LeaveGroup
+from earshot.protocols.steam.packets import Advert
+from earshot.protocols.steam.relevant_proximities import (
+    TRANSITIONS,
+    Change,
+    Membership,
+    RelevantProximities,
+    RelevantProximity,
+)
 
 HERE = Position(0.0, 0.0)
 ADVERT = Advert("p", "Siren", {"speed": "float"}, {}, Proximity(Circle(100), HERE), HERE, 1.0, 1, False, 1, 0, 0.0)
 
 
-def entry(producer: str, subject: str = "Siren", group: int = 1) -> Relevant:
+def entry(producer: str, subject: str = "Siren", group: int = 1) -> RelevantProximity:
     advert = msgspec.structs.replace(ADVERT, producer=producer, subject=subject)
-    return Relevant(advert, EventType(subject), group, producer, 0.0)
+    return RelevantProximity(advert, EventType(subject), group, producer, 0.0)
 
 
 def test_a_group_is_joined_with_its_first_member_entry_and_left_with_its_last() -> None:
@@ -25,35 +33,67 @@ def test_a_group_is_joined_with_its_first_member_entry_and_left_with_its_last() 
     first, second = entry("a"), entry("b")
     listed.add(first)
     listed.add(second)
-    assert [listed.want(first), listed.want(second), listed.unwant(first), listed.remove(second)] == [
-        True,
-        False,
-        False,
-        True,
-    ]
+    changes = [(first, Change.WANTED), (second, Change.WANTED), (first, Change.UNWANTED), (second, Change.LOST)]
+    assert [listed.change(*change) for change in changes] == [JoinGroup(1), None, None, LeaveGroup(1)]
     assert (list(listed.by_key), listed.groups) == ([("a", "Siren")], {})
 
 
-def test_what_is_unwanted_makes_room_for_what_is_wanted_and_for_nothing_else() -> None:
+def test_the_memberships_change_by_this_table_only() -> None:
+    unlisted, relevant, member = Membership.UNLISTED, Membership.RELEVANT, Membership.MEMBER
+    assert {(state, change): TRANSITIONS.get((state, change)) for state in Membership for change in Change} == {
+        (unlisted, Change.DISCOVERED): relevant,
+        (unlisted, Change.WANTED): None,
+        (unlisted, Change.UNWANTED): None,
+        (unlisted, Change.LOST): None,
+        (relevant, Change.DISCOVERED): None,
+        (relevant, Change.WANTED): member,
+        (relevant, Change.UNWANTED): None,
+        (relevant, Change.LOST): unlisted,
+        (member, Change.DISCOVERED): None,
+        (member, Change.WANTED): None,
+        (member, Change.UNWANTED): relevant,
+        (member, Change.LOST): unlisted,
+    }
+
+
+def test_an_entry_is_in_the_index_of_its_state() -> None:
+    listed = RelevantProximities(10, 10)
+    one = entry("a")
+    listed.add(one)
+    seen = [(one.membership, len(listed), bool(listed.groups))]
+    for change in (Change.WANTED, Change.UNWANTED, Change.LOST):
+        listed.change(one, change)
+        seen.append((one.membership, len(listed), bool(listed.groups)))
+    assert seen == [
+        (Membership.RELEVANT, 1, False),
+        (Membership.MEMBER, 1, True),
+        (Membership.RELEVANT, 1, False),
+        (Membership.UNLISTED, 0, False),
+    ]
+    with pytest.raises(KeyError):
+        listed.change(one, Change.WANTED)
+
+
+def test_an_unwanted_proximity_makes_room_for_a_wanted_one_only() -> None:
     listed = RelevantProximities(2, 2)
     first, second, third = entry("a"), entry("b"), entry("c")
     listed.add(first)
-    listed.want(first)
+    listed.change(first, Change.WANTED)
     listed.add(second)
     assert listed.no_room_for("c", wanted=False) == "proximity-list-full"
     assert listed.no_room_for("c", wanted=True) is None
     assert listed.add(third) is second
-    listed.want(third)
+    listed.change(third, Change.WANTED)
     assert listed.no_room_for("d", wanted=True) == "proximity-list-full"
     assert sorted(listed.by_key) == [("a", "Siren"), ("c", "Siren")]
 
 
-def test_one_producer_gets_its_share_of_the_list_and_no_more() -> None:
+def test_one_producer_gets_at_most_its_share_of_the_list() -> None:
     listed = RelevantProximities(10, 2)
     for subject in ("One", "Two"):
         listed.add(entry("a", subject))
     assert listed.no_room_for("a", wanted=True) == "too-many-announcements"
-    listed.remove(listed.by_key["a", "One"])
+    listed.change(listed.by_key["a", "One"], Change.LOST)
     assert listed.no_room_for("a", wanted=True) is None
 
 
@@ -73,11 +113,11 @@ def test_one_producer_gets_its_share_of_the_list_and_no_more() -> None:
         ),
     ],
 )
-def test_an_announcement_nobody_could_mean_is_refused(change: dict[str, object], fault: str | None) -> None:
+def test_an_invalid_announcement_is_refused(change: dict[str, object], fault: str | None) -> None:
     assert msgspec.structs.replace(ADVERT, **change).fault() == fault
 
 
-def test_a_later_beacon_or_a_later_announcement_is_news() -> None:
+def test_a_later_beacon_or_a_later_announcement_is_newer() -> None:
     later = [{"beacon": 2}, {"epoch": 2.0, "beacon": 0}, {"beacon": 1}, {"beacon": 0}, {"epoch": 0.5, "beacon": 9}]
     assert [msgspec.structs.replace(ADVERT, **change).newer_than(ADVERT) for change in later] == [
         True,

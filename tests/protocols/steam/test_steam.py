@@ -24,10 +24,8 @@ from earshot.protocols.machine import (
     StartTimer,
 )
 from earshot.protocols.steam.group_ids import group_id
-from earshot.protocols.steam.machine import Raised, Steam
-from earshot.protocols.steam.proximity_discovery import Beacon
-from earshot.protocols.steam.relevant_proximities import Advert
-from earshot.protocols.steam.settings import SteamSettings
+from earshot.protocols.steam.machine import Steam
+from earshot.protocols.steam.packets import Advert, ProximityBeacon, Raised, SteamSettings
 from earshot.wire import decode, encode
 
 STEADY = SteamSettings(beacon_jitter=0.0)
@@ -62,12 +60,12 @@ def test_announcing_beacons_the_type_and_its_proximity_at_once_and_again_each_pe
     machine = node("p")
     assert machine.announce(Announcement(SIREN, AROUND), 0.0) == [
         StartTimer("round", 1.0),
-        Broadcast(Beacon((advert(),))),
+        Broadcast(ProximityBeacon((advert(),))),
     ]
-    assert machine.wake("round", 1.0) == [Broadcast(Beacon((advert(beacon=2),))), StartTimer("round", 2.0)]
+    assert machine.wake("round", 1.0) == [Broadcast(ProximityBeacon((advert(beacon=2),))), StartTimer("round", 2.0)]
 
 
-def test_raising_goes_to_the_group_in_one_hop_where_the_radio_covers_the_proximity() -> None:
+def test_an_event_goes_to_the_group_in_one_hop_if_the_radio_covers_the_proximity() -> None:
     machine = node("p")
     machine.announce(Announcement(SIREN, AROUND), 0.0)
     event = siren()
@@ -101,7 +99,7 @@ def test_a_mobile_proximity_moves_with_its_producer_and_keeps_its_group() -> Non
     table.announce("p", SIREN, mobile)
     table.run(5.0)
     event = table.publish("p", "Siren", {"speed": 1.0})
-    adverts = [packet.adverts[0] for _, packet in table.table.sent if isinstance(packet, Beacon)]
+    adverts = [packet.adverts[0] for _, packet in table.table.sent if isinstance(packet, ProximityBeacon)]
     (raised,) = [packet for _, packet in table.table.sent if isinstance(packet, Raised)]
     assert [(one.at.x_m, one.proximity) for one in adverts] == [(10.0 * k, mobile) for k in range(6)]
     assert (raised.group, raised.event.area) == (
@@ -111,7 +109,7 @@ def test_a_mobile_proximity_moves_with_its_producer_and_keeps_its_group() -> Non
     assert table.events[event].area == raised.event.area
 
 
-def test_a_producer_that_cannot_reach_its_proximity_says_so() -> None:
+def test_a_producer_that_cannot_reach_its_proximity_drops_the_event() -> None:
     machine = node("p", Position(301.0, 0.0))
     assert machine.announce(Announcement(SIREN, AROUND), 0.0) == [StartTimer("round", 1.0)]
     assert machine.publish(siren(), 0.5) == [Drop("producer-outside-proximity", "p:1")]
@@ -142,7 +140,7 @@ def test_content_that_differs_from_the_announced_structure_is_an_error(content: 
         machine.publish(siren(content=content), 0.0)
 
 
-def test_a_type_announced_without_content_promises_nothing_about_it() -> None:
+def test_events_of_a_type_announced_without_content_are_not_checked() -> None:
     machine = node("p")
     machine.announce(Announcement(EventType("Siren"), AROUND), 0.0)
     assert len(machine.publish(siren(content={"anything": 1}), 0.5)) == 1
@@ -161,12 +159,12 @@ def test_a_proximity_of_zero_size_is_an_error(shape: object) -> None:
         node("p").announce(Announcement(SIREN, Proximity(shape(), HERE)), 0.0)  # type: ignore[operator]
 
 
-def test_a_naval_nowhere_is_an_error() -> None:
+def test_a_naval_that_is_not_a_point_is_an_error() -> None:
     with pytest.raises(GeometryError, match="naval of 'Siren' must be a point"):
         node("p").announce(Announcement(SIREN, Proximity(Circle(10), Position(math.nan, 0.0))), 0.0)
 
 
-def test_too_much_to_announce_is_an_error() -> None:
+def test_too_many_or_too_long_announcements_are_an_error() -> None:
     machine = node("p", settings=replace(STEADY, announcement_limit=1))
     with pytest.raises(UsageError, match=r"An announcement was too long\. Use a simpler shape"):
         machine.announce(Announcement(EventType("x" * 5000), AROUND), 0.0)
@@ -175,7 +173,7 @@ def test_too_much_to_announce_is_an_error() -> None:
         machine.announce(Announcement(EventType("News"), AROUND), 0.0)
 
 
-def test_withdrawing_what_never_stood_is_an_error() -> None:
+def test_withdrawing_an_unknown_announcement_or_subscription_is_an_error() -> None:
     with pytest.raises(UnknownName, match="no announced event type named 'Siren'"):
         node().unannounce("Siren", 0.0)
     with pytest.raises(UnknownName, match="no subscription named 's'"):
@@ -209,28 +207,28 @@ def test_settings_check_themselves(change: dict[str, object], message: str) -> N
 def test_a_subscriber_inside_a_proximity_joins_its_group_and_leaves_with_its_subscription() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    assert machine.hear(Beacon((advert(),)), "p", 0.1) == [JoinGroup(GROUP)]
+    assert machine.hear(ProximityBeacon((advert(),)), "p", 0.1) == [JoinGroup(GROUP)]
     assert machine.unsubscribe("s", 0.2) == [LeaveGroup(GROUP)]
 
 
-def test_the_list_is_kept_whatever_anybody_subscribed_to_and_a_later_subscriber_joins_at_once() -> None:
+def test_the_list_does_not_depend_on_subscriptions_and_a_later_subscriber_joins_at_once() -> None:
     machine = node()
-    assert machine.hear(Beacon((advert(),)), "p", 0.1) == [StartTimer("round", 1.1)]
+    assert machine.hear(ProximityBeacon((advert(),)), "p", 0.1) == [StartTimer("round", 1.1)]
     assert list(machine.relevant.by_key) == [("p", "Siren")]
     assert machine.subscribe(WANTS_SIREN, 0.2) == [JoinGroup(GROUP)]
 
 
-def test_who_stands_outside_takes_no_note() -> None:
+def test_a_node_outside_a_proximity_does_not_list_it() -> None:
     machine = node(at=Position(101.0, 0.0))
     machine.subscribe(WANTS_SIREN, 0.0)
-    assert machine.hear(Beacon((advert(),)), "p", 0.1) == []
+    assert machine.hear(ProximityBeacon((advert(),)), "p", 0.1) == []
     assert len(machine.relevant) == 0
 
 
 def test_a_member_delivers_once_and_does_not_pass_on_what_one_hop_covers() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon((advert(),)), "p", 0.1)
+    machine.hear(ProximityBeacon((advert(),)), "p", 0.1)
     raised = Raised(siren(), GROUP, 0.0, 1, multi_hop=False)
     assert machine.hear(raised, "p", 0.5) == [Deliver(siren(), "s", 1)]
     assert machine.hear(raised, "q", 0.6) == []
@@ -239,7 +237,7 @@ def test_a_member_delivers_once_and_does_not_pass_on_what_one_hop_covers() -> No
 def test_a_member_passes_on_what_goes_beyond_one_hop() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon((advert(),)), "p", 0.1)
+    machine.hear(ProximityBeacon((advert(),)), "p", 0.1)
     raised = Raised(siren(), GROUP, 0.0, 1, multi_hop=True, hops=2)
     assert machine.hear(raised, "q", 0.5) == [
         Deliver(siren(), "s", 2),
@@ -247,20 +245,20 @@ def test_a_member_passes_on_what_goes_beyond_one_hop() -> None:
     ]
 
 
-def test_nothing_goes_beyond_the_hop_limit() -> None:
+def test_nothing_is_passed_on_beyond_the_hop_limit() -> None:
     machine = node(settings=replace(STEADY, hop_limit=3))
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon((advert(),)), "p", 0.1)
+    machine.hear(ProximityBeacon((advert(),)), "p", 0.1)
     assert machine.hear(Raised(siren(), GROUP, 0.0, 1, True, hops=3), "q", 0.5) == [
         Deliver(siren(), "s", 3),
         Drop("hop-limit", "p:1"),
     ]
-    assert machine.hear(Beacon((advert(beacon=2, multi_hop=True, hops=2),)), "q", 1.1) == [Drop("hop-limit")]
+    assert machine.hear(ProximityBeacon((advert(beacon=2, multi_hop=True, hops=2),)), "q", 1.1) == [Drop("hop-limit")]
 
 
-def test_who_is_no_member_ignores_an_event() -> None:
+def test_a_node_that_is_not_a_member_ignores_an_event() -> None:
     machine = node()
-    machine.hear(Beacon((advert(),)), "p", 0.1)
+    machine.hear(ProximityBeacon((advert(),)), "p", 0.1)
     raised = Raised(siren(), GROUP, 0.0, 1, multi_hop=True)
     assert machine.hear(raised, "p", 0.5) == [Drop("not-a-group-member", "p:1")]
 
@@ -292,7 +290,7 @@ def test_an_unwanted_type_that_shares_the_identifier_is_discarded_and_counted() 
 def test_content_that_differs_from_the_announced_type_is_discarded_and_counted() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon((advert(),)), "p", 0.1)
+    machine.hear(ProximityBeacon((advert(),)), "p", 0.1)
     wrong = siren(content={"colour": "blue"})
     assert machine.hear(Raised(wrong, GROUP, 0.0, 1, multi_hop=True), "p", 0.5) == [
         Drop("content-differs-from-type", "p:1")
@@ -302,19 +300,19 @@ def test_content_that_differs_from_the_announced_type_is_discarded_and_counted()
 def test_another_producer_in_the_same_group_is_heard_before_its_own_beacon() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon((advert(),)), "p", 0.1)
+    machine.hear(ProximityBeacon((advert(),)), "p", 0.1)
     event = siren(source="q", id="q:1")
     assert machine.hear(Raised(event, GROUP, 0.3, 1, multi_hop=False), "q", 0.5) == [Deliver(event, "s", 1)]
 
 
-def test_an_old_event_is_let_go() -> None:
+def test_an_expired_event_is_dropped() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon((advert(),)), "p", 0.1)
+    machine.hear(ProximityBeacon((advert(),)), "p", 0.1)
     assert machine.hear(Raised(siren(lifespan_s=1.0), GROUP, 0.0, 1, True), "p", 1.6) == [Drop("expired", "p:1")]
 
 
-def test_a_filter_sees_the_content_and_the_way_the_consumer_goes() -> None:
+def test_a_filter_sees_the_content_and_the_movement_of_the_consumer() -> None:
     table = SteamTable({"light": stays(0.0), "coming": goes(-90.0, 10.0), "going": goes(10.0, 10.0)}, STEADY)
     table.announce("light", EventType("Light", {"green": bool}), AROUND)
     table.subscribe(["coming", "going"], Filter.where("green = true and approaching", type="Light"))
@@ -340,7 +338,7 @@ def test_a_consumer_may_name_its_own_region_and_both_must_agree() -> None:
 # Moving.
 
 
-def test_a_consumer_joins_with_the_first_beacon_inside_and_leaves_with_the_first_look_outside() -> None:
+def test_a_consumer_joins_with_the_first_beacon_inside_and_leaves_in_the_first_round_outside() -> None:
     table = SteamTable({"p": stays(0.0), "c": goes(-150.0, 20.0)}, STEADY)
     table.announce("p", SIREN, AROUND)
     table.subscribe(["c"], "Siren")
@@ -426,7 +424,7 @@ def test_beacons_and_events_reach_the_boundary_over_members_and_stop_there() -> 
     assert table.senders("steam-beacon") == ["n0", "n1", "n2", "n3"]
 
 
-def test_who_wants_nothing_passes_beacons_on_but_no_events() -> None:
+def test_a_node_without_subscriptions_passes_on_beacons_but_not_events() -> None:
     table = SteamTable({f"n{k}": stays(150.0 * k) for k in range(3)}, STEADY)
     table.announce("n0", SIREN, Proximity(Circle(460), HERE))
     table.subscribe(["n2"], "Siren")
@@ -442,7 +440,7 @@ def test_gossip_passes_on_for_certain_up_to_d_and_with_p_beyond(distance_m: floa
     machine = node(at=Position(distance_m, 0.0), settings=replace(STEADY, forwarding="gossip"))
     machine.subscribe(WANTS_SIREN, 0.0)
     wide = Proximity(Circle(700), HERE)
-    machine.hear(Beacon((advert(proximity=wide, multi_hop=True),)), "q", 0.1)
+    machine.hear(ProximityBeacon((advert(proximity=wide, multi_hop=True),)), "q", 0.1)
     sent = 0
     for number in range(400):
         raised = Raised(siren(number, area=wide.area()), group_id("Siren", wide), 0.0, number + 1, True)
@@ -456,19 +454,19 @@ def test_gossip_passes_on_for_certain_up_to_d_and_with_p_beyond(distance_m: floa
 def test_a_thousand_overlapping_proximities_are_listed_and_no_more_than_the_limit() -> None:
     machine = node(settings=replace(STEADY, proximity_limit=1500))
     for k in range(1000):
-        machine.hear(Beacon((advert(producer=f"p{k}"),)), f"p{k}", 0.1)
+        machine.hear(ProximityBeacon((advert(producer=f"p{k}"),)), f"p{k}", 0.1)
     assert (len(machine.relevant), len(machine.relevant.groups)) == (1000, 0)
     for k in range(1000, 3000):
-        machine.hear(Beacon((advert(producer=f"p{k}"),)), f"p{k}", 0.1)
+        machine.hear(ProximityBeacon((advert(producer=f"p{k}"),)), f"p{k}", 0.1)
     assert len(machine.relevant) == 1500
 
 
-def test_a_flood_of_strange_announcements_does_not_keep_out_what_somebody_wants() -> None:
+def test_a_flood_of_unwanted_announcements_does_not_keep_out_a_wanted_one() -> None:
     machine = node(settings=replace(STEADY, proximity_limit=50))
     machine.subscribe(WANTS_SIREN, 0.0)
     for k in range(10_000):
-        machine.hear(Beacon((advert(producer=f"x{k}", subject=f"Junk {k}"),)), f"x{k}", 0.1)
-    assert machine.hear(Beacon((advert(),)), "p", 0.2) == [Drop("proximity-list-full"), JoinGroup(GROUP)]
+        machine.hear(ProximityBeacon((advert(producer=f"x{k}", subject=f"Junk {k}"),)), f"x{k}", 0.1)
+    assert machine.hear(ProximityBeacon((advert(),)), "p", 0.2) == [Drop("proximity-list-full"), JoinGroup(GROUP)]
     assert machine.hear(Raised(siren(), GROUP, 0.0, 1, False), "p", 0.5) == [Deliver(siren(), "s", 1)]
     assert len(machine.relevant) == 50
 
@@ -476,15 +474,15 @@ def test_a_flood_of_strange_announcements_does_not_keep_out_what_somebody_wants(
 def test_one_producer_cannot_fill_the_list() -> None:
     machine = node(settings=replace(STEADY, announcement_limit=10))
     adverts = tuple(advert(producer="x", subject=f"Junk {k}") for k in range(100))
-    reasons = [effect.reason for effect in machine.hear(Beacon(adverts), "x", 0.1) if isinstance(effect, Drop)]
+    reasons = [effect.reason for effect in machine.hear(ProximityBeacon(adverts), "x", 0.1) if isinstance(effect, Drop)]
     assert (len(machine.relevant), reasons) == (10, ["too-many-announcements"] * 90)
 
 
-def test_what_many_producers_announce_is_gathered_and_passed_on_in_few_beacons() -> None:
+def test_the_announcements_of_many_producers_are_gathered_and_passed_on_in_few_beacons() -> None:
     machine = node(settings=replace(STEADY, proximity_limit=2000))
     effects = []
     for k in range(1000):
-        effects += machine.hear(Beacon((advert(producer=f"p{k}", multi_hop=True),)), f"p{k}", 0.01)
+        effects += machine.hear(ProximityBeacon((advert(producer=f"p{k}", multi_hop=True),)), f"p{k}", 0.01)
     timers = [effect for effect in effects if isinstance(effect, StartTimer) and effect.name == "onward"]
     sent = [effect.packet for effect in machine.wake("onward", timers[0].at) if isinstance(effect, Broadcast)]
     assert (len(timers), len(sent), 0.035 <= timers[0].at <= 0.06) == (1, math.ceil(1000 / 16), True)
@@ -494,19 +492,19 @@ def test_what_many_producers_announce_is_gathered_and_passed_on_in_few_beacons()
     assert machine.wake("onward", 0.2) == []
 
 
-def test_what_enough_neighbours_have_passed_on_is_not_passed_on_again() -> None:
+def test_an_announcement_that_enough_neighbours_passed_on_is_not_passed_on_again() -> None:
     machine = node()
     for producer, heard_again in (("p", 3), ("q", 2)):
         for _ in range(1 + heard_again):
-            machine.hear(Beacon((advert(producer=producer, multi_hop=True),)), "r", 0.01)
-    assert machine.wake("onward", 0.06) == [Broadcast(Beacon((advert(producer="q", multi_hop=True, hops=1),)))]
+            machine.hear(ProximityBeacon((advert(producer=producer, multi_hop=True),)), "r", 0.01)
+    assert machine.wake("onward", 0.06) == [Broadcast(ProximityBeacon((advert(producer="q", multi_hop=True, hops=1),)))]
 
 
 def test_beacons_are_passed_on_at_most_twice_a_period_however_fast_they_come() -> None:
     machine = node(settings=replace(STEADY, beacon_gather_s=0.0))
     sent = 0
     for k in range(1000):
-        effects = machine.hear(Beacon((advert(beacon=k + 1, multi_hop=True),)), "p", k * 0.01)
+        effects = machine.hear(ProximityBeacon((advert(beacon=k + 1, multi_hop=True),)), "p", k * 0.01)
         sent += sum(isinstance(effect, Broadcast) for effect in effects)
     assert sent == 20
 
@@ -520,26 +518,26 @@ def test_beacons_are_passed_on_at_most_twice_a_period_however_fast_they_come() -
         ({"subject": "x" * 9000}, "announcement-too-long"),
     ],
 )
-def test_an_announcement_that_cannot_be_is_dropped_with_its_reason(change: dict[str, object], reason: str) -> None:
-    assert node().hear(Beacon((advert(**change),)), "p", 0.1) == [Drop(reason)]
+def test_an_invalid_announcement_is_dropped_with_its_reason(change: dict[str, object], reason: str) -> None:
+    assert node().hear(ProximityBeacon((advert(**change),)), "p", 0.1) == [Drop(reason)]
 
 
 def test_an_announcement_of_our_own_type_with_another_structure_is_refused() -> None:
     machine = node()
     machine.announce(Announcement(EventType("Siren", {"volume": int}), AROUND), 0.0)
-    assert machine.hear(Beacon((advert(),)), "p", 0.1) == [Drop("impossible-type")]
+    assert machine.hear(ProximityBeacon((advert(),)), "p", 0.1) == [Drop("impossible-type")]
 
 
 def test_an_announcement_cannot_change_under_its_epoch() -> None:
     machine = node()
-    machine.hear(Beacon((advert(),)), "p", 0.1)
+    machine.hear(ProximityBeacon((advert(),)), "p", 0.1)
     changed = advert(beacon=2, proximity=Proximity(Circle(1e6), HERE))
-    assert machine.hear(Beacon((changed,)), "p", 1.1) == [Drop("announcement-changed")]
+    assert machine.hear(ProximityBeacon((changed,)), "p", 1.1) == [Drop("announcement-changed")]
 
 
-def test_packets_survive_their_bytes() -> None:
+def test_packets_are_the_same_after_encoding_and_decoding() -> None:
     packets = [
-        Beacon((advert(proximity=None), advert(proximity=Proximity(Polygon(((0, 0), (9, 0), (0, 9))), HERE)))),
+        ProximityBeacon((advert(proximity=None), advert(proximity=Proximity(Polygon(((0, 0), (9, 0), (0, 9))), HERE)))),
         Raised(siren(), GROUP, 0.0, 1, multi_hop=True),
     ]
     assert [decode(encode(packet)) for packet in packets] == packets
@@ -551,7 +549,7 @@ def test_packets_survive_their_bytes() -> None:
 def test_a_node_that_stops_leaves_its_groups_and_starts_again_where_it_was() -> None:
     machine = node()
     machine.subscribe(WANTS_SIREN, 0.0)
-    machine.hear(Beacon((advert(),)), "p", 0.1)
+    machine.hear(ProximityBeacon((advert(),)), "p", 0.1)
     stopped = machine.stop(0.5)
     assert [type(effect).__name__ for effect in stopped] == ["LeaveGroup", "CancelTimer"]
     assert machine.start(9.0) == [StartTimer("round", 10.0)]

@@ -13,7 +13,7 @@ from earshot import Circle, Event, EventType, Filter, Position, Proximity
 from earshot.filters import Subscription
 from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.settings import SteamSettings
+from earshot.protocols.steam.packets import SteamSettings
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.media.medium_settings import Lossy
@@ -24,9 +24,9 @@ GOLDEN = "505dec279ab70c49"
 
 
 def digest() -> str:
-    """Twenty nodes that walk about a square over a bad radio; two of them announce, all want."""
+    """Twenty nodes move in a square with a lossy radio; two of them announce, all subscribe."""
     chance = Random("golden")
-    ways = [
+    paths = [
         Trajectory.through(
             f"n{node}", [(6.0 * k, float(chance.randrange(400)), float(chance.randrange(400))) for k in range(4)]
         )
@@ -42,7 +42,7 @@ def digest() -> str:
     log = Log()
     Engine(
         lambda node, location, random: Steam(node, SteamSettings(range_m=120.0), location, random),
-        Trajectories(ways),
+        Trajectories(paths),
         Lossy(range_m=120.0, certain_m=60.0),
         Workload(actions),
         duration_s=18.0,
@@ -55,12 +55,12 @@ def digest() -> str:
 
 
 def test_the_golden_log() -> None:
-    """A change here changes every published figure: make sure it is meant, then write the new digest down."""
+    """A change here changes every published figure: make sure that it is intended, then write the new digest here."""
     assert digest() == GOLDEN
 
 
 def test_another_process_writes_the_same_log() -> None:
     script = "import test_steam_golden; print(test_steam_golden.digest())"
     environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": str(Path(__file__).parent)}
-    told = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == GOLDEN
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == GOLDEN

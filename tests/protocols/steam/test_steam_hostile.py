@@ -1,4 +1,4 @@
-"""STEAM: whatever a peer sends, nothing is raised and nothing grows without bound."""
+"""STEAM: no packet of a peer raises an error or makes a table grow without bound."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from earshot.errors import MalformedPacket
 from earshot.filters import Subscription
 from earshot.geometry import Area
 from earshot.protocols.machine import Announcement, Deliver, FixedLocation
-from earshot.protocols.steam.machine import Raised, Recovered, Request, Steam
-from earshot.protocols.steam.proximity_discovery import Beacon
-from earshot.protocols.steam.relevant_proximities import Advert
-from earshot.protocols.steam.settings import SteamSettings
+from earshot.protocols.steam.machine import Steam
+from earshot.protocols.steam.packets import Advert, ProximityBeacon, Raised, Recovered, RecoveryRequest, SteamSettings
 from earshot.wire import decode, encode
 
 MANY = 3000 if os.environ.get("EARSHOT_TEST_SIZE") == "long" else 150
@@ -55,9 +53,9 @@ events = st.builds(
 groups = numbers
 routes = st.lists(names, max_size=40).map(tuple)
 packets = st.one_of(
-    st.builds(Beacon, st.lists(adverts, max_size=4).map(tuple)),
+    st.builds(ProximityBeacon, st.lists(adverts, max_size=4).map(tuple)),
     st.builds(Raised, events, groups, floats, numbers, st.booleans(), numbers),
-    st.builds(Request, names, subjects, floats, st.lists(numbers, max_size=6).map(tuple), floats, routes),
+    st.builds(RecoveryRequest, names, subjects, floats, st.lists(numbers, max_size=6).map(tuple), floats, routes),
     st.builds(Recovered, events, floats, numbers, numbers, routes, numbers),
 )
 
@@ -72,7 +70,9 @@ def node() -> Steam:
 
 @settings(max_examples=MANY, deadline=None)
 @given(st.lists(packets, min_size=1, max_size=30))
-def test_no_packet_makes_a_node_raise_or_grow(heard: list[Beacon | Raised | Request | Recovered]) -> None:
+def test_no_packet_makes_a_node_raise_or_grow(
+    heard: list[ProximityBeacon | Raised | RecoveryRequest | Recovered],
+) -> None:
     machine = node()
     now = 0.0
     for packet in heard:
@@ -87,9 +87,9 @@ def test_no_packet_makes_a_node_raise_or_grow(heard: list[Beacon | Raised | Requ
         for producer, subject in list(machine.recovering):
             machine.wake(("recover", producer, subject), now)
     assert len(machine.relevant) <= 8
-    assert len(machine.seen) <= 16
-    assert len(machine.answered) <= 16
-    assert len(machine.discovery.onward) <= 8
+    assert len(machine.recent_events) <= 16
+    assert len(machine.recent_answers) <= 16
+    assert len(machine.gathered) <= 8
     assert all(len(key[0]) <= 256 and len(key[1]) <= 4096 for key in machine.relevant.by_key)
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steam_table import SteamTable, Way
+from steam_table import Course, SteamTable
 
 from earshot import Circle, Ellipse, Filter, Position, Proximity, Rectangle
 from earshot.protocols.machine import Deliver
-from earshot.protocols.steam.settings import SteamSettings
+from earshot.protocols.steam.packets import SteamSettings
 
 MANY = 2000 if os.environ.get("EARSHOT_TEST_SIZE") == "long" else 60
 UNTIL_S = 12.0
@@ -21,18 +21,18 @@ places = st.builds(Position, coordinates, coordinates)
 
 
 @st.composite
-def ways(draw: st.DrawFn) -> Way:
+def courses(draw: st.DrawFn) -> Course:
     """Legs of two seconds each, at up to a few hundred metres a second, then standing still."""
     stops = draw(st.lists(places, min_size=1, max_size=5))
 
-    def way(now: float) -> Position:
+    def course(now: float) -> Position:
         leg, share = int(now // 2), (now % 2) / 2
         if leg + 1 >= len(stops):
             return stops[-1]
         a, b = stops[leg], stops[leg + 1]
         return a.moved((b.x_m - a.x_m) * share, (b.y_m - a.y_m) * share)
 
-    return way
+    return course
 
 
 sizes = st.floats(20.0, 500.0)
@@ -62,33 +62,33 @@ class Witnessed(SteamTable):
 
 @settings(max_examples=MANY, deadline=None)
 @given(
-    st.lists(ways(), min_size=2, max_size=7),
+    st.lists(courses(), min_size=2, max_size=7),
     st.lists(st.tuples(shapes, places, st.booleans()), min_size=1, max_size=2),
     st.lists(st.tuples(st.floats(0.0, UNTIL_S), st.integers(0, 1)), min_size=1, max_size=8),
     st.sampled_from(["flood", "gossip"]),
 )
 def test_nobody_outside_the_proximity_is_ever_delivered_an_event(
-    paths: list[Way],
+    paths: list[Course],
     proximities: list[tuple[Circle | Rectangle | Ellipse, Position, bool]],
     publications: list[tuple[float, int]],
     forwarding: str,
 ) -> None:
     table = Witnessed(
-        {f"n{k}": way for k, way in enumerate(paths)},
+        {f"n{k}": course for k, course in enumerate(paths)},
         replace(SteamSettings(), forwarding=forwarding),  # type: ignore[arg-type]
     )
     announced = {}
     for k, (shape, naval, mobile) in enumerate(proximities):
         announced[f"T{k}"] = Proximity(shape, table.where(f"n{k}") if mobile else naval, mobile)
         table.announce(f"n{k}", f"T{k}", announced[f"T{k}"])
-    table.subscribe(table.ways, Filter.where("true"))
+    table.subscribe(table.courses, Filter.where("true"))
     for time, which in sorted(publications):
         table.run(time)
         table.publish(f"n{which % len(proximities)}", f"T{which % len(proximities)}")
     table.run(UNTIL_S + 5.0)
     for node, event_id, at in table.deliveries:
         event = table.events[event_id]
-        here = table.ways[node](at)
+        here = table.courses[node](at)
         assert event.area is not None
         assert event.area.contains(here)
         proximity = announced[event.type]

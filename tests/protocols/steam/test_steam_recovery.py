@@ -9,8 +9,7 @@ from steam_table import SteamTable, goes, stays
 
 from earshot import Circle, EventType, Position, Proximity
 from earshot.protocols.machine import Drop, Send
-from earshot.protocols.steam.machine import Recovered, Request
-from earshot.protocols.steam.settings import PAPER, SteamSettings
+from earshot.protocols.steam.packets import PAPER, Recovered, RecoveryRequest, SteamSettings
 
 STEADY = SteamSettings(beacon_jitter=0.0)
 HERE = Position(0.0, 0.0)
@@ -44,7 +43,7 @@ def test_a_consumer_asks_for_what_a_broken_link_kept_from_it() -> None:
     table.severed.clear()
     table.run(4.0)
     assert [table.receivers(event) for event in before + during] == [["c", "r"]] * 4
-    requests = [(node, packet) for node, packet in table.table.sent if isinstance(packet, Request)]
+    requests = [(node, packet) for node, packet in table.table.sent if isinstance(packet, RecoveryRequest)]
     assert [(node, packet.sequences, packet.route) for node, packet in requests] == [
         ("c", (2, 3, 4), ("c",)),
         ("r", (2, 3, 4), ("c", "r")),
@@ -163,22 +162,24 @@ def test_a_lossless_run_sends_no_requests() -> None:
 )
 def test_a_request_with_an_impossible_route_is_dropped(route: tuple[str, ...], reason: str) -> None:
     table = chain()
-    request = Request("p", "Siren", 0.0, (1,), 0.0, route)
+    request = RecoveryRequest("p", "Siren", 0.0, (1,), 0.0, route)
     assert table.machines["r"].hear(request, "c", 1.0) == [Drop(reason)]
 
 
 def test_a_request_for_what_is_not_announced_or_not_held_is_dropped() -> None:
     table = chain()
     producer, relay = table.machines["p"], table.machines["r"]
-    assert relay.hear(Request("q", "Siren", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [Drop("no-route-to-producer")]
-    assert producer.hear(Request("p", "News", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [Drop("no-longer-announced")]
-    assert producer.hear(Request("p", "Siren", 0.0, (7,), 0.0, ("c",)), "c", 1.0) == [Drop("no-longer-held")]
+    assert relay.hear(RecoveryRequest("q", "Siren", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [Drop("no-route-to-producer")]
+    assert producer.hear(RecoveryRequest("p", "News", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [
+        Drop("no-longer-announced")
+    ]
+    assert producer.hear(RecoveryRequest("p", "Siren", 0.0, (7,), 0.0, ("c",)), "c", 1.0) == [Drop("no-longer-held")]
 
 
 def test_a_producer_answers_one_consumer_once_in_half_a_period_however_often_it_asks() -> None:
     table = chain()
     raised(table, [0.6])
     producer = table.machines["p"]
-    request = Request("p", "Siren", 0.0, (1,) * 50, 0.0, ("c", "r"))
+    request = RecoveryRequest("p", "Siren", 0.0, (1,) * 50, 0.0, ("c", "r"))
     answers = [len([e for e in producer.hear(request, "r", 1.1) if type(e) is Send]) for _ in range(20)]
     assert answers == [1] + [0] * 19

@@ -1,11 +1,14 @@
-"""A producer's announcements: event types with their proximities, standing wherever the producer goes.
+"""A producer's announcements: event types with their proximities, valid wherever the producer goes.
 
-STEAM, section 3.2. What the application gets wrong is said here, before anything is sent.
+STEAM, section 3.2. Mistakes of the application are reported here, before anything is sent. Section
+4.3: the producer keeps the events it raised, so that consumers can recover those they missed.
 """
 
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -13,15 +16,48 @@ import msgspec
 from earshot.errors import ContentMismatch, EventError, GeometryError, UnknownName, UsageError
 from earshot.events import Event, EventType
 from earshot.geometry import Area, Position, Proximity
+from earshot.protocols.common.local_subscriptions import has_expired
 from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.group_ids import group_id
-from earshot.protocols.steam.missed_events import EventCache
-from earshot.protocols.steam.relevant_proximities import Advert
+from earshot.protocols.steam.packets import Advert
+
+
+class EventCache:
+    """The latest events of one announcement, at most `capacity`: the oldest are forgotten first."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.latest = 0
+        self._events: OrderedDict[int, Event] = OrderedDict()
+
+    def add(self, event: Event) -> int:
+        """Keep the event; returns its sequence number."""
+        self.latest += 1
+        if self.capacity:
+            if len(self._events) == self.capacity:
+                self._events.popitem(last=False)
+            self._events[self.latest] = event
+        return self.latest
+
+    def forget_expired(self, lifespan_s: float, now: float) -> None:
+        """Forget expired events, from the oldest up to the first that is still valid."""
+        while self._events and has_expired(next(iter(self._events.values())), lifespan_s, now):
+            self._events.popitem(last=False)
+
+    @property
+    def oldest(self) -> int:
+        """The sequence number of the oldest event held; one past the latest if none is held."""
+        return next(iter(self._events), self.latest + 1)
+
+    def held(self, sequences: Iterable[int], since: float) -> list[tuple[int, Event]]:
+        """The events with these numbers that are held and were not raised before `since`, in order."""
+        found = [(number, self._events[number]) for number in sorted(set(sequences)) if number in self._events]
+        return [(number, event) for number, event in found if event.time >= since]
 
 
 @dataclass(slots=True)
-class Announced:
-    """One of them, with what has been raised under it."""
+class LocalAnnouncement:
+    """One announcement of this node, with the events raised under it."""
 
     event_type: EventType
     proximity: Proximity | None
@@ -34,23 +70,23 @@ class Announced:
     raised_at: float = 0.0
 
     def naval(self, position: Position) -> Position:
-        """Where the proximity is pinned while its producer is there."""
+        """Where the proximity is pinned while its producer is at this position."""
         return position if self.proximity is None or self.proximity.mobile else self.proximity.naval
 
     def area(self, position: Position) -> Area | None:
-        """Where its events are of interest while its producer is there."""
+        """Where its events are relevant while its producer is at this position."""
         return None if self.proximity is None else self.proximity.area(position)
 
     def multi_hop(self, position: Position, range_m: float) -> bool:
-        """Section 4.3: whether part of the proximity may lie beyond the radio's range from there."""
+        """Section 4.3: whether part of the proximity may lie beyond the radio's range from this position."""
         return self.naval(position).distance_to(position) + self.reach_m > range_m
 
     def out_of_reach(self, position: Position, range_m: float) -> bool:
-        """Whether the radio reaches no point of the proximity from there."""
+        """Whether the radio reaches no point of the proximity from this position."""
         return self.naval(position).distance_to(position) > self.reach_m + range_m
 
     def advert(self, producer: str, position: Position, range_m: float) -> Advert:
-        """What its next beacon says."""
+        """The content of its next beacon."""
         return Advert(
             producer,
             self.event_type.subject,
@@ -68,16 +104,16 @@ class Announced:
 
 
 class Announcements:
-    """One for each subject."""
+    """The announcements of one node, one for each subject."""
 
     def __init__(self, producer: str, limit: int, cache_size: int) -> None:
         self.producer = producer
         self.limit = limit
         self.cache_size = cache_size
-        self.by_subject: dict[str, Announced] = {}
+        self.by_subject: dict[str, LocalAnnouncement] = {}
 
-    def add(self, announcement: Announcement, position: Position, now: float) -> Announced:
-        """Announce, or announce anew with another proximity."""
+    def add(self, announcement: Announcement, position: Position, now: float) -> LocalAnnouncement:
+        """Announce an event type, or announce it again with another proximity."""
         event_type, proximity = announcement.event_type, announcement.proximity
         subject = event_type.subject
         known = self.by_subject.get(subject)
@@ -90,14 +126,9 @@ class Announcements:
             raise UsageError(f"this node announces {self.limit} event types already: raise announcement_limit")
         if proximity is not None and not all(map(math.isfinite, (proximity.naval.x_m, proximity.naval.y_m))):
             raise GeometryError(f"the naval of {subject!r} must be a point in metres, got {proximity.naval}")
-        announced = Announced(
-            event_type,
-            proximity,
-            group_id(subject, proximity),
-            now,
-            EventCache(self.cache_size),
-            math.inf if proximity is None else proximity.shape.reach_m,
-        )
+        reach_m = math.inf if proximity is None else proximity.shape.reach_m
+        group = group_id(subject, proximity)
+        announced = LocalAnnouncement(event_type, proximity, group, now, EventCache(self.cache_size), reach_m)
         if fault := announced.advert(self.producer, position, math.inf).fault():
             raise UsageError(f"{subject[:80]!r}: {fault.sentence} Use a simpler shape or fewer parameters")
         self.by_subject[subject] = announced
@@ -108,9 +139,9 @@ class Announcements:
         if self.by_subject.pop(subject, None) is None:
             raise UnknownName("announced event type", subject, self.by_subject)
 
-    def for_raising(self, event: Event, position: Position) -> tuple[Announced, Event]:
-        """The event's announcement, and the event checked against it, with its area. A type announced
-        without content promises nothing about it."""
+    def for_raising(self, event: Event, position: Position) -> tuple[LocalAnnouncement, Event]:
+        """The event's announcement, and the event checked against it, with its area. The content is not
+        checked if the type was announced without content."""
         announced = self.by_subject.get(event.type)
         if announced is None:
             raise EventError(

@@ -1,24 +1,22 @@
-"""Group identifiers made on the spot: 24 bits from the text of an event type and its proximity.
+"""Group identifiers: 24 bits computed from the text of an event type and its proximity.
 
-STEAM, section 4.4: whoever discovers an announcement computes the same identifier from it, so no
-service hands identifiers out. Two texts may share one; the machine checks types on receipt.
+STEAM, section 4.4: every node computes the same identifier from an announcement, so no service has
+to assign identifiers. Two texts may share one; the machine checks event types on receipt.
 """
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 from earshot.geometry import AnyShape, Circle, Ellipse, Polygon, Position, Proximity, Rectangle
 
 GROUP_BITS = 24
 MULTIPLIER = 2_654_435_769
-"Odd, close to 2^32 / 1.618: every character stays in the word, and its effect reaches the upper bits."
+"Odd, close to 2^32 / 1.618: every character affects the upper bits of the word."
 
 _WORD = 0xFFFF_FFFF
 
 
 def hashed(text: str) -> int:
-    """Preiss' polynomial over the characters by Horner's rule, with a multiplier in place of his
+    """Preiss' polynomial over the characters by Horner's rule, with a multiplier instead of his
     shift, reduced to 24 bits by the multiplication method: the upper bits of the product."""
     word = 0
     for byte in text.encode():
@@ -26,15 +24,14 @@ def hashed(text: str) -> int:
     return (word * MULTIPLIER & _WORD) >> (32 - GROUP_BITS)
 
 
-@lru_cache(maxsize=8192)
 def group_id(subject: str, proximity: Proximity | None) -> int:
     """The group of this event type in this proximity."""
     return hashed(description(subject, proximity))
 
 
 def description(subject: str, proximity: Proximity | None) -> str:
-    """Figure 5: the event type, then the proximity filter's parts. A mobile proximity is described by
-    its first naval, wherever it is now."""
+    """Figure 5: the event type, then the parts of the proximity filter. A mobile proximity is described
+    by its first naval, not by where it is now."""
     if proximity is None:
         return f"{subject}|everywhere"
     kind = "mobile" if proximity.mobile else "stationary"
@@ -61,5 +58,5 @@ def _pair(position: Position) -> tuple[float, float]:
 
 
 def _numbers(*values: float) -> str:
-    """Written exactly: two nodes must never round one proximity to two texts."""
+    """Exact numbers: two nodes must never write one proximity as two texts."""
     return ",".join(repr(float(value)) for value in values)

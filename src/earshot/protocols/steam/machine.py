@@ -1,66 +1,62 @@
-"""STEAM, by R. Meier and V. Cahill (IEEE Transactions on Software Engineering, 2010): events for whoever is near.
+"""STEAM, by R. Meier and V. Cahill (IEEE Transactions on Software Engineering, 2010): events for nearby nodes.
 
-A producer announces an event type with a proximity and beacons the pair inside it; consumers subscribe
-to types, never to places, and are members of a group exactly while they stand in a proximity of a type
-they want. Events go to the group in one hop where the producer's radio covers the proximity, and are
-passed on by members where it does not. Readings and departures: docs/papers/steam.md.
+A producer announces an event type with a proximity and beacons the pair inside it. Consumers
+subscribe to types, not to places, and are members of a group exactly while they are inside a
+proximity of a type they want. Events reach the group in one hop if the producer's radio covers the
+proximity; otherwise members pass them on. Readings and departures: docs/papers/steam.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from random import Random
 
 import msgspec
 
-from earshot.errors import ContentMismatch, UnknownName
-from earshot.events import Event
+from earshot.errors import ContentMismatch, EventError, UnknownName
+from earshot.events import Event, EventType
 from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.common.wanted_types import WantedTypes, could_match
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
-from earshot.protocols.steam.announcements import Announcements
-from earshot.protocols.steam.missed_events import MissedEvents
-from earshot.protocols.steam.position_history import Trail
-from earshot.protocols.steam.proximity_discovery import Beacon, ProximityDiscovery
-from earshot.protocols.steam.relevant_proximities import MAX_NAME, Key, Relevant
-from earshot.protocols.steam.settings import MOST_ASKED, SteamSettings
+from earshot.protocols.machine import (
+    NOTHING,
+    Announcement,
+    Effects,
+    JoinGroup,
+    LeaveGroup,
+    Location,
+    Machine,
+    Timer,
+)
+from earshot.protocols.steam.announcements import Announcements, LocalAnnouncement
+from earshot.protocols.steam.group_ids import group_id
+from earshot.protocols.steam.missed_events import Receptions
+from earshot.protocols.steam.packets import (
+    MAX_NAME,
+    MAX_REQUESTED,
+    Advert,
+    Key,
+    ProximityBeacon,
+    Raised,
+    Recovered,
+    RecoveryRequest,
+    SteamSettings,
+)
+from earshot.protocols.steam.position_history import PositionHistory
+from earshot.protocols.steam.relevant_proximities import Change, RelevantProximities, RelevantProximity
 from earshot.records import DropReason
 from earshot.wire import Packet
 
 
-class Raised(Packet, frozen=True, array_like=True, tag="steam-event"):
-    """An event, to the members of its group; `hops` counts the transmissions, this one included."""
+@dataclass(slots=True)
+class GatheredAdvert:
+    """An announcement that waits to be passed on, and how many copies have been heard meanwhile."""
 
-    event: Event
-    group: int
-    epoch: float
-    sequence: int
-    multi_hop: bool
-    hops: int = 1
-
-
-class Request(Packet, frozen=True, array_like=True, tag="steam-request"):
-    """A consumer asks a producer for events it missed. The route is who passed it on, the consumer first."""
-
-    producer: str
-    subject: str
-    epoch: float
-    sequences: tuple[int, ...]
-    since: float
-    route: tuple[str, ...]
-
-
-class Recovered(Packet, frozen=True, array_like=True, tag="steam-recovered"):
-    """A missed event on its way back along the route; `oldest` is the first the producer had to give."""
-
-    event: Event
-    epoch: float
-    sequence: int
-    oldest: int
-    route: tuple[str, ...]
-    hops: int = 1
+    advert: Advert
+    copies: int = 0
 
 
 class Steam(Machine):
@@ -75,39 +71,36 @@ class Steam(Machine):
         self.subscriptions = LocalSubscriptions()
         self.subscribed_at: dict[str, float] = {}
         self.wanted_types = WantedTypes()
-        self.discovery = ProximityDiscovery(self, self, self.announcements, settings)
-        self.relevant = self.discovery.relevant
-        looks = min(1024, math.ceil(settings.lifespan_s / settings.beacon_interval_s) * 2 + 2)
-        self.trail = Trail(looks, spacing_s=settings.beacon_interval_s / 2)
-        self.missed = MissedEvents(
-            settings.cache_size, settings.proximity_limit, settings.lifespan_s, self.trail, self.look
-        )
+        self.relevant = RelevantProximities(settings.proximity_limit, settings.announcement_limit)
+        self.gathered: dict[Key, GatheredAdvert] = {}
+        self.rounds_run = False
+        positions = min(1024, math.ceil(settings.lifespan_s / settings.beacon_interval_s) * 2 + 2)
+        self.history = PositionHistory(positions, spacing_s=settings.beacon_interval_s / 2)
+        self.receptions = Receptions(settings.proximity_limit, settings.cache_size)
         self.recovering: set[Key] = set()
-        self.seen = RecentKeys(settings.seen_limit)
-        self.answered = RecentKeys(settings.seen_limit)
+        self.recent_events = RecentKeys(settings.seen_limit)
+        self.recent_answers = RecentKeys(settings.seen_limit)
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:
             case Raised():
-                if packet.event.id in self.seen.keys:
+                if packet.event.id in self.recent_events.keys:
                     return NOTHING
                 self.on_event(packet, now)
-            case Beacon():
-                self.discovery.on_beacon(packet, sender, now)
-            case Request():
+            case ProximityBeacon():
+                self.on_beacon(packet, sender, now)
+            case RecoveryRequest():
                 self.on_request(packet, now)
             case Recovered():
                 self.on_recovered(packet, now)
-            case _:
-                return NOTHING
-        return self.effects() if self._effects else NOTHING
+        return self.effects()
 
     def wake(self, timer: Timer, now: float) -> Effects:
         match timer:
             case "round":
                 self.on_round(now)
             case "onward":
-                self.discovery.send_onward()
+                self.send_gathered()
             case ("recover", str(producer), str(subject)):
                 self.recover((producer, subject), now)
         return self.effects()
@@ -115,18 +108,18 @@ class Steam(Machine):
     # Announcing and raising: the producer, sections 3.2 and 4.3.
 
     def announce(self, announcement: Announcement, now: float) -> Effects:
-        """Section 3.2: the pair of event type and proximity stands until it is unannounced, wherever we go."""
+        """Section 3.2: the pair of event type and proximity is valid until it is unannounced, wherever we go."""
         position = self.location.position(now)
         announced = self.announcements.add(announcement, position, now)
-        self.discovery.advertise([announced], position, now)
-        self.discovery.run_rounds(now)
+        self.advertise([announced], position, now)
+        self.run_rounds(now)
         return self.effects()
 
     def unannounce(self, subject: str, now: float) -> Effects:
-        """No more beacons: the others forget it after `expiry_s`."""
+        """Stop the beacons: other nodes forget the proximity after `expiry_s`."""
         self.announcements.remove(subject)
         if (entry := self.relevant.by_key.get((self.node, subject))) is not None:
-            self.discovery.forget(entry)
+            self.forget(entry)
         return self.effects()
 
     def publish(self, event: Event, now: float) -> Effects:
@@ -139,25 +132,25 @@ class Steam(Machine):
         announced.raised_at = now
         sequence = announced.cache.add(event)
         multi_hop = announced.multi_hop(position, self.settings.range_m)
-        self.seen.add(event.id)
+        self.recent_events.add(event.id)
         self.broadcast(Raised(event, announced.group, announced.epoch, sequence, multi_hop), announced.group)
         return self.effects()
 
     # Subscribing and delivering: the consumer, sections 3.3 and 3.4.
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
-        """Section 3.2: to a type, at all places; the groups of the proximities we stand in are joined at once."""
+        """Section 3.2: to a type, at all places. The groups of the proximities we are inside of are joined at once."""
         if subscription.id in self.subscriptions.by_id:
             self.withdraw(subscription.id)
         self.subscriptions.add(subscription)
         self.subscribed_at[subscription.id] = now
         self.wanted_types.add(subscription.id, subscription.filter)
         for entry in self.entries_for(subscription):
-            if not entry.wanted and could_match(subscription.filter, entry.advert.subject):
-                self.discovery.join(entry)
-                self.missed.follow(entry)
-        self.look(now)
-        self.discovery.run_rounds(now)
+            if not entry.member and could_match(subscription.filter, entry.advert.subject):
+                self.change_membership(entry, Change.WANTED)
+                self.receptions.follow(entry.advert, heard_up_to=entry.advert.latest)
+        self.record_position(now)
+        self.run_rounds(now)
         return self.effects()
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
@@ -167,20 +160,29 @@ class Steam(Machine):
         return self.effects()
 
     def withdraw(self, subscription_id: str) -> None:
+        """Remove the subscription, and leave the groups that no other subscription wants."""
         subscription = self.subscriptions.by_id[subscription_id]
         self.subscriptions.remove(subscription_id)
         del self.subscribed_at[subscription_id]
         self.wanted_types.remove(subscription_id, subscription.filter)
         for entry in self.entries_for(subscription):
-            if entry.wanted and entry.advert.subject not in self.wanted_types:
-                self.missed.forget(entry.key)
-                self.discovery.leave(entry)
+            if entry.member and entry.advert.subject not in self.wanted_types:
+                self.receptions.forget(entry.key)
+                self.change_membership(entry, Change.UNWANTED)
 
-    def entries_for(self, subscription: Subscription) -> list[Relevant]:
-        """The listed proximities whose type this subscription could be about."""
+    def entries_for(self, subscription: Subscription) -> list[RelevantProximity]:
+        """The listed proximities whose event type this subscription may match."""
         subject = subscription.filter.type
         found = self.relevant.by_key if subject is None else self.relevant.by_subject.get(subject, {})
         return list(found.values())
+
+    def change_membership(self, entry: RelevantProximity, change: Change) -> None:
+        """Section 4.5.1, step 6: join or leave the proximity's group."""
+        match self.relevant.change(entry, change):
+            case JoinGroup(group):
+                self.join_group(group)
+            case LeaveGroup(group):
+                self.leave_group(group)
 
     def on_event(self, raised: Raised, now: float) -> None:
         """Figure 4: a member delivers, and passes on what goes beyond the producer's own range."""
@@ -191,13 +193,14 @@ class Steam(Machine):
         if reason := self.unfit(event, now):
             self.drop(reason, event.id[:MAX_NAME])
             return
-        if self.missed.heard((event.source, event.type), raised.epoch, raised.sequence):
+        reception = self.receptions.of((event.source, event.type), raised.epoch)
+        if reception is not None and reception.received(raised.sequence):
             self.recover_later(entry, now, self.settings.recovery_delay_s)
         viewer = self.viewer(now)
         if not entry.was_raised_around(event, viewer.position):
             self.drop(DropReason.OUTSIDE_PROXIMITY, event.id)
             return
-        self.seen.add(event.id)
+        self.recent_events.add(event.id)
         typed = self.type_checked(entry, event)
         if typed is None:
             return
@@ -209,9 +212,9 @@ class Steam(Machine):
             else:
                 self.drop(DropReason.HOP_LIMIT, event.id)
 
-    def entry_of(self, raised: Raised) -> Relevant | None:
-        """Section 4.4: the run-time type check. Texts that share an identifier share a group; what is
-        not of a type this member joined for is discarded."""
+    def entry_of(self, raised: Raised) -> RelevantProximity | None:
+        """Section 4.4: the run-time type check. Types that share an identifier share a group; a member drops
+        events of types it did not join for."""
         members = self.relevant.groups.get(raised.group)
         if members is None:
             self.drop(DropReason.NOT_A_GROUP_MEMBER, raised.event.id)
@@ -223,8 +226,8 @@ class Steam(Machine):
             self.drop(DropReason.GROUP_ID_COLLISION, raised.event.id)
         return entry
 
-    def type_checked(self, entry: Relevant, event: Event) -> Event | None:
-        """The event with its values as the announced type has them."""
+    def type_checked(self, entry: RelevantProximity, event: Event) -> Event | None:
+        """The event with its values converted to the announced type; None if they do not fit."""
         if not entry.event_type.content:
             return event
         try:
@@ -242,84 +245,239 @@ class Steam(Machine):
         return self.random.random() < self.settings.gossip_probability
 
     def unfit(self, event: Event, now: float) -> DropReason | None:
-        """Why an event is not worth a look; None where it is."""
+        """Why an event is dropped without further tests; None if it is not."""
         if len(event.id) > MAX_NAME:
             return DropReason.EVENT_ID_TOO_LONG
         return DropReason.EXPIRED if has_expired(event, self.settings.lifespan_s, now) else None
 
-    # Discovering proximities: section 4.5, `protocols/steam/proximity_discovery.py`.
+    # Advertising event types, and rounds that verify the list: section 4.5.2.
 
     def start(self, now: float) -> Effects:
         self.recovering.clear()
-        self.discovery.start(now, needed=bool(self.subscriptions.by_id))
+        self.gathered.clear()
+        self.rounds_run = False
+        if self.needs_rounds():
+            self.run_rounds(now)
         return self.effects()
 
     def stop(self, now: float) -> Effects:
-        self.discovery.stop()
+        for entry in list(self.relevant.by_key.values()):
+            self.forget(entry)
+        if self.gathered:
+            self.gathered.clear()
+            self.cancel_timer("onward")
+        if self.rounds_run:
+            self.rounds_run = False
+            self.cancel_timer("round")
         return self.effects()
 
-    def on_round(self, now: float) -> None:
-        """Section 4.5.2, and what else is due each period: where we are, and what is too old to recover."""
-        position = self.look(now)
-        for announced in self.announcements.by_subject.values():
-            announced.cache.let_go(lambda event: has_expired(event, self.settings.lifespan_s, now))
-        self.discovery.on_round(position, now, needed=bool(self.subscriptions.by_id))
+    def needs_rounds(self) -> bool:
+        """Whether there is anything to advertise or to verify, or a consumer whose positions are recorded."""
+        return bool(self.subscriptions.by_id or self.announcements.by_subject or self.relevant.by_key)
 
-    def look(self, now: float) -> Position:
-        """Where we are, kept on the trail while somebody here consumes."""
+    def run_rounds(self, now: float) -> None:
+        """Start the rounds unless they run already."""
+        if not self.rounds_run:
+            self.rounds_run = True
+            self.start_next_round(now)
+
+    def start_next_round(self, now: float) -> None:
+        jitter = self.settings.beacon_jitter * (2 * self.random.random() - 1)
+        self.start_timer("round", now + self.settings.beacon_interval_s * (1 + jitter))
+
+    def on_round(self, now: float) -> None:
+        """Each period: verify the list at our present position, and advertise our own announcements."""
+        position = self.record_position(now)
+        for announced in self.announcements.by_subject.values():
+            announced.cache.forget_expired(self.settings.lifespan_s, now)
+        for entry in list(self.relevant.by_key.values()):
+            if entry.advert.producer == self.node:
+                continue
+            if now - entry.heard_at > self.settings.expiry_s:
+                self.forget(entry, fell_silent=True)
+            elif not entry.mobile and not entry.advert.contains(position):
+                self.forget(entry)
+        self.advertise(self.announcements.by_subject.values(), position, now)
+        if self.needs_rounds():
+            self.start_next_round(now)
+        else:
+            self.rounds_run = False
+
+    def record_position(self, now: float) -> Position:
+        """Our position; recorded in the history while there are local subscriptions."""
         position = self.location.position(now)
         if self.subscriptions.by_id:
-            self.trail.add(now, position, self.location.velocity(now))
+            self.history.add(now, position, self.location.velocity(now))
         return position
 
-    def wants(self, subject: str) -> bool:
-        return subject in self.wanted_types
+    def advertise(self, announcements: Iterable[LocalAnnouncement], position: Position, now: float) -> None:
+        """Steps 1 and 3 of section 4.5.1: each with its latest naval, if the radio reaches the proximity."""
+        adverts = []
+        for announced in announcements:
+            announced.beacon += 1
+            advert = announced.advert(self.node, position, self.settings.range_m)
+            self.locate(advert, self.node, position, now)
+            if not announced.out_of_reach(position, self.settings.range_m):
+                adverts.append(advert)
+        self.send_beacons(adverts)
 
-    def discovered(self, entry: Relevant, now: float) -> None:
-        """What was raised since we came in, before we knew of it or while we were cut off, is missed."""
-        if entry.via != self.node and self.missed.catch_up(entry, now):
-            self.recover_later(entry, now, patience_s=0.0)
+    def send_beacons(self, adverts: list[Advert]) -> None:
+        size = self.settings.adverts_per_beacon
+        for first in range(0, len(adverts), size):
+            self.broadcast(ProximityBeacon(tuple(adverts[first : first + size])))
 
-    def heard_from(self, entry: Relevant, now: float) -> None:
-        if self.missed.told(entry, now):
-            self.recover_later(entry, now, self.settings.recovery_delay_s)
+    # Locating event types: section 4.5.3.
 
-    def lost(self, entry: Relevant, gone_silent: bool) -> None:
-        """Who leaves a proximity misses nothing that is raised there after; who merely stopped hearing its
-        beacons may."""
-        if not gone_silent:
-            self.missed.forget(entry.key)
+    def on_beacon(self, beacon: ProximityBeacon, sender: str, now: float) -> None:
+        """List what is relevant here, and pass it on if its proximity extends beyond the producer's range."""
+        for advert in beacon.adverts:
+            known = self.relevant.by_key.get(advert.key)
+            if known is not None and not advert.newer_than(known.advert):
+                self.count_copy(advert)
+            elif advert.producer != self.node:
+                entry = self.locate(advert, sender, self.location.position(now), now)
+                if entry is not None and advert.multi_hop and self.may_pass_on(entry, now):
+                    self.pass_on(entry, now)
+        if self.settings.beacon_gather_s == 0.0:
+            self.send_gathered()
+
+    def locate(self, advert: Advert, via: str, position: Position, now: float) -> RelevantProximity | None:
+        """Step 4 of section 4.5.1: list the proximity if we are inside, forget it if we are not."""
+        known = self.relevant.by_key.get(advert.key)
+        if known is not None and known.advert.epoch == advert.epoch and not advert.same_announcement(known.advert):
+            self.drop(DropReason.ANNOUNCEMENT_CHANGED)
+            return None
+        inside = advert.contains(position)
+        if known is not None and inside and known.advert.epoch == advert.epoch:
+            known.advert, known.via, known.heard_at = advert, via, now
+            if known.member and self.misses_events(known, now):
+                self.recover_later(known, now, self.settings.recovery_delay_s)
+            return known
+        if known is not None:
+            self.forget(known)
+        return self.discover(advert, via, now) if inside else None
+
+    def discover(self, advert: Advert, via: str, now: float) -> RelevantProximity | None:
+        """List a proximity that is new here, and join its group if a subscription matches its type."""
+        wanted = advert.subject in self.wanted_types
+        event_type = self.described_type(advert)
+        reason = advert.fault() or self.relevant.no_room_for(advert.producer, wanted)
+        if event_type is None or reason:
+            self.drop(reason or DropReason.IMPOSSIBLE_TYPE)
+            return None
+        entry = RelevantProximity(advert, event_type, group_id(advert.subject, advert.proximity), via, now)
+        if self.relevant.add(entry) is not None:
+            self.drop(DropReason.PROXIMITY_LIST_FULL)
+        if wanted:
+            self.change_membership(entry, Change.WANTED)
+            self.catch_up(entry, now)
+        self.run_rounds(now)
+        return entry
+
+    def described_type(self, advert: Advert) -> EventType | None:
+        """The advertised event type; None if it is invalid, or differs from what we announce under its name."""
+        try:
+            described = EventType(advert.subject, advert.content, advert.attributes)
+        except EventError:
+            return None
+        own = self.announcements.by_subject.get(advert.subject)
+        return described if own is None or own.event_type.content == described.content else None
+
+    def forget(self, entry: RelevantProximity, fell_silent: bool = False) -> None:
+        """Remove a proximity from the list. A node that left it misses nothing that is raised there later;
+        a node that only stopped hearing its beacons may."""
+        self.gathered.pop(entry.key, None)
+        if not fell_silent:
+            self.receptions.forget(entry.key)
+        self.change_membership(entry, Change.LOST)
+
+    # Passing beacons on to a proximity's boundary: section 4.5.
+
+    def count_copy(self, advert: Advert) -> None:
+        """If enough neighbours have passed an announcement on, we do not."""
+        waiting = self.gathered.get(advert.key)
+        if waiting is not None and waiting.advert.beacon == advert.beacon:
+            waiting.copies += 1
+            if waiting.copies >= self.settings.beacon_copies:
+                del self.gathered[advert.key]
+
+    def may_pass_on(self, entry: RelevantProximity, now: float) -> bool:
+        """At most two beacons a period are passed on, however fast a producer beacons."""
+        if entry.advert.hops + 1 >= self.settings.hop_limit:
+            self.drop(DropReason.HOP_LIMIT)
+            return False
+        return now - entry.forwarded_at >= self.settings.beacon_interval_s / 2
+
+    def pass_on(self, entry: RelevantProximity, now: float) -> None:
+        """Gather the announcement, to be sent together with others."""
+        entry.forwarded_at = now
+        if not self.gathered and self.settings.beacon_gather_s > 0.0:
+            delay_s = self.settings.beacon_gather_s * (0.5 + self.random.random() / 2)
+            self.start_timer("onward", now + delay_s)
+        self.gathered[entry.key] = GatheredAdvert(msgspec.structs.replace(entry.advert, hops=entry.advert.hops + 1))
+
+    def send_gathered(self) -> None:
+        self.send_beacons([waiting.advert for waiting in self.gathered.values()])
+        self.gathered.clear()
 
     # Recovering missed events: section 4.3.
 
-    def recover_later(self, entry: Relevant, now: float, patience_s: float) -> None:
-        """Ask for what is missing, once it cannot be mere disorder, and not all of us at once."""
+    def catch_up(self, entry: RelevantProximity, now: float) -> None:
+        """Ask for events raised since we came in: before we knew of the proximity, or while we heard nothing."""
+        if entry.via == self.node:
+            return
+        if self.receptions.of(entry.key, entry.advert.epoch) is None:
+            self.receptions.follow(entry.advert, heard_up_to=0)
+        if self.misses_events(entry, now):
+            self.recover_later(entry, now, delay_s=0.0)
+
+    def misses_events(self, entry: RelevantProximity, now: float) -> bool:
+        """Whether its latest beacon shows that events are missing that were raised while we were inside."""
+        reception = self.receptions.of(entry.key, entry.advert.epoch)
+        if reception is None or not reception.raised_up_to(entry.advert.latest, entry.advert.oldest):
+            return False
+        if entry.advert.raised_at < self.inside_since(entry, now):
+            reception.missing.clear()
+        return bool(reception.missing)
+
+    def inside_since(self, entry: RelevantProximity, now: float) -> float:
+        """Events raised before this time cannot be recovered: they have expired, or we were not inside yet."""
+        self.record_position(now)
+        area = entry.advert.area()
+        since = self.history.start if area is None or entry.mobile else self.history.inside_since(area)
+        return max(now - self.settings.lifespan_s, now if since is None else since)
+
+    def recover_later(self, entry: RelevantProximity, now: float, delay_s: float) -> None:
+        """Ask for missing events after a delay, in which they may still arrive, and not all nodes at once."""
         if entry.key not in self.recovering:
             self.recovering.add(entry.key)
             spread_s = self.settings.recovery_delay_s * self.random.random()
-            self.start_timer(("recover", *entry.key), now + patience_s + spread_s)
+            self.start_timer(("recover", *entry.key), now + delay_s + spread_s)
 
     def recover(self, key: Key, now: float) -> None:
-        """Send the request towards the producer, and again after a beacon's period while something is missing."""
+        """Send the request towards the producer, and again each beacon period while events are missing."""
         self.recovering.discard(key)
         entry = self.relevant.by_key.get(key)
-        if entry is None or not entry.wanted:
+        if entry is None or not entry.member:
             return
-        wanted, given_up = self.missed.ask(key, self.settings.recovery_attempts)
+        reception = self.receptions.of(key, entry.advert.epoch)
+        if reception is None:
+            return
+        wanted, given_up = reception.next_request(self.settings.recovery_attempts)
         for _ in given_up:
             self.drop(DropReason.MISSED_NOT_RECOVERED)
         if not wanted:
             return
-        since = self.missed.owed_since(entry, now)
-        self.send(entry.via, Request(*key, entry.advert.epoch, tuple(wanted), since, (self.node,)))
+        since = self.inside_since(entry, now)
+        self.send(entry.via, RecoveryRequest(*key, entry.advert.epoch, tuple(wanted), since, (self.node,)))
         self.recovering.add(key)
         self.start_timer(("recover", *key), now + self.settings.beacon_interval_s)
 
-    def on_request(self, request: Request, now: float) -> None:
+    def on_request(self, request: RecoveryRequest, now: float) -> None:
         """Pass a consumer's request on towards the producer, or answer it."""
         if not 1 <= len(request.route) <= self.settings.hop_limit or self.node in request.route:
             self.drop(DropReason.REQUEST_MISROUTED)
-        elif len(request.sequences) > MOST_ASKED or len(request.route[0]) > MAX_NAME:
+        elif len(request.sequences) > MAX_REQUESTED or len(request.route[0]) > MAX_NAME:
             self.drop(DropReason.REQUEST_TOO_LARGE)
         elif request.producer == self.node:
             self.answer(request, now)
@@ -328,24 +486,24 @@ class Steam(Machine):
         else:
             self.send(entry.via, msgspec.structs.replace(request, route=(*request.route, self.node)))
 
-    def answer(self, request: Request, now: float) -> None:
-        """From the cache, no event twice within half a beacon's period to one consumer."""
+    def answer(self, request: RecoveryRequest, now: float) -> None:
+        """Send events from the cache, each at most once per half beacon period to one consumer."""
         announced = self.announcements.by_subject.get(request.subject)
         if announced is None or announced.epoch != request.epoch:
             self.drop(DropReason.NO_LONGER_ANNOUNCED)
             return
         found = announced.cache.held(request.sequences, request.since)
-        held = [(sequence, event) for sequence, event in found if not has_expired(event, self.settings.lifespan_s, now)]
+        held = [(number, event) for number, event in found if not has_expired(event, self.settings.lifespan_s, now)]
         if not held:
             self.drop(DropReason.NO_LONGER_HELD)
         *back, neighbour = request.route
         half_period = int(2 * now / self.settings.beacon_interval_s)
         for sequence, event in held:
-            if self.answered.add((request.route[0], event.id, half_period)):
+            if self.recent_answers.add((request.route[0], event.id, half_period)):
                 self.send(neighbour, Recovered(event, request.epoch, sequence, held[0][0], tuple(back)))
 
     def on_recovered(self, recovered: Recovered, now: float) -> None:
-        """A missed event, for us or for somebody farther down the route."""
+        """A missed event, for us or for a node farther down the route."""
         event = recovered.event
         if recovered.route:
             *back, neighbour = recovered.route
@@ -355,38 +513,40 @@ class Steam(Machine):
                 self.drop(DropReason.HOP_LIMIT, event.id)
             return
         key = (event.source, event.type)
-        self.missed.heard(key, recovered.epoch, recovered.sequence)
-        self.missed.nothing_before(key, recovered.epoch, recovered.oldest)
-        if event.id in self.seen.keys:
+        reception = self.receptions.of(key, recovered.epoch)
+        if reception is not None:
+            reception.received(recovered.sequence)
+            reception.nothing_before(recovered.oldest)
+        if event.id in self.recent_events.keys:
             return
         entry = self.relevant.by_key.get(key)
-        if entry is None or not entry.wanted:
+        if entry is None or not entry.member:
             self.drop(DropReason.RECOVERED_TOO_LATE, event.id)
         elif (typed := self.type_checked(entry, event)) is not None:
-            self.deliver_late(entry, typed, recovered.hops, now)
+            self.deliver_recovered(entry, typed, recovered.hops, now)
 
-    def deliver_late(self, entry: Relevant, event: Event, hops: int, now: float) -> None:
-        """To a subscription that stood when the event was raised, of a node that was inside then and is now."""
+    def deliver_recovered(self, entry: RelevantProximity, event: Event, hops: int, now: float) -> None:
+        """Deliver if we were inside when the event was raised and are inside now, to older subscriptions only."""
         viewer = self.viewer(now)
-        self.trail.add(now, viewer.position, viewer.velocity)
-        then = self.trail.at(event.time)
+        self.history.add(now, viewer.position, viewer.velocity)
+        raised_when_at = self.history.at(event.time)
         if reason := self.unfit(event, now):
             self.drop(reason, event.id[:MAX_NAME])
         elif not (entry.was_raised_around(event, viewer.position) and entry.advert.contains(viewer.position)):
             self.drop(DropReason.OUTSIDE_PROXIMITY, event.id)
-        elif then is None or not entry.was_raised_around(event, then):
+        elif raised_when_at is None or not entry.was_raised_around(event, raised_when_at):
             self.drop(DropReason.RAISED_BEFORE_ARRIVAL, event.id)
         else:
-            self.seen.add(event.id)
+            self.recent_events.add(event.id)
             for subscription in self.subscriptions.accepting(event, viewer):
                 if self.subscribed_at[subscription] <= event.time:
                     self.deliver(event, subscription, hops)
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
-        """The neighbour is gone: a request is sent again after the next beacon has shown another way."""
+        """The neighbour is gone. A request is sent again after the next beacon has shown another route."""
         match packet:
             case Recovered():
                 self.drop(DropReason.ROUTE_TO_CONSUMER_BROKEN, packet.event.id)
-            case Request():
+            case RecoveryRequest():
                 self.drop(DropReason.ROUTE_TO_PRODUCER_BROKEN)
         return self.effects()

@@ -1,4 +1,4 @@
-"""Where this node has been lately: enough to say whether it was inside an area when an event was raised."""
+"""Where this node has been: enough to say whether it was inside an area when an event was raised."""
 
 from __future__ import annotations
 
@@ -7,68 +7,67 @@ from collections import deque
 
 from earshot.geometry import Area, Position, Velocity
 
-LEAP_M_S = 10.0
-"On top of half as much again as it said it moved: who came farther between two looks has leapt."
+JUMP_M_S = 10.0
+"A node that moved faster than this plus 1.5 times its stated speed has jumped."
 
 
-class Trail:
-    """Looks at where the node is, the oldest forgotten; straight lines between them. Where it has leapt
-    (a corrected position, a vehicle put back to the start of its lane), nothing is known between."""
+class PositionHistory:
+    """Timed positions of the node, at most `length`, with straight lines between them. Between the two ends
+    of a jump (a corrected position, a vehicle put back to the start of its lane) nothing is known."""
 
     def __init__(self, length: int, spacing_s: float = 0.0) -> None:
         self._spacing_s = spacing_s
-        "Looks that come closer together replace each other, so that many of them do not shorten the trail."
+        "Positions closer together in time replace each other, so that many of them do not shorten the history."
         self._times: deque[float] = deque(maxlen=length)
         self._positions: deque[Position] = deque(maxlen=length)
-        self._leapt: deque[bool] = deque(maxlen=length)
-        "Whether the way from the look before was a leap."
+        self._jumped: deque[bool] = deque(maxlen=length)
+        "Whether the node jumped here from the position before."
         self._speed_m_s = 0.0
 
     def add(self, now: float, position: Position, velocity: Velocity) -> None:
-        """The node is there now, and moves so."""
-        if self._times and (now <= self._times[-1] or self._crowded(now)):
+        """The node is there now, with this velocity."""
+        jumped = False
+        if self._times and (now <= self._times[-1] or self._too_close(now)):
             self._times.pop()
             self._positions.pop()
-            leapt = self._leapt.pop()
-        else:
-            leapt = False
+            jumped = self._jumped.pop()
         speed_m_s = velocity.speed_m_s
-        self._leapt.append(leapt or self._leaps_to(now, position, speed_m_s))
+        self._jumped.append(jumped or self._jumps_to(now, position, speed_m_s))
         self._times.append(now)
         self._positions.append(position)
         self._speed_m_s = speed_m_s
 
-    def _crowded(self, now: float) -> bool:
+    def _too_close(self, now: float) -> bool:
         return len(self._times) > 1 and now - self._times[-2] < self._spacing_s
 
-    def _leaps_to(self, now: float, position: Position, speed_m_s: float) -> bool:
+    def _jumps_to(self, now: float, position: Position, speed_m_s: float) -> bool:
         if not self._times:
             return False
-        possible_m_s = 1.5 * max(speed_m_s, self._speed_m_s) + LEAP_M_S
+        possible_m_s = 1.5 * max(speed_m_s, self._speed_m_s) + JUMP_M_S
         return self._positions[-1].distance_to(position) > possible_m_s * (now - self._times[-1])
 
     @property
     def start(self) -> float | None:
-        """The earliest time it still knows of."""
+        """The earliest time in the history; None if it is empty."""
         return self._times[0] if self._times else None
 
     def at(self, time: float) -> Position | None:
-        """Where the node was then; None where the trail does not say."""
+        """Where the node was at that time; None if unknown."""
         if not self._times or not self._times[0] <= time <= self._times[-1]:
             return None
         after = bisect_right(self._times, time)
         before = self._positions[after - 1]
         if after == len(self._times) or time == self._times[after - 1]:
             return before
-        if self._leapt[after]:
+        if self._jumped[after]:
             return None
         share = (time - self._times[after - 1]) / (self._times[after] - self._times[after - 1])
         ahead = self._positions[after]
         return before.moved((ahead.x_m - before.x_m) * share, (ahead.y_m - before.y_m) * share)
 
     def inside_since(self, area: Area) -> float | None:
-        """When the node last came into the area, to a millisecond and never too late; the start where it was
-        always inside, None where it is outside now."""
+        """When the node last entered the area, exact to a millisecond and never too late. The start of the
+        history if it was always inside; None if it is outside now."""
         since: float | None = None
         for time, position in zip(reversed(self._times), reversed(self._positions), strict=True):
             if not area.contains(position):

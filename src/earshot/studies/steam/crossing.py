@@ -15,7 +15,7 @@ from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
 from earshot.protocols.machine import Announcement
-from earshot.protocols.steam.settings import PAPER
+from earshot.protocols.steam.packets import PAPER
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action
 from earshot.studies.steam.worlds import MILE_AN_HOUR, RANGE_M, around, simulate

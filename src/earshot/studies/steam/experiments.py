@@ -12,7 +12,7 @@ from earshot.geometry import ORIGIN, Position
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Effect, FixedLocation
 from earshot.protocols.steam.group_ids import description, hashed
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.settings import PAPER, SteamSettings
+from earshot.protocols.steam.packets import PAPER, SteamSettings
 from earshot.simulation.engine.engine import rare_collections
 from earshot.simulation.engine.oracle import Lives, Oracle
 from earshot.simulation.engine.result import Wish

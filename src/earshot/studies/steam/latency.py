@@ -17,7 +17,7 @@ from earshot.filters import Filter, Subscription
 from earshot.geometry import Circle, Position, Proximity
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, FixedLocation
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.settings import SteamSettings
+from earshot.protocols.steam.packets import SteamSettings
 from earshot.studies.study import Case, Row
 from earshot.wire import decode, encode
 

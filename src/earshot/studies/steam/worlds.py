@@ -20,7 +20,7 @@ from earshot.filters import Filter, Subscription
 from earshot.geometry import ORIGIN, Circle, Position, Proximity
 from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.settings import SteamSettings
+from earshot.protocols.steam.packets import SteamSettings
 from earshot.records import Kind
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log

@@ -1,0 +1,199 @@
+"""STEAM's settings and packets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from earshot.errors import SettingsError
+from earshot.events import Event
+from earshot.geometry import Area, Position, Proximity
+from earshot.protocols.steam.group_ids import description
+from earshot.records import DropReason
+from earshot.wire import Packet
+
+MAX_REQUESTED = 4096
+"Events in one recovery request; a consumer asks for at most its `cache_size`."
+
+MAX_DESCRIPTION = 4096
+"Characters: a polygon of about a hundred corners. A longer description is refused."
+
+MAX_NAME = 256
+"Characters of a producer's name and of an event's id. Nodes remember both."
+
+Key = tuple[str, str]
+"(producer, subject): a producer has one proximity for each of its event types."
+
+
+@dataclass(frozen=True, slots=True)
+class SteamSettings:
+    """What the paper leaves to the application, and bounds against hostile peers."""
+
+    range_m: float = field(default=200.0, metadata={"scenario": "medium.range_m"})
+    "T_R, section 5: this node's radio range; decides between single-hop and multi-hop."
+    beacon_interval_s: float = 1.0
+    "Section 4.5: the period of the beacons, application-specific."
+    beacon_gather_s: float = 0.05
+    """How long a node gathers announcements before it passes them on in shared beacons; 0: it passes
+    each beacon on by itself, at once."""
+    beacon_copies: int = 3
+    "A node that hears this many copies of an announcement while it gathers does not pass it on."
+    beacon_jitter: float = 0.1
+    "Each period is longer or shorter by up to this share, so that producers do not beacon in step."
+    expiry_s: float = 3.5
+    "A proximity that has been silent for this long is removed from the list."
+    forwarding: Literal["flood", "gossip"] = "flood"
+    "How members pass events on, section 4.3; gossip is section 5.4.1's."
+    gossip_distance_m: float = 200.0
+    "d of G(d, p): a node within this distance of the producer always passes an event on."
+    gossip_probability: float = 0.8
+    "p of G(d, p): a node farther away passes it on with this probability."
+    hop_limit: int = 32
+    "A bound in addition to the proximity."
+    lifespan_s: float = 60.0
+    "How long an event without a lifespan of its own is passed on and recovered."
+    cache_size: int = 64
+    "Events a producer keeps for recovery, per announcement; 0: nothing is recovered."
+    recovery_delay_s: float = 0.25
+    "How long a node waits for a missing event before it asks; requests are spread over as long again."
+    recovery_attempts: int = 3
+    proximity_limit: int = 2048
+    "At most this many relevant proximities are listed."
+    announcement_limit: int = 1024
+    "At most this many announcements per producer: on this node, and in its list."
+    adverts_per_beacon: int = 16
+    "More announcements make more beacons, not larger ones."
+    seen_limit: int = 65_536
+    "Event ids remembered against duplicates."
+
+    def __post_init__(self) -> None:
+        for name in ("range_m", "beacon_interval_s", "expiry_s", "lifespan_s"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
+        for name in ("recovery_delay_s", "beacon_gather_s", "gossip_distance_m", "cache_size", "recovery_attempts"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise SettingsError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        limits = ("proximity_limit", "announcement_limit", "adverts_per_beacon", "seen_limit")
+        for name in ("hop_limit", "beacon_copies", *limits):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0.0 <= self.gossip_probability <= 1.0:
+            raise SettingsError(f"gossip_probability must lie between 0 and 1, got {self.gossip_probability}")
+        if not 0.0 <= self.beacon_jitter < 1.0:
+            raise SettingsError(f"beacon_jitter must be at least 0 and below 1, got {self.beacon_jitter}")
+        longest_s = self.beacon_interval_s * (1 + self.beacon_jitter)
+        if self.expiry_s <= longest_s:
+            raise SettingsError(
+                f"expiry_s must be longer than a beacon's period of up to {longest_s:g} s, got {self.expiry_s}"
+            )
+        if self.forwarding not in ("flood", "gossip"):
+            raise SettingsError(f"forwarding must be flood or gossip, got {self.forwarding!r}")
+        if self.cache_size > MAX_REQUESTED:
+            raise SettingsError(f"cache_size must be at most {MAX_REQUESTED}, got {self.cache_size}")
+
+
+PAPER = SteamSettings(cache_size=0, beacon_gather_s=0.0)
+"The prototype of section 5: best effort, no recovery, beacons passed on one by one."
+
+
+class Advert(msgspec.Struct, frozen=True, array_like=True):
+    """One event type and its proximity, as a beacon carries it."""
+
+    producer: str
+    subject: str
+    content: dict[str, str]
+    attributes: dict[str, str]
+    proximity: Proximity | None
+    "A mobile one with its first naval, which identifies it; None for everywhere."
+    at: Position
+    "Where the naval is now."
+    epoch: float
+    "When it was announced: a later announcement of the same type replaces this one."
+    beacon: int
+    multi_hop: bool
+    oldest: int
+    "The sequence number of the oldest event the producer still holds."
+    latest: int
+    "The sequence number of the latest event raised; 0 before the first."
+    raised_at: float
+    "When the latest event was raised."
+    hops: int = 0
+    "How often it has been passed on."
+
+    @property
+    def key(self) -> Key:
+        return self.producer, self.subject
+
+    def area(self) -> Area | None:
+        """Where the proximity lies now; None for everywhere."""
+        return None if self.proximity is None else self.proximity.area(self.at)
+
+    def contains(self, position: Position) -> bool:
+        """Whether the position is inside the proximity where it lies now."""
+        return self.proximity is None or self.proximity.contains(position, self.at)
+
+    def newer_than(self, other: Advert) -> bool:
+        """Whether this is a later beacon, or a later announcement, than the other."""
+        return self.beacon > other.beacon if self.epoch == other.epoch else self.epoch > other.epoch
+
+    def same_announcement(self, other: Advert) -> bool:
+        """Whether both advertise one announcement."""
+        return (
+            self.epoch == other.epoch
+            and self.proximity == other.proximity
+            and self.content == other.content
+            and self.attributes == other.attributes
+        )
+
+    def fault(self) -> DropReason | None:
+        """Why a node must not list it; None if it is valid."""
+        if not self.subject or len(self.producer) > MAX_NAME:
+            return DropReason.ANNOUNCEMENT_INCOMPLETE
+        if not all(map(math.isfinite, (self.epoch, self.raised_at, self.at.x_m, self.at.y_m))):
+            return DropReason.ANNOUNCEMENT_IMPOSSIBLE_NUMBERS
+        words = sum(len(name) + len(value) for name, value in (*self.content.items(), *self.attributes.items()))
+        if words + len(description(self.subject, self.proximity)) > MAX_DESCRIPTION:
+            return DropReason.ANNOUNCEMENT_TOO_LONG
+        return None
+
+
+class ProximityBeacon(Packet, frozen=True, array_like=True, tag="steam-beacon"):
+    """What producers announce, to all nodes in their proximities: the well-known discovery group."""
+
+    adverts: tuple[Advert, ...]
+
+
+class Raised(Packet, frozen=True, array_like=True, tag="steam-event"):
+    """An event for the members of its group; `hops` counts the transmissions, this one included."""
+
+    event: Event
+    group: int
+    epoch: float
+    sequence: int
+    multi_hop: bool
+    hops: int = 1
+
+
+class RecoveryRequest(Packet, frozen=True, array_like=True, tag="steam-request"):
+    """A consumer asks a producer for events it missed. The route lists the senders, the consumer first."""
+
+    producer: str
+    subject: str
+    epoch: float
+    sequences: tuple[int, ...]
+    since: float
+    route: tuple[str, ...]
+
+
+class Recovered(Packet, frozen=True, array_like=True, tag="steam-recovered"):
+    """A missed event on its way back along the route; `oldest` is the first one that the producer sends."""
+
+    event: Event
+    epoch: float
+    sequence: int
+    oldest: int
+    route: tuple[str, ...]
+    hops: int = 1
