@@ -9,7 +9,7 @@ SETTINGS = {
     "nearest": 1,
     "copies": 1,
     "bootstrap_s": 0.4,
-    "roll_gather_s": 0.05,
+    "abilities_gather_s": 0.05,
     "announce_interval_s": 0.2,
     "replace_after_s": 2.0,
     "bridge_interval_s": 0.2,

@@ -13,8 +13,7 @@ from earshot.errors import SettingsError, UnknownName
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.content_odmrp.machine import ContentOdmrp
 from earshot.protocols.content_odmrp.odmrp import Odmrp
-from earshot.protocols.drip.machine import Drip
-from earshot.protocols.drip.simple_framework import SimpleFramework
+from earshot.protocols.drip.machine import Drip, SimpleFramework
 from earshot.protocols.flooding import Flooding
 from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.gossip import Gossip

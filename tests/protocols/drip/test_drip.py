@@ -10,28 +10,27 @@ from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.protocols.catalogue import build_settings
-from earshot.protocols.drip.candidates import Roll
-from earshot.protocols.drip.machine import Drip
-from earshot.protocols.drip.memory import EventMemory, Held
+from earshot.protocols.drip.election import TRANSITIONS, Candidates, Role, Trigger
+from earshot.protocols.drip.machine import Drip, SimpleFramework
 from earshot.protocols.drip.packets import (
     Abilities,
-    Announcement,
-    Bridge,
-    Copy,
+    BridgeReport,
+    BrokerAnnouncement,
+    Candidate,
+    Confirmation,
+    EventCopy,
     Exchange,
     InRegion,
     Notice,
-    Publication,
+    PublishedEvent,
     Quit,
-    Record,
-    Register,
+    Registration,
     Retirement,
-    Taken,
+    SubscriberRecord,
 )
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.settings import DripSettings
-from earshot.protocols.drip.sharing import MultiCopyMultiDestination, destinations_of
-from earshot.protocols.drip.simple_framework import SimpleFramework
+from earshot.protocols.drip.sharing import EventMemory, HeldEvent, Sharing, destinations_of
 from earshot.protocols.drip.subscribers import Subscriber, Subscribers
 from earshot.protocols.machine import Broadcast, FixedLocation
 from earshot.protocols.tabletop import Tabletop
@@ -122,9 +121,9 @@ def test_the_ablest_become_brokers_and_everybody_attaches_to_the_nearest() -> No
 
 def test_abilities_stop_at_whoever_knows_enough_abler_ones() -> None:
     table = line(DripSettings(brokers=4, nearest=2, copies=1, jitter_s=0.0, spares=0))
-    told = {standing[0] for _, packet in sent(table, Abilities) for standing in packet.standings}
-    far = [node for node, packet in sent(table, Abilities) if node == "n11" and "n00" in str(packet.standings)]
-    assert told == set(LINE)
+    reported = {candidate.node for _, packet in sent(table, Abilities) for candidate in packet.candidates}
+    far = [node for node, packet in sent(table, Abilities) if node == "n11" and "n00" in str(packet.candidates)]
+    assert reported == set(LINE)
     assert far == []
 
 
@@ -188,24 +187,64 @@ def test_a_part_that_is_left_without_a_broker_finds_its_own() -> None:
     assert [drip(table, name).local_broker for name in ("n05", "n06")] == ["n05", "n06"]
 
 
-def test_a_roll_is_the_same_in_whatever_order_news_comes() -> None:
-    news = [("a", 5.0, 0.0, False), ("b", 4.0, 0.0, False), ("c", 3.0, 0.0, False), ("a", 5.0, 0.0, True)]
-    one, other = Roll(2, 1), Roll(2, 1)
-    for standing in news:
-        one.learn([standing])
-    other.learn(reversed(news))
-    assert one.top == other.top == ("b", "c")
+def test_candidates_are_the_same_in_whatever_order_reports_come() -> None:
+    reports = [
+        Candidate("a", 5.0, 0.0, False),
+        Candidate("b", 4.0, 0.0, False),
+        Candidate("c", 3.0, 0.0, False),
+        Candidate("a", 5.0, 0.0, True),
+    ]
+    one, other = Candidates(2, 1), Candidates(2, 1)
+    for report in reports:
+        one.learn([report])
+    other.learn(reversed(reports))
+    assert one.ablest == other.ablest == ("b", "c")
     assert one.digest == other.digest
     assert one.declare_alive("a", 3.0)
-    assert one.top == ("a", "b")
-    assert not one.learn([("a", 5.0, 1.0, True)])  # older than the sign of life
+    assert one.ablest == ("a", "b")
+    assert not one.learn([Candidate("a", 5.0, 1.0, True)])  # older than the sign of life
+
+
+def role_after(role: Role, *triggers: Trigger) -> Role:
+    for trigger in triggers:
+        role = TRANSITIONS[role, trigger]
+    return role
+
+
+def test_every_role_has_an_answer_to_every_trigger() -> None:
+    assert set(TRANSITIONS) == {(role, trigger) for role in Role for trigger in Trigger}
+
+
+def test_a_node_becomes_a_broker_and_steps_down_only_after_a_wait() -> None:
+    ranked, outranked, elected, rejected = Trigger.RANKED, Trigger.OUTRANKED, Trigger.ELECTED, Trigger.REJECTED
+    assert role_after(Role.GATHERING, ranked, outranked) is Role.GATHERING
+    assert (role_after(Role.GATHERING, elected), role_after(Role.GATHERING, rejected)) == (Role.BROKER, Role.NON_BROKER)
+    assert role_after(Role.NON_BROKER, ranked) is Role.CANDIDATE
+    assert role_after(Role.NON_BROKER, ranked, ranked, elected) is Role.BROKER
+    assert role_after(Role.NON_BROKER, ranked, outranked) is Role.NON_BROKER  # an objection came in time
+    assert role_after(Role.BROKER, outranked) is Role.RESIGNING
+    assert role_after(Role.BROKER, outranked, ranked) is Role.BROKER
+    assert role_after(Role.BROKER, outranked, rejected) is Role.NON_BROKER
+    assert {role_after(role, Trigger.STOPPED) for role in Role} == {Role.NON_BROKER}
+    assert {role for role in Role if role.is_broker} == {Role.BROKER, Role.RESIGNING}
+
+
+def test_a_node_has_the_parts_of_a_broker_exactly_while_its_role_is_one() -> None:
+    table = line(able=ENDING)
+    table.cut("n10", "n11")
+    for _ in range(60):
+        table.run(table.now + 0.5)
+        machines = [drip(table, name) for name in LINE]
+        assert [machine.broker is not None for machine in machines] == [
+            machine.election.role.is_broker for machine in machines
+        ]
 
 
 # Section IV.B.
 
 
 def heard(regions: Regions, broker: str, delay_s: float, sequence: int = 1, now: float = 10.0, by: str = "x") -> bool:
-    return regions.hear(Announcement(broker, sequence, now - delay_s, 2, broker, 0), by, now)
+    return regions.hear(BrokerAnnouncement(broker, sequence, now - delay_s, 2, broker, 0), by, now)
 
 
 def test_an_announcement_that_does_not_improve_the_list_is_not_passed_on() -> None:
@@ -215,7 +254,7 @@ def test_an_announcement_that_does_not_improve_the_list_is_not_passed_on() -> No
     assert heard(regions, "c", 0.001)
     assert regions.nearest_names() == ("c", "b")
     assert not heard(regions, "c", 0.001)  # again, no faster
-    assert heard(regions, "c", 0.009, sequence=2)  # news of one on the list counts, though it is farther now
+    assert heard(regions, "c", 0.009, sequence=2)  # a newer announcement counts, although the broker is farther now
     assert regions.nearest_names() == ("b", "c")
     assert not heard(regions, "b", 0.001, sequence=0)  # older than what is known
 
@@ -224,11 +263,11 @@ def test_time_waited_on_purpose_is_no_delay() -> None:
     settings = DripSettings(jitter_s=0.5)
     machine = Drip("me", settings, FixedLocation(), Random(1))
     machine.start(0.0)
-    effects = machine.hear(Announcement("b", 1, 9.999, 1, "b", 0), "b", 10.0)
-    wake = next(effect for effect in effects if getattr(effect, "name", "") == ("pass", "b"))
-    (passed,) = machine.wake(("pass", "b"), wake.at)
+    effects = machine.hear(BrokerAnnouncement("b", 1, 9.999, 1, "b", 0), "b", 10.0)
+    wake = next(effect for effect in effects if getattr(effect, "name", "") == ("forward", "b"))
+    (passed,) = machine.wake(("forward", "b"), wake.at)
     assert isinstance(passed, Broadcast)
-    assert isinstance(passed.packet, Announcement)
+    assert isinstance(passed.packet, BrokerAnnouncement)
     assert passed.packet.hops == 2
     assert wake.at - passed.packet.sent_at == pytest.approx(0.001)
 
@@ -253,7 +292,7 @@ def test_an_event_nobody_wants_stops_at_its_broker() -> None:
     table.run(table.now + 8.0)
     publish(table, "n03", value=5)
     table.run(table.now + 4.0)
-    assert (table.delivered, sent(table, InRegion), sent(table, Copy)) == ([], [], [])
+    assert (table.delivered, sent(table, InRegion), sent(table, EventCopy)) == ([], [], [])
 
 
 def test_a_subscriber_that_changes_its_region_quits_and_registers_with_its_subscriptions() -> None:
@@ -265,9 +304,9 @@ def test_a_subscriber_that_changes_its_region_quits_and_registers_with_its_subsc
     table.link("n00", "n02")  # still in reach of its old broker,
     table.link("n00", "n04")  # and next to its new one
     table.run(table.now + 2 * SETTINGS.announce_interval_s)
-    letters = [packet for node, packet in table.sent[before:] if node == "n00" and type(packet) in (Quit, Register)]
-    assert {packet.target for packet in letters if type(packet) is Quit} == {"n01"}
-    new = [packet for packet in letters if packet.target == "n04"]
+    packets = [packet for node, packet in table.sent[before:] if node == "n00" and type(packet) in (Quit, Registration)]
+    assert {packet.target for packet in packets if type(packet) is Quit} == {"n01"}
+    new = [packet for packet in packets if packet.target == "n04"]
     assert {packet.subscriptions for packet in new} == {("Number: value > 10",)}
     homes = {}
     for name in ("n01", "n04"):
@@ -302,8 +341,8 @@ def test_an_event_published_before_there_are_brokers_waits_for_one() -> None:
 def test_memory_lets_go_the_least_related_first_and_then_the_oldest() -> None:
     memory = EventMemory(2)
 
-    def held(id: str, time: float, relation: int) -> Held:
-        return Held(Event("Number", {}).stamped(id=id, source="a", time=time), 100.0, relation, 1)
+    def held(id: str, time: float, relation: int) -> HeldEvent:
+        return HeldEvent(Event("Number", {}).stamped(id=id, source="a", time=time), 100.0, relation, 1)
 
     for one in (held("old", 1.0, 1), held("unrelated", 2.0, 0)):
         assert memory.add(one) == []
@@ -322,12 +361,12 @@ def test_brokers_share_events_over_bridges() -> None:
     publish(table, "n04")
     table.run(table.now + 3.0)
     assert table.delivered == [("n08", "e1", "n08/1")]
-    over = [(node, packet.via) for node, packet in sent(table, Copy) if packet.target == "n07"]
+    over = [(node, packet.via) for node, packet in sent(table, EventCopy) if packet.target == "n07"]
     assert over[:3] == [("n04", "n05"), ("n05", ""), ("n06", "")]  # n06 is the bridge's neighbour in the other region
 
 
 def subscriber(name: str, *nearest: str) -> Subscriber:
-    return Subscriber(Record(name, 1.0, nearest[0], nearest, ("Number: value > 10",), 0.0), 0.0, ())
+    return Subscriber(SubscriberRecord(name, 1.0, nearest[0], nearest, ("Number: value > 10",), 0.0), 0.0, ())
 
 
 def test_destinations_are_the_nearest_brokers_of_each_subscriber_or_the_common_ones() -> None:
@@ -338,8 +377,8 @@ def test_destinations_are_the_nearest_brokers_of_each_subscriber_or_the_common_o
 
 
 def test_m_brokers_are_asked_to_carry_and_the_source_goes_to_destinations_itself() -> None:
-    sharing = MultiCopyMultiDestination(DripSettings(nearest=2, copies=2))
-    held = Held(Event("Number", {}).stamped(id="e", source="s", time=0.0), 60.0, 1, 1)
+    sharing = Sharing(DripSettings(nearest=2, copies=2))
+    held = HeldEvent(Event("Number", {}).stamped(id="e", source="s", time=0.0), 60.0, 1, 1)
     sharing.at_source(held, [subscriber("s", "x", "y")], "me")
     assert (held.destinations, held.pending, held.copies) == (("x", "y"), {"x", "y"}, 2)
     for peer in ("a", "b"):
@@ -347,18 +386,18 @@ def test_m_brokers_are_asked_to_carry_and_the_source_goes_to_destinations_itself
         held.send_to(peer, True, 0.0, 1.0)
     assert not sharing.is_due(held, "c", 0.5)  # two are being asked
     assert sharing.is_due(held, "x", 0.5)  # a destination
-    held.taken_by("a")
+    held.confirm("a")
     assert sharing.is_due(held, "c", 1.5)  # b has not answered
     for peer in ("b", "x", "y"):
-        held.taken_by(peer)
+        held.confirm(peer)
     assert (held.carriers, sharing.is_done(held)) == ({"a", "b"}, True)
 
 
 def test_a_carrier_takes_an_event_to_the_destinations_and_a_destination_only_keeps_it() -> None:
-    sharing = MultiCopyMultiDestination(DripSettings())
+    sharing = Sharing(DripSettings())
     for carry, pending in ((True, {"x"}), (False, set())):
-        held = Held(Event("Number", {}).stamped(id="e", source="s", time=0.0), 60.0, 1, 1)
-        sharing.at_receiver(held, "source", ("me", "source", "x"), carry, "me")
+        held = HeldEvent(Event("Number", {}).stamped(id="e", source="s", time=0.0), 60.0, 1, 1)
+        sharing.at_receiver(held, EventCopy("source", "me", "", 1, held.event, 1, ("me", "source", "x"), carry), "me")
         assert held.pending == pending
 
 
@@ -374,21 +413,21 @@ def test_sf_brings_every_event_to_every_broker_wanted_or_not() -> None:
     assert held == {name: ["e1"] for name in ABLE}
 
 
-def test_news_of_subscribers_is_told_until_it_is_known() -> None:
+def test_subscriber_updates_are_offered_until_the_other_broker_has_them() -> None:
     subscribers = Subscribers("me", 10, 30.0)
-    first = Record("s", 1.0, "me", ("me", "b"), ("Number: value > 10",), 0.5)
+    first = SubscriberRecord("s", 1.0, "me", ("me", "b"), ("Number: value > 10",), 0.5)
     assert subscribers.learn(first, 1.0) is not None
-    assert [one.record.subscriber for one in subscribers.news_for("b", 0, 8)] == ["s"]
-    assert subscribers.learn(first, 2.0, "b") is None  # b tells us what we know: it knows too
-    assert subscribers.news_for("b", 0, 8) == []
+    assert [one.record.subscriber for one in subscribers.updates_for("b", 0, 8)] == ["s"]
+    assert subscribers.learn(first, 2.0, "b") is None  # b reports what is known here: b knows it too
+    assert subscribers.updates_for("b", 0, 8) == []
     version = subscribers.version
-    moved = Record("s", 3.0, "b", ("b", "me"), None, 0.5)
+    moved = SubscriberRecord("s", 3.0, "b", ("b", "me"), None, 0.5)
     assert subscribers.learn(moved, 3.0, "b") is not None  # to a broker it was near to: others need not know
     assert subscribers.version == version
-    assert subscribers.learn(Record("s", 4.0, "z", ("z",), None, 0.5), 4.0) is not None
+    assert subscribers.learn(SubscriberRecord("s", 4.0, "z", ("z",), None, 0.5), 4.0) is not None
     assert subscribers.version == version + 1
     assert [one.record.subscriber for one in subscribers.matching(Event("Number", {"value": 50}))] == ["s"]
-    assert subscribers.learn(Record("t", 4.0, "z", ("z",), ("not a filter (",), 0.5), 4.0) is None
+    assert subscribers.learn(SubscriberRecord("t", 4.0, "z", ("z",), ("not a filter (",), 0.5), 4.0) is None
 
 
 def test_an_unsubscribed_node_is_sent_nothing_more() -> None:
@@ -399,7 +438,7 @@ def test_an_unsubscribed_node_is_sent_nothing_more() -> None:
     table.run(table.now + 12.0)
     publish(table, "n00")
     table.run(table.now + 5.0)
-    assert (table.delivered, sent(table, Copy)) == ([], [])
+    assert (table.delivered, sent(table, EventCopy)) == ([], [])
 
 
 # What strangers send.
@@ -410,18 +449,20 @@ def test_packets_that_cannot_be_are_let_go_without_harm() -> None:
     broker = drip(table, "n01")
     nan, event = float("nan"), Event("Number", {"value": 50}).stamped(id="x", source="z", time=0.0)
     packets: list[Any] = [
-        Announcement("evil", 1, nan, -5, "", 0),
-        Announcement("evil", 2**62, float("inf"), 1, "", 0),
-        Abilities((("evil", float("inf"), nan, False), ("evil", 1e308, 0.0, True)), 0),
-        Register("evil", "n01", "", 1, nan, nan, ("n01",), ("not a filter (",), ()),
+        BrokerAnnouncement("evil", 1, nan, -5, "", 0),
+        BrokerAnnouncement("evil", 2**62, float("inf"), 1, "", 0),
+        Abilities((Candidate("evil", float("inf"), nan, False), Candidate("evil", 1e308, 0.0, True)), 0),
+        Registration("evil", "n01", "", 1, nan, nan, ("n01",), ("not a filter (",), ()),
         Quit("evil", "n01", "", -(2**62), 1.0),
         Quit("evil", "nobody", "n01", 5, 1.0),
-        Copy("evil", "n01", "", 1, event, 1, ("n01", "evil"), True),
-        Exchange("evil", "n01", "", 1, 3, (Record("s", nan, "b", (), None, nan),), {"b": float("inf")}, ("x",)),
-        Bridge("evil", "n01", "", 1, "n01"),
-        Taken("evil", "n01", "", 1, "unknown"),
+        EventCopy("evil", "n01", "", 1, event, 1, ("n01", "evil"), True),
+        Exchange(
+            "evil", "n01", "", 1, 3, (SubscriberRecord("s", nan, "b", (), None, nan),), {"b": float("inf")}, ("x",)
+        ),
+        BridgeReport("evil", "n01", "", 1, "n01"),
+        Confirmation("evil", "n01", "", 1, "unknown"),
         Notice("evil", "n01", "", 1, event, 1),
-        Publication("evil", "n01", "", 1, event, 1),
+        PublishedEvent("evil", "n01", "", 1, event, 1),
         InRegion(event, -1, "n01"),
         Retirement("nobody", 2**62),
     ]
@@ -443,20 +484,20 @@ def test_tables_stay_bounded_whoever_sends() -> None:
     for number in range(200):
         name = f"evil-{number}"
         event = Event("Number", {"value": 50}).stamped(id=name, source=name, time=table.now)
-        broker.hear(Register(name, "n01", "", 1, 1.0, 1.0, ("n01",), ("Number: value > 10",), ()), name, table.now)
-        broker.hear(Publication(name, "n01", "", 1, event, 1), name, table.now)
-        broker.hear(Announcement(name, 1, table.now, 1, name, broker.roll.digest), name, table.now)
-        broker.hear(Bridge(name, "n01", "", 1, name), name, table.now)
-        broker.hear(Abilities(((name, 1e6 + number, 0.0, number % 2 == 0),), 0), name, table.now)
+        broker.hear(Registration(name, "n01", "", 1, 1.0, 1.0, ("n01",), ("Number: value > 10",), ()), name, table.now)
+        broker.hear(PublishedEvent(name, "n01", "", 1, event, 1), name, table.now)
+        broker.hear(BrokerAnnouncement(name, 1, table.now, 1, name, broker.election.candidates.digest), name, table.now)
+        broker.hear(BridgeReport(name, "n01", "", 1, name), name, table.now)
+        broker.hear(Abilities((Candidate(name, 1e6 + number, 0.0, number % 2 == 0),), 0), name, table.now)
     inside = broker.broker
     sizes = [
         len(inside.subscribers.table),
         len(inside.events.held),
         len(inside.bridges),
         len(broker.regions.neighbours),
-        len(broker.regions.toward),
-        len(inside.heard_of),
+        len(broker.regions.return_routes),
+        len(inside.signs_of_life),
     ]
     assert all(size <= 16 for size in sizes)
     assert len(broker.regions.brokers) <= 2
-    assert len(broker.roll.standings()) <= 3 * (settings.k + settings.spares)
+    assert len(broker.election.candidates.known) <= 3 * (settings.k + settings.spares)

@@ -1,197 +1,246 @@
-"""A broker's work (section V): registrations, matching, notification, and talking to other brokers.
+"""A broker's work (section V): registrations, matching, notification, and contacts with other brokers.
 
-It lives inside a machine as long as its node is a broker, and asks that machine to send.
+A broker exists while its node has that role. Its methods return actions for the machine to carry out:
+effects, and packets to route.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from msgspec import structs
 
 from earshot.events import Event
+from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.common.soft_table import SoftTable
-from earshot.protocols.drip.memory import EventMemory, Held
-from earshot.protocols.drip.packets import Bridge, Copy, Exchange, InRegion, Notice, Quit, Record, Register, Taken
-from earshot.protocols.drip.sharing import Sharing
+from earshot.protocols.drip.packets import (
+    BridgeReport,
+    Confirmation,
+    EventCopy,
+    Exchange,
+    InRegion,
+    Notice,
+    PublishedEvent,
+    Quit,
+    Registration,
+    RoutedPacket,
+    SubscriberRecord,
+)
+from earshot.protocols.drip.regions import Regions
+from earshot.protocols.drip.settings import DripSettings
+from earshot.protocols.drip.sharing import EventMemory, HeldEvent, Sharing
 from earshot.protocols.drip.subscribers import Subscriber, Subscribers
+from earshot.protocols.machine import Broadcast, Drop, Effect, Note, StartTimer
 from earshot.records import DropReason
 
-if TYPE_CHECKING:
-    from earshot.protocols.drip.machine import Drip
-
 IDLE_S = 1.0
-"A broker with nothing due looks whom it can talk to this often."
+"A broker with nothing to send looks for reachable brokers this often."
+
+Action = Effect | RoutedPacket
+"An effect, or a packet that the machine routes."
+
+
+@dataclass(slots=True)
+class Peer:
+    """What another broker has received of this broker's subscriber updates."""
+
+    offered_at: float = -math.inf
+    offered_version: int = -1
+    offered: tuple[tuple[str, float], ...] = ()
+    "The subscriptions in the last updates: (subscriber, since when)."
+    confirmed_version: int = 0
+    confirmed: set[tuple[str, float]] = field(default_factory=set)
 
 
 class Broker:
     """What only brokers do."""
 
-    def __init__(self, machine: Drip, sharing: Sharing, now: float) -> None:
-        self.machine = machine
-        self.node = machine.node
-        self.settings = machine.settings
+    def __init__(
+        self, node: str, settings: DripSettings, regions: Regions, sharing: Sharing, brokered: RecentKeys, now: float
+    ) -> None:
+        self.node = node
+        self.settings = settings
+        self.regions = regions
         self.sharing = sharing
-        settings = machine.settings
-        self.subscribers = Subscribers(machine.node, settings.memory, 6 * settings.register_interval_s)
+        self.brokered = brokered
+        "Events that this node has held as a broker, now or earlier."
+        self.subscribers = Subscribers(node, settings.memory, 6 * settings.register_interval_s)
         self.events = EventMemory(settings.memory_events)
         self.bridges: SoftTable[str, str] = SoftTable(settings.memory)
-        "Over which bridge each broker is reached: the one that reported last."
-        self.since = now
+        "For each broker the bridge that reported last."
         self.next_contact = now
-        self.told: dict[str, int] = {}
-        "Up to which version each broker has confirmed our news of subscribers."
-        self.telling: dict[str, tuple[int, float, tuple[tuple[str, float], ...]]] = {}
-        "The version told last, when, and whose subscriptions were in it."
-        self.told_whole: dict[str, set[tuple[str, float]]] = {}
-        "Whose subscriptions, since when, each broker has confirmed to have."
-        self.heard_of: dict[str, float] = {}
-        "Of each broker the latest announcement anyone has told of."
+        self.peers: dict[str, Peer] = {}
+        self.signs_of_life: dict[str, float] = {}
+        "For each broker the latest announcement that is known."
         self.reachable: set[str] = set()
+
+    def receive(self, packet: RoutedPacket, now: float) -> list[Action]:
+        match packet:
+            case Registration():
+                return self.on_registration(packet, now)
+            case Quit():
+                return self.on_quit(packet)
+            case PublishedEvent():
+                return self.on_published(packet, now)
+            case BridgeReport():
+                return self.on_bridge_report(packet, now)
+            case EventCopy():
+                return self.on_copy(packet, now)
+            case Confirmation():
+                return self.on_confirmation(packet)
+            case Exchange():
+                return self.on_exchange(packet, now)
+        return []
 
     # Section V.A.1: subscriptions.
 
-    def on_register(self, letter: Register, now: float) -> None:
-        known = self.subscribers.table.get(letter.origin)
+    def on_registration(self, registration: Registration, now: float) -> list[Action]:
+        origin = registration.origin
+        known = self.subscribers.table.get(origin)
         was_here = known is not None and known.record.broker == self.node
-        record = Record(letter.origin, letter.stamp, self.node, letter.nearest, letter.subscriptions, letter.since)
+        stamp, since, nearest = registration.stamp, registration.since, registration.nearest
+        record = SubscriberRecord(origin, stamp, self.node, nearest, registration.subscriptions, since)
         subscriber = self.subscribers.learn(record, now)
         if subscriber is None:
-            return
-        if not was_here and letter.origin != self.node:
-            self._catch_up(subscriber, set(letter.known), now)
-        self.contact_soon(now)
+            return []
+        missed = [] if was_here or origin == self.node else self._missed(subscriber, registration.known, now)
+        return [*missed, self.contact_timer(now)]
 
-    def on_quit(self, letter: Quit, now: float) -> None:
-        if self.subscribers.quit(letter.origin, letter.stamp):
-            self.machine.note("quit", letter.origin)
+    def _missed(self, subscriber: Subscriber, known: tuple[str, ...], now: float) -> list[Action]:
+        """Section V.B.2: a subscriber has come into the region and gets the events that waited for it here."""
+        return [
+            Notice(self.node, subscriber.record.subscriber, "", 1, held.event, held.hops + 1)
+            for held in self.events.held.values()
+            if held.event.id not in known and held.until > now and subscriber.could_want(held.event)
+        ]
 
-    def _catch_up(self, subscriber: Subscriber, known: set[str], now: float) -> None:
-        """Section V.B.2: a subscriber has come into the region and gets what waited for it here."""
-        for held in list(self.events.held.values()):
-            if held.event.id not in known and held.until > now and subscriber.could_want(held.event):
-                self.machine.post(
-                    Notice(self.node, subscriber.record.subscriber, "", 1, held.event, held.hops + 1), now
-                )
+    def on_quit(self, quit: Quit) -> list[Action]:
+        return [Note("quit", quit.origin)] if self.subscribers.quit(quit.origin, quit.stamp) else []
+
+    def expire_subscribers(self, now: float) -> list[Action]:
+        """Remove the registrations that have not been renewed for three intervals."""
+        silent = self.subscribers.expire(now, 3 * self.settings.register_interval_s)
+        return [Note("silent", name) for name in silent]
 
     # Sections V.A.2 and V.A.3: publication and notification.
 
-    def on_event(self, event: Event, hops: int, now: float) -> None:
+    def on_published(self, packet: PublishedEvent, now: float) -> list[Action]:
         """An event has come from its publisher: match it, notify the region, share it with other brokers."""
+        event = packet.event
         if event.id in self.events.held:
-            return
-        held = self._hold(event, hops, now)
+            return []
+        held, actions = self._hold(event, packet.hops - 1, now)
         if held is None:
-            return
+            return actions
         held.at_source = True
         matching = self.subscribers.matching(event)
         elsewhere = [one for one in matching if one.record.broker != self.node and one.record.subscriptions]
         self.sharing.at_source(held, elsewhere, self.node)
-        for one in elsewhere:
-            near = " ".join(one.record.nearest)
-            self.machine.note("wanted", f"{event.id} by {one.record.subscriber} near {near}")
-        self._notify(held, matching, now)
-        self.contact_soon(now)
+        actions += [
+            Note("wanted", f"{event.id} by {one.record.subscriber} near {' '.join(one.record.nearest)}")
+            for one in elsewhere
+        ]
+        return [*actions, *self._notify(held, matching), self.contact_timer(now)]
 
-    def on_copy(self, copy: Copy, now: float) -> None:
+    def on_copy(self, copy: EventCopy, now: float) -> list[Action]:
         """Section V.B.2: a copy from another broker."""
-        self.machine.post(Taken(self.node, copy.origin, "", 1, copy.event.id), now)
-        held = self.events.held.get(copy.event.id)
+        event = copy.event
+        actions: list[Action] = [Confirmation(self.node, copy.origin, "", 1, event.id)]
+        held = self.events.held.get(event.id)
         if held is None:
-            if copy.event.id in self.machine.brokered:
-                return  # it was here, and has been let go since
-            held = self._hold(copy.event, copy.hops, now)
+            if event.id in self.brokered:
+                return actions  # it was here and has been removed since
+            held, kept = self._hold(event, copy.hops, now)
+            actions += kept
             if held is None:
-                return
-            self._notify(held, self.subscribers.matching(copy.event), now)
-        self.sharing.at_receiver(held, copy.origin, copy.destinations, copy.carry, self.node)
-        self.contact_soon(now)
+                return actions
+            actions += self._notify(held, self.subscribers.matching(event))
+        self.sharing.at_receiver(held, copy, self.node)
+        return [*actions, self.contact_timer(now)]
 
-    def _hold(self, event: Event, hops: int, now: float) -> Held | None:
-        machine = self.machine
-        until = event.time + machine.lifespan_s(event)
+    def _hold(self, event: Event, hops: int, now: float) -> tuple[HeldEvent | None, list[Action]]:
+        """Keep an event in memory, and give it to this node's own subscriptions."""
+        until = self.settings.end_of_life(event)
         if not now < until:
-            machine.drop(DropReason.EXPIRED, event.id)
-            return None
-        machine.brokered.add(event.id)
-        machine.note("copy", event.id)
-        held = Held(event, until, self.subscribers.relation(event), hops)
-        for gone in self.events.add(held):
-            machine.drop(DropReason.BROKER_MEMORY, gone.event.id)
-        machine.tell(event, hops, now)
-        return held
+            return None, [Drop(DropReason.EXPIRED, event.id)]
+        self.brokered.add(event.id)
+        held = HeldEvent(event, until, self.subscribers.relation(event), hops)
+        removed = self.events.add(held)
+        return held, [
+            Note("copy", event.id),
+            *(Drop(DropReason.BROKER_MEMORY, other.event.id) for other in removed),
+            Notice(self.node, self.node, "", 1, event, hops),
+        ]
 
-    def _notify(self, held: Held, matching: list[Subscriber], now: float) -> None:
-        """Section V.A.3: flood the event in the region where somebody there wants it."""
-        here = [one for one in matching if one.record.broker == self.node and one.record.subscriber != self.node]
-        if here and not held.flooded:
-            held.flooded = True
-            self.machine.heard.add((held.event.id, self.node))
-            self.machine.broadcast(InRegion(held.event, held.hops + 1, self.node))
+    def _notify(self, held: HeldEvent, matching: list[Subscriber]) -> list[Action]:
+        """Section V.A.3: flood the event in the region if a subscriber there wants it."""
+        here = any(one.record.broker == self.node and one.record.subscriber != self.node for one in matching)
+        if not here or held.flooded:
+            return []
+        held.flooded = True
+        return [Broadcast(InRegion(held.event, held.hops + 1, self.node))]
 
-    # Section V.B.1: whom this broker can talk to.
+    # Section V.B.1: which brokers this broker can reach.
 
-    def on_bridge(self, letter: Bridge, now: float) -> None:
-        if letter.other != self.node:
-            self.bridges.put(letter.other, letter.origin, now + 1.5 * self.settings.bridge_interval_s)
+    def on_bridge_report(self, report: BridgeReport, now: float) -> list[Action]:
+        if report.other != self.node:
+            self.bridges.put(report.other, report.origin, now + 1.5 * self.settings.bridge_interval_s)
+        return []
 
-    def bridge_to(self, broker: str, now: float) -> str | None:
-        """The bridge to take to a broker; the empty text where it is a neighbour; None: it cannot be reached."""
-        regions = self.machine.regions
-        nearby = regions.brokers.get(broker)
-        if nearby is not None and broker in nearby.upstreams:
+    def _bridge_to(self, broker: str, now: float) -> str:
+        """The bridge to take to a broker; empty if the broker is a neighbour."""
+        if self.regions.is_neighbouring_broker(broker):
             return ""
-        heard = regions.neighbours.get(broker)
-        if heard is not None and heard[0] == broker:
-            return ""
-        return self.bridges.get(broker, now)
+        return self.bridges.get(broker, now) or ""
 
-    def peers(self, now: float) -> list[str]:
-        """The brokers that can be reached, the nearest first."""
-        regions = self.machine.regions
-        found = {other for other, _ in self.bridges.items(now)}
-        found |= {name for name, (attached, _) in regions.neighbours.items() if attached == name}
+    def _look_for_peers(self, now: float) -> tuple[list[str], list[Action]]:
+        """The brokers that can be reached, the nearest first; with notes of what has changed."""
+        found = {other for other, _ in self.bridges.items(now)} | self.regions.neighbouring_brokers()
         found.discard(self.node)
-        near = {nearby.broker: place for place, nearby in enumerate(regions.ordered())}
-        for broker in sorted(found ^ self.reachable):
-            self.machine.note("meets" if broker in found else "parts", broker)
+        changes: list[Action] = [
+            Note("meets" if broker in found else "parts", broker) for broker in sorted(found ^ self.reachable)
+        ]
         self.reachable = found
-        return sorted(found, key=lambda broker: (near.get(broker, len(near)), broker))
+        rank = {nearby.broker: place for place, nearby in enumerate(self.regions.ordered())}
+        return sorted(found, key=lambda broker: (rank.get(broker, len(rank)), broker)), changes
 
-    # Section V.B.2 and V.C: contacts, one broker at a time.
+    # Sections V.B.2 and V.C: contacts, one broker at a time.
 
-    def contact_soon(self, now: float) -> None:
-        self.machine.start_timer("contact", at=max(now, self.next_contact))
+    def contact_timer(self, now: float) -> StartTimer:
+        """The next contact: now, if the last one is long enough ago."""
+        return StartTimer("contact", max(now, self.next_contact))
 
-    def contact(self, now: float) -> None:
-        """Talk to one broker: the one the oldest event is due to, or one there is news of subscribers for."""
-        for held in self.events.forget(now):
-            if not self.sharing.is_done(held) and held.destinations:
-                self.machine.drop(DropReason.EXPIRED_WITH_DESTINATIONS_LEFT, held.event.id)
+    def contact(self, now: float) -> list[Action]:
+        """Contact one broker: one that the oldest event is due to, or one that lacks subscriber updates."""
+        actions: list[Action] = [
+            Drop(DropReason.EXPIRED_WITH_DESTINATIONS_LEFT, held.event.id)
+            for held in self.events.expire(now)
+            if held.destinations and not self.sharing.is_done(held)
+        ]
         self.bridges.forget(now)
-        peers = self.peers(now)
-        busy = self._hand_over(peers, now) or self._exchange(peers, now)
-        self.next_contact = now + self.settings.contact_interval_s
-        idle_s = max(IDLE_S, self.settings.contact_interval_s)
-        self.machine.start_timer("contact", at=self.next_contact if busy else now + idle_s)
+        peers, changes = self._look_for_peers(now)
+        sent = self._hand_over(peers, now) or self._exchange(peers, now)
+        interval_s = self.settings.contact_interval_s
+        self.next_contact = now + interval_s
+        again_at = self.next_contact if sent else now + max(IDLE_S, interval_s)
+        return [*actions, *changes, *sent, StartTimer("contact", again_at)]
 
-    def _hand_over(self, peers: list[str], now: float) -> bool:
+    def _hand_over(self, peers: list[str], now: float) -> list[Action]:
+        """Copies of the events that are due to one broker, as many as one contact carries."""
         peer, due = self._due(peers, now)
-        if not due:
-            return False
-        bridge = self.bridge_to(peer, now) or ""
+        copies: list[Action] = []
         for held in due:
             carry = self.sharing.carries(held, peer, now)
             held.send_to(peer, carry, now, self.settings.taken_wait_s)
-            copy = Copy(self.node, peer, bridge, 1, held.event, held.hops + 1, held.destinations, carry)
-            self.machine.post(copy, now)
-        return True
+            bridge = self._bridge_to(peer, now)
+            copies.append(EventCopy(self.node, peer, bridge, 1, held.event, held.hops + 1, held.destinations, carry))
+        return copies
 
-    def _due(self, peers: list[str], now: float) -> tuple[str, list[Held]]:
-        """The nearest of those the oldest event is due to, and as much as one contact carries of what is due there."""
+    def _due(self, peers: list[str], now: float) -> tuple[str, list[HeldEvent]]:
+        """The nearest broker that the oldest event is due to, and the events due there."""
         chosen = ""
-        due: list[Held] = []
+        due: list[HeldEvent] = []
         for held in self.events.held.values():
             if self.sharing.is_done(held):
                 continue
@@ -204,86 +253,76 @@ class Broker:
                 break
         return chosen, due
 
-    def on_taken(self, letter: Taken, now: float) -> None:
-        """A broker has what was sent to it."""
-        peer = letter.origin
-        if letter.event_id:
-            if held := self.events.held.get(letter.event_id):
-                held.taken_by(peer)
-            return
-        version, _, whole = self.telling.get(peer, (-1, 0.0, ()))
-        if letter.version == version:
-            self.told[peer] = version
-            self.told_whole.setdefault(peer, set()).update(whole)
+    def on_confirmation(self, confirmation: Confirmation) -> list[Action]:
+        """A broker has what was sent to it: a copy, or subscriber updates."""
+        if confirmation.event_id:
+            if held := self.events.held.get(confirmation.event_id):
+                held.confirm(confirmation.origin)
+            return []
+        peer = self.peers.get(confirmation.origin)
+        if peer is not None and confirmation.version == peer.offered_version:
+            peer.confirmed_version = peer.offered_version
+            peer.confirmed.update(peer.offered)
+        return []
 
-    def _exchange(self, peers: list[str], now: float) -> bool:
-        """Section V.B.2: news of subscribers to one broker, and how lately brokers were heard of."""
-        limit = self.settings.contact_records if self.sharing.shares_subscriptions else 0
-        for told_at, peer in sorted((self.telling.get(peer, (0, -math.inf, ()))[1], peer) for peer in peers):
-            if now - told_at < self.settings.exchange_interval_s:
+    def _exchange(self, peers: list[str], now: float) -> list[Action]:
+        """Section V.B.2: subscriber updates for one broker, and when other brokers were last heard."""
+        settings = self.settings
+        limit = settings.contact_records if self.sharing.shares_subscriptions else 0
+        for offered_at, name in sorted((self.peers.get(name, Peer()).offered_at, name) for name in peers):
+            if now - offered_at < settings.exchange_interval_s:
                 break
-            news = self.subscribers.news_for(peer, self.told.get(peer, 0), limit)
-            if not news and now - told_at < self.settings.announce_interval_s:
+            peer = self.peers.setdefault(name, Peer())
+            updates = self.subscribers.updates_for(name, peer.confirmed_version, limit)
+            if not updates and now - offered_at < settings.announce_interval_s:
                 continue
-            version = news[-1].version if len(news) == limit > 0 else self.subscribers.version
-            has = self.told_whole.get(peer, set())
-            whole = [one.spread for one in news if one.spread is not None]
-            records = tuple(
-                structs.replace(one, subscriptions=None) if (one.subscriber, one.since) in has else one for one in whole
-            )
-            self.telling[peer] = (version, now, tuple((one.subscriber, one.since) for one in whole))
-            self._tell_news(peer, version, records, now)
-            return True
-        return False
+            records = [one.shared for one in updates if one.shared is not None]
+            peer.offered_at = now
+            peer.offered_version = updates[-1].version if len(updates) == limit > 0 else self.subscribers.version
+            peer.offered = tuple((one.subscriber, one.since) for one in records)
+            return [self._exchange_packet(name, peer, records, now)]
+        return []
 
-    def _tell_news(self, peer: str, version: int, records: tuple[Record, ...], now: float) -> None:
+    def _exchange_packet(self, name: str, peer: Peer, records: list[SubscriberRecord], now: float) -> Exchange:
+        """Subscriptions that the other broker has confirmed are left out."""
+        recent = self.settings.replace_after_s
+        brokers = {broker: at for broker, at in sorted(self.signs_of_life.items()) if now - at < recent}
+        offered = tuple(
+            structs.replace(one, subscriptions=None) if (one.subscriber, one.since) in peer.confirmed else one
+            for one in records
+        )
         held = () if self.sharing.shares_subscriptions else tuple(self.events.held)
-        brokers = {name: at for name, at in sorted(self.heard_of.items()) if now - at < self.settings.replace_after_s}
-        brokers[self.node] = now
-        bridge = self.bridge_to(peer, now) or ""
-        self.machine.post(Exchange(self.node, peer, bridge, 1, version, records, brokers, held), now)
+        addressed = (self.node, name, self._bridge_to(name, now), 1)
+        return Exchange(*addressed, peer.offered_version, offered, {**brokers, self.node: now}, held)
 
-    def on_exchange(self, letter: Exchange, now: float) -> None:
+    def on_exchange(self, exchange: Exchange, now: float) -> list[Action]:
         """Section V.B.2: what another broker knows."""
-        self.machine.post(Taken(self.node, letter.origin, "", 1, "", letter.version), now)
-        for broker, at in letter.brokers.items():
-            self.heard(broker, at, now)
-        for record in letter.records:
-            unknown = record.subscriber not in self.subscribers.table
-            subscriber = self.subscribers.learn(record, now, letter.origin)
-            if unknown and subscriber is not None and record.broker != self.node:
+        for broker, at in exchange.brokers.items():
+            self.on_sign_of_life(broker, at, now)
+        for record in exchange.records:
+            is_new = record.subscriber not in self.subscribers.table
+            subscriber = self.subscribers.learn(record, now, exchange.origin)
+            if is_new and subscriber is not None and record.broker != self.node:
                 self._pull(subscriber)
-        for event in letter.held:
-            held = self.events.held.get(event)
-            if held is not None:
-                held.has.add(letter.origin)
-        self.contact_soon(now)
+        for event in exchange.held:
+            if held := self.events.held.get(event):
+                held.holders.add(exchange.origin)
+        return [Confirmation(self.node, exchange.origin, "", 1, "", exchange.version), self.contact_timer(now)]
 
     def _pull(self, subscriber: Subscriber) -> None:
-        """A subscriber unknown until now may want what is here already."""
+        """A subscriber that was unknown until now may want events that are already here."""
         for held in self.events.held.values():
             if held.at_source and subscriber.could_want(held.event):
                 self.sharing.at_source(held, [subscriber], self.node)
 
-    # Keeping the table and the other brokers in sight.
-
-    def look_around(self, now: float) -> None:
-        """Once an announcement interval: forget subscribers and replace brokers that have fallen silent."""
-        for name in self.subscribers.silent(now - 3 * self.settings.register_interval_s):
-            self.subscribers.quit(name, math.inf)
-            self.machine.note("silent", name)
-        for name in self.subscribers.lost(now - 12 * self.settings.register_interval_s):
-            after = math.nextafter(self.subscribers.table[name].record.stamp, math.inf)
-            self.subscribers.learn(Record(name, after, "", (), (), after), now)
-
-    def last_sign_of(self, broker: str) -> float:
-        """The latest announcement of a broker that anyone has told of."""
-        return self.heard_of.get(broker, -math.inf)
-
-    def heard(self, broker: str, sent_at: float, now: float) -> None:
-        """A sign of life of a broker, whether or not its announcement is passed on; not one from the future."""
-        known = self.heard_of.get(broker, -math.inf)
-        if not known < sent_at <= now + self.settings.announce_interval_s:
+    def on_sign_of_life(self, broker: str, sent_at: float, now: float) -> None:
+        """Another broker's announcement, heard or reported. Times in the future are ignored."""
+        signs = self.signs_of_life
+        if not signs.get(broker, -math.inf) < sent_at <= now + self.settings.announce_interval_s:
             return
-        if known > -math.inf or len(self.heard_of) < self.settings.memory:
-            self.heard_of[broker] = sent_at
+        if broker in signs or len(signs) < self.settings.memory:
+            signs[broker] = sent_at
+
+    def unfinished(self) -> list[HeldEvent]:
+        """The events that this broker has yet to share."""
+        return [held for held in self.events.held.values() if held.destinations and not self.sharing.is_done(held)]

@@ -1,143 +1,279 @@
-"""Who is a broker (section IV.A), and what the paper leaves open: who takes the place of one that falls silent."""
+"""Which nodes are brokers (section IV.A), and what the paper leaves open: how a silent broker is replaced.
+
+Every node keeps the candidates it knows. Of two reports about a node, the one with the later sign of life
+wins; of two with the same sign of life, "gone" wins. So all nodes that received the same reports, in any
+order, have the same candidates, and a broker that was declared gone by mistake returns with its next
+sign of life.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum, auto
+from random import Random
+from zlib import crc32
 
-from earshot.protocols.drip.candidates import Roll
-from earshot.protocols.drip.packets import Abilities
+from earshot.protocols.drip.packets import Abilities, Candidate
+from earshot.protocols.drip.settings import DripSettings
+from earshot.protocols.machine import Broadcast, Effect, Note, StartTimer
 
-if TYPE_CHECKING:
-    from earshot.protocols.drip.machine import Drip
+
+class Candidates:
+    """The k ablest live nodes known, some spare ones, and nodes of higher ability that are gone."""
+
+    def __init__(self, k: int, spares: int) -> None:
+        self.k = k
+        self._capacity = k + spares
+        self._gone_capacity = 2 * (k + spares)
+        self.known: dict[str, Candidate] = {}
+        self._live: list[tuple[float, str]] = []
+        "(ability, node) of candidates that are not gone, the least able first."
+        self.changed: set[str] = set()
+        "Candidates that have changed since they were last forwarded."
+        self.ablest: tuple[str, ...] = ()
+        "The k ablest live candidates, the ablest first."
+        self.digest = 0
+
+    def learn(self, reports: Iterable[Candidate]) -> bool:
+        """Merge reports; returns whether one of them was new and matters."""
+        changed = False
+        for report in reports:
+            node, ability, alive_at, gone = report
+            known = self.known.get(node)
+            if known is not None:
+                if (alive_at, gone) <= (known.alive_at, known.gone):
+                    continue
+            elif gone:
+                if len(self.known) >= self._capacity + self._gone_capacity:
+                    continue
+            elif len(self._live) >= self._capacity and (ability, node) <= self._live[0]:
+                continue
+            if not (math.isfinite(ability) and math.isfinite(alive_at)):
+                continue
+            if known is not None and not known.gone:
+                del self._live[bisect_left(self._live, (known.ability, node))]
+            self.known[node] = report
+            if not gone:
+                insort(self._live, (ability, node))
+            self.changed.add(node)
+            changed = True
+        if changed:
+            self._rank()
+        return changed
+
+    def declare_gone(self, node: str) -> bool:
+        """The node has been silent for too long; returns whether that is new."""
+        known = self.known.get(node)
+        return known is not None and not known.gone and self.learn([known._replace(gone=True)])
+
+    def declare_alive(self, node: str, at: float) -> bool:
+        """A sign of life of a node that was declared gone; returns whether it changes that."""
+        return self.is_gone(node) and self.learn([self.known[node]._replace(alive_at=at, gone=False)])
+
+    def is_gone(self, node: str) -> bool:
+        known = self.known.get(node)
+        return known is not None and known.gone
+
+    def take_changed(self) -> tuple[Candidate, ...]:
+        """The candidates to forward, which then count as forwarded."""
+        changed, self.changed = self.changed, set()
+        return tuple(self.known[node] for node in sorted(changed) if node in self.known)
+
+    def _rank(self) -> None:
+        surplus = max(len(self._live) - self._capacity, 0)
+        for _, node in self._live[:surplus]:
+            self._forget(node)
+        del self._live[:surplus]
+        if len(self.known) - len(self._live) > self._gone_capacity:
+            gone = sorted((known.alive_at, node) for node, known in self.known.items() if known.gone)
+            for _, node in gone[: len(gone) - self._gone_capacity]:
+                self._forget(node)
+        self.ablest = tuple(node for _, node in reversed(self._live[-self.k :]))
+        self.digest = crc32("\n".join(self.ablest).encode())
+
+    def _forget(self, node: str) -> None:
+        del self.known[node]
+        self.changed.discard(node)
+
+
+class Role(Enum):
+    """A node's part among the brokers."""
+
+    GATHERING = auto()
+    "The node gathers abilities; there are no brokers yet."
+    NON_BROKER = auto()
+    CANDIDATE = auto()
+    "The node ranks among the k ablest and waits for objections."
+    BROKER = auto()
+    RESIGNING = auto()
+    "A broker that no longer ranks among the k ablest and waits for objections."
+
+    @property
+    def is_broker(self) -> bool:
+        return self in (Role.BROKER, Role.RESIGNING)
+
+
+class Trigger(Enum):
+    """What changes a node's role."""
+
+    RANKED = auto()
+    "The candidates have changed; the node ranks among the k ablest."
+    OUTRANKED = auto()
+    "The candidates have changed; the node does not rank among the k ablest."
+    ELECTED = auto()
+    "The wait is over and the node ranks among the k ablest."
+    REJECTED = auto()
+    "The wait is over and the node does not rank among the k ablest."
+    STOPPED = auto()
+
+
+TRANSITIONS: dict[tuple[Role, Trigger], Role] = {
+    (Role.GATHERING, Trigger.RANKED): Role.GATHERING,
+    (Role.GATHERING, Trigger.OUTRANKED): Role.GATHERING,
+    (Role.NON_BROKER, Trigger.RANKED): Role.CANDIDATE,
+    (Role.NON_BROKER, Trigger.OUTRANKED): Role.NON_BROKER,
+    (Role.CANDIDATE, Trigger.RANKED): Role.CANDIDATE,
+    (Role.CANDIDATE, Trigger.OUTRANKED): Role.NON_BROKER,
+    (Role.BROKER, Trigger.RANKED): Role.BROKER,
+    (Role.BROKER, Trigger.OUTRANKED): Role.RESIGNING,
+    (Role.RESIGNING, Trigger.RANKED): Role.BROKER,
+    (Role.RESIGNING, Trigger.OUTRANKED): Role.RESIGNING,
+    **{(role, Trigger.ELECTED): Role.BROKER for role in Role},
+    **{(role, Trigger.REJECTED): Role.NON_BROKER for role in Role},
+    **{(role, Trigger.STOPPED): Role.NON_BROKER for role in Role},
+}
 
 
 class Election:
-    """A node's part in choosing the brokers: it keeps the roll, tells others of it, and watches the brokers."""
+    """One node's part in the choice of brokers: it keeps the candidates, forwards changes and watches the brokers.
 
-    def __init__(self, machine: Drip) -> None:
-        self.machine = machine
-        self.settings = machine.settings
-        self.roll = Roll(machine.settings.k, machine.settings.spares)
-        self.worth = 0.0
-        "What counts in the election: the node's ability, or a draw."
+    Methods return effects for the machine to carry out. `role` says what the node is.
+    """
+
+    def __init__(self, node: str, settings: DripSettings, random: Random) -> None:
+        self.node = node
+        self.settings = settings
+        self.random = random
+        self.candidates = Candidates(settings.k, settings.spares)
+        self.role = Role.GATHERING
+        self.ability = 0.0
+        "What counts in the election: the node's ability, or a random number."
         self.started_at = 0.0
-        self.up = False
-        "Whether the abilities of the others have been gathered."
-        self.alone_since = 0.0
-        "Since when no broker has been heard of."
-        self._shown_at = -math.inf
-        self._waiting = False
-        self._top: tuple[str, ...] = ()
-        self._top_since: dict[str, float] = {}
-        "Since when each of the k ablest is one of them."
+        self.detached_since = 0.0
+        "Since when the node has had no local broker."
+        self._broker_since = 0.0
+        self._ranked_since: dict[str, float] = {}
+        "Since when each of the k ablest has been among them."
+        self._compared_at = -math.inf
+        self._forwarding = False
+        "Whether a timer runs to forward changes."
 
-    def start(self, now: float) -> None:
-        """Section IV.A: tell the others how able this node is."""
-        machine = self.machine
-        self.started_at = self.alone_since = now
-        self.worth = machine.ability if self.settings.selection == "ability" else machine.random.random()
-        self.roll.learn([(machine.node, self.worth, now, False)])
-        self._pass_on(now)
-        machine.start_timer("elect", at=now + self.settings.bootstrap_s)
+    def start(self, ability: float, now: float) -> list[Effect]:
+        """Section IV.A: broadcast this node's ability."""
+        self.started_at = self.detached_since = now
+        self.ability = ability if self.settings.selection == "ability" else self.random.random()
+        self.candidates.learn([Candidate(self.node, self.ability, now, False)])
+        return [*self._forward_later(now), StartTimer("elect", now + self.settings.bootstrap_s)]
 
-    def stop(self, now: float) -> None:
-        """This node goes: others are the ablest now."""
-        if self.roll.learn([(self.machine.node, self.worth, now, True)]):
-            self.tell(now)
+    def stop(self, now: float) -> list[Effect]:
+        """This node leaves: others become the ablest."""
+        self.role = TRANSITIONS[self.role, Trigger.STOPPED]
+        gone = self.candidates.learn([Candidate(self.node, self.ability, now, True)])
+        return self.forward() if gone else []
 
-    def on_abilities(self, packet: Abilities, sender: str, now: float) -> None:
-        if self.up and not self.machine.local_broker:
-            self.machine.regions.sees(sender, "", now)  # without brokers nothing else tells who is near
-        if self.roll.learn(packet.standings):
-            self._refute(packet, now)
-            self.changed(now)
-        self.compare(packet.roll, now)
+    def decide(self, now: float) -> list[Effect]:
+        """The time to gather abilities, or to wait for objections, is over: the node takes its role."""
+        effects: list[Effect] = []
+        if self.role is Role.GATHERING:
+            self._ranked_since = dict.fromkeys(self.candidates.ablest, now)
+            effects.append(StartTimer("watch", now + self.settings.announce_interval_s))
+        was_broker = self.role.is_broker
+        ranks = self.node in self.candidates.ablest
+        self.role = TRANSITIONS[self.role, Trigger.ELECTED if ranks else Trigger.REJECTED]
+        if not was_broker:
+            self._broker_since = now
+        return effects
 
-    def _refute(self, packet: Abilities, now: float) -> None:
-        """Whoever was given up but has been heard of since is not gone."""
-        machine = self.machine
-        for node, _, alive_at, gone in packet.standings:
-            if not gone or not self.roll.is_gone(node):
-                continue
-            if node == machine.node:
-                self.roll.declare_alive(node, now)
-                continue
-            nearby = machine.regions.brokers.get(node)
-            sign = nearby.sent_at if nearby is not None else -math.inf
-            if machine.broker is not None:
-                sign = max(sign, machine.broker.last_sign_of(node))
-            if sign > alive_at and now - sign < self.settings.replace_after_s:
-                self.roll.declare_alive(node, sign)
+    # Abilities.
 
-    def on_sign_of_life(self, broker: str, at: float, now: float) -> None:
-        """An announcement of a broker: who was entered as gone is not."""
-        if self.roll.is_gone(broker) and self.roll.declare_alive(broker, at):
-            self.changed(now)
+    def on_abilities(self, packet: Abilities, signs_of_life: Mapping[str, float], now: float) -> list[Effect]:
+        """Learn other nodes' abilities. Object where a node was declared gone that has been heard since."""
+        effects: list[Effect] = []
+        if self.candidates.learn(packet.candidates):
+            for node, _, alive_at, gone in packet.candidates:
+                if not gone or not self.candidates.is_gone(node):
+                    continue
+                sign = now if node == self.node else signs_of_life.get(node, -math.inf)
+                if node == self.node or (sign > alive_at and now - sign < self.settings.replace_after_s):
+                    self.candidates.declare_alive(node, sign)
+            effects += self._changed(now)
+        return [*effects, *self.compare(packet.digest, now)]
 
-    def changed(self, now: float) -> None:
-        """The roll is another: pass that on, and see what it means for this node."""
-        node = self.machine.node
-        if not self.roll.is_gone(node):
-            self.roll.learn([(node, self.worth, self.started_at, False)])
-        if self.up and self.roll.top is not self._top:
-            self._top = self.roll.top
-            self._top_since = {name: self._top_since.get(name, now) for name in self._top}
-        self._pass_on(now)
-        if self.up and (node in self.roll.top) != (self.machine.broker is not None):
-            self.machine.start_timer("elect", at=now + self.settings.election_wait_s)
+    def on_sign_of_life(self, broker: str, at: float, now: float) -> list[Effect]:
+        """An announcement of a broker: if it was declared gone, it is not."""
+        return self._changed(now) if self.candidates.declare_alive(broker, at) else []
 
-    def compare(self, digest: int, now: float) -> None:
-        """Where a neighbour holds others for the ablest, tell it all we know, not too often."""
-        every_s = self.settings.announce_interval_s if self.up else self.settings.bootstrap_s / 4
-        if digest != self.roll.digest and now - self._shown_at >= every_s:
-            self._shown_at = now
-            self.roll.news.update(self.roll.names)
-            self._pass_on(now)
+    def _changed(self, now: float) -> list[Effect]:
+        """The candidates have changed: forward the changes, and see what they mean for this node."""
+        if not self.candidates.is_gone(self.node):
+            self.candidates.learn([Candidate(self.node, self.ability, self.started_at, False)])
+        ablest = self.candidates.ablest
+        if self.role is not Role.GATHERING:
+            self._ranked_since = {node: self._ranked_since.get(node, now) for node in ablest}
+        effects = self._forward_later(now)
+        self.role = TRANSITIONS[self.role, Trigger.RANKED if self.node in ablest else Trigger.OUTRANKED]
+        if self.role in (Role.CANDIDATE, Role.RESIGNING):
+            effects.append(StartTimer("elect", now + self.settings.election_wait_s))
+        return effects
 
-    def _pass_on(self, now: float) -> None:
-        if not self._waiting and self.roll.news:
-            self._waiting = True
-            wait_s = (0.5 + self.machine.random.random() / 2) * self.settings.roll_gather_s
-            self.machine.start_timer("roll", at=now + wait_s)
+    def compare(self, digest: int, now: float) -> list[Effect]:
+        """If a neighbour knows other k ablest nodes, send it all candidates, but not too often."""
+        settings = self.settings
+        interval_s = settings.bootstrap_s / 4 if self.role is Role.GATHERING else settings.announce_interval_s
+        if digest == self.candidates.digest or now - self._compared_at < interval_s:
+            return []
+        self._compared_at = now
+        self.candidates.changed.update(self.candidates.known)
+        return self._forward_later(now)
 
-    def tell(self, now: float) -> None:
-        """What has been gathered goes to the neighbours."""
-        self._waiting = False
-        if self.roll.news:
-            self.machine.broadcast(Abilities(self.roll.standings(self.roll.news), self.roll.digest))
-            self.roll.news.clear()
+    def _forward_later(self, now: float) -> list[Effect]:
+        if self._forwarding or not self.candidates.changed:
+            return []
+        self._forwarding = True
+        wait_s = (0.5 + self.random.random() / 2) * self.settings.abilities_gather_s
+        return [StartTimer("forward-abilities", now + wait_s)]
 
-    def chooses(self, now: float) -> bool:
-        """The time to gather abilities, or to wait for objections, is over: whether this node is a broker."""
-        if not self.up:
-            self.up = True
-            self._top = self.roll.top
-            self._top_since = dict.fromkeys(self._top, now)
-            self.machine.start_timer("watch", at=now + self.settings.announce_interval_s)
-        return self.machine.node in self.roll.top
+    def forward(self) -> list[Effect]:
+        """Send the gathered changes to the neighbours."""
+        self._forwarding = False
+        if not self.candidates.changed:
+            return []
+        return [Broadcast(Abilities(self.candidates.take_changed(), self.candidates.digest))]
 
-    def watch(self, now: float) -> None:
-        """Enter as gone who has fallen silent: brokers watch each other, and a node without any the whole top."""
-        machine, after_s = self.machine, self.settings.replace_after_s
-        machine.start_timer("watch", at=now + self.settings.announce_interval_s)
-        if not machine.regions.neighbours:
-            # Out of everybody's reach, or among others without a broker: ask who is there.
-            if machine.broker is None and now - self.alone_since > after_s:
-                self.roll.news.add(machine.node)
-                self._pass_on(now)
-            return
-        others = [node for node in self.roll.top if node != machine.node]
-        silent: list[str] = []
-        if (broker := machine.broker) is not None:
-            signs = {
-                node: max(broker.last_sign_of(node), self._top_since.get(node, now), broker.since) for node in others
-            }
-            silent = [node for node in others if now - signs[node] > after_s]
-        elif not machine.local_broker and now - self.alone_since > after_s:
-            silent = [node for node in others if now - self._top_since.get(node, now) > after_s]
-        for node in silent:
-            if self.roll.declare_gone(node):
-                machine.note("replaced", node)
-        if silent:
-            self.changed(now)
+    # Silent brokers.
+
+    def watch(
+        self, signs_of_life: Mapping[str, float], neighbours: Collection[str], local_broker: str, now: float
+    ) -> list[Effect]:
+        """Declare silent brokers gone. Brokers watch each other; a node without a local broker watches all brokers."""
+        settings, is_broker = self.settings, self.role.is_broker
+        effects: list[Effect] = [StartTimer("watch", now + settings.announce_interval_s)]
+        is_alone = not is_broker and now - self.detached_since > settings.replace_after_s
+        if not neighbours:
+            if is_alone:
+                # Out of range of every node, or among others without a broker: ask for neighbours.
+                self.candidates.changed.add(self.node)
+                effects += self._forward_later(now)
+            return effects
+        silent = []
+        if is_broker or (is_alone and not local_broker):
+            for node in self.candidates.ablest:
+                sign = self._ranked_since.get(node, now)
+                if is_broker:
+                    sign = max(sign, signs_of_life.get(node, -math.inf), self._broker_since)
+                if node != self.node and now - sign > settings.replace_after_s:
+                    silent.append(node)
+        effects += [Note("replaced", node) for node in silent if self.candidates.declare_gone(node)]
+        return [*effects, *self._changed(now)] if silent else effects

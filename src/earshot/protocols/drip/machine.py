@@ -1,7 +1,7 @@
 """DRIP, by Q. Yuan and J. Wu (ICDCS Workshops 2007): brokers by ability, regions by delay, copies for those who moved.
 
-The k ablest nodes become brokers and announce themselves; every node attaches to the one whose
-announcements reach it soonest, and so regions form and move with the nodes. A broker matches events
+The k ablest nodes become brokers and announce themselves; every node attaches to the broker whose
+announcements reach it first, and so regions form and move with the nodes. A broker matches events
 against all subscriptions, floods them in its own region where they are wanted, and spreads m copies
 that are carried to the l brokers nearest to each other subscriber. Departures: docs/papers/drip.md.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from random import Random
 
 from msgspec import structs
@@ -18,28 +18,26 @@ from msgspec import structs
 from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.protocols.common.jitter import Jitter
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
-from earshot.protocols.drip.broker import Broker
-from earshot.protocols.drip.election import Election
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
+from earshot.protocols.drip.broker import Action, Broker
+from earshot.protocols.drip.election import Election, Role
 from earshot.protocols.drip.packets import (
     Abilities,
-    Announcement,
-    Bridge,
-    Copy,
-    Exchange,
+    BridgeReport,
+    BrokerAnnouncement,
+    EventCopy,
     InRegion,
-    Letter,
     Notice,
-    Publication,
+    PublishedEvent,
     Quit,
-    Register,
+    Registration,
     Retirement,
-    Taken,
+    RoutedPacket,
 )
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.settings import DripSettings
-from earshot.protocols.drip.sharing import MultiCopyMultiDestination, Sharing
-from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
+from earshot.protocols.drip.sharing import Epidemic, Sharing
+from earshot.protocols.machine import Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -50,334 +48,375 @@ class Drip(Machine):
     medium = "radio"
     Settings = DripSettings
     ability: float = 1.0
-    "Symbol xi: how able this node is; its host says."
+    "Symbol xi: this node's detecting ability, set by its host."
 
     def __init__(self, node: str, settings: DripSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
         self.settings: DripSettings = settings
         self.subscriptions = LocalSubscriptions()
-        self.election = Election(self)
-        self.roll = self.election.roll
+        self.election = Election(node, settings, random)
         self.regions = Regions(node, settings)
         self.broker: Broker | None = None
-        "What only brokers have."
+        "What only brokers have; not None exactly while `election.role.is_broker`."
         self.local_broker = ""
-        "The broker this node is attached to; a broker is its own."
-        self.heard = RecentKeys(settings.memory)
-        "Events that were flooded in a region, and retirements: (event, region)."
-        self.told = RecentKeys(settings.memory)
-        "Events our own people were told of."
-        self.had: deque[str] = deque(maxlen=settings.known_events)
-        "The last of them."
-        self.brokered = RecentKeys(settings.memory)
-        "Events this node has had as a broker."
-        self.unsent: dict[str, Publication] = {}
-        "Publications that wait for a broker."
-        self.soon = Jitter(self, settings.jitter_s, random, settings.memory)
-        self.passing: dict[Hashable, tuple[Announcement, float]] = {}
-        "Of each broker the announcement that waits to be passed on, and since when."
+        "The broker that this node is attached to; a broker is its own."
         self.sequence = 0
+        self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
+        self.forwarding: dict[str, tuple[BrokerAnnouncement, float]] = {}
+        "For each broker the announcement that waits to be forwarded, and since when."
         self.settling = False
-        "Whether the choice of a broker is about to be looked at again."
+        "Whether a timer runs to choose the local broker again."
         self.submitted: tuple[str, ...] = ()
-        "What is wanted, as brokers get it."
+        "The subscriptions as brokers receive them."
         self.since = 0.0
-        "When the present subscriptions were first wanted."
+        "When the subscriptions last changed."
         self.registered_at = -math.inf
+        self.waiting: dict[str, PublishedEvent] = {}
+        "Published events that wait for a broker."
+        self.flooded = RecentKeys(settings.memory)
+        "Events heard in a region's flood: (event, region)."
+        self.delivered = RecentKeys(settings.memory)
+        "Events that this node's subscriptions have been matched with."
+        self.recent_events: deque[str] = deque(maxlen=settings.known_events)
+        "The last events that were delivered here."
+        self.brokered = RecentKeys(settings.memory)
+        "Events that this node has held as a broker."
         self.reported: dict[tuple[str, str], tuple[float, int]] = {}
-        "Bridges' reports passed on for each pair of regions: since when, and how many."
+        "Bridge reports forwarded for each pair of regions: since when, and how many."
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        if type(packet) is Announcement:
-            regions = self.regions
-            if packet.roll == self.roll.digest and sender in regions.neighbours:
-                known = regions.brokers.get(packet.broker)
-                if known is not None:
-                    if packet.sequence == known.sequence and now - packet.sent_at >= known.delay_s:
-                        # Most of what is heard: a copy of what is known, and no faster.
-                        regions.neighbours[sender] = (packet.attached, now)
-                        if packet.hops <= known.hops and len(known.upstreams) < self.settings.upstreams:
-                            regions.also_over(sender, known)
-                        return NOTHING
-                elif (
-                    self.broker is None
-                    and packet.broker not in self.passing
-                    and regions.turns_away(packet, sender, now - packet.sent_at, now)
-                ):
-                    # And most of the rest: news of a broker that is none of the nearest.
-                    regions.neighbours[sender] = (packet.attached, now)
-                    return NOTHING
-            self.on_announcement(packet, sender, now)
-        elif isinstance(packet, Letter):
-            self.on_letter(packet, sender, now)
-        elif type(packet) is InRegion:
-            self.on_in_region(packet, now)
-        elif type(packet) is Abilities:
-            self.election.on_abilities(packet, sender, now)
-        elif type(packet) is Retirement:
-            self.on_retirement(packet, now)
-        else:
-            return NOTHING
-        return self.effects() if self._effects else NOTHING
+        match packet:
+            case BrokerAnnouncement():
+                self.on_announcement(packet, sender, now)
+            case Retirement():
+                self.on_retirement(packet, now)
+            case Abilities():
+                self.on_abilities(packet, sender, now)
+            case InRegion():
+                self.on_in_region(packet, now)
+            case RoutedPacket():
+                self.on_routed(packet, sender, now)
+        return self.effects()
 
-    # What applications do.
+    def wake(self, timer: Timer, now: float) -> Effects:
+        match timer:
+            case "forward-abilities":
+                self.carry_out(self.election.forward(), now)
+            case "elect":
+                self.on_elect(now)
+            case "watch":
+                self.on_watch(now)
+            case "announce" if self.broker is not None:
+                self.announce_broker(now)
+            case ("forward", str(broker)):
+                self.forward_announcement(broker, now)
+            case "settle":
+                self.settling = False
+                self.attach(now)
+            case "expire":
+                self.regions.forget(now)
+                self.attach(now)
+            case "renew":
+                self.on_renew(now)
+            case "bridge":
+                self.on_bridge_time(now)
+            case "contact" if self.broker is not None:
+                self.carry_out(self.broker.contact(now), now)
+            case _:
+                self.jittered.wake(timer)
+        return self.effects()
 
     def start(self, now: float) -> Effects:
         settings = self.settings
-        # Numbers go on rising through a restart, so that nobody takes new announcements for old ones.
+        # Numbers keep growing through a restart, so that new announcements are not taken for old ones.
         self.sequence = int(now * 1000)
-        self.election.start(now)
-        self.start_timer("bridge", at=now + settings.bootstrap_s + self.random.random() * settings.bridge_interval_s)
-        self.start_timer("renew", at=now + settings.bootstrap_s + self.random.random() * settings.register_interval_s)
+        self.carry_out(self.election.start(self.ability, now), now)
+        for timer, interval_s in (("bridge", settings.bridge_interval_s), ("renew", settings.register_interval_s)):
+            self.start_timer(timer, at=now + settings.bootstrap_s + self.random.random() * interval_s)
         return self.effects()
 
     def stop(self, now: float) -> Effects:
-        """Leave in good order: what this node was for others, others can be."""
+        """Leave in good order: others take over what this node did for them."""
         if self.broker is not None:
             self._step_down(now)
         elif self.subscriptions.by_id and self.local_broker:
-            self.post(Quit(self.node, self.local_broker, "", 1, now), now)
-        self.election.stop(now)
+            self.route(Quit(self.node, self.local_broker, "", 1, now), now)
+        self.carry_out(self.election.stop(now), now)
         return self.effects()
 
-    def subscribe(self, subscription: Subscription, now: float) -> Effects:
-        self.subscriptions.add(subscription)
-        self._wants_now(now)
-        self.register(now)
-        return self.effects()
+    def carry_out(self, actions: Iterable[Action], now: float) -> None:
+        """Do what a part of this machine has decided: hand effects to the host, and route packets."""
+        for action in actions:
+            if isinstance(action, RoutedPacket):
+                self.route(action, now)
+            else:
+                self._effects.append(action)
 
-    def unsubscribe(self, subscription: str, now: float) -> Effects:
-        if self.subscriptions.remove(subscription) is not None:
-            self._wants_now(now)
-            self.register(now)
-        return self.effects()
+    # Section IV.A: the k ablest nodes become brokers.
 
-    def publish(self, event: Event, now: float) -> Effects:
-        """Section V.A.2: to the local broker."""
-        self.told.add(event.id)
-        self._publish(Publication(self.node, self.local_broker, "", 1, event, 1), now)
-        return self.effects()
-
-    def _publish(self, letter: Publication, now: float) -> None:
-        event = letter.event
+    def on_abilities(self, packet: Abilities, sender: str, now: float) -> None:
+        if self.election.role is not Role.GATHERING and not self.local_broker:
+            # Without brokers there are no announcements to learn the neighbours from.
+            self.regions.hear_neighbour(sender, "", now)
+        signs = {nearby.broker: nearby.sent_at for nearby in self.regions.brokers.values()}
         if self.broker is not None:
-            self.broker.on_event(event, letter.hops - 1, now)
-        elif self.local_broker:
-            self.post(letter, now)
-        else:
-            self._keep_unsent(letter)
-
-    def _keep_unsent(self, letter: Publication) -> None:
-        if len(self.unsent) >= self.settings.memory_events:
-            self.drop(DropReason.TOO_MANY_EVENTS_WAITING, letter.event.id)
-        else:
-            self.unsent[letter.event.id] = letter
-
-    # Section IV.A: who is a broker.
+            for broker, at in self.broker.signs_of_life.items():
+                signs[broker] = max(at, signs.get(broker, at))
+        self.carry_out(self.election.on_abilities(packet, signs, now), now)
 
     def on_elect(self, now: float) -> None:
-        """The k ablest come forward, whoever is not one of them any more steps down."""
-        chosen = self.election.chooses(now)
-        if chosen and self.broker is None:
-            self._come_forward(now)
-        elif not chosen and self.broker is not None:
+        """The k ablest become brokers; a broker that is no longer among them steps down."""
+        self.carry_out(self.election.decide(now), now)
+        if self.election.role.is_broker and self.broker is None:
+            self._become_broker(now)
+        elif not self.election.role.is_broker and self.broker is not None:
             self._step_down(now)
 
-    def _come_forward(self, now: float) -> None:
-        self.regions.centre(is_broker=True)
-        self.broker = Broker(self, self.sharing(), now)
+    def _become_broker(self, now: float) -> None:
+        self.regions.set_broker(True)
+        self.broker = Broker(self.node, self.settings, self.regions, self.sharing(), self.brokered, now)
         self.note("broker", self.node)
-        self._attach(now)
-        # Brokers that come forward together do not all announce themselves at once.
+        self.attach(now)
+        # Brokers that are elected together do not all announce themselves at once.
         self.start_timer("announce", at=now + self.random.random() * self.settings.announce_interval_s / 2)
-        self.broker.contact_soon(now)
+        self.carry_out([self.broker.contact_timer(now)], now)
 
     def _step_down(self, now: float) -> None:
         assert self.broker is not None
-        for held in self.broker.events.held.values():
-            if held.destinations and not self.broker.sharing.is_done(held):
-                self.drop(DropReason.NO_LONGER_A_BROKER, held.event.id)
+        for held in self.broker.unfinished():
+            self.drop(DropReason.NO_LONGER_A_BROKER, held.event.id)
         self.broker = None
-        self.regions.centre(is_broker=False)
+        self.regions.set_broker(False)
         self.sequence += 1
         self.broadcast(Retirement(self.node, self.sequence))
         self.cancel_timer("announce")
         self.cancel_timer("contact")
         self.note("broker", "")
-        self._attach(now)
+        self.attach(now)
 
     def sharing(self) -> Sharing:
         """How this protocol's brokers share events."""
-        return MultiCopyMultiDestination(self.settings)
+        return Sharing(self.settings)
 
     def on_watch(self, now: float) -> None:
-        """Once an announcement interval: who has fallen silent?"""
+        """Once an announcement interval: remove subscribers and replace brokers that have fallen silent."""
         self.regions.forget(now)
+        signs: dict[str, float] = {}
         if self.broker is not None:
-            self.broker.look_around(now)
-        self.election.watch(now)
+            self.carry_out(self.broker.expire_subscribers(now), now)
+            signs = self.broker.signs_of_life
+        self.carry_out(self.election.watch(signs, self.regions.neighbours, self.local_broker, now), now)
 
     # Section IV.B: announcements and attachment.
 
-    def on_announce(self, now: float) -> None:
+    def announce_broker(self, now: float) -> None:
+        """A broker periodically broadcasts that it exists."""
         self.sequence += 1
-        self.broadcast(Announcement(self.node, self.sequence, now, 1, self.node, self.roll.digest))
+        digest = self.election.candidates.digest
+        self.broadcast(BrokerAnnouncement(self.node, self.sequence, now, 1, self.node, digest))
         self.start_timer("announce", at=now + self.settings.announce_interval_s)
 
-    def on_announcement(self, announcement: Announcement, sender: str, now: float) -> None:
-        """Discard it unless it improves the list of the nearest; otherwise pass it on."""
-        self.regions.sees(sender, announcement.attached, now)
-        if announcement.roll != self.roll.digest:
-            self.election.compare(announcement.roll, now)
+    def on_announcement(self, announcement: BrokerAnnouncement, sender: str, now: float) -> None:
+        """Discard it unless it improves the list of the nearest brokers; otherwise forward it."""
         broker = announcement.broker
+        self.regions.hear_neighbour(sender, announcement.attached, now)
+        if announcement.digest != self.election.candidates.digest:
+            self.carry_out(self.election.compare(announcement.digest, now), now)
         if self.broker is not None:
-            self.broker.heard(broker, announcement.sent_at, now)
+            self.broker.on_sign_of_life(broker, announcement.sent_at, now)
         if not self.regions.hear(announcement, sender, now):
-            if broker in self.passing and announcement.sequence == self.passing[broker][0].sequence:
+            if broker in self.forwarding:
                 self._improve(announcement, now)
             return
-        self.election.on_sign_of_life(broker, announcement.sent_at, now)
+        self.carry_out(self.election.on_sign_of_life(broker, announcement.sent_at, now), now)
         self._settle(now)
         if announcement.hops >= self.settings.hop_limit:
             return
+        is_waiting = broker in self.forwarding
+        self.forwarding[broker] = (announcement, now)
         if self.settings.jitter_s == 0.0:
-            self._pass_on(announcement, now, now)
-        else:
-            if broker not in self.passing:
-                self.start_timer(("pass", broker), at=now + self.random.random() * self.settings.jitter_s)
-            self.passing[broker] = (announcement, now)
+            self.forward_announcement(broker, now)
+        elif not is_waiting:
+            self.start_timer(("forward", broker), at=now + self.random.random() * self.settings.jitter_s)
 
-    def _improve(self, announcement: Announcement, now: float) -> None:
-        """A faster copy of what waits to be passed on."""
-        waiting, since = self.passing[announcement.broker]
-        if now - announcement.sent_at < since - waiting.sent_at:
-            self.passing[announcement.broker] = (announcement, now)
+    def _improve(self, announcement: BrokerAnnouncement, now: float) -> None:
+        """A slightly faster copy of the announcement that waits replaces it."""
+        waiting, since = self.forwarding[announcement.broker]
+        if announcement.sequence == waiting.sequence and now - announcement.sent_at < since - waiting.sent_at:
+            self.forwarding[announcement.broker] = (announcement, now)
 
-    def _pass_on(self, announcement: Announcement, since: float, now: float) -> None:
-        sent_at = announcement.sent_at + (now - since)
-        self.broadcast(
-            Announcement(
-                announcement.broker,
-                announcement.sequence,
-                sent_at,
-                announcement.hops + 1,
-                self.local_broker,
-                self.roll.digest,
+    def forward_announcement(self, broker: str, now: float) -> None:
+        """The wait does not count as delay: the time-stamp moves with it."""
+        if waiting := self.forwarding.pop(broker, None):
+            announcement, since = waiting
+            self.broadcast(
+                structs.replace(
+                    announcement,
+                    sent_at=announcement.sent_at + (now - since),
+                    hops=announcement.hops + 1,
+                    attached=self.local_broker,
+                    digest=self.election.candidates.digest,
+                )
             )
-        )
 
     def on_retirement(self, retirement: Retirement, now: float) -> None:
-        """A broker is none any more: whoever had it on its list drops it and passes that on."""
-        if not self.regions.drop(retirement.broker, retirement.sequence, now):
-            return
-        self.passing.pop(retirement.broker, None)
-        self.soon.send(retirement, now)
-        self._settle(now)
+        """A node is no longer a broker: each node that had it on its list removes it and forwards this."""
+        if self.regions.retire(retirement.broker, retirement.sequence, now):
+            self.forwarding.pop(retirement.broker, None)
+            self.jittered.send(retirement, now)
+            self._settle(now)
 
     def _settle(self, now: float) -> None:
-        """Look at the choice of a broker again, once the copies of this announcement have come."""
+        """Choose the local broker again when the other copies of this announcement have arrived."""
         if self.settings.jitter_s == 0.0:
-            self._attach(now)
+            self.attach(now)
         elif not self.settling:
             self.settling = True
-            # A faster copy may have waited longer on its way.
+            # A copy over a faster path may have waited longer.
             self.start_timer("settle", at=now + 6 * self.settings.jitter_s)
 
-    def _attach(self, now: float) -> None:
-        """Section IV.B: always to the nearest."""
+    def attach(self, now: float) -> None:
+        """Always attach to the nearest broker. A broker is its own."""
+        chosen = ""
         if self.broker is not None:
             chosen = self.node
-        else:
-            chosen, nearest = "", self.regions.nearest()
-            if nearest is not None:
-                present = self.regions.brokers.get(self.local_broker, nearest)
-                by_far = present.delay_s - nearest.delay_s > self.settings.handover_margin_s
-                chosen = nearest.broker if by_far else present.broker
-                self.start_timer("expire", at=self.regions.next_end(now))
+        elif nearest := self.regions.nearest():
+            present = self.regions.brokers.get(self.local_broker, nearest)
+            is_nearer = present.delay_s - nearest.delay_s > self.settings.handover_margin_s
+            chosen = nearest.broker if is_nearer else present.broker
+            self.start_timer("expire", at=self.regions.next_expiry(now))
         if chosen != self.local_broker:
             self._hand_over(chosen, now)
-        if self.local_broker and self.unsent:
-            waiting, self.unsent = list(self.unsent.values()), {}
-            for letter in waiting:
-                self._publish(structs.replace(letter, target=self.local_broker), now)
+        if self.local_broker and self.waiting:
+            waiting, self.waiting = self.waiting, {}
+            for packet in waiting.values():
+                self._submit(packet, now)
+
+    # Section V.A.1: subscription.
+
+    def subscribe(self, subscription: Subscription, now: float) -> Effects:
+        self.subscriptions.add(subscription)
+        self._subscriptions_changed(now)
+        return self.effects()
+
+    def unsubscribe(self, subscription: str, now: float) -> Effects:
+        if self.subscriptions.remove(subscription) is not None:
+            self._subscriptions_changed(now)
+        return self.effects()
+
+    def _subscriptions_changed(self, now: float) -> None:
+        self.submitted = tuple(sorted({str(one.filter) for one in self.subscriptions.by_id.values()}))
+        self.since = now
+        self.register(now)
 
     def _hand_over(self, chosen: str, now: float) -> None:
-        """Section V.A.1: quit the old broker, register with the new one."""
+        """Quit the old broker and register with the new one."""
         before, self.local_broker = self.local_broker, chosen
         if not chosen:
-            self.election.alone_since = now
+            self.election.detached_since = now
         self.note("attached", chosen)
         if self.subscriptions.by_id:
             if before and before != self.node:
-                self.post(Quit(self.node, before, "", 1, now), now)
-            self.register(now, self.had)
+                self.route(Quit(self.node, before, "", 1, now), now)
+            self.register(now, self.recent_events)
 
     def register(self, now: float, known: Iterable[str] = ()) -> None:
-        """Section V.A.1: submit the subscriptions and the nearest brokers to the local broker."""
-        if not self.local_broker:
-            return
-        self.registered_at = now
-        letter = Register(
-            self.node,
-            self.local_broker,
-            "",
-            1,
-            now,
-            self.since,
-            self.regions.nearest_names(),
-            self.submitted,
-            tuple(known),
-        )
-        if self.broker is not None:
-            self.broker.on_register(letter, now)
+        """Submit the subscriptions and the nearest brokers to the local broker."""
+        if self.local_broker:
+            self.registered_at = now
+            nearest = self.regions.nearest_names()
+            addressed = (self.node, self.local_broker, "", 1)
+            self.route(Registration(*addressed, now, self.since, nearest, self.submitted, tuple(known)), now)
+
+    def on_renew(self, now: float) -> None:
+        """Register again when the last registration is one interval old."""
+        due_at = self.registered_at + self.settings.register_interval_s
+        self.start_timer("renew", at=due_at if due_at > now else now + self.settings.register_interval_s)
+        if self.subscriptions.by_id and due_at <= now:
+            self.register(now)
+
+    # Section V.A.2: publication.
+
+    def publish(self, event: Event, now: float) -> Effects:
+        self.delivered.add(event.id)
+        self._submit(PublishedEvent(self.node, "", "", 1, event, 1), now)
+        return self.effects()
+
+    def _submit(self, packet: PublishedEvent, now: float) -> None:
+        """Send an event to the local broker, or keep it until there is one."""
+        if self.local_broker:
+            self.route(structs.replace(packet, target=self.local_broker), now)
         else:
-            self.post(letter, now)
+            self._keep_waiting(packet)
 
-    def _wants_now(self, now: float) -> None:
-        """What is wanted has changed: write it down as brokers get it."""
-        self.submitted = tuple(sorted({str(one.filter) for one in self.subscriptions.by_id.values()}))
-        self.since = now
+    def _keep_waiting(self, packet: PublishedEvent) -> None:
+        if len(self.waiting) >= self.settings.memory_events:
+            self.drop(DropReason.TOO_MANY_EVENTS_WAITING, packet.event.id)
+        else:
+            self.waiting[packet.event.id] = packet
 
-    # Section V.B.1: bridges.
+    # Section V.A.3: notification.
+
+    def on_in_region(self, packet: InRegion, now: float) -> None:
+        """Deliver the event here and forward it inside its region."""
+        event = packet.event
+        if packet.region == self.node or not self.flooded.add((event.id, packet.region)):
+            return
+        if has_expired(event, self.settings.lifespan_s, now):
+            self.drop(DropReason.EXPIRED, event.id)
+            return
+        self.deliver_local(event, packet.hops, now)
+        if packet.region == self.local_broker and packet.hops < self.settings.hop_limit:
+            self.jittered.send(structs.replace(packet, hops=packet.hops + 1), now)
+
+    def deliver_local(self, event: Event, hops: int, now: float) -> None:
+        """Deliver the event once to this node's subscriptions that accept it."""
+        if self.subscriptions.by_id and self.delivered.add(event.id):
+            accepting = self.subscriptions.accepting(event, self.viewer(now))
+            for subscription in accepting:
+                self.deliver(event, subscription, hops)
+            if accepting:
+                self.recent_events.append(event.id)
+
+    # Section V.B.1: bridges, and packets that are routed to one node.
 
     def on_bridge_time(self, now: float) -> None:
+        """A bridge periodically reports to its local broker."""
         self.start_timer("bridge", at=now + self.settings.bridge_interval_s)
-        if other := self.regions.bridges_to(now):
-            self.post(Bridge(self.node, self.local_broker, "", 1, other), now)
+        if other := self.regions.bridged_broker(now):
+            self.route(BridgeReport(self.node, self.local_broker, "", 1, other), now)
 
-    # Letters.
-
-    def post(self, letter: Letter, now: float, sender: str = "") -> None:
-        """Send a letter on its way, not back to whom it came from; what is for this node itself is read at once."""
-        if letter.target == self.node:
-            self._read(letter, now)
-        elif letter.legs > self.settings.hop_limit:
-            self._give_up(letter, DropReason.HOP_LIMIT, now)
-        elif next_hop := self.regions.next_hop(letter, now, sender):
-            self.send(next_hop, structs.replace(letter, via="") if letter.via == self.node else letter)
+    def route(self, packet: RoutedPacket, now: float, sender: str = "") -> None:
+        """Send a packet to its next hop, but not back to its sender. Receive a packet for this node at once."""
+        if packet.target == self.node:
+            self.receive(packet, now)
+        elif packet.legs > self.settings.hop_limit:
+            self._give_up(packet, DropReason.HOP_LIMIT, now)
+        elif next_hop := self.regions.next_hop(packet, now, sender):
+            self.send(next_hop, structs.replace(packet, via="") if packet.via == self.node else packet)
         else:
-            self._give_up(letter, DropReason.NO_ROUTE, now)
+            self._give_up(packet, DropReason.NO_ROUTE, now)
 
-    def on_letter(self, letter: Letter, sender: str, now: float) -> None:
-        if letter.origin == self.node:
-            # Routes have changed under it, and it came back.
-            self._give_up(letter, DropReason.NO_ROUTE, now)
+    def on_routed(self, packet: RoutedPacket, sender: str, now: float) -> None:
+        if packet.origin == self.node:
+            # Routes have changed since it was sent, and it came back.
+            self._give_up(packet, DropReason.NO_ROUTE, now)
             return
-        if letter.legs < 1:
+        if packet.legs < 1:
             self.drop(DropReason.NO_RETURN_ROUTE)
             return
-        self.regions.came(letter, sender, now)
-        if letter.target == self.node:
-            self._read(letter, now)
-        elif type(letter) is not Bridge or self._passes_report(letter, now):
-            onward = structs.replace(letter, legs=letter.legs + 1)
-            if isinstance(onward, Publication | Copy | Notice):
+        self.regions.learn_return_route(packet.origin, sender, now)
+        if packet.target == self.node:
+            self.receive(packet, now)
+        elif not isinstance(packet, BridgeReport) or self._forwards_report(packet, now):
+            onward = structs.replace(packet, legs=packet.legs + 1)
+            if isinstance(onward, PublishedEvent | EventCopy | Notice):
                 onward = structs.replace(onward, hops=onward.hops + 1)
-            self.post(onward, now, sender)
+            self.route(onward, now, sender)
 
-    def _passes_report(self, letter: Bridge, now: float) -> bool:
-        """A few bridges are enough for two regions: further reports of this interval end here."""
-        pair = (letter.target, letter.other)
+    def _forwards_report(self, report: BridgeReport, now: float) -> bool:
+        """A few bridges are enough for two regions: a node forwards no more reports in this interval."""
+        pair = (report.target, report.other)
         since, count = self.reported.get(pair, (-math.inf, 0))
         if now - since > self.settings.bridge_interval_s / 2:
             since, count = now, 0
@@ -386,107 +425,47 @@ class Drip(Machine):
         self.reported[pair] = (since, count + 1)
         return count < self.settings.bridge_reports
 
-    def _read(self, letter: Letter, now: float) -> None:
-        if type(letter) is Notice:
-            self.tell(letter.event, letter.hops, now)
-        elif type(letter) is Publication:
-            # Meant for a broker; whoever is none any more knows one.
-            self._publish(structs.replace(letter, target=self.local_broker), now)
-        elif self.broker is None:
-            self.drop(DropReason.NOT_A_BROKER, _event_of(letter))
-        elif type(letter) is Copy:
-            self.broker.on_copy(letter, now)
-        elif type(letter) is Taken:
-            self.broker.on_taken(letter, now)
-        elif type(letter) is Register:
-            self.broker.on_register(letter, now)
-        elif type(letter) is Quit:
-            self.broker.on_quit(letter, now)
-        elif type(letter) is Bridge:
-            self.broker.on_bridge(letter, now)
-        elif type(letter) is Exchange:
-            self.broker.on_exchange(letter, now)
+    def receive(self, packet: RoutedPacket, now: float) -> None:
+        """A packet has reached its target. Most are for brokers."""
+        broker = self.broker
+        match packet:
+            case Notice():
+                self.deliver_local(packet.event, packet.hops, now)
+            case PublishedEvent() if broker is None:
+                self._submit(packet, now)
+            case _ if broker is None:
+                self.drop(DropReason.NOT_A_BROKER, _event_id(packet))
+            case _:
+                self.carry_out(broker.receive(packet, now), now)
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
-        """A neighbour is gone: try the next way the letter could go."""
-        if isinstance(packet, Letter):
-            self.regions.lost(peer, packet)
-            self.post(packet, now)
+        """A neighbour has moved away: try the packet's next route."""
+        if isinstance(packet, RoutedPacket):
+            self.regions.lose_neighbour(peer, packet)
+            self.route(packet, now)
         return self.effects()
 
-    def _give_up(self, letter: Letter, reason: DropReason, now: float) -> None:
-        if type(letter) is Publication:
-            # Any broker will do: the local one of whoever has the event now.
-            if self.local_broker not in ("", letter.target) and reason == DropReason.NO_ROUTE:
-                self.post(structs.replace(letter, target=self.local_broker), now)
-            else:
-                self._keep_unsent(structs.replace(letter, legs=1))
+    def _give_up(self, packet: RoutedPacket, reason: DropReason, now: float) -> None:
+        """Drop a packet that has no route; a published event goes to another broker, or waits here for one."""
+        if not isinstance(packet, PublishedEvent):
+            self.drop(reason, _event_id(packet))
+        elif reason == DropReason.NO_ROUTE and self.local_broker not in ("", packet.target):
+            self.route(structs.replace(packet, target=self.local_broker), now)
         else:
-            self.drop(reason, _event_of(letter))
-
-    # Section V.A.3: notification.
-
-    def on_in_region(self, packet: InRegion, now: float) -> None:
-        """Tell our own people; pass it on inside its region."""
-        event = packet.event
-        if not self.heard.add((event.id, packet.region)):
-            return
-        if now - event.time > self.lifespan_s(event):
-            self.drop(DropReason.EXPIRED, event.id)
-            return
-        self.tell(event, packet.hops, now)
-        if packet.region == self.local_broker and packet.hops < self.settings.hop_limit:
-            self.soon.send(InRegion(event, packet.hops + 1, packet.region), now)
-
-    def tell(self, event: Event, hops: int, now: float) -> None:
-        """Deliver the event once, where it is wanted on this node."""
-        if self.subscriptions.by_id and self.told.add(event.id):
-            wanted = self.subscriptions.accepting(event, self.viewer(now))
-            for subscription in wanted:
-                self.deliver(event, subscription, hops)
-            if wanted:
-                self.had.append(event.id)
-
-    def lifespan_s(self, event: Event) -> float:
-        return self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
-
-    # Timers.
-
-    def wake(self, timer: Timer, now: float) -> Effects:
-        match timer:
-            case ("pass", broker):
-                if waiting := self.passing.pop(broker, None):
-                    self._pass_on(*waiting, now)
-            case "settle":
-                self.settling = False
-                self._attach(now)
-            case "expire":
-                self.regions.forget(now)
-                self._attach(now)
-            case "contact":
-                if self.broker is not None:
-                    self.broker.contact(now)
-            case "announce":
-                if self.broker is not None:
-                    self.on_announce(now)
-            case "bridge":
-                self.on_bridge_time(now)
-            case "renew":
-                due_at = self.registered_at + self.settings.register_interval_s
-                self.start_timer("renew", at=due_at if due_at > now else now + self.settings.register_interval_s)
-                if self.subscriptions.by_id and due_at <= now:
-                    self.register(now)
-            case "roll":
-                self.election.tell(now)
-            case "elect":
-                self.on_elect(now)
-            case "watch":
-                self.on_watch(now)
-            case _:
-                self.soon.wake(timer)
-        return self.effects() if self._effects else NOTHING
+            self._keep_waiting(structs.replace(packet, legs=1))
 
 
-def _event_of(letter: Letter) -> str:
-    event = getattr(letter, "event", None)
+def _event_id(packet: RoutedPacket) -> str:
+    event = getattr(packet, "event", None)
     return event.id if isinstance(event, Event) else ""
+
+
+class SimpleFramework(Drip):
+    """Section VI.A: SF, the baseline. The same regions, but brokers share every event as an epidemic, whether or
+    not a subscriber in another region wants it."""
+
+    name = "drip-sf"
+    paper = "Yuan, Wu: the simple framework SF of the DRIP paper, an epidemic between brokers (2007)"
+
+    def sharing(self) -> Sharing:
+        return Epidemic(self.settings)

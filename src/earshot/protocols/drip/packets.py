@@ -1,116 +1,125 @@
-"""What DRIP's nodes tell each other.
+"""The packets that DRIP's nodes exchange.
 
-Announcements, news of abilities and events inside a region are broadcast. Everything else is a
-letter: from one node to another, over the reverse path of an announcement or of an earlier letter.
+Announcements, abilities and events inside a region are broadcast. Everything else is a routed packet:
+from one node to another, along the reverse path of an announcement or of an earlier routed packet.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from earshot.events import Event
 from earshot.wire import Packet
 
-Standing = tuple[str, float, float, bool]
-"Of a node: its name, its ability, when it last gave a sign of life as far as was known, and whether it is gone."
+
+class Candidate(NamedTuple):
+    """What is known of a node that could be a broker."""
+
+    node: str
+    ability: float
+    alive_at: float
+    "The node's latest known sign of life."
+    gone: bool
 
 
-class Announcement(Packet, frozen=True, tag="drip-announcement"):
-    """Section IV.B: a broker exists. Its region's id is its own."""
+class Abilities(Packet, frozen=True, tag="drip-abilities"):
+    """Section IV.A: the abilities of nodes, as far as they decide which nodes become brokers."""
+
+    candidates: tuple[Candidate, ...]
+    digest: int
+    "A digest of the k ablest nodes that the sender knows."
+
+
+class BrokerAnnouncement(Packet, frozen=True, tag="drip-announcement"):
+    """Section IV.B: a broker exists. Its name is its region's id."""
 
     broker: str
     sequence: int
     sent_at: float
-    "The source time-stamp, moved on by what nodes on the way have waited on purpose."
+    "The source time-stamp, plus the time that forwarding nodes waited on purpose."
     hops: int
     attached: str
-    "The local broker of the node that passes it on: how neighbours learn who lives in which region."
-    roll: int
-    "A digest of whom that node holds for the k ablest."
+    "The local broker of the node that forwards it: so neighbours learn each other's region."
+    digest: int
+    "A digest of the k ablest nodes that this node knows."
 
 
 class Retirement(Packet, frozen=True, tag="drip-retirement"):
-    """A broker is one no longer: it goes, or an abler node came back."""
+    """A node is no longer a broker: it leaves, or an abler node came back."""
 
     broker: str
     sequence: int
 
 
-class Abilities(Packet, frozen=True, tag="drip-abilities"):
-    """Section IV.A: who is how able, as far as it matters to who becomes a broker."""
-
-    standings: tuple[Standing, ...]
-    roll: int
-    "A digest of whom the sender holds for the k ablest."
-
-
 class InRegion(Packet, frozen=True, tag="drip-in-region"):
-    """Section V.A.3: an event, flooded in one broker's region."""
+    """Section V.A.3: an event that is flooded in one broker's region."""
 
     event: Event
     hops: int
     region: str
 
 
-class Letter(Packet, frozen=True):
-    """From one node to another; `via` is the bridge it is to cross, until it has."""
+class RoutedPacket(Packet, frozen=True):
+    """From one node to another; `via` names the bridge that it has yet to cross."""
 
     origin: str
     target: str
     via: str
     legs: int
-    "Transmissions from its origin, this one included; what carries an event counts from the publisher as `hops`."
+    "Transmissions from its origin, this one included; packets with an event count from the publisher in `hops`."
 
 
-class Register(Letter, frozen=True, tag="drip-register"):
-    """Section V.A.1: a subscriber's subscriptions, and the brokers it is nearest to."""
+class Registration(RoutedPacket, frozen=True, tag="drip-register"):
+    """Section V.A.1: a subscriber's subscriptions and its nearest brokers."""
 
     stamp: float
     since: float
-    "When it first wanted what it wants now."
+    "When the subscriber first had exactly these subscriptions."
     nearest: tuple[str, ...]
     subscriptions: tuple[str, ...]
-    "What it wants: filters as text. Places are left to the subscriber itself."
+    "Filters as text. Only the subscriber itself evaluates conditions on its position."
     known: tuple[str, ...]
-    "Events it had lately, where it comes from another region."
+    "Events that the subscriber received recently, if it comes from another region."
 
 
-class Quit(Letter, frozen=True, tag="drip-quit"):
+class Quit(RoutedPacket, frozen=True, tag="drip-quit"):
     """Section V.A.1: the subscriber has left the region."""
 
     stamp: float
 
 
-class Bridge(Letter, frozen=True, tag="drip-bridge"):
-    """Section V.B.1: the origin is a bridge from its local broker, the target, to this one."""
+class BridgeReport(RoutedPacket, frozen=True, tag="drip-bridge"):
+    """Section V.B.1: the origin is a bridge from its local broker, the target, to another broker."""
 
     other: str
 
 
-class Publication(Letter, frozen=True, tag="drip-publication"):
-    """Section V.A.2: an event, on its way to its publisher's local broker."""
+class PublishedEvent(RoutedPacket, frozen=True, tag="drip-publication"):
+    """Section V.A.2: an event on its way to its publisher's local broker."""
 
     event: Event
     hops: int
 
 
-class Copy(Letter, frozen=True, tag="drip-copy"):
+class EventCopy(RoutedPacket, frozen=True, tag="drip-copy"):
     """Section V.B.2: an event from broker to broker."""
 
     event: Event
     hops: int
     destinations: tuple[str, ...]
     carry: bool
-    "Whether the receiver is one of the m that carry it to the destinations."
+    "Whether the receiver is one of the m brokers that carry it to the destinations."
 
 
-class Taken(Letter, frozen=True, tag="drip-taken"):
-    """What one broker sent another has arrived: a copy of an event, or news up to a version."""
+class Confirmation(RoutedPacket, frozen=True, tag="drip-taken"):
+    """A broker confirms what another broker sent: a copy of an event, or subscriber updates up to a version."""
 
     event_id: str
     version: int = 0
 
 
-class Record(Packet, frozen=True):
-    """What brokers know of a subscriber. Without subscriptions: as they were, only where it is has changed."""
+class SubscriberRecord(Packet, frozen=True):
+    """What brokers know of a subscriber. Without subscriptions: they are unchanged, the subscriber has moved."""
 
     subscriber: str
     stamp: float
@@ -118,22 +127,22 @@ class Record(Packet, frozen=True):
     nearest: tuple[str, ...]
     subscriptions: tuple[str, ...] | None
     since: float
-    "When it first wanted what it wants now."
+    "When the subscriber first had exactly these subscriptions."
 
 
-class Exchange(Letter, frozen=True, tag="drip-exchange"):
-    """Section V.B.2: brokers that can talk share what they know of subscribers, and of each other's life."""
+class Exchange(RoutedPacket, frozen=True, tag="drip-exchange"):
+    """Section V.B.2: brokers share what they know of subscribers, and when they last heard other brokers."""
 
     version: int
-    records: tuple[Record, ...]
+    records: tuple[SubscriberRecord, ...]
     brokers: dict[str, float]
-    "Of each broker the latest announcement anyone has told of."
+    "For each broker the latest announcement that is known."
     held: tuple[str, ...] = ()
-    "The events the origin holds; only an epidemic asks."
+    "The events that the origin holds; only the epidemic uses it."
 
 
-class Notice(Letter, frozen=True, tag="drip-notice"):
-    """An event for one subscriber, who came into the region after it."""
+class Notice(RoutedPacket, frozen=True, tag="drip-notice"):
+    """An event for one subscriber: one that came into the region after the event, or the broker itself."""
 
     event: Event
     hops: int

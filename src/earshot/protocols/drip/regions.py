@@ -1,19 +1,19 @@
-"""Who is near (section IV.B): a node's nearest brokers by delay, the ways to them, and its neighbours' regions."""
+"""What is near a node (section IV.B): its nearest brokers by delay, its neighbours' regions, and next hops."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from operator import attrgetter
 
-from earshot.protocols.drip.packets import Announcement, Letter
+from earshot.protocols.drip.packets import BrokerAnnouncement, RoutedPacket
 from earshot.protocols.drip.settings import DripSettings
 
 
 @dataclass(slots=True)
-class Nearby:
-    """A broker among the nearest, as its latest announcement told."""
+class NearbyBroker:
+    """A broker as its latest announcement described it."""
 
     broker: str
     sequence: int
@@ -21,161 +21,123 @@ class Nearby:
     delay_s: float
     heard_at: float
     hops: int
-    upstreams: list[str] = field(default_factory=list)
-    "The neighbours it came from, fastest first: the ways to the broker."
+    upstreams: list[str]
+    "The neighbours that forwarded the announcement, fastest first: the next hops to the broker."
 
 
 _by_delay = attrgetter("delay_s", "broker")
 
 
-def _nearby(announcement: Announcement, sender: str, delay_s: float, now: float) -> Nearby:
-    return Nearby(
-        announcement.broker, announcement.sequence, announcement.sent_at, delay_s, now, announcement.hops, [sender]
-    )
-
-
 class Regions:
-    """The l nearest brokers, and what follows from them."""
+    """A node's l nearest brokers, and what follows from them."""
 
     def __init__(self, node: str, settings: DripSettings) -> None:
         self.node = node
         self.settings = settings
-        self.brokers: dict[str, Nearby] = {}
+        self.brokers: dict[str, NearbyBroker] = {}
         "Set S_D of the paper."
-        self.spare: Nearby | None = None
-        "The nearest of those turned away lately: it takes the place of the first that falls silent."
+        self.next_nearest: NearbyBroker | None = None
+        "The nearest broker that the full list rejected: it takes the place of the first that falls silent."
         self.neighbours: dict[str, tuple[str, float]] = {}
-        "Of each neighbour: its local broker, and when it was heard."
-        self.toward: dict[str, tuple[str, float]] = {}
-        "The neighbour a letter of each node came from, and when: the way back. The latest comes last."
+        "For each neighbour its local broker, and when it was heard."
+        self.return_routes: dict[str, tuple[str, float]] = {}
+        "For each node the neighbour that its last routed packet came from, and when. The latest comes last."
         self.is_broker = False
-        self.room = max(settings.nearest, 2)
-        "How many brokers are kept: l, and two at least, for bridges know two (V.B.1); a broker is one of its own."
-        self.lasts_s = settings.expiry_s
-        self._passes_on_within_s = 3 * settings.announce_interval_s / settings.nearest
-        "A neighbour passes about l announcements on in each interval: who has not been heard for three has gone."
+        self.capacity = max(settings.nearest, 2)
+        "How many brokers are kept: l, but at least two, because a bridge knows two (V.B.1); a broker counts itself."
 
-    def centre(self, is_broker: bool) -> None:
-        """This node becomes a broker, which is its own nearest and keeps one less, or ceases to be one."""
+    def set_broker(self, is_broker: bool) -> None:
+        """The node becomes a broker, which is its own nearest and keeps one less, or stops being one."""
         self.is_broker = is_broker
-        self.room = max(self.settings.nearest, 2) - is_broker
-        for nearby in self.ordered()[self.room :]:
+        self.capacity = max(self.settings.nearest, 2) - is_broker
+        for nearby in self.ordered()[self.capacity :]:
             del self.brokers[nearby.broker]
 
     # Announcements.
 
-    def hear(self, announcement: Announcement, sender: str, now: float) -> bool:
-        """Whether the announcement is to be passed on: it improves the list, or is news of one who is on it."""
-        if announcement.broker == self.node:
+    def hear(self, announcement: BrokerAnnouncement, sender: str, now: float) -> bool:
+        """Section IV.B: enter a broker's announcement. Returns whether to forward it: it improves the list of the
+        nearest, or it is a newer announcement of a broker on the list."""
+        if announcement.broker == self.node or not isfinite(announcement.sent_at):
             return False
-        delay_s = now - announcement.sent_at
-        if delay_s < 0.0:
-            delay_s = 0.0
+        delay_s = max(now - announcement.sent_at, 0.0)
         known = self.brokers.get(announcement.broker)
-        if known is None:
-            return self._hear_of(announcement, sender, delay_s, now)
-        if announcement.sequence == known.sequence:
-            upstreams = known.upstreams
-            if delay_s < known.delay_s:
-                better = known.delay_s - delay_s >= self.settings.improvement_s
-                known.delay_s, known.hops = delay_s, announcement.hops
-                if sender in upstreams:
-                    upstreams.remove(sender)
-                upstreams.insert(0, sender)
-                del upstreams[self.settings.upstreams :]
-                return better
-            if announcement.hops <= known.hops:
-                self.also_over(sender, known)
-            return False
-        if announcement.sequence < known.sequence or not isfinite(announcement.sent_at):
-            return False
-        known.sequence, known.sent_at, known.delay_s = announcement.sequence, announcement.sent_at, delay_s
-        known.heard_at, known.hops, known.upstreams = now, announcement.hops, [sender]
-        return True
-
-    def also_over(self, neighbour: str, known: Nearby) -> None:
-        """Another way to a broker. Only who is nearer than this node is one: others would send letters back."""
-        if len(known.upstreams) < self.settings.upstreams and neighbour not in known.upstreams:
-            known.upstreams.append(neighbour)
-
-    def _hear_of(self, announcement: Announcement, sender: str, delay_s: float, now: float) -> bool:
-        """Of a broker that is not on the list: it takes the place of the farthest, if it is nearer."""
-        if not isfinite(announcement.sent_at):
-            return False
-        if self.turns_away(announcement, sender, delay_s, now):
-            return False
-        if len(self.brokers) >= self.room:
+        if known is not None and announcement.sequence <= known.sequence:
+            return announcement.sequence == known.sequence and self._hear_again(known, announcement, sender, delay_s)
+        nearby = NearbyBroker(
+            announcement.broker, announcement.sequence, announcement.sent_at, delay_s, now, announcement.hops, [sender]
+        )
+        if known is None and len(self.brokers) >= self.capacity:
             farthest = max(self.brokers.values(), key=_by_delay)
+            if delay_s >= farthest.delay_s:
+                self._reject(nearby)
+                return False
             del self.brokers[farthest.broker]
-        self.brokers[announcement.broker] = _nearby(announcement, sender, delay_s, now)
+        self.brokers[announcement.broker] = nearby
         return True
 
-    def turns_away(self, announcement: Announcement, sender: str, delay_s: float, now: float) -> bool:
-        """Whether the list is full of brokers no farther than this one."""
-        if len(self.brokers) < self.room:
+    def _hear_again(self, known: NearbyBroker, announcement: BrokerAnnouncement, sender: str, delay_s: float) -> bool:
+        """Another copy of a known announcement: a route if it made no more hops, an improvement if it was faster."""
+        upstreams = known.upstreams
+        if delay_s >= known.delay_s:
+            # Only a sender that is no farther from the broker is a route: others would send packets back.
+            if announcement.hops <= known.hops and len(upstreams) < self.settings.upstreams and sender not in upstreams:
+                upstreams.append(sender)
             return False
-        for nearby in self.brokers.values():
-            if delay_s < nearby.delay_s:
-                return False
-        spare = self.spare
+        is_improvement = known.delay_s - delay_s >= self.settings.improvement_s
+        known.delay_s, known.hops = delay_s, announcement.hops
+        known.upstreams = [sender, *(other for other in upstreams if other != sender)][: self.settings.upstreams]
+        return is_improvement
+
+    def _reject(self, nearby: NearbyBroker) -> None:
+        """The list is full of nearer brokers: this one may be the next nearest."""
+        best = self.next_nearest
         if (
-            spare is None
-            or delay_s < spare.delay_s
-            or (announcement.broker == spare.broker and announcement.sequence > spare.sequence)
-            or now - spare.heard_at > self.settings.announce_interval_s
+            best is None
+            or nearby.delay_s < best.delay_s
+            or (nearby.broker == best.broker and nearby.sequence > best.sequence)
+            or nearby.heard_at - best.heard_at > self.settings.announce_interval_s
         ):
-            self.spare = _nearby(announcement, sender, delay_s, now) if isfinite(delay_s) else None
-        return True
+            self.next_nearest = nearby
 
     def forget(self, now: float) -> None:
-        """Let go who has fallen silent."""
-        # Written as in `next_end`, so that the timer set there finds somebody to let go.
-        lasts_s = self.lasts_s
-        for broker in [nearby.broker for nearby in self.brokers.values() if nearby.heard_at + lasts_s <= now]:
-            del self.brokers[broker]
-        for neighbour in [name for name, (_, heard_at) in self.neighbours.items() if heard_at + lasts_s <= now]:
-            del self.neighbours[neighbour]
-        self.fill(now)
+        """Remove brokers and neighbours that have fallen silent."""
+        # The same sum as in `next_expiry`, so that the timer set there finds a broker to remove.
+        expiry_s = self.settings.expiry_s
+        self.brokers = {name: known for name, known in self.brokers.items() if known.heard_at + expiry_s > now}
+        self.neighbours = {name: known for name, known in self.neighbours.items() if known[1] + expiry_s > now}
+        self._fill(now)
 
-    def drop(self, broker: str, sequence: int, now: float) -> bool:
-        """A broker is none any more, as of this number; whether it was on the list."""
-        if self.spare is not None and self.spare.broker == broker:
-            self.spare = None
+    def next_expiry(self, now: float) -> float:
+        """When the next broker falls silent, if it is not heard again."""
+        return min([nearby.heard_at for nearby in self.brokers.values()], default=now) + self.settings.expiry_s
+
+    def retire(self, broker: str, sequence: int, now: float) -> bool:
+        """A node is no longer a broker, as of this sequence number; returns whether it was on the list."""
+        if self.next_nearest is not None and self.next_nearest.broker == broker:
+            self.next_nearest = None
         known = self.brokers.get(broker)
         if known is None or sequence <= known.sequence:
             return False
         del self.brokers[broker]
-        self.fill(now)
+        self._fill(now)
         return True
 
-    def fill(self, now: float) -> None:
-        """Where there is room, the spare has it."""
-        spare = self.spare
-        if spare is not None and len(self.brokers) < self.room:
-            self.spare = None
-            if spare.broker not in self.brokers and spare.heard_at + self.lasts_s > now:
-                self.brokers[spare.broker] = spare
+    def _fill(self, now: float) -> None:
+        """The next nearest broker takes a free place."""
+        best = self.next_nearest
+        if best is not None and len(self.brokers) < self.capacity:
+            self.next_nearest = None
+            if best.broker not in self.brokers and best.heard_at + self.settings.expiry_s > now:
+                self.brokers[best.broker] = best
 
-    def next_end(self, now: float) -> float:
-        """When the next broker falls silent, if nothing is heard of it."""
-        first = min([nearby.heard_at for nearby in self.brokers.values()], default=now)
-        return first + self.lasts_s
-
-    def ordered(self) -> list[Nearby]:
+    def ordered(self) -> list[NearbyBroker]:
         """The nearest brokers, nearest first."""
         return sorted(self.brokers.values(), key=_by_delay)
 
-    def nearest(self) -> Nearby | None:
-        """The nearest broker, where any is known."""
-        found = None
-        for nearby in self.brokers.values():
-            if (
-                found is None
-                or nearby.delay_s < found.delay_s
-                or (nearby.delay_s == found.delay_s and nearby.broker < found.broker)
-            ):
-                found = nearby
-        return found
+    def nearest(self) -> NearbyBroker | None:
+        """The nearest broker, if any is known."""
+        return min(self.brokers.values(), key=_by_delay, default=None)
 
     def nearest_names(self) -> tuple[str, ...]:
         """The l nearest brokers, nearest first; a broker is its own nearest."""
@@ -184,86 +146,96 @@ class Regions:
 
     # Neighbours and bridges.
 
-    def sees(self, neighbour: str, attached: str, now: float) -> None:
-        """A neighbour was heard, and tells its region."""
+    def hear_neighbour(self, neighbour: str, local_broker: str, now: float) -> None:
+        """A neighbour was heard, and named its local broker."""
         if neighbour not in self.neighbours and len(self.neighbours) >= self.settings.memory:
             self.forget(now)
             if len(self.neighbours) >= self.settings.memory:
                 return
-        self.neighbours[neighbour] = (attached, now)
+        self.neighbours[neighbour] = (local_broker, now)
 
-    def bridges_to(self, now: float) -> str:
-        """Section V.B.1: the broker this node is a bridge to; none: the empty text."""
+    def is_neighbouring_broker(self, broker: str) -> bool:
+        """Whether a broker was heard directly."""
+        nearby = self.brokers.get(broker)
+        return (nearby is not None and broker in nearby.upstreams) or self.neighbours.get(broker, ("",))[0] == broker
+
+    def neighbouring_brokers(self) -> set[str]:
+        """The neighbours that are their own local broker."""
+        return {name for name, (local_broker, _) in self.neighbours.items() if local_broker == name}
+
+    def bridged_broker(self, now: float) -> str:
+        """Section V.B.1: the broker that this node is a bridge to; empty if it is not a bridge."""
         if self.is_broker or len(self.brokers) < 2:
             return ""
         other = self.ordered()[1].broker
         return other if self.foreign_neighbour(other, now) else ""
 
     def foreign_neighbour(self, broker: str, now: float) -> str:
-        """A neighbour in that broker's region, best one that is on the way to the broker."""
-        after = now - self.settings.expiry_s
+        """A neighbour in that broker's region, preferably one that is a next hop to the broker; empty if none."""
         known = self.brokers.get(broker)
-        if known is not None:
-            for neighbour in known.upstreams:
-                if self.neighbours.get(neighbour, ("", 0.0))[0] == broker:
-                    return neighbour
-        living = [
+        for neighbour in known.upstreams if known is not None else ():
+            if self.neighbours.get(neighbour, ("",))[0] == broker:
+                return neighbour
+        after = now - self.settings.expiry_s
+        in_region = [
             (-heard_at, name)
-            for name, (attached, heard_at) in self.neighbours.items()
-            if attached == broker and heard_at > after
+            for name, (local_broker, heard_at) in self.neighbours.items()
+            if local_broker == broker and heard_at > after
         ]
-        return min(living)[1] if living else ""
+        return min(in_region)[1] if in_region else ""
 
-    # Letters.
+    # Routes.
 
-    def came(self, letter: Letter, sender: str, now: float) -> None:
-        """A letter passes: whoever sent it is reached over the neighbour it came from."""
-        toward = self.toward
-        if toward.pop(letter.origin, None) is None and len(toward) >= self.settings.memory:
-            del toward[next(iter(toward))]
-        toward[letter.origin] = (sender, now)
+    def learn_return_route(self, origin: str, sender: str, now: float) -> None:
+        """A packet of `origin` came from this neighbour: packets to `origin` can go back there."""
+        routes = self.return_routes
+        if routes.pop(origin, None) is None and len(routes) >= self.settings.memory:
+            del routes[next(iter(routes))]
+        routes[origin] = (sender, now)
 
-    def next_hop(self, letter: Letter, now: float, sender: str = "") -> str:
-        """The neighbour to hand a letter to, not one it came from; none: the empty text. Who has probably gone is
-        asked only if there is nobody else."""
-        after = now - self._passes_on_within_s
+    def next_hop(self, packet: RoutedPacket, now: float, sender: str = "") -> str:
+        """The neighbour to hand a packet to, not one that it came from; empty if there is none.
+
+        A neighbour forwards about l announcements in each interval. One that was silent for three such periods has
+        probably moved away and is used only if there is no other."""
+        after = now - 3 * self.settings.announce_interval_s / self.settings.nearest
         stale = ""
-        for way in self._ways(letter, now):
-            if way and way != sender and way != letter.origin:
-                if self.neighbours.get(way, ("", -1.0))[1] > after:
-                    return way
-                stale = stale or way
+        for hop in self._possible_hops(packet, now):
+            if hop and hop != sender and hop != packet.origin:
+                if self.neighbours.get(hop, ("", -1.0))[1] > after:
+                    return hop
+                stale = stale or hop
         return stale
 
-    def _ways(self, letter: Letter, now: float) -> Iterator[str]:
-        """Over its bridge; along the announcements of its target; back along its target's own letters; over
-        whoever was heard lately and lives in the target's region."""
-        target = letter.target
-        if letter.via == self.node:
+    def _possible_hops(self, packet: RoutedPacket, now: float) -> Iterator[str]:
+        """Over its bridge; against the target's announcements; back along the target's own packets; over a
+        neighbour in the target's region."""
+        target = packet.target
+        if packet.via == self.node:
             yield self.foreign_neighbour(target, now)
-        elif letter.via:
-            yield self._back(letter.via, now)
+        elif packet.via:
+            yield self._return_hop(packet.via, now)
         if target in self.neighbours:
             yield target
         nearby = self.brokers.get(target)
         if nearby is not None:
             yield from nearby.upstreams
-        yield self._back(target, now)
+        yield self._return_hop(target, now)
         yield self.foreign_neighbour(target, now)
 
-    def _back(self, node: str, now: float) -> str:
-        """The way to a node from whom a letter has come."""
+    def _return_hop(self, node: str, now: float) -> str:
+        """The next hop to a node that has sent a packet this way."""
         if node in self.neighbours:
             return node
-        back = self.toward.get(node)
-        return back[0] if back is not None and now - back[1] <= 2 * self.settings.expiry_s else ""
+        hop, heard_at = self.return_routes.get(node, ("", now))
+        return hop if now - heard_at <= 2 * self.settings.expiry_s else ""
 
-    def lost(self, neighbour: str, letter: Letter) -> None:
-        """A neighbour is out of reach: no way leads over it any more."""
+    def lose_neighbour(self, neighbour: str, packet: RoutedPacket) -> None:
+        """A neighbour could not be reached with this packet: remove the routes over it."""
         self.neighbours.pop(neighbour, None)
         for nearby in self.brokers.values():
             if neighbour in nearby.upstreams:
                 nearby.upstreams.remove(neighbour)
-        for node in (letter.target, letter.via):
-            if self.toward.get(node, ("", 0.0))[0] == neighbour:
-                del self.toward[node]
+        for node in (packet.target, packet.via):
+            if self.return_routes.get(node, ("",))[0] == neighbour:
+                del self.return_routes[node]
