@@ -21,7 +21,7 @@ class Statistics(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Filter:
     """A predicate over events: a condition, and the event type it is confined to (None: any).
 

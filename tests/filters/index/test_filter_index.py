@@ -13,7 +13,7 @@ from where_cases import events, viewers, wheres
 from xpath_cases import documents, queries
 
 from earshot import Element, Event, Filter, FilterIndex, Position, Viewer
-from earshot.filters.index import attributes, automaton, bits, columns, groups
+from earshot.filters.index import automaton, bits, columns, groups, tables
 from sizes import sized
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
@@ -25,7 +25,7 @@ LIMITS = {
     (bits, "MOST_ROWS"): (3, 12, 6144),
     (columns, "MOST_BOUNDS"): (0, 2, 256),
     (columns, "MOST_REMEMBERED"): (1, 4096),
-    (attributes, "MOST_SHAPES"): (1, 64),
+    (tables, "MOST_SHAPES"): (1, 64),
     (automaton, "MOST_HELD"): (1, 100, 2_000_000),
     (automaton, "MOST_UNAPPLIED"): (0, 1, 64),
     (automaton, "MOST_RESULTS"): (1, 256),

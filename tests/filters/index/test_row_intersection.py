@@ -6,20 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earshot.filters.index.bits import Bits
-from earshot.filters.index.row_intersection import Intersection, compiled_intersection, intersection
+from earshot.filters.index.bits import Bits, RowIntersection, compiled_row_intersection, row_intersection
 
 SLOTS = 200
 
 
-def compiled() -> Intersection:
-    intersect = compiled_intersection()
+def compiled() -> RowIntersection:
+    intersect = compiled_row_intersection()
     if intersect is None:
         pytest.skip("no compiler: pip install 'earshot[fast]'")
     return intersect
 
 
-@pytest.mark.parametrize("intersect", [lambda: intersection, compiled], ids=["plain", "compiled"])
+@pytest.mark.parametrize("intersect", [lambda: row_intersection, compiled], ids=["plain", "compiled"])
 @given(
     wanted=st.lists(
         st.sets(st.integers(0, SLOTS - 1)) | st.just(set(range(SLOTS))) | st.just({0, 63, 64, SLOTS - 1}), min_size=1

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.errors import MalformedPacket, UsageError
-from earshot.filters.summaries.bitsets import BitReader, BitWriter
 from earshot.filters.summaries.bloom import Bloom, BloomShape, combined, fingerprint, name_key, type_key
+from earshot.filters.summaries.summary_bytes import BitReader, BitWriter
 
 shapes = st.builds(BloomShape, st.integers(3, 12).map(lambda power: 1 << power), st.integers(1, 8))
 members = st.sets(st.integers(0, (1 << 24) - 1), max_size=60)

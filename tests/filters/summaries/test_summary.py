@@ -435,6 +435,6 @@ def test_another_process_writes_the_same_bytes() -> None:
 
 
 def _facts(event: Event):  # type: ignore[no-untyped-def]
-    from earshot.filters.summaries.facts import EventFacts
+    from earshot.filters.summaries.clauses import EventFacts
 
     return EventFacts.of(event)

@@ -14,11 +14,11 @@ each added path over them, so that a new path costs its own reach and not the wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from earshot.events import Element
-from earshot.filters.index.guards import GuardIndex, Guards
+from earshot.filters.language.values import number
 
 Label = str | tuple[str, str]
 "An element's name, or `attribute(name)`, or TEXT."
@@ -50,6 +50,23 @@ def _wild(label: Label) -> Label | None:
     if isinstance(label, str) or label == _UNKNOWN:
         return ANY
     return None if label == TEXT else _ANY_ATTRIBUTE
+
+
+class Guard(NamedTuple):
+    """A test on an element's own attribute: `[@id]`, `[@id="x"]` or `[@id=5]`."""
+
+    attribute: str
+    wanted: str | float | None = None
+    "The text or number it must be; None: the attribute must be there."
+
+    def holds(self, attributes: Mapping[str, str]) -> bool:
+        text = attributes.get(self.attribute)
+        if text is None or self.wanted is None:
+            return text is not None
+        return (text if isinstance(self.wanted, str) else number(text)) == self.wanted
+
+
+Guards = tuple[Guard, ...]
 
 
 class PathMove(NamedTuple):
@@ -100,6 +117,30 @@ class _PrefixNode:
         return not (edges or self.answers or self.leads)
 
 
+class _GuardIndex:
+    """Nodes behind guards, found by the attributes an element has."""
+
+    def __init__(self) -> None:
+        self._by_attribute: dict[str, dict[str | float | None, list[tuple[Guards, _PrefixNode]]]] = {}
+
+    def add(self, guards: Guards, node: _PrefixNode) -> None:
+        """Put a node behind guards; it is found by the first and checked by the others."""
+        first, *others = guards
+        by_value = self._by_attribute.setdefault(first.attribute, {})
+        by_value.setdefault(first.wanted, []).append((tuple(others), node))
+
+    def behind(self, attributes: Mapping[str, str]) -> Iterator[_PrefixNode]:
+        """All nodes whose guards hold."""
+        for name, text in attributes.items():
+            by_value = self._by_attribute.get(name)
+            if by_value is None:
+                continue
+            for value in (None, text, number(text)):
+                for others, node in by_value.get(value, ()):
+                    if all(guard.holds(attributes) for guard in others):
+                        yield node
+
+
 class _State:
     """What a document has reached at the end of one sequence of names."""
 
@@ -111,7 +152,7 @@ class _State:
         "Nodes with moves to a child, reached at this very element."
         self.waiting = waiting
         "Nodes with moves to anything below, reached here or further up."
-        self.guards: GuardIndex[_PrefixNode] | None = None
+        self.guards: _GuardIndex | None = None
         "Nodes that are reached here too, if a guard lets the element pass."
         self.answers: dict[Any, None] = {}
         self.leads: dict[Any, None] = {}
@@ -125,7 +166,7 @@ class _State:
 
     def guard(self, guards: Guards, node: _PrefixNode) -> None:
         if self.guards is None:
-            self.guards = GuardIndex()
+            self.guards = _GuardIndex()
         self.guards.add(guards, node)
 
 

@@ -1,12 +1,24 @@
-"""A matrix of bits that changes in place: rows are and-ed whole, slots are set and cleared one by one."""
+"""A matrix of bits that changes in place, and the loops over it, compiled where numba is installed (extra `fast`).
+
+Rows are intersected whole; slots are set and cleared one by one. The compiled loops give the same slots in the
+same order as numpy does, in a quarter of the time for thousands of slots. A compiler takes long to load, so
+only large tables ask for it.
+"""
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 MOST_ROWS = 6144
-"A slot costs a bit a row: at most 768 bytes."
+"A slot costs one bit in each row: at most 768 bytes."
+WORTH_COMPILING = 4096
+"From this many slots on, it pays to load a compiler."
 
 _WORD = np.dtype("<u8")
 "Little-endian on every machine: then bit i of a word is bit i % 8 of its byte i // 8."
@@ -17,13 +29,18 @@ _BIT = [np.uint8(1 << bit) for bit in range(8)]
 _OTHERS = [~bit for bit in _BIT]
 _MANY_BYTES = 3200
 _unpack = np.unpackbits
+_array = np.array
+
+and_all = np.bitwise_and.reduce
+or_all = np.bitwise_or.reduce
 
 Words = NDArray[np.uint64]
 Rows = int | NDArray[np.intp]
+Slots = NDArray[np.intp]
 
 
 class Bits:
-    """Rows of bits, one bit a slot. It grows by an eighth where it must, so that growing is rare.
+    """Rows of bits, one bit a slot. It grows by an eighth when it is full, so that it seldom grows.
 
     New rows and new slots are ones: nothing is known of a slot until it is cleared somewhere.
     """
@@ -76,14 +93,80 @@ class Bits:
         self.bytes = self.words.view(_BYTE)
 
 
-def slots_of(row: NDArray[np.uint8]) -> NDArray[np.intp]:
+def slots_of(row: NDArray[np.uint8]) -> Slots:
     """The slots whose bits are set."""
     if len(row) <= _MANY_BYTES:
-        # To index by a mask would take three times as long as to ask it for its ones.
+        # Indexing by a mask takes three times as long as nonzero().
         return _unpack(row, None, None, "little").view(_BOOL).nonzero()[0]
-    # Few words of many have any: only those are unpacked.
+    # In a long row few words have any bit set: only those are unpacked.
     words = row.view(_WORD)
     busy = words.nonzero()[0]
     bits = _unpack(words[busy].view(_BYTE), None, None, "little").view(_BOOL).nonzero()[0]
-    slots: NDArray[np.intp] = (busy[bits >> 6] << 6) + (bits & 63)
+    slots: Slots = (busy[bits >> 6] << 6) + (bits & 63)
+    return slots
+
+
+def compiled(loop: Callable[..., Any], *example: Any) -> Callable[..., Any] | None:
+    """The same loop, compiled now for arguments like these, so that no event waits for it; None without a compiler."""
+    try:
+        from numba import njit
+    except ImportError:
+        return None
+    if sys.byteorder != "little":  # Our words are little-endian everywhere; compiled code uses the machine's order.
+        return None
+    faster: Callable[..., Any] = njit(cache=True, nogil=True)(loop)
+    faster(*example)
+    return faster
+
+
+RowIntersection = Callable[[Bits, list[int]], Slots]
+"Gives the slots that are set in all of the rows."
+
+
+def row_intersection(bits: Bits, rows: list[int]) -> Slots:
+    """The slots that are set in all of the rows."""
+    return slots_of(and_all(bits.bytes.take(rows, 0)))
+
+
+@cache
+def compiled_row_intersection() -> RowIntersection | None:
+    """The same, compiled; None without a compiler."""
+    loop = compiled(_row_intersection_loop, Bits().words, _array([0]))
+    if loop is None:
+        return None
+
+    def intersection(bits: Bits, rows: list[int]) -> Slots:
+        slots: Slots = loop(bits.words, _array(rows))
+        return slots
+
+    return intersection
+
+
+def _row_intersection_loop(words: Any, rows: Any) -> Any:
+    met = words[rows[0]].copy()
+    for row in rows[1:]:
+        of_row = words[row]
+        for place in range(len(met)):
+            met[place] &= of_row[place]
+    one = np.uint64(1)
+    count = 0
+    for left in met:
+        while left:
+            left &= left - one
+            count += 1
+    slots = np.empty(count, np.intp)
+    count = 0
+    for place in range(len(met)):
+        left = met[place]
+        while left:
+            # Find the lowest bit that is set by halving.
+            bit = 0
+            rest = left & (~left + one)
+            for half in (32, 16, 8, 4, 2, 1):
+                if rest >> np.uint64(half):
+                    rest >>= np.uint64(half)
+                    bit += half
+            slots[count] = place * 64 + bit
+            count += 1
+            left &= left - one
     return slots

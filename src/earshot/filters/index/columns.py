@@ -1,24 +1,31 @@
-"""The rows of a table: which row an event's value stands for, under one kind of test."""
+"""The rows of a table: which row an event's value stands for, under one kind of test.
+
+A column of ranges has a limited number of bounds. Ranges between them are rounded outwards, and `RoundedRanges`
+checks them.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable
-from math import inf, isnan, nextafter
+from collections.abc import Callable, Iterable
+from functools import cache
+from math import inf, isnan, nan, nextafter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from earshot.events import Value
-from earshot.filters.index.bits import Bits
-from earshot.filters.index.plans import SAME_AS, Between, Same, SameText, SimpleTest, Source
+from earshot.filters.index.bits import Bits, Slots, compiled
+from earshot.filters.index.event_values import SAME_AS, Between, Same, SameText, SimpleTest, Source
 from earshot.filters.language.values import number_of
 
 MOST_BOUNDS = 256
 "Bounds that ranges of one source are told apart by; other bounds are rounded outwards and checked."
+MOST_ROUNDED = 3
+"Rounded ranges that are kept for a slot."
 MOST_REMEMBERED = 4096
 "Values whose row a column remembers."
 
@@ -215,3 +222,78 @@ def new_column(test: SimpleTest, bits: Bits) -> ValueColumn:
     if isinstance(test, Between):
         return RangeColumn(test.source, bits)
     return SameColumn(type(test), test.source, bits)
+
+
+class RoundedRanges:
+    """For each slot up to three ranges; where there are fewer, the others hold for every event."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        "How many slots have any."
+        self._places: dict[Source, int] = {}
+        "Where a source's number stands among an event's numbers, the first of which is always 0."
+        self._which = np.zeros((0, MOST_ROUNDED), np.uint32)
+        self._lows = np.zeros((0, MOST_ROUNDED))
+        self._highs = np.zeros((0, MOST_ROUNDED))
+        self._holding: Callable[..., Slots] = _holding
+
+    def compile(self) -> None:
+        """Use compiled code from now on, where there is a compiler."""
+        self._holding = _compiled_holding() or _holding
+
+    def resize(self, slots: int) -> None:
+        """Make room for this many slots."""
+        more = slots - len(self._which)
+        self._which = np.concatenate([self._which, np.zeros((more, MOST_ROUNDED), np.uint32)])
+        self._lows = np.concatenate([self._lows, np.full((more, MOST_ROUNDED), -inf)])
+        self._highs = np.concatenate([self._highs, np.full((more, MOST_ROUNDED), inf)])
+
+    def add(self, slot: int, ranges: list[Between]) -> None:
+        """Keep the ranges of a slot."""
+        self.count += 1
+        for i, test in enumerate(ranges):
+            self._which[slot, i] = self._places.setdefault(test.source, len(self._places) + 1)
+            self._lows[slot, i], self._highs[slot, i] = test.low, test.high
+
+    def remove(self, slot: int) -> None:
+        """Drop the ranges of the slot, if it has any."""
+        if self._which[slot, 0]:
+            self.count -= 1
+            self._which[slot], self._lows[slot], self._highs[slot] = 0, -inf, inf
+
+    def holding(self, slots: Slots, value: Callable[[Source], Value | None]) -> Slots:
+        """The slots all of whose ranges hold for the event."""
+        numbers = [0.0]
+        for source in self._places:
+            found = value(source)
+            numbers.append(found if type(found) is float else nan if found is None else number_of(found))
+        return self._holding(slots, self._which, self._lows, self._highs, np.array(numbers))
+
+
+def _holding(slots: Any, which: Any, lows: Any, highs: Any, numbers: Any) -> Any:
+    asked = numbers.take(which.take(slots, 0))
+    held = (lows.take(slots, 0) <= asked) & (asked <= highs.take(slots, 0))
+    return slots[held.all(axis=1)]
+
+
+@cache
+def _compiled_holding() -> Callable[..., Slots] | None:
+    """The same, compiled; None without a compiler."""
+    ranges = np.zeros((1, MOST_ROUNDED))
+    return compiled(_holding_loop, np.zeros(1, np.intp), ranges.astype(np.uint32), ranges, ranges, np.zeros(1))
+
+
+def _holding_loop(slots: Any, which: Any, lows: Any, highs: Any, numbers: Any) -> Any:
+    kept = np.empty_like(slots)
+    count = 0
+    for slot in slots:
+        holds = True
+        for i in range(which.shape[1]):
+            asked = numbers[which[slot, i]]
+            if not lows[slot, i] <= asked <= highs[slot, i]:
+                holds = False
+                break
+        if holds:
+            kept[count] = slot
+            count += 1
+    return kept[:count]

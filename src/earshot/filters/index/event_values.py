@@ -1,13 +1,67 @@
-"""An event's values, as plans ask for them."""
+"""Simple tests on values, and an event's values as these tests ask for them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
 
 from earshot.events import Element, Event, Value
 from earshot.filters.index.automaton import ANY
-from earshot.filters.index.plans import SAME_AS, Between, InDocument, Plan, SimpleTest, Source
-from earshot.filters.language.values import number_of
+from earshot.filters.language.values import boolean_of, number_of, text_of
+
+
+class InDocument(NamedTuple):
+    """All values of one kind in a document: the texts of the elements of one name or, with an
+    attribute's name, their attributes; "*" for elements of any name."""
+
+    element: str
+    attribute: str = ""
+
+
+Source = str | InDocument
+"Where values come from: a field by its name, or somewhere in the document."
+
+
+class SameText(msgspec.Struct, frozen=True, gc=False):
+    """A value's text is this one."""
+
+    source: Source
+    wanted: str
+
+
+class SameNumber(msgspec.Struct, frozen=True, gc=False):
+    """A value counts as this number."""
+
+    source: Source
+    wanted: float
+
+
+class SameBoolean(msgspec.Struct, frozen=True, gc=False):
+    """A value counts as true, or as false."""
+
+    source: Source
+    wanted: bool
+
+
+class Between(msgspec.Struct, frozen=True, gc=False):
+    """A value counts as a number not below the one bound, and a value, maybe another, as one not above the other."""
+
+    source: Source
+    low: float
+    high: float
+
+
+Same = SameText | SameNumber | SameBoolean
+SimpleTest = Same | Between
+
+SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
+    SameText: text_of,
+    SameNumber: number_of,
+    SameBoolean: boolean_of,
+}
+"What a value is compared as."
 
 
 class EventValues:
@@ -31,22 +85,22 @@ class EventValues:
         return bool(self.values(source))
 
     def values(self, source: Source) -> tuple[Value, ...]:
-        """All values; those of a document each once."""
+        """All values, those of a document without repeats."""
         known = self._values.get(source)
         if known is None:
             known = self._values[source] = self._gathered(source)
         return known
 
     def value(self, source: Source) -> Value | None:
-        """The value, where there is one."""
+        """The first value, if any."""
         values = self.values(source)
         return values[0] if values else None
 
-    def allows(self, plan: Plan) -> bool:
-        """Whether the event may meet a plan, its path left aside."""
-        return all(map(self.has, plan.needs)) and all(map(self._meets, plan.tests))
+    def allow(self, needs: Iterable[Source], tests: Iterable[SimpleTest]) -> bool:
+        """Whether there is a value from each source, and values that meet each test."""
+        return all(map(self.has, needs)) and all(map(self._meet, tests))
 
-    def _meets(self, test: SimpleTest) -> bool:
+    def _meet(self, test: SimpleTest) -> bool:
         kind = (type(test), test.source)
         compared = self._compared.get(kind)
         if compared is None:

@@ -4,7 +4,7 @@ A filter is taken apart into plans (`plans.py`): a path, simple tests on values,
 
 - Paths are walked together in one automaton (`automaton.py`); a path alone is answered there.
 - Tests on values are answered by tables of bits, one for each event type and one for each path that
-  carries predicates (`groups.py`, `attributes.py`).
+  carries predicates (`groups.py`, `tables.py`).
 - What neither can answer (`not`, places, which element a predicate is about) is left to the filter
   itself, and only where everything else in one of its plans holds.
 

@@ -9,18 +9,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from earshot.filters.filter import Filter
-from earshot.filters.index.attributes import AttributeTable
-from earshot.filters.index.event_values import EventValues
-from earshot.filters.index.paged_table import PagedTable
-from earshot.filters.index.plans import SAME_AS, Between, Plan, Same, SameText, SimpleTest, Source
+from earshot.filters.index.event_values import SAME_AS, Between, EventValues, Same, SameText, SimpleTest, Source
+from earshot.filters.index.plans import Plan
+from earshot.filters.index.tables import AttributeTable, PagedTable
 from earshot.filters.language.matching import Viewer
 
 FEW = 16
-"So many plans are checked one by one in the time a table takes."
+"Checking this many plans one by one takes as long as a table does."
 CROWDED = 16_384
-"Past so many plans, those that ask for a value go to a table of pages."
+"Beyond this many plans, those that ask for a value go to a table of pages."
 RARE = 2048
-"A value that fewer than one in so many plans ask for is rare."
+"A value is rare if fewer than one in this many plans ask for it."
 
 
 _Kind = tuple[type[Same], Source]
@@ -29,22 +28,22 @@ _Kind = tuple[type[Same], Source]
 class IndexedPlan:
     """One plan of one filter, and where it is kept."""
 
-    __slots__ = ("filter", "group", "key", "plan", "slot", "sure", "table", "word")
+    __slots__ = ("filter", "group", "key", "plan", "slot", "sure", "table", "text_test")
 
     def __init__(self, key: Hashable, filter: Filter, plan: Plan) -> None:
         self.key = key
         self.filter = filter
         self.plan = plan
-        self.word = _word(plan)
-        "A field and the text it must have, where the plan asks for one: the quickest test to fail."
+        self.text_test = _text_test(plan)
+        "A field and the text it must have, where the plan asks for one: the cheapest test."
         self.group: PlanGroup | None = None
         self.table: AttributeTable[IndexedPlan] | None = None
         self.slot = -1
         self.sure = False
-        "Whether being found in its group is all that it asks for."
+        "Whether the group's own test is all that the plan asks for."
 
 
-def _word(plan: Plan) -> tuple[str, str] | None:
+def _text_test(plan: Plan) -> tuple[str, str] | None:
     for test in plan.tests:
         if type(test) is SameText and isinstance(test.source, str):
             return test.source, test.wanted
@@ -127,12 +126,14 @@ class PlanGroup:
         """Ask the filters themselves."""
         flat = event_values.flat
         for indexed in plans:
-            if flat is not None and indexed.word is not None:
-                name, wanted = indexed.word  # where the value is no text, it is the filter that knows its text
+            if flat is not None and indexed.text_test is not None:
+                name, wanted = indexed.text_test  # where the value is no text, it is the filter that knows its text
                 value = flat.get(name)
                 if value != wanted and (value is None or type(value) is str):
                     continue
-            if indexed.key in found or (self._in_document and not event_values.allows(indexed.plan)):
+            if indexed.key in found or (
+                self._in_document and not event_values.allow(indexed.plan.needs, indexed.plan.tests)
+            ):
                 continue
             if indexed.sure or indexed.filter.matches(event_values.event, viewer):
                 found.add(indexed.key)

@@ -14,18 +14,24 @@ for events that have no field twice; any other is only a candidate, and the filt
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from weakref import ref
 
 import msgspec
 
-from earshot.events import Value
 from earshot.filters.filter import Filter
-from earshot.filters.index.automaton import ANY, TEXT, Label, PathMove, PathMoves, attribute
-from earshot.filters.index.guards import Guard, Guards
-from earshot.filters.language.matching import text_of
+from earshot.filters.index.automaton import ANY, TEXT, Guard, Guards, Label, PathMove, PathMoves, attribute
+from earshot.filters.index.event_values import (
+    Between,
+    InDocument,
+    SameBoolean,
+    SameNumber,
+    SameText,
+    SimpleTest,
+    Source,
+)
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -44,64 +50,10 @@ from earshot.filters.language.syntax import (
     PathStep,
     StartsWith,
 )
-from earshot.filters.language.values import boolean_of, moment, number_of
+from earshot.filters.language.values import moment
 
 MOST_PLANS = 16
 "A part of a filter with more alternatives than this is not looked up but checked."
-MOST_KNOWN = 1 << 14
-"Filters whose plans are remembered."
-
-
-class InDocument(NamedTuple):
-    """All values of one kind in a document: the texts of the elements of one name or, with an
-    attribute's name, their attributes; "*" for elements of any name."""
-
-    element: str
-    attribute: str = ""
-
-
-Source = str | InDocument
-"Where values come from: a field by its name, or somewhere in the document."
-
-
-class SameText(msgspec.Struct, frozen=True, gc=False):
-    """A value's text is this one."""
-
-    source: Source
-    wanted: str
-
-
-class SameNumber(msgspec.Struct, frozen=True, gc=False):
-    """A value counts as this number."""
-
-    source: Source
-    wanted: float
-
-
-class SameBoolean(msgspec.Struct, frozen=True, gc=False):
-    """A value counts as true, or as false."""
-
-    source: Source
-    wanted: bool
-
-
-class Between(msgspec.Struct, frozen=True, gc=False):
-    """A value counts as a number not below the one bound, and a value, maybe another, as one not above the other."""
-
-    source: Source
-    low: float
-    high: float
-
-
-Same = SameText | SameNumber | SameBoolean
-SimpleTest = Same | Between
-
-SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
-    SameText: text_of,
-    SameNumber: number_of,
-    SameBoolean: boolean_of,
-}
-"What a value is compared as."
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -125,19 +77,32 @@ _ANYTHING = Plan()
 _UNKNOWN = Plan(exact=False)
 
 
-_known: dict[int, tuple[Filter, tuple[Plan, ...]]] = {}
-"""Plans by their filter's identity: to hash a filter costs a third of planning it. The filter is kept beside its
-plans, so that no other one can have its identity."""
+class _Planned(ref[Filter]):
+    """A filter's plans, remembered as long as the filter lives."""
+
+    __slots__ = ("key", "plans")
+    key: int
+    plans: tuple[Plan, ...]
+
+
+_planned: dict[int, _Planned] = {}
+"By the filter's identity: hashing a filter costs a third of planning it."
 
 
 def plans_of(filter: Filter) -> tuple[Plan, ...]:
-    """The filter's alternatives, each once; none where it never holds. One filter comes into many indexes."""
-    known = _known.get(id(filter))
+    """The filter's alternatives, each once; none where it never holds. Made once for all indexes."""
+    known = _planned.get(id(filter))
     if known is None:
-        if len(_known) >= MOST_KNOWN:
-            _known.clear()
-        known = _known[id(filter)] = filter, tuple(dict.fromkeys(_alternatives(filter.condition, ANY)))
-    return known[1]
+        known = _Planned(filter, _forget)
+        known.key = id(filter)
+        known.plans = tuple(dict.fromkeys(_alternatives(filter.condition, ANY)))
+        _planned[known.key] = known
+    return known.plans
+
+
+def _forget(planned: ref[Filter]) -> None:
+    assert isinstance(planned, _Planned)
+    del _planned[planned.key]
 
 
 def _alternatives(condition: Condition, here: str) -> list[Plan]:

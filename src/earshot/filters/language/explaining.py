@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from earshot.events import Event
 from earshot.filters.language.canonical_text import condition_text, path_text
-from earshot.filters.language.matching import Viewer, closing_m_s, predicate, text_of
+from earshot.filters.language.matching import Viewer, closing_m_s, predicate
 from earshot.filters.language.parser import quoted
 from earshot.filters.language.paths import Node, node_test, selector, string_value
 from earshot.filters.language.syntax import (
@@ -34,6 +34,7 @@ from earshot.filters.language.syntax import (
     StartsWith,
     Within,
 )
+from earshot.filters.language.values import text_of
 
 _SHOWN = 3
 "Values and alternatives shown of many."

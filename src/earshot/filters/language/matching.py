@@ -1,18 +1,17 @@
-"""Does an event meet a filter, seen from a consumer?
+"""Does an event meet a condition, seen from a consumer?
 
 A condition is compiled once, into functions that call each other: here those over an event's values
-and places, in `paths.py` those over its tree. `terms.py` says what each term means.
+and places, in `paths.py` those over its tree. `where.py` says what each term means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 import msgspec
 
-from earshot.events import Event, Value, value_text
-from earshot.filters.language.paths import COMPARE, node_test
+from earshot.events import Event, Value
+from earshot.filters.language.paths import all_of, any_of, node_test
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -25,7 +24,6 @@ from earshot.filters.language.syntax import (
     Exists,
     Field,
     Inside,
-    Literal,
     LocationPath,
     NodeKind,
     Not,
@@ -35,7 +33,7 @@ from earshot.filters.language.syntax import (
     StartsWith,
     Within,
 )
-from earshot.filters.language.values import aware, boolean_of, moment, number, number_of
+from earshot.filters.language.values import COMPARE, number_of, text_of, value_test
 from earshot.geometry import STILL, Position, Velocity, closing_speed_m_s
 
 
@@ -61,9 +59,9 @@ def predicate(condition: Condition) -> Predicate:
     """A condition on events, compiled."""
     match condition:
         case And(terms):
-            return _all([predicate(term) for term in terms])
+            return all_of([predicate(term) for term in terms])
         case Or(terms):
-            return _any([predicate(term) for term in terms])
+            return any_of([predicate(term) for term in terms])
         case Not(term):
             inner = predicate(term)
             return lambda event, viewer: not inner(event, viewer)
@@ -122,33 +120,6 @@ def without_viewer_terms(condition: Condition) -> Condition:
             return Always()
 
 
-# Loops, not all() and any(): these run for every event, and a generator doubles their time.
-
-
-def _all(tests: list[Predicate]) -> Predicate:
-    if len(tests) == 2:
-        first, second = tests
-        return lambda event, viewer: first(event, viewer) and second(event, viewer)
-
-    def every(event: Event, viewer: Viewer | None) -> bool:
-        for test in tests:  # noqa: SIM110
-            if not test(event, viewer):
-                return False
-        return True
-
-    return every
-
-
-def _any(tests: list[Predicate]) -> Predicate:
-    def some(event: Event, viewer: Viewer | None) -> bool:
-        for test in tests:  # noqa: SIM110
-            if test(event, viewer):
-                return True
-        return False
-
-    return some
-
-
 def _any_value(name: str, test: Callable[[Value], bool]) -> Predicate:
     def some(event: Event, _viewer: Viewer | None) -> bool:
         for value in event.fields.get(name, ()):  # noqa: SIM110
@@ -160,7 +131,7 @@ def _any_value(name: str, test: Callable[[Value], bool]) -> Predicate:
 
 
 def _any_number(name: str, op: Comparison, limit: float) -> Predicate:
-    """`_any_value` of a comparison with a number: the most frequent one, in one function."""
+    """`_any_value` for a comparison with a number, the most frequent term, without an inner call."""
     compare = COMPARE[op]
 
     def some(event: Event, _viewer: Viewer | None) -> bool:
@@ -173,36 +144,7 @@ def _any_number(name: str, op: Comparison, limit: float) -> Predicate:
 
 
 def closing_m_s(event: Event, viewer: Viewer | None) -> float:
-    """How fast the consumer and the event's source come closer, in metres a second; 0 where unknown."""
+    """How fast the consumer and the event's source approach each other, in metres a second; 0 where unknown."""
     if viewer is None or event.position is None:
         return 0.0
     return closing_speed_m_s(viewer.position, viewer.velocity, event.position, event.velocity or STILL)
-
-
-def text_of(value: Value) -> str:
-    """A value as text."""
-    return value if isinstance(value, str) else value_text(value)
-
-
-def value_test(op: Comparison, literal: Literal) -> Callable[[Value], bool]:
-    """A field's comparison with a literal, for one of its values."""
-    compare = COMPARE[op]
-    if isinstance(literal, bool):
-        return lambda value: compare(boolean_of(value), literal)
-    if isinstance(literal, float):
-        return lambda value: compare(value if type(value) is float else number_of(value), literal)
-    plain = _text_test(op, literal)
-    time = moment(literal)
-    if time is None:
-        return plain
-    return lambda value: compare(aware(value), time) if isinstance(value, datetime) else plain(value)
-
-
-def _text_test(op: Comparison, literal: str) -> Callable[[Value], bool]:
-    compare = COMPARE[op]
-    if op is Comparison.EQ:
-        return lambda value: (value if type(value) is str else value_text(value)) == literal
-    if op is Comparison.NE:
-        return lambda value: text_of(value) != literal
-    limit = number(literal)
-    return lambda value: compare(number_of(value), limit)

@@ -8,10 +8,9 @@ element, so that no document makes a filter cost more than its length times the 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from earshot.events import Element
 from earshot.filters.language.syntax import (
@@ -19,10 +18,8 @@ from earshot.filters.language.syntax import (
     And,
     Axis,
     Compare,
-    Comparison,
     Condition,
     Contains,
-    Literal,
     LocationPath,
     NodeKind,
     Not,
@@ -31,7 +28,7 @@ from earshot.filters.language.syntax import (
     PositionTest,
     StartsWith,
 )
-from earshot.filters.language.values import number
+from earshot.filters.language.values import COMPARE, string_test
 
 Node = Element | str
 "An element, or an attribute's or a text node's text."
@@ -39,26 +36,18 @@ Memo = dict[int, dict[int, bool]]
 "What the inner `//` steps found in one document: step -> element's identity -> found."
 NodeTest = Callable[[Any, Memo], bool]
 
-COMPARE: dict[Comparison, Callable[[Any, Any], bool]] = {
-    Comparison.EQ: operator.eq,
-    Comparison.NE: operator.ne,
-    Comparison.LT: operator.lt,
-    Comparison.LE: operator.le,
-    Comparison.GT: operator.gt,
-    Comparison.GE: operator.ge,
-}
-
 _step_numbers = count()
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 def node_test(condition: Condition, inner: bool = False) -> NodeTest:
     """A condition on a node, compiled; `inner` says it is asked of many nodes, found by a `//`."""
     match condition:
         case And(terms):
-            return _all([node_test(term, inner) for term in terms])
+            return all_of([node_test(term, inner) for term in terms])
         case Or(terms):
-            tests = [node_test(term, inner) for term in terms]
-            return lambda node, memo: any(test(node, memo) for test in tests)
+            return any_of([node_test(term, inner) for term in terms])
         case Not(term):
             test = node_test(term, inner)
             return lambda node, memo: not test(node, memo)
@@ -82,24 +71,33 @@ def _yes(_node: Node, _memo: Memo) -> bool:
     return True
 
 
-def _all(tests: Sequence[NodeTest]) -> NodeTest:
+def all_of(tests: Sequence[Callable[[A, B], bool]]) -> Callable[[A, B], bool]:
+    """The conjunction of tests. (A loop, as in `any_of`: a generator for all() would double its time.)"""
     if len(tests) == 1:
         return tests[0]
     if len(tests) == 2:
         first, second = tests
-        return lambda node, memo: first(node, memo) and second(node, memo)
-    return lambda node, memo: all(test(node, memo) for test in tests)
+        return lambda one, other: first(one, other) and second(one, other)
+
+    def every(one: A, other: B) -> bool:
+        for test in tests:  # noqa: SIM110
+            if not test(one, other):
+                return False
+        return True
+
+    return every
 
 
-def string_test(op: Comparison, literal: Literal) -> Callable[[str], bool]:
-    """XPath's comparison of one node's string value with a literal: `=` and `!=` with a text compare
-    texts, everything else compares numbers."""
-    compare = COMPARE[op]
-    if isinstance(literal, str):
-        if op in (Comparison.EQ, Comparison.NE):
-            return lambda text: compare(text, literal)
-        literal = number(literal)
-    return lambda text: compare(number(text), literal)
+def any_of(tests: Sequence[Callable[[A, B], bool]]) -> Callable[[A, B], bool]:
+    """The disjunction of tests."""
+
+    def some(one: A, other: B) -> bool:
+        for test in tests:  # noqa: SIM110
+            if test(one, other):
+                return True
+        return False
+
+    return some
 
 
 def string_value(node: Node) -> str:
@@ -120,7 +118,7 @@ def _leads(steps: tuple[PathStep, ...], last: Callable[[str], bool] | None, inne
     tests = [node_test(predicate, inner_from_here) for predicate in step.predicates]
     if rest is not _yes:
         tests.append(rest)
-    passes = _all(tests) if tests else None
+    passes = all_of(tests) if tests else None
     if step.kind is not NodeKind.ELEMENT:
         return _along(step, _text_passes(step, passes), inner)
     if step.axis is Axis.DESCENDANT and not inner:

@@ -1,21 +1,35 @@
-"""What a value counts as in a comparison: a number, a time, a boolean."""
+"""What a value counts as in a comparison (a number, a time, a boolean, a text), and the comparisons themselves."""
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Any
 
-from earshot.events import Value
+from earshot.events import Value, value_text
+from earshot.filters.language.syntax import Comparison, Literal
 
 NAN = float("nan")
 
+COMPARE: dict[Comparison, Callable[[Any, Any], bool]] = {
+    Comparison.EQ: operator.eq,
+    Comparison.NE: operator.ne,
+    Comparison.LT: operator.lt,
+    Comparison.LE: operator.le,
+    Comparison.GT: operator.gt,
+    Comparison.GE: operator.ge,
+}
+
 _NUMBER = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?:[eE][+-]?)?[ \t\r\n]*")
 "XPath's number, and the exponent that libxml2 reads too: `1e3`, and `1e` for 1."
+_BOOLEANS: dict[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
 def number(text: str) -> float:
-    """XPath's number() of a text: NaN where it is none."""
+    """XPath's number() of a text: NaN where the text is not a number."""
     found = _NUMBER.fullmatch(text)
     return float(found[1]) if found else NAN
 
@@ -42,11 +56,8 @@ def moment(text: str) -> datetime | None:
 
 
 def aware(time: datetime) -> datetime:
-    """The time with its zone: UTC where it says none."""
+    """The time with its zone: UTC if it has none."""
     return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-_BOOLEANS: dict[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
 def boolean_of(value: Value) -> bool | None:
@@ -56,3 +67,42 @@ def boolean_of(value: Value) -> bool | None:
     if isinstance(value, (int, float)) and value in (0, 1):
         return bool(value)
     return None
+
+
+def text_of(value: Value) -> str:
+    """A value as text."""
+    return value if isinstance(value, str) else value_text(value)
+
+
+def value_test(op: Comparison, literal: Literal) -> Callable[[Value], bool]:
+    """A field's comparison with a literal, for one of its values."""
+    compare = COMPARE[op]
+    if isinstance(literal, bool):
+        return lambda value: compare(boolean_of(value), literal)
+    if isinstance(literal, float):
+        return lambda value: compare(value if type(value) is float else number_of(value), literal)
+    test = _text_test(op, literal)
+    time = moment(literal)
+    if time is None:
+        return test
+    return lambda value: compare(aware(value), time) if isinstance(value, datetime) else test(value)
+
+
+def _text_test(op: Comparison, literal: str) -> Callable[[Value], bool]:
+    if op is Comparison.EQ:
+        return lambda value: (value if type(value) is str else value_text(value)) == literal
+    if op is Comparison.NE:
+        return lambda value: text_of(value) != literal
+    compare, limit = COMPARE[op], number(literal)
+    return lambda value: compare(number_of(value), limit)
+
+
+def string_test(op: Comparison, literal: Literal) -> Callable[[str], bool]:
+    """XPath's comparison of one node's string value with a literal: `=` and `!=` with a text compare
+    texts, everything else compares numbers."""
+    compare = COMPARE[op]
+    if isinstance(literal, str):
+        if op in (Comparison.EQ, Comparison.NE):
+            return lambda text: compare(text, literal)
+        literal = number(literal)
+    return lambda text: compare(number(text), literal)

@@ -14,8 +14,6 @@ from datetime import datetime
 from math import isnan
 from typing import TypeVar
 
-from earshot.filters.language.matching import value_test
-from earshot.filters.language.paths import COMPARE, string_test
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -37,7 +35,7 @@ from earshot.filters.language.syntax import (
     StartsWith,
     Within,
 )
-from earshot.filters.language.values import NAN, moment, number
+from earshot.filters.language.values import COMPARE, NAN, moment, number, string_test, value_test
 
 BUDGET = 20_000
 "Comparisons of two conditions before a proof is given up."

@@ -1,17 +1,18 @@
 """A node's statistics of recent documents (CoDD, section 3.1): which of them meet a filter, and how
 much two filters have in common by what was seen of them.
 
-A look-up traces the filter over bitmaps (`summary_tree.py`, `field_bitmaps.py`), so that its cost is that
-of the summary's size and not of the number of documents; only the documents that the bitmaps cannot
-decide are matched themselves. The answers are therefore exact.
+A look-up traces the filter over bitmaps (`SummaryTree` for paths, `FieldBitmaps` for fields), so that its cost follows
+the summary's size and not the number of documents. Only the documents that the bitmaps cannot decide are
+matched themselves, so the answers are exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
 
 from earshot.errors import SettingsError
-from earshot.events import Event
+from earshot.events import Event, Value
 from earshot.filters.filter import Filter
 from earshot.filters.language.syntax import (
     Always,
@@ -21,6 +22,7 @@ from earshot.filters.language.syntax import (
     Condition,
     Contains,
     Exists,
+    Field,
     Inside,
     LocationPath,
     Not,
@@ -29,12 +31,62 @@ from earshot.filters.language.syntax import (
     StartsWith,
     Within,
 )
-from earshot.filters.summaries.field_bitmaps import FieldBitmaps
-from earshot.filters.summaries.summary_lookup import look_up
-from earshot.filters.summaries.summary_tree import Bounds, SummaryTree, union
+from earshot.filters.language.values import text_of, value_test
+from earshot.filters.summaries.summary_tree import (
+    LONGEST_TEXT,
+    NOTHING,
+    Bounds,
+    SummaryTree,
+    TextBitmaps,
+    look_up,
+    union,
+)
 
 MOST_ANSWERS = 1024
 "Answers remembered between two documents."
+
+
+class FieldBitmaps:
+    """Which documents have which values of a named field; `size` counts fields and values."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, TextBitmaps] = {}
+        self.size = 0
+
+    def add(self, fields: Mapping[str, tuple[Value, ...]], bit: int) -> None:
+        """Enter one document."""
+        for name, values in fields.items():
+            found = self.by_name.get(name)
+            if found is None:
+                found = self.by_name[name] = TextBitmaps()
+                self.size += 1
+            for value in values:
+                # To Python 1, 1.0 and True are one key; to a filter they are not.
+                kept = not isinstance(value, str) or len(value) <= LONGEST_TEXT
+                self.size += found.note((type(value), value), bit, kept)
+
+    def look_up(self, condition: Condition) -> Bounds:
+        """The documents that meet a condition on a field."""
+        match condition:
+            case Compare(Field(name), op, literal):
+                return self._passing(name, value_test(op, literal))
+            case Contains(Field(name), part):
+                return self._passing(name, lambda value: part in text_of(value))
+            case StartsWith(Field(name), part):
+                return self._passing(name, lambda value: text_of(value).startswith(part))
+            case Exists(Field(name)):
+                return self._passing(name, lambda value: value is not False)
+            case _:
+                raise TypeError(f"{type(condition).__name__} is not a condition on a field")
+
+    def _passing(self, name: str, test: Callable[[Any], bool]) -> Bounds:
+        found = self.by_name.get(name)
+        return NOTHING if found is None else found.passing(lambda typed: test(typed[1]))
+
+    def retain(self, mask: int, shift: int) -> None:
+        """Keep only the documents under the mask, renumbered, and only what they have."""
+        self.by_name = {name: one for name, one in self.by_name.items() if one.documents & mask}
+        self.size = len(self.by_name) + sum(one.retain(mask, shift) for one in self.by_name.values())
 
 
 class DataSummary:

@@ -9,16 +9,14 @@ What a digest does not know, it answers with yes.
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import dataclass
 from functools import cached_property
 
 from earshot.errors import MalformedPacket
 from earshot.events import Element, Event
-from earshot.filters.summaries.bitsets import BitReader, BitWriter
 from earshot.filters.summaries.bloom import Bloom, BloomShape, type_key
-from earshot.filters.summaries.facts import ANYTHING, EventFacts, FingerprintedValues, Span, Values
-from earshot.filters.summaries.section_bytes import rounded_down, rounded_up
+from earshot.filters.summaries.clauses import ANYTHING, EventFacts, FingerprintedValues, Span, Values
+from earshot.filters.summaries.summary_bytes import BitReader, BitWriter, rounded_down, rounded_up
 
 DIGEST_VERSION = 1
 DIGEST_BYTES = 64
@@ -45,7 +43,7 @@ class _Entry:
         if self.kind != _NAME:
             writer.unsigned(self.fingerprint, 3)
         if self.kind in (_NUMBER, _ABOUT):
-            writer.data += struct.pack("<f", self.number)
+            writer.number(self.number)
 
 
 @dataclass(frozen=True)
@@ -200,9 +198,7 @@ def _fitting(entries: list[_Entry], room: int) -> tuple[list[_Entry], set[int]]:
 
 
 def _span(reader: BitReader, kind: int) -> Span:
-    number = float(struct.unpack("<f", reader.raw(4))[0])
-    if math.isnan(number):
-        raise MalformedPacket("a digest whose number is none")
+    number = reader.number()
     if kind == _NUMBER:
         return number, number
     return _neighbour(number, -1), _neighbour(number, 1)

@@ -16,8 +16,19 @@ from functools import cached_property, reduce
 from typing import TypeVar
 
 from earshot.filters.summaries.bloom import Bloom, BloomShape, fingerprint, name_key
-from earshot.filters.summaries.clauses import EQUAL, PREFIX, SUBSTRING, Clause, PresenceTerm, RangeTerm, Term, TextTerm
-from earshot.filters.summaries.facts import KnownFacts, Span, Values
+from earshot.filters.summaries.clauses import (
+    EQUAL,
+    PREFIX,
+    SUBSTRING,
+    Clause,
+    KnownFacts,
+    PresenceTerm,
+    RangeTerm,
+    Span,
+    Term,
+    TextTerm,
+    Values,
+)
 from earshot.filters.summaries.value_combinations import (
     EQUALS,
     HOLDS,

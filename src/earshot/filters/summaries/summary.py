@@ -15,13 +15,11 @@ from functools import cached_property, partial
 from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Event
 from earshot.filters.filter import Filter
-from earshot.filters.summaries.bitsets import BitReader, BitWriter
 from earshot.filters.summaries.bloom import BloomShape, type_key
-from earshot.filters.summaries.clauses import Clause, clauses_of
+from earshot.filters.summaries.clauses import Clause, EventFacts, KnownFacts, clauses_of
 from earshot.filters.summaries.digest import Digest
-from earshot.filters.summaries.facts import EventFacts, KnownFacts
-from earshot.filters.summaries.section_bytes import read_section, write_section
 from earshot.filters.summaries.sections import EVERYTHING, Ranges, TypeSection
+from earshot.filters.summaries.summary_bytes import BitReader, BitWriter, read_section, write_section
 
 SUMMARY_VERSION = 1
 MAX_SUMMARY_BYTES = 1 << 16

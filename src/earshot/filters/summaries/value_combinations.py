@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from earshot.filters.summaries.bloom import LARGEST_BITS, MOST_HASHES, Bloom, BloomShape, combined
-from earshot.filters.summaries.facts import KnownFacts, Span, Values
+from earshot.filters.summaries.clauses import KnownFacts, Span, Values
 
 PRESENT, NUMBER, EQUALS, HOLDS = range(4)
 "What a column asks of its name: to be there, to be a number in range, a text of ours, to hold a text of ours."

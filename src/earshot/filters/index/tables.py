@@ -1,12 +1,15 @@
-"""Conjunctions of tests over named values, as rows of bits: one step a value, whatever their number.
+"""Tables of plans as rows of bits: an event costs one step for each of its values, however many plans there are.
 
-Each conjunction has a slot. Each value that tests can tell from others (a text, a stretch between two
-bounds) has a row with one bit a slot: may the conjunction still hold when the value is this? An event
-takes one row for each of its values, and what is left when all are and-ed are the conjunctions that
-hold. Ten thousand slots are 1.2 KB a row.
+Each plan has a slot. Each value that tests can tell from others (a text, an interval between two bounds) has
+a row with one bit for each slot: can the plan still hold when this is the value? An event selects one row for each of
+its values; the slots that are set in all of these rows are the plans that hold. Ten thousand slots take
+1.2 KB a row.
 
-A slot whose plan is not exact is a candidate for its owner to check; one with a bound that was rounded
-is checked here.
+A slot whose plan is not exact is a candidate that its owner checks; one with a rounded bound is checked here.
+
+A `PagedTable` is for very many plans: rows grow with the number of slots, and an `AttributeTable` reads whole rows.
+Plans that ask for a value share pages of 64 slots, each by the value that the fewest other plans ask for. An event
+reads only the pages of its own values.
 """
 
 from __future__ import annotations
@@ -20,19 +23,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot.events import Value
-from earshot.filters.index.bits import Bits, slots_of
-from earshot.filters.index.columns import ValueColumn, new_column
-from earshot.filters.index.compiling import WORTH_COMPILING
-from earshot.filters.index.event_values import EventValues
-from earshot.filters.index.plans import Between, InDocument, Plan, SimpleTest, Source
-from earshot.filters.index.rounding import WIDTH, RoundedRanges
-from earshot.filters.index.row_intersection import Intersection, compiled_intersection, intersection
+from earshot.filters.index.bits import (
+    WORTH_COMPILING,
+    Bits,
+    RowIntersection,
+    Slots,
+    and_all,
+    compiled_row_intersection,
+    or_all,
+    row_intersection,
+    slots_of,
+)
+from earshot.filters.index.columns import MOST_ROUNDED, RoundedRanges, SameColumn, ValueColumn, new_column
+from earshot.filters.index.event_values import Between, EventValues, InDocument, Same, SimpleTest, Source
+from earshot.filters.index.plans import Plan
 
 MOST_SHAPES = 64
-"Sets of names that events come with, each with a row."
-
-and_all = np.bitwise_and.reduce
-or_all = np.bitwise_or.reduce
+"Sets of names that events have, each with a row."
 
 Owner = TypeVar("Owner")
 
@@ -46,7 +53,7 @@ class EventShape:
         self.row = row
         names = [column.source for column in columns]
         self.values: Callable[[Any], tuple[Any, ...]] = itemgetter(*names, *names[:1]) if names else _no_values
-        "One more than columns, so that a single one comes in a tuple too."
+        "One value more than there are columns: with a single name, itemgetter would not give a tuple."
 
 
 def _no_values(_: Any) -> tuple[Any, ...]:
@@ -54,16 +61,16 @@ def _no_values(_: Any) -> tuple[Any, ...]:
 
 
 class AttributeTable(Generic[Owner]):
-    """Plans and whose they are. The keys an event meets are added to a set; owners come back to be checked."""
+    """Plans and their owners. Collecting adds the keys of plans that hold, and returns owners that must check."""
 
     def __init__(self) -> None:
         self._bits = Bits()
-        self._intersection: Intersection = intersection
+        self._intersection: RowIntersection = row_intersection
         self._alive = self._bits.new_row()
         self._bits.words[self._alive] = 0
         self._rounded = RoundedRanges()
         self._unsure: set[int] = set()
-        "Slots of which rows and ranges do not tell everything."
+        "Slots that rows and ranges do not decide."
         self._columns: dict[tuple[type[SimpleTest], Source], ValueColumn] = {}
         self._without: dict[Source, int] = {}
         "For each source that is needed, the row of the slots that do not need it."
@@ -78,7 +85,7 @@ class AttributeTable(Generic[Owner]):
         return (taken[1] for taken in self._taken if taken is not None)
 
     def add(self, key: Hashable, plan: Plan, owner: Owner) -> int:
-        """Give the plan a slot; tests that find no room in the table are left to be checked."""
+        """Give the plan a slot; its owner checks the tests for which the table has no room."""
         if self._bits.is_full:
             plan = self._what_fits(plan)
         slot = self._new_slot(plan)
@@ -89,7 +96,7 @@ class AttributeTable(Generic[Owner]):
             self._need(source, slot)
         rounded = [test for test in plan.tests if not self._column_for(test).add(slot, test)]
         self._bits.set(self._alive, slot)
-        if not plan.exact or len(rounded) > WIDTH:
+        if not plan.exact or len(rounded) > MOST_ROUNDED:
             self._unsure.add(slot)
         elif rounded:
             self._rounded.add(slot, [test for test in rounded if isinstance(test, Between)])
@@ -99,7 +106,7 @@ class AttributeTable(Generic[Owner]):
         return slot
 
     def remove(self, slot: int) -> None:
-        """Take the slot back."""
+        """Free the slot."""
         plan, _ = self._at(slot)
         self.size -= 1
         self._keys[slot] = self._taken[slot] = None
@@ -120,18 +127,14 @@ class AttributeTable(Generic[Owner]):
 
     def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner]:
         """Collect for an event whose content is one value a name."""
-        shape = self._shapes.get(tuple(content))
-        if shape is None:
-            shape = self._new_shape(tuple(content))
-        rows = [shape.row, *map(getitem, shape.columns, shape.values(content))]
-        slots = self._intersection(self._bits, rows)
+        slots = self._intersection(self._bits, self._rows_of(content))
         if self._rounded.count or self._unsure:
             return self._collect_slots(slots, content.get, keys)
         keys.update(self._keys[slots].tolist())
         return []
 
     def collect(self, event_values: EventValues, keys: set[Any]) -> list[Owner]:
-        """Collect for any event. Where a field has several values, all that may be met is yet to be checked."""
+        """Collect for any event. Where a field has several values, the owners check all plans that may be met."""
         sources = tuple(source for source in self._without if event_values.has(source))
         shape = self._shapes.get(sources) or self._new_shape(sources)
         rows = self._bits.bytes
@@ -148,10 +151,8 @@ class AttributeTable(Generic[Owner]):
             return self._collect_slots(slots_of(met), event_values.value, keys)
         return [self._at(slot)[1] for slot in slots_of(met).tolist()]
 
-    def _collect_slots(
-        self, slots: NDArray[np.intp], value: Callable[[Any], Value | None], keys: set[Any]
-    ) -> list[Owner]:
-        """Collect what the rows let through, unless a rounded range does not; the owners of the unsure come back."""
+    def _collect_slots(self, slots: Slots, value: Callable[[Any], Value | None], keys: set[Any]) -> list[Owner]:
+        """Collect the slots whose rounded ranges hold; return the owners of those that are not decided."""
         if self._rounded.count:
             slots = self._rounded.holding(slots, value)
         if not self._unsure:
@@ -178,6 +179,14 @@ class AttributeTable(Generic[Owner]):
     def _free_slot(self, slot: int) -> None:
         self._free.append(slot)
 
+    def _rows_of(self, content: Mapping[str, Any]) -> list[int]:
+        """The rows of flat content: one for its names, one for each value."""
+        names = tuple(content)
+        shape = self._shapes.get(names)
+        if shape is None:
+            shape = self._new_shape(names)
+        return [shape.row, *map(getitem, shape.columns, shape.values(content))]
+
     def _new_slots(self) -> list[int]:
         """A page of new slots."""
         slot = len(self._taken)
@@ -187,7 +196,7 @@ class AttributeTable(Generic[Owner]):
             for row in (self._alive, *(shape.row for shape in self._shapes.values())):
                 self._bits.words[row, slot // 64 :] = 0
         if slot == WORTH_COMPILING:
-            self._intersection = compiled_intersection() or intersection
+            self._intersection = compiled_row_intersection() or row_intersection
             self._rounded.compile()
         if slot == len(self._keys):
             self._keys.resize(self._bits.slots, refcheck=False)
@@ -195,7 +204,7 @@ class AttributeTable(Generic[Owner]):
         return list(range(slot + 63, slot - 1, -1))
 
     def _what_fits(self, plan: Plan) -> Plan:
-        """The plan without the tests there is no row for."""
+        """The plan without the tests that have no row."""
         tests = [
             test
             for test in plan.tests
@@ -235,7 +244,7 @@ class AttributeTable(Generic[Owner]):
             self._drop_shapes()
 
     def _new_shape(self, sources: tuple[Source, ...]) -> EventShape:
-        """Names that nothing needs make no difference: shapes that differ in them alone are one."""
+        """Shapes that differ only in names that no plan needs are one shape."""
         present = frozenset(source for source in sources if source in self._without)
         if len(self._shapes) >= MOST_SHAPES:
             self._drop_shapes()
@@ -254,3 +263,84 @@ class AttributeTable(Generic[Owner]):
         for row in {shape.row for shape in self._shapes.values()}:
             self._bits.free_row(row)
         self._shapes.clear()
+
+
+class _ValuePages:
+    """Pages for plans that ask for one value."""
+
+    __slots__ = ("free", "numbers", "row", "test", "used")
+
+    def __init__(self, test: Same | None) -> None:
+        self.test = test
+        self.row: int | None = None
+        "The row of the value."
+        self.numbers: list[int] = []
+        self.free: list[int] = []
+        self.used = 0
+
+
+class PagedTable(AttributeTable[Owner]):
+    """A table for very many plans that ask for some value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pages_of: dict[Same | None, _ValuePages] = {}
+        self._by_row: dict[int, _ValuePages] = {}
+        self._by_page: list[_ValuePages | None] = []
+        self._free_pages: list[list[int]] = []
+
+    def add(self, key: Hashable, plan: Plan, owner: Owner) -> int:
+        slot = super().add(key, plan, owner)
+        pages = self._by_page[slot >> 6]
+        assert pages is not None
+        if pages.row is None and pages.test is not None:
+            column = self._columns[type(pages.test), pages.test.source]
+            assert isinstance(column, SameColumn)
+            pages.row = column.row_for(pages.test)
+            self._by_row[pages.row] = pages
+        return slot
+
+    def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner]:
+        rows = self._rows_of(content)
+        read = [page for pages in map(self._by_row.get, rows) if pages is not None for page in pages.numbers]
+        if None in self._pages_of:
+            read += self._pages_of[None].numbers
+        if not read:
+            return []
+        words = self._bits.words
+        numbers = np.array(read)
+        met = and_all(words.ravel().take(np.array(rows)[:, None] * words.shape[1] + numbers))
+        bits = slots_of(met.view(np.uint8))
+        return self._collect_slots((numbers[bits >> 6] << 6) + (bits & 63), content.get, keys)
+
+    def _new_slot(self, plan: Plan) -> int:
+        tests = [test for test in plan.tests if not isinstance(test, Between)]
+        test = min(tests, key=self._use_of, default=None)
+        pages = self._pages_of.get(test)
+        if pages is None:
+            pages = self._pages_of[test] = _ValuePages(test)
+        if not pages.free:
+            pages.free = self._free_pages.pop() if self._free_pages else self._new_slots()
+            page = pages.free[0] >> 6
+            pages.numbers.append(page)
+            self._by_page += [None] * (page + 1 - len(self._by_page))
+            self._by_page[page] = pages
+        pages.used += 1
+        return pages.free.pop()
+
+    def _free_slot(self, slot: int) -> None:
+        pages = self._by_page[slot >> 6]
+        assert pages is not None
+        pages.free.append(slot)
+        pages.used -= 1
+        if not pages.used:
+            del self._pages_of[pages.test]
+            if pages.row is not None:
+                del self._by_row[pages.row]
+            for page in pages.numbers:
+                self._by_page[page] = None
+                self._free_pages.append(list(range(page << 6, (page + 1) << 6)))
+
+    def _use_of(self, test: Same) -> int:
+        pages = self._pages_of.get(test)
+        return 0 if pages is None else pages.used

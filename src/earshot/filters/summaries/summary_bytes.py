@@ -1,15 +1,24 @@
-"""A summary's section as bytes and back. Numbers travel in 32 bits, rounded outwards."""
+"""Summaries as bytes and back: bit sets, numbers in 32 bits, and a summary's sections.
+
+A set of `width` bits becomes one byte that names the form, then its bits: plain where they are dense, Rice-coded
+gaps where they are sparse. Numbers are rounded outwards. Reading refuses what cannot be: a peer's bytes never make us
+allocate more than `width` bits.
+"""
 
 from __future__ import annotations
 
 import math
 import struct
 from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
 
 from earshot.errors import MalformedPacket
-from earshot.filters.summaries.bitsets import BitReader, BitWriter
+from earshot.filters.index.bits import slots_of
 from earshot.filters.summaries.bloom import Bloom, BloomShape
-from earshot.filters.summaries.facts import Span
+from earshot.filters.summaries.clauses import Span
 from earshot.filters.summaries.sections import EVERYTHING, Pieces, PieceVectors, Ranges, TypeSection, joined
 from earshot.filters.summaries.value_combinations import (
     EQUALS,
@@ -22,14 +31,173 @@ from earshot.filters.summaries.value_combinations import (
     combinations_shape,
 )
 
+_FLOAT_MAX = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
+_PLAIN = 31
+"The code byte of plain bits; 0 to 15 are Rice parameters."
+
+
+class BitWriter:
+    """Bytes, written front to back."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def unsigned(self, value: int, size: int) -> None:
+        self.data += value.to_bytes(size, "little")
+
+    def count(self, value: int) -> None:
+        """A number that is mostly small: seven bits a byte."""
+        while value > 0x7F:
+            self.data.append(value & 0x7F | 0x80)
+            value >>= 7
+        self.data.append(value)
+
+    def number(self, value: float) -> None:
+        """A number that 32 bits hold."""
+        self.data += struct.pack("<f", value)
+
+    def bits(self, data: bytes, width: int) -> None:
+        """A set of `width` bits, given as little-endian bytes."""
+        code, coded = _packed(data, width)
+        self.data.append(code)
+        self.data += coded
+
+
+class BitReader:
+    """Bytes, read front to back; MalformedPacket where they end too early."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self.data = data
+        self.at = 0
+        self.what = what
+
+    def raw(self, size: int) -> bytes:
+        if self.at + size > len(self.data):
+            raise MalformedPacket(f"the {self.what} ends after {len(self.data)} bytes, in the middle of something")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def unsigned(self, size: int) -> int:
+        return int.from_bytes(self.raw(size), "little")
+
+    def count(self, most: int) -> int:
+        value = shift = 0
+        while True:
+            byte = self.unsigned(1)
+            value |= (byte & 0x7F) << shift
+            if value > most or shift > 28:
+                raise MalformedPacket(f"the {self.what} counts more than {most} of something")
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def number(self) -> float:
+        value = float(struct.unpack("<f", self.raw(4))[0])
+        if math.isnan(value):
+            raise MalformedPacket(f"the {self.what} holds NaN for a number")
+        return value
+
+    def bits(self, width: int) -> bytes:
+        code = self.unsigned(1)
+        if code == _PLAIN:
+            data = self.raw((width + 7) // 8)
+            if int.from_bytes(data, "little") >> width:
+                raise MalformedPacket(f"the {self.what} sets a bit beyond {width}")
+            return data
+        if code > 15:
+            raise MalformedPacket(f"the {self.what} codes its bits in an unknown way: {code}")
+        return self._gaps(width, code)
+
+    def _gaps(self, width: int, power: int) -> bytes:
+        members = self.count(width)
+        coded = self.data[self.at :]
+        # One byte a bit, so that the end of a run of ones is a search; past the end all are zeros.
+        bits = np.unpackbits(np.frombuffer(coded, np.uint8), bitorder="little").tobytes() + b"\0"
+        at, position, positions = 0, -1, []
+        for _ in range(members):
+            end = bits.find(0, at)
+            low = int.from_bytes(coded[end + 1 >> 3 : (end + 1 + power >> 3) + 1], "little") >> (end + 1 & 7)
+            position += 1 + (end - at << power) + (low & (1 << power) - 1)
+            at = end + 1 + power
+            if position >= width or at > len(bits) - 1:
+                raise MalformedPacket(f"the {self.what} sets a bit beyond {width}")
+            positions.append(position)
+        self.at += (at + 7) // 8
+        found = np.zeros((width + 7) // 8 * 8, np.uint8)
+        found[positions] = 1
+        return np.packbits(found, bitorder="little").tobytes()
+
+    def end(self) -> None:
+        if self.at != len(self.data):
+            raise MalformedPacket(f"the {self.what} has {len(self.data) - self.at} bytes too many")
+
+
+@lru_cache(maxsize=256)
+def _packed(data: bytes, width: int) -> tuple[int, bytes]:
+    """The code byte and the coded bits, in the shorter of the two forms. A summary that is coarsened to fit is
+    written many times with most of its vectors unchanged, so results are remembered."""
+    plain = data[: (width + 7) // 8].ljust((width + 7) // 8, b"\0")
+    members = int.from_bytes(plain, "little").bit_count()
+    if members == 0:
+        return 0, b"\0"
+    if members * 3 > width:
+        return _PLAIN, plain
+    power = min(15, (width // members).bit_length() - 1)
+    words = np.frombuffer(plain.ljust((width + 63) // 64 * 8, b"\0"), np.uint8)
+    coded = _rice(slots_of(words), power, shorter_than=len(plain))
+    return (_PLAIN, plain) if coded is None else (power, coded)
+
+
+def _rice(positions: npt.NDArray[np.intp], power: int, shorter_than: int) -> bytes | None:
+    """The number of members, then each gap: its high part in unary (ones ended by a zero), its low part plain.
+    None where that is not shorter."""
+    writer = BitWriter()
+    writer.count(len(positions))
+    gaps = positions.copy()
+    gaps[1:] -= positions[:-1] + 1
+    ends = ((gaps >> power) + 1 + power).cumsum()
+    if len(writer.data) + (int(ends[-1]) + 7) // 8 >= shorter_than:
+        return None
+    bits = np.ones(int(ends[-1]), np.uint8)
+    bits[ends - power - 1] = 0
+    for bit in range(power):
+        bits[ends - power + bit] = gaps >> bit & 1
+    return bytes(writer.data) + np.packbits(bits, bitorder="little").tobytes()
+
+
+def rounded_down(value: float) -> float:
+    """The greatest number of 32 bits that is not above the value."""
+    return -rounded_up(-value)
+
+
+def rounded_up(value: float) -> float:
+    """The smallest number of 32 bits that is not below the value."""
+    if math.isinf(value):
+        return value
+    if value > _FLOAT_MAX:
+        return math.inf
+    if value < -_FLOAT_MAX:
+        return -float(_FLOAT_MAX)
+    nearest = float(struct.unpack("<f", struct.pack("<f", value))[0])
+    if nearest >= value:
+        return nearest
+    bits = struct.unpack("<i", struct.pack("<f", nearest))[0]
+    if nearest == 0.0:
+        bits = 1
+    else:
+        bits += 1 if nearest > 0 else -1
+    return float(struct.unpack("<f", struct.pack("<i", bits))[0])
+
+
+# Sections.
+
 _WHOLE, _ROWS, _COMBINATIONS = 1, 2, 4
 "Flags of a section: wants everything; has an association list; has combinations."
 _NO_BOUND, _CLOSED, _OPEN, _SINGLE = 0, 1, 2, 3
-"How a range's bound travels; a single value travels once, as its lower bound."
+"How a range's bound is written; a single value is written once, as its lower bound."
 
 _MOST_COLUMNS = 1 << 14
 _MOST_ROW_BITS = 1 << 20
-_FLOAT_MAX = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
 
 
 def write_section(writer: BitWriter, section: TypeSection) -> None:
@@ -70,7 +238,7 @@ def read_section(reader: BitReader, shape: BloomShape) -> TypeSection:
     if flags == _WHOLE:
         return EVERYTHING
     if flags & ~(_ROWS | _COMBINATIONS):
-        raise MalformedPacket(f"a summary's section with flags unknown here: {flags}")
+        raise MalformedPacket(f"a summary's section with unknown flags: {flags}")
     columns = _read_columns(reader)
     rows: frozenset[Row] | None = None
     if flags & _ROWS:
@@ -135,7 +303,7 @@ def _write_ranges(writer: BitWriter, ranges: Ranges) -> None:
     for low, high in ranges:
         if low == high and rounded_down(low) == low:
             writer.unsigned(_SINGLE | _SINGLE << 2, 1)
-            writer.data += struct.pack("<f", low)
+            writer.number(low)
             continue
         how_low, low_bytes = _bound(low, rounded_down, -math.inf)
         how_high, high_bytes = _bound(high, rounded_up, math.inf)
@@ -158,11 +326,11 @@ def _read_ranges(reader: BitReader) -> Ranges:
         how = reader.unsigned(1)
         how_low, how_high = how & 3, how >> 2
         if how_low == how_high == _SINGLE:
-            value = _float(reader)
+            value = reader.number()
             spans.append((value, value))
         elif how_low <= _OPEN and how_high <= _OPEN:
-            low = -math.inf if how_low == _NO_BOUND else _float(reader)
-            high = math.inf if how_high == _NO_BOUND else _float(reader)
+            low = -math.inf if how_low == _NO_BOUND else reader.number()
+            high = math.inf if how_high == _NO_BOUND else reader.number()
             spans.append(
                 (
                     math.nextafter(low, math.inf) if how_low == _OPEN else low,
@@ -170,39 +338,8 @@ def _read_ranges(reader: BitReader) -> Ranges:
                 )
             )
         else:
-            raise MalformedPacket(f"a summary's range of a kind unknown here: {how}")
+            raise MalformedPacket(f"a summary's range of an unknown kind: {how}")
     return joined(spans)
-
-
-def _float(reader: BitReader) -> float:
-    value = float(struct.unpack("<f", reader.raw(4))[0])
-    if math.isnan(value):
-        raise MalformedPacket("a summary's range without a number")
-    return value
-
-
-def rounded_down(value: float) -> float:
-    """The greatest number of 32 bits that is not above the value."""
-    return -rounded_up(-value)
-
-
-def rounded_up(value: float) -> float:
-    """The smallest number of 32 bits that is not below the value."""
-    if math.isinf(value):
-        return value
-    if value > _FLOAT_MAX:
-        return math.inf
-    if value < -_FLOAT_MAX:
-        return -float(_FLOAT_MAX)
-    nearest = float(struct.unpack("<f", struct.pack("<f", value))[0])
-    if nearest >= value:
-        return nearest
-    bits = struct.unpack("<i", struct.pack("<f", nearest))[0]
-    if nearest == 0.0:
-        bits = 1
-    else:
-        bits += 1 if nearest > 0 else -1
-    return float(struct.unpack("<f", struct.pack("<i", bits))[0])
 
 
 def _write_pieces(writer: BitWriter, pieces: Pieces) -> None:
