@@ -1,4 +1,4 @@
-"""`earshot reproduce`: the papers' experiments and what became of their claims."""
+"""`earshot reproduce`: the papers' experiments and the verdicts on their claims."""
 
 from __future__ import annotations
 
@@ -13,33 +13,31 @@ from earshot.cli.spark import LakeOptions, lake_options, open_lake, progress_bar
 
 @click.command()
 @click.argument("studies", nargs=-1, metavar="[STUDY...]")
-@click.option("--quick", is_flag=True, help="Smaller sizes of the same experiments.")
+@click.option("--quick", is_flag=True, help="Run the same experiments at smaller sizes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON, with the numbers behind each figure.")
-@click.option("--out", type=click.Path(file_okay=False), help="Where the report goes  [default: LAKE/studies]")
-@click.option("--list", "only_list", is_flag=True, help="List the studies there are.")
+@click.option("--out", type=click.Path(file_okay=False), help="Folder for the report  [default: LAKE/studies]")
+@click.option("--list", "only_list", is_flag=True, help="List the studies.")
 @lake_options
 def reproduce(
     studies: Sequence[str], quick: bool, as_json: bool, out: str | None, only_list: bool, lake: LakeOptions
 ) -> None:
     """Run the papers' own experiments and judge their claims.
 
-    Without STUDY all of them run. Prints what each paper claims, what we measured and whether it
-    holds; a claim that does not hold is said so, with the reason as far as it is known. Finished
-    cases are kept in the lake and not run again.
+    Without STUDY, all studies run. Prints what each paper claims, what we measured and whether the
+    claim holds; if it does not, the reason is given where it is known. Finished cases are kept in the
+    lake and not run again.
 
     \b
       earshot reproduce --list
       earshot reproduce steam --quick
     """
-    from earshot.studies.catalogue import STUDIES, study
+    from earshot.studies.study import STUDIES, judge, study
 
     if only_list:
         for name in STUDIES:
             click.echo(f"{name:16} {study(name).paper}")
         return
-    from earshot.studies.pages import studies_report
-    from earshot.studies.running import run_study
-    from earshot.studies.study import judge
+    from earshot.studies.running import VERDICTS, run_study, studies_report
 
     chosen = [study(name) for name in (studies or STUDIES)]
     judged = []
@@ -60,10 +58,9 @@ def reproduce(
         click.echo(json.dumps([one.as_json() for one in judged], indent=2))
         return
     for one in judged:
-        verdict = {True: "holds", False: "does not hold", None: "not measurable"}[one.finding.holds]
         click.echo(f"\n{one.study}: {one.claim.claim} ({one.claim.where})")
         click.echo(f"  paper     {one.claim.paper}")
         click.echo(f"  measured  {one.finding.measured}")
-        click.echo(f"  {verdict}" + (f": {one.finding.reason}" if one.finding.reason else ""))
+        click.echo(f"  {VERDICTS[one.finding.holds]}" + (f": {one.finding.reason}" if one.finding.reason else ""))
     held = sum(one.finding.holds is True for one in judged)
     click.echo(f"\n{held} of {len(judged)} claims hold\nreport: {target}")

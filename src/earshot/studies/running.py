@@ -1,4 +1,4 @@
-"""Running a study: its cases one Spark task each, finished ones kept and reused."""
+"""Running a study: one Spark task per case, finished cases kept and reused; and the report of its claims."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from typing import TYPE_CHECKING, Any
 
 from earshot.errors import EarshotError
 from earshot.pipeline.campaigns.campaigns import code_digest
+from earshot.pipeline.reports.report import PageSection, PageTable, ReportPage, figure_html, line_figure
 from earshot.pipeline.spark.tasks import each_in_a_task
-from earshot.studies.study import Case, Experiment, Row, Study
+from earshot.studies.study import Case, Experiment, Judged, Row, Study
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress = Callable[[int, int, int], None]
-"Called with how many cases are done, are left and have failed."
+"Called with the number of cases that are done, are left and have failed."
 
 
 class CaseFailed(EarshotError):
-    """An experiment raised; the message says which case, so that it can be repeated."""
+    """An experiment raised an error; the message names the case, so that it can be repeated."""
 
 
 @dataclass(frozen=True)
 class _Job:
-    """One case, on its way to an executor."""
+    """One case for an executor."""
 
     measure: Callable[[Case], Sequence[Row]]
     case: dict[str, Any]
@@ -42,10 +43,10 @@ class _Job:
 def run_study(
     spark: SparkSession, study: Study, folder: Path, quick: bool = False, progress: Progress | None = None
 ) -> dict[str, list[Row]]:
-    """All rows of the study by experiment; each row holds its case's parameters too.
+    """All rows of the study by experiment; each row also holds the parameters of its case.
 
-    `folder` is the lake's place for results, one small file a finished case, made whole or not at
-    all, so a run that was stopped goes on where it was.
+    `folder` is where the lake keeps results: one small file per finished case, written atomically, so
+    that an interrupted run continues where it stopped.
     """
     code = f"{code_digest()} {_own_code(study)}"
     jobs = [
@@ -53,9 +54,7 @@ def run_study(
         for experiment in study.experiments
         for case in (experiment.quick if quick else experiment.cases)
     ]
-    missing = [job for _, job in jobs if not Path(job.kept_at).exists()]
-
-    waiting = missing
+    waiting = missing = [job for _, job in jobs if not Path(job.kept_at).exists()]
 
     def show() -> None:
         nonlocal waiting
@@ -66,10 +65,10 @@ def run_study(
     answers = each_in_a_task(spark, missing, _measure, show)
     show()
     for job, answer in zip(missing, answers, strict=True):
-        told = json.loads(answer)
-        if told["error"]:
-            raise CaseFailed(f"{study.name}: the case {job.case} failed:\n{told['error']}")
-        _keep(Path(job.kept_at), told["rows"])
+        answered = json.loads(answer)
+        if answered["error"]:
+            raise CaseFailed(f"{study.name}: the case {job.case} failed:\n{answered['error']}")
+        _keep(Path(job.kept_at), answered["rows"])
     rows: dict[str, list[Row]] = {experiment.name: [] for experiment in study.experiments}
     for experiment, job in jobs:
         measured: list[Mapping[str, Any]] = json.loads(Path(job.kept_at).read_text("utf-8"))
@@ -82,17 +81,17 @@ def _kept(folder: Path, study: Study, experiment: Experiment, case: Case, code: 
 
 
 def _own_code(study: Study) -> str:
-    """The code of the modules whose functions measure: a changed experiment runs again."""
+    """A hash of the modules that hold the experiments: a changed experiment runs again."""
     modules = sorted({experiment.measure.__module__ for experiment in study.experiments})
     text = "".join(inspect.getsource(sys.modules[module]) for module in modules)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _measure(job: _Job) -> str:
-    """In a Spark task: measure one case; its rows, or its error, come back as text.
+    """In a Spark task: measure one case and return its rows, or its error, as text.
 
-    They are also kept from here, so that a study that is stopped has lost nothing that was finished;
-    an executor that does not share the driver's disk keeps them for itself, and the driver does it again.
+    The task also writes the rows to the lake, so that an interrupted study keeps its finished cases. If
+    the executor does not share the driver's disk, the driver writes them again.
     """
     try:
         rows = [dict(row) for row in job.measure(job.case)]
@@ -111,3 +110,48 @@ def _keep(kept_at: Path, rows: Sequence[Row]) -> None:
     draft = kept_at.with_suffix(f".{os.getpid()}.draft")
     draft.write_text(json.dumps(rows), "utf-8")
     draft.replace(kept_at)
+
+
+VERDICTS = {True: "holds", False: "does not hold", None: "not measurable"}
+
+
+def studies_report(studies: Sequence[Study], judged: Sequence[Judged], quick: bool) -> ReportPage:
+    """The report: for each study a table of claims, and figures with our numbers beside the paper's."""
+    sections = [_section(study, [one for one in judged if one.study == study.name]) for study in studies]
+    held = sum(one.finding.holds is True for one in judged)
+    sizes = "smaller sizes of the experiments" if quick else "the papers' own sizes"
+    return ReportPage("Earshot: the papers' claims", f"{held} of {len(judged)} claims hold; {sizes}", sections)
+
+
+def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
+    rows = [
+        [
+            one.claim.claim,
+            VERDICTS[one.finding.holds],
+            one.claim.where,
+            one.claim.paper,
+            one.finding.measured,
+            one.finding.reason,
+        ]
+        for one in judged
+    ]
+    table = PageTable(
+        f"claims-{study.name}",
+        ["claim", "verdict", "where", "the paper", "measured", "why"],
+        rows,
+        "Intervals are 95 % confidence intervals over seeds.",
+    )
+    figures = [
+        figure_html(
+            line_figure(
+                one.claim.claim,
+                one.claim.x_label,
+                one.claim.y_label,
+                [vars(line) for line in one.finding.series],
+                one.claim.log_x,
+            )
+        )
+        for one in judged
+        if one.finding.series
+    ]
+    return PageSection(f"{study.name}: {study.paper}", study.notes, figures, [table])

@@ -1,13 +1,14 @@
-"""What a study is: one paper's experiments, and its claims as functions of what they measured.
+"""What a study is: one paper's experiments, and its claims as functions of the measurements.
 
-An experiment is a plain function of one case that returns rows; its cases run one Spark task each
-(`studies/running.py`), finished ones are kept in the lake and not run again. A claim reads the
-rows of its experiments and says what the paper says, what we measured and whether it holds.
+An experiment is a plain function of one case that returns rows. `studies/running.py` runs each case
+in a Spark task and keeps finished cases in the lake. A claim reads the rows of its experiments and
+states what the paper says, what we measured and whether it holds.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,26 +16,28 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from earshot.errors import UnknownName
+
 Case = Mapping[str, Any]
-"One point of an experiment: parameters and seed, plain JSON values."
+"One point of an experiment: its parameters and seed, as JSON values."
 Row = Mapping[str, Any]
-"One measurement: the names and numbers an experiment's function returns (JSON values)."
+"One measurement that an experiment's function returns: JSON values by name."
 Rows = Mapping[str, Sequence[Row]]
-"All rows by the name of their experiment; each row also holds its case's parameters."
+"All rows by the name of their experiment; each row also holds the parameters of its case."
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A function of one case, and the cases: at the paper's sizes, and smaller ones for `--quick`."""
+    """A function of one case, and its cases: at the paper's sizes, and smaller ones for `--quick`."""
 
     name: str
     measure: Callable[[Case], Sequence[Row]]
-    "A module-level function, so that it can travel to another process."
+    "A module-level function, so that another process can import it."
     cases: Sequence[Case]
     quick: Sequence[Case]
 
     def case_id(self, case: Case, code: str) -> str:
-        """A hash of what runs: the function, its case and the code's digest."""
+        """A hash of the function, its case and the code's digest."""
         what = json.dumps([self.measure.__module__, self.measure.__qualname__, dict(case), code], sort_keys=True)
         return hashlib.sha256(what.encode()).hexdigest()[:20]
 
@@ -47,7 +50,7 @@ def cases(**parameters: Iterable[Any]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Series:
-    """The numbers behind one line of a figure. `paper` marks numbers that the paper's text gives."""
+    """The numbers of one line of a figure. `paper` marks numbers from the paper's text."""
 
     name: str
     x: Sequence[float]
@@ -59,24 +62,24 @@ class Series:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a claim came to."""
+    """The verdict on a claim."""
 
     measured: str
     holds: bool | None
-    "None where it cannot be measured."
+    "None if it cannot be measured."
     reason: str = ""
-    "Why it does not hold, or cannot be measured, as far as it is known."
+    "Why it does not hold or cannot be measured, if known."
     series: Sequence[Series] = ()
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing the paper says, where it says it, and the function that judges it from the rows."""
+    """One statement of the paper, where it stands, and the function that judges it by the rows."""
 
     claim: str
     where: str
     paper: str
-    "The paper's own figure, in words and numbers."
+    "What the paper reports, in words and numbers."
     judge: Callable[[Rows], Finding]
     x_label: str = ""
     y_label: str = ""
@@ -85,14 +88,33 @@ class Claim:
 
 @dataclass(frozen=True)
 class Study:
-    """A paper's experiments and claims."""
+    """One paper's experiments and claims."""
 
     name: str
     paper: str
     experiments: Sequence[Experiment]
     claims: Sequence[Claim]
     notes: str = ""
-    "Readings and departures in short; the whole is in docs/papers/<name>.md."
+    "Readings and departures in short; docs/papers/<name>.md has all of them."
+
+
+STUDIES: dict[str, str] = {
+    "codd": "earshot.studies.codd.study",
+    "content-odmrp": "earshot.studies.content_odmrp.study",
+    "drip": "earshot.studies.drip.study",
+    "georendezvous": "earshot.studies.georendezvous.study",
+    "steam": "earshot.studies.steam.study",
+}
+"All studies: each module holds its study as `STUDY`, and is imported when it is asked for."
+
+
+def study(name: str) -> Study:
+    """The study with this name."""
+    if name not in STUDIES:
+        raise UnknownName("study", name, STUDIES)
+    found = importlib.import_module(STUDIES[name]).STUDY
+    assert isinstance(found, Study)
+    return found
 
 
 @dataclass(frozen=True)
@@ -118,7 +140,7 @@ class Judged:
 
 
 def judge(study: Study, rows: Rows) -> list[Judged]:
-    """Every claim of the study, judged from its rows."""
+    """Every claim of the study, judged by its rows."""
     return [Judged(study.name, claim, claim.judge(rows)) for claim in study.claims]
 
 
@@ -164,7 +186,7 @@ class Line:
 
 
 def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
-    """The line, for claims that something grows, falls or stays flat."""
+    """The least-squares line, for claims that something grows, falls or stays flat."""
     from scipy.stats import linregress, t
 
     fit = linregress(x, y)
@@ -174,7 +196,7 @@ def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
 
 
 def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Rows by the values of these columns, in the order of the values."""
+    """Rows by the values of these columns, sorted by the values."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)
@@ -182,13 +204,13 @@ def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]
 
 
 def rows_at(rows: Iterable[Row], **values: object) -> list[Row]:
-    """The rows that have these values in these columns."""
+    """The rows with these values in these columns."""
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Means with intervals over one column's values: a figure's line from raw rows."""
+    """Means with intervals for each value of one column: a figure's line from raw rows."""
 
     x: list[float] = field(default_factory=list)
     estimates: list[Estimate] = field(default_factory=list)
@@ -199,7 +221,7 @@ class Curve:
         return {x: point.mean for x, point in zip(self.x, self.estimates, strict=True)}
 
     def series(self, name: str) -> Series:
-        """As a figure's line."""
+        """The curve as a line of a figure."""
         return Series(
             name,
             self.x,

@@ -17,12 +17,11 @@ from earshot.simulation.draws import Span
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.workload.codd_workload import Buckets
-from earshot.studies.catalogue import study
 from earshot.studies.codd import claims as claims
 from earshot.studies.codd.beyond import churning
 from earshot.studies.codd.streams import AS_READ, READINGS, SIENA_READINGS, Synthetic, synthetic
 from earshot.studies.codd.study import STUDY
-from earshot.studies.study import judge
+from earshot.studies.study import judge, study
 
 Measured = Mapping[str, list[dict[str, Any]]]
 SMALL = {"nodes": 60, "fan_out": 4, "documents": 400, "seed": 1, "systems": ["codd-r", "codd-nr", "siena"]}

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from earshot.studies.catalogue import study
 from earshot.studies.drip.claims import _direction
 from earshot.studies.drip.run_log import _mean_wait
 from earshot.studies.drip.runs import simulated
 from earshot.studies.drip.study import POINTS, SMALL, STUDY, VARIANTS
-from earshot.studies.study import Finding, judge
+from earshot.studies.study import Finding, judge, study
 
 QUICK: dict[str, Any] = {"brokers": 10, "nearest": 4, "copies": 2, "units": 15, "seed": 0, "scenario": SMALL}
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from earshot.protocols.georendezvous.cells import route
-from earshot.studies.catalogue import study
 from earshot.studies.georendezvous.paths import SUBSCRIBERS, chances, nearest, paths, state, trees
 from earshot.studies.georendezvous.runs import crashing, growing, messages, moving
 from earshot.studies.georendezvous.still_networks import RANGE_M, StillNetwork, draw_network, range_share
 from earshot.studies.georendezvous.study import STUDY, limit
+from earshot.studies.study import study
 
 CLAIMS = {claim.where + ": " + claim.claim.split(" ")[0]: claim for claim in STUDY.claims}
 

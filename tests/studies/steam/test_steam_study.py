@@ -1,4 +1,4 @@
-"""STEAM's study: its places, its experiments, and claims that can fail."""
+"""STEAM's study: its positions, its experiments, and claims that can fail."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from earshot.studies.steam.crossing import (
     approaching_the_light,
     delivered,
     passing_times,
-    way,
+    vehicle_path,
 )
 from earshot.studies.steam.experiments import BEACONED, accuracy, cost, event_types, reach
 from earshot.studies.steam.latency import consumer, delivering, producer, raising
-from earshot.studies.steam.study import STUDY
-from earshot.studies.steam.worlds import (
+from earshot.studies.steam.runs import (
     LAYOUTS,
     RADIUS_M,
     RANGE_M,
@@ -39,6 +38,7 @@ from earshot.studies.steam.worlds import (
     standing,
     warn,
 )
+from earshot.studies.steam.study import STUDY
 from earshot.studies.study import judge
 
 
@@ -54,12 +54,10 @@ def test_a_layout_has_as_many_consumers_as_the_saturation_in_the_largest_proximi
 
 @given(st.floats(-699, 699), st.sampled_from([-1.75, 1.75]), st.floats(4.0, 32.0), st.floats(0.0, 20.0))
 def test_a_driver_is_at_its_point_in_time_and_keeps_to_the_road(x: float, y: float, speed: float, at: float) -> None:
-    from earshot.simulation.mobility import Trajectories
-
-    way = Trajectories([driving("car", (x, y), at, speed, 30.0)])
-    assert way.position(0, at) == pytest.approx((x, y), abs=1e-6)
-    assert way.velocity(0, at)[0] == pytest.approx(math.copysign(speed, y))
-    assert all(abs(way.position(0, time)[0]) <= RADIUS_M + 1e-6 for time in range(30))
+    path = Trajectories([driving("car", (x, y), at, speed, 30.0)])
+    assert path.position(0, at) == pytest.approx((x, y), abs=1e-6)
+    assert path.velocity(0, at)[0] == pytest.approx(math.copysign(speed, y))
+    assert all(abs(path.position(0, time)[0]) <= RADIUS_M + 1e-6 for time in range(30))
 
 
 @settings(max_examples=20, deadline=None)
@@ -67,15 +65,15 @@ def test_a_driver_is_at_its_point_in_time_and_keeps_to_the_road(x: float, y: flo
 def test_flooding_reaches_exactly_the_covered_consumers(points: list[tuple[float, float]], radius: int) -> None:
     names = [f"c{k}" for k in range(len(points))]
     nodes = Trajectories(standing(["producer", *names], [(0.0, 0.0), *points]))
-    outcome = warn(nodes, around(radius * 100.0), [0.5], BEACONED, 0)
+    run = warn(nodes, around(radius * 100.0), [0.5], BEACONED, 0)
     graph = nx.Graph()
     graph.add_node(0)
-    within = {0, *inside(outcome, 0)}
-    places = outcome.trajectories.positions(0.5)
+    within = {0, *inside(run, 0)}
+    places = run.trajectories.positions(0.5)
     graph.add_edges_from((a, b) for a in within for b in within if a < b and math.dist(places[a], places[b]) <= RANGE_M)
     connected = set(nx.node_connected_component(graph, 0)) - {0}
-    assert covered(outcome, 0) == connected
-    assert outcome.reached[0] == connected
+    assert covered(run, 0) == connected
+    assert run.reached[0] == connected
 
 
 def test_cost_is_one_within_range_and_one_for_each_consumer_beyond_it() -> None:
@@ -85,14 +83,14 @@ def test_cost_is_one_within_range_and_one_for_each_consumer_beyond_it() -> None:
 
 
 @pytest.mark.parametrize("scenario", "AB")
-def test_with_recovery_everybody_inside_and_nobody_else_is_delivered_an_event_at_any_phase(scenario: str) -> None:
+def test_with_recovery_exactly_the_consumers_inside_receive_an_event_at_any_phase(scenario: str) -> None:
     case = {"scenario": scenario, "saturation": 60, "seed": 5, "seconds": 12, "proximities_m": [100, 200, 400]}
     for row in reach(case):
         assert row["covered_events"] == row["events"]
         assert row["expected"] == row["delivered"] == row["right"]
 
 
-def test_silent_nodes_keep_an_event_from_some_and_gossip_saves_messages() -> None:
+def test_silent_nodes_prevent_some_deliveries_and_gossip_saves_messages() -> None:
     rows = accuracy({"scenario": "D", "saturation": 60, "seed": 0})
     assert all(row["reached_with_silent"] <= row["covered"] <= row["inside"] for row in rows)
     assert all(row["gossip_cost"] <= 1 + row["covered"] for row in rows)
@@ -116,12 +114,12 @@ def test_vehicles_pass_in_their_approachs_green() -> None:
 
 def test_a_vehicle_goes_straight_past_the_light() -> None:
     lane = TABLE_1[0]
-    path = way("v", lane, 50.0)
+    path = vehicle_path("v", lane, 50.0)
     assert (path.xs.tolist(), path.ys.tolist()) == ([-210.0, 210.0], [-3.0, -3.0])
     assert path.presence == ((50.0 - ACROSS_S, 50.0 + ACROSS_S),)
 
 
-def test_a_vehicle_is_delivered_what_it_hears_inside_after_its_first_beacon() -> None:
+def test_a_vehicle_receives_the_events_raised_while_it_is_inside_after_its_first_beacon() -> None:
     lane, passes_at = TABLE_1[1], 100.37
     near = [s for s in range(200) if abs(s - passes_at) * SPEED_M_S <= RANGE_M]
     ahead = [s for s in range(200) if 0 < (passes_at - s) * SPEED_M_S <= 40.0]
@@ -131,7 +129,7 @@ def test_a_vehicle_is_delivered_what_it_hears_inside_after_its_first_beacon() ->
     assert filtered == [0, len(ahead), 0, 0, 0, 0, 0]
 
 
-def test_the_operations_that_are_timed_do_what_they_are_called() -> None:
+def test_the_timed_operations_raise_and_deliver() -> None:
     numbers = iter(range(100))
     (data,) = next(raising(producer(5), numbers))()  # type: ignore[misc]
     assert isinstance(data, bytes)
@@ -184,7 +182,7 @@ def test_the_whole_study_runs_and_its_exact_claims_hold(quick: Mapping[str, list
         ("collisions", "delivered", 1, claims.forty_thousand_collide_by_chance),
     ],
 )
-def test_a_claim_fails_when_the_numbers_are_otherwise(
+def test_a_claim_fails_if_the_numbers_change(
     quick: Mapping[str, list[dict[str, Any]]], experiment: str, column: str, change: int, claim: Any
 ) -> None:
     bent = [{**row, column: row[column] + change} for row in quick[experiment]]

@@ -1,1 +1,1 @@
-"""The study of STEAM. Start with `study`."""
+"""The study of STEAM. Start with `study`; docs/papers/steam.md describes the models."""

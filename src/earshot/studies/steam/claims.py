@@ -1,4 +1,4 @@
-"""What the STEAM paper claims, judged from what was measured."""
+"""The claims of the STEAM paper, judged by the measurements."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from math import log10
 from statistics import fmean, median
 
 from earshot.studies.steam.crossing import TABLE_1
-from earshot.studies.steam.worlds import RANGE_M
+from earshot.studies.steam.runs import RANGE_M
 from earshot.studies.study import Finding, Row, Rows, Series, curve, fit_line, grouped
 
-# Section 5.1: what it costs.
+# Section 5.1: cost.
 
 
 def one_message_within_range(rows: Rows) -> Finding:
@@ -29,7 +29,7 @@ def one_message_and_one_of_each_consumer(rows: Rows) -> Finding:
     ]
     return Finding(
         f"exactly 1 + the covered consumers in {right} of {len(far)} runs; raised half-way between two beacons "
-        f"{fmean(later):.2f} fewer, for those who came in since are not members yet",
+        f"{fmean(later):.2f} fewer, because consumers that came in since are not members yet",
         right == len(far),
         series=lines,
     )
@@ -89,7 +89,7 @@ def by_lane(rows: Rows) -> list[dict[str, float]]:
 
 
 def percent_off(ours: float, vehicles: float, paper: float, paper_vehicles: float) -> float:
-    """How far our events a vehicle are from the table's."""
+    """By how many percent our events per vehicle differ from the table's."""
     return 100 * (ours / vehicles) / (paper / paper_vehicles) - 100
 
 
@@ -100,8 +100,8 @@ def unfiltered_events(rows: Rows) -> Finding:
 def filtered_events(rows: Rows) -> Finding:
     finding = _events(rows, "filtered")
     reason = (
-        "the table's own two approaches differ by 14 % in events a vehicle, with one speed, one proximity and one "
-        "light; the text gives no cause, and one model for all lanes cannot have it"
+        "the table's own two approaches differ by 14 % in events per vehicle, with one speed, one proximity and one "
+        "light; the text gives no cause, and one model for all lanes cannot reproduce it"
     )
     return finding if finding.holds else Finding(finding.measured, False, reason, finding.series)
 
@@ -113,12 +113,12 @@ def _events(rows: Rows, which: str) -> Finding:
         percent_off(one[which], one["vehicles"], paper, lane.vehicles)
         for one, lane, paper in zip(ours, TABLE_1, theirs, strict=True)
     ]
-    told = ", ".join(
+    measured = ", ".join(
         f"{lane.approach}/{lane.number}: {one[which]:,} ({difference:+.1f} %)"
         for lane, one, difference in zip(TABLE_1, ours, off, strict=True)
     )
     return Finding(
-        told,
+        measured,
         all(abs(difference) <= 5.0 for difference in off),
         series=_lanes([one[which] for one in ours], theirs),
     )
@@ -127,12 +127,12 @@ def _events(rows: Rows, which: str) -> Finding:
 def fewer_events(rows: Rows) -> Finding:
     ours = [100 - 100 * one["filtered"] / one["unfiltered"] for one in by_lane(rows)]
     off = [decrease - lane.decrease for decrease, lane in zip(ours, TABLE_1, strict=True)]
-    told = ", ".join(
+    measured = ", ".join(
         f"{lane.approach}/{lane.number}: {decrease:.1f} % ({difference:+.1f})"
         for lane, decrease, difference in zip(TABLE_1, ours, off, strict=True)
     )
     return Finding(
-        told,
+        measured,
         all(abs(difference) <= 1.0 for difference in off),
         series=_lanes(ours, [lane.decrease for lane in TABLE_1]),
     )
@@ -153,7 +153,7 @@ def _lanes(ours: Sequence[float], theirs: Sequence[float]) -> list[Series]:
     return [Series("ours", x, ours), Series("table 1", x, theirs, paper=True)]
 
 
-# Section 5.3: how long it takes.
+# Section 5.3: latency.
 
 
 def raising_is_flat(rows: Rows) -> Finding:
@@ -182,7 +182,7 @@ def _flat(rows: Rows, operation: str, paper: str, paper_microseconds: float | No
     )
 
 
-# Section 5.4: how accurate it is.
+# Section 5.4: accuracy.
 
 
 def unreached(row: Row) -> float:
@@ -190,7 +190,7 @@ def unreached(row: Row) -> float:
     return 0.0 if not row["inside"] else 1.0 - float(row["reached_with_silent"]) / float(row["inside"])
 
 
-def told_shares(rows: Iterable[Row]) -> str:
+def shares_text(rows: Iterable[Row]) -> str:
     groups = grouped(rows, "scenario", "saturation")
     return ", ".join(
         f"{scenario} {saturation}: {100 * fmean(map(unreached, group)):.2f} %"
@@ -199,13 +199,13 @@ def told_shares(rows: Iterable[Row]) -> str:
 
 
 def seeds_where(rows: Iterable[Row], pattern: Callable[[Sequence[Row]], bool]) -> tuple[int, int]:
-    """In how many seeds the rows show the pattern, and how many seeds there are."""
+    """In how many seeds the rows show the pattern, and the number of seeds."""
     groups = grouped(rows, "seed").values()
     return sum(pattern(group) for group in groups), len(groups)
 
 
-def told_seeds(rows: Iterable[Row], pattern: Callable[[Sequence[Row]], bool]) -> str:
-    """The same for each scenario, in words."""
+def seeds_text(rows: Iterable[Row], pattern: Callable[[Sequence[Row]], bool]) -> str:
+    """The number of seeds for each scenario, in words."""
     by_scenario = grouped(rows, "scenario").items()
     return ", ".join(f"{scenario} in {seeds_where(group, pattern)[0]}" for (scenario,), group in by_scenario)
 
@@ -232,13 +232,13 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
     dense = [row for row in rows["accuracy"] if row["saturation"] > 60]
     good, seeds = seeds_where(dense, all_reached)
     reason = (
-        "scenario D: consumers strewn at random over our disc leave some alone, at its edge and, as only members "
-        "inside pass on, at the edge of a proximity of 300 m with some twenty of them; the paper shows one run"
+        "scenario D: random positions in our disc leave some consumers isolated, at its edge and, because only "
+        "members inside pass events on, at the edge of a proximity of 300 m; the paper shows one run"
     )
     return Finding(
-        f"no partition at all in {good} of {seeds} seeds ({told_seeds(dense, all_reached)}); "
+        f"no partition at all in {good} of {seeds} seeds ({seeds_text(dense, all_reached)}); "
         f"mean share unreached over all proximities: "
-        f"{told_shares(dense)}",
+        f"{shares_text(dense)}",
         good > seeds / 2,
         reason if good <= seeds / 2 else "",
     )
@@ -247,7 +247,7 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
 def roads_do_not_partition(rows: Rows) -> Finding:
     sparse = [row for row in rows["accuracy"] if row["saturation"] == 60 and row["scenario"] in "AB"]
     good, seeds = seeds_where(sparse, all_reached)
-    return Finding(f"none in {good} of {seeds} seeds; mean share unreached {told_shares(sparse)}", good > seeds / 2)
+    return Finding(f"none in {good} of {seeds} seeds; mean share unreached {shares_text(sparse)}", good > seeds / 2)
 
 
 def sparse_areas_partition(rows: Rows) -> Finding:
@@ -264,8 +264,8 @@ def sparse_areas_partition(rows: Rows) -> Finding:
     ]
     return Finding(
         f"the pattern in {both} of {seeds} seeds: none up to 300 m in {near}; above it in C, D and E alike in {far} "
-        f"({told_seeds(spread, partitions_above_300_m)}); mean share unreached "
-        f"{told_shares(spread)}",
+        f"({seeds_text(spread, partitions_above_300_m)}); mean share unreached "
+        f"{shares_text(spread)}",
         both > seeds / 2,
         "" if both > seeds / 2 else "the areas of C, D and E are our choice, and the paper shows one run of each",
         lines,
@@ -285,7 +285,7 @@ def gossip_saves(rows: Rows) -> Finding:
     by_scenario = grouped(saved, "scenario").items()
     return Finding(
         f"{mean:.1f} % fewer messages beyond the range; all inside reached in every run of {good} of {seeds} seeds "
-        f"({told_seeds(dense, all_reached_by_gossip)}); of the deliveries flooding makes "
+        f"({seeds_text(dense, all_reached_by_gossip)}); of the deliveries flooding makes "
         f"{100 * sum(lost) / sum(row['covered'] for row in dense):.3f} % are lost, "
         f"none of them in {sum(missing == 0 for missing in lost)} of {len(dense)} runs",
         mean > 0 and good > seeds / 2,

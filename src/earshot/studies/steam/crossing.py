@@ -1,7 +1,7 @@
 """Section 5.2: the crossing of North Circular Road and Prussia Street, and its traffic light.
 
-One model for all lanes, written down in docs/papers/steam.md before it was run: straight lanes
-through the light, one speed, two events at each whole second, a beacon each tenth of a second.
+One model for all lanes, written in docs/papers/steam.md before the first run: straight lanes
+through the light, one speed, two events at each whole second, a beacon every tenth of a second.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.packets import PAPER
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action
-from earshot.studies.steam.worlds import MILE_AN_HOUR, RANGE_M, around, simulate
+from earshot.studies.steam.runs import MILE_AN_HOUR, RANGE_M, around, simulate
 from earshot.studies.study import Case, Row
 
 
 @dataclass(frozen=True)
-class Lane:
-    """A column of table 1."""
+class LaneRow:
+    """One column of table 1: a lane and its counts."""
 
     approach: int
     number: int
@@ -40,23 +40,23 @@ class Lane:
 
 
 TABLE_1 = (
-    Lane(1, 1, 6652, 469_945, 24_139, 94.9),
-    Lane(1, 2, 3320, 235_093, 11_905, 94.9),
-    Lane(1, 3, 3728, 264_557, 13_553, 94.9),
-    Lane(2, 1, 3038, 210_114, 9_436, 95.5),
-    Lane(2, 2, 1383, 95_743, 4_488, 95.3),
-    Lane(2, 3, 2802, 193_931, 8_805, 95.5),
-    Lane(2, 4, 1135, 78_730, 3_543, 95.5),
+    LaneRow(1, 1, 6652, 469_945, 24_139, 94.9),
+    LaneRow(1, 2, 3320, 235_093, 11_905, 94.9),
+    LaneRow(1, 3, 3728, 264_557, 13_553, 94.9),
+    LaneRow(2, 1, 3038, 210_114, 9_436, 95.5),
+    LaneRow(2, 2, 1383, 95_743, 4_488, 95.3),
+    LaneRow(2, 3, 2802, 193_931, 8_805, 95.5),
+    LaneRow(2, 4, 1135, 78_730, 3_543, 95.5),
 )
 
 SPEED_M_S = 25 * MILE_AN_HOUR
 SCENE_M = 210.0
-"From here to here beyond the light a vehicle is on the scene."
+"A vehicle enters this far before the light and leaves this far behind it."
 LANE_WIDTH_M = 3.0
 PROXIMITY_M = 40.0
 DAY_S = 24 * 3600.0
 STRETCH_S = 600.0
-"One run."
+"The part of the day that one run covers."
 CYCLE_S = 100.0
 GREEN = {1: (0.0, 45.0), 2: (45.0, 100.0)}
 "The seconds of the cycle in which each approach has green: a split of 45 to 55."
@@ -66,7 +66,7 @@ SETTINGS = replace(PAPER, beacon_interval_s=0.1, expiry_s=0.5)
 
 
 def crossing(case: Case) -> Sequence[Row]:
-    """A stretch of the day: a row for each lane, how many vehicles, how many events delivered to them."""
+    """A part of the day: for each lane the vehicles, and the events delivered to them."""
     start = case["stretch"] * STRETCH_S
     passing = [
         (lane, time - start + ACROSS_S)
@@ -88,8 +88,8 @@ def crossing(case: Case) -> Sequence[Row]:
 
 
 @cache
-def passing_times(lane: Lane, seed: int) -> tuple[float, ...]:
-    """When the lane's vehicles pass the light, through the 24 hours: evenly over its approach's green."""
+def passing_times(lane: LaneRow, seed: int) -> tuple[float, ...]:
+    """When the lane's vehicles pass the light in 24 hours: uniform over the green seconds of its approach."""
     random = Random(f"{seed}:{lane.name}")
     start, end = GREEN[lane.approach]
     cycles = int(DAY_S / CYCLE_S)
@@ -97,22 +97,25 @@ def passing_times(lane: Lane, seed: int) -> tuple[float, ...]:
     return tuple(sorted(times))
 
 
-def anything_from_the_light(_: Lane) -> Filter:
-    """No filter but the type."""
+def anything_from_the_light(_: LaneRow) -> Filter:
+    """A filter on the event type only."""
     return Filter.of_type("Traffic Light")
 
 
-def approaching_the_light(lane: Lane) -> Filter:
+def approaching_the_light(lane: LaneRow) -> Filter:
     """The vehicle's content filter: events of its own approach, while the distance decreases."""
     return Filter.where(f"approach = {lane.approach} and approaching", type="Traffic Light")
 
 
 def delivered(
-    passing: Sequence[tuple[Lane, float]], proximity_m: float, filter_of: Callable[[Lane], Filter], seed: int
+    passing: Sequence[tuple[LaneRow, float]],
+    proximity_m: float,
+    filter_of: Callable[[LaneRow], Filter],
+    seed: int,
 ) -> list[int]:
     """Events delivered on each lane while these vehicles pass at these times."""
     paths = [Trajectory.standing("light", 0.0, 0.0)]
-    paths += [way(f"vehicle-{k}", lane, time) for k, (lane, time) in enumerate(passing)]
+    paths += [vehicle_path(f"vehicle-{k}", lane, time) for k, (lane, time) in enumerate(passing)]
     until_s = STRETCH_S + 2 * ACROSS_S
     actions = [Action(0.0, 0, Announcement(LIGHT, around(proximity_m)))]
     actions += [
@@ -120,16 +123,16 @@ def delivered(
         for k, (lane, time) in enumerate(passing)
     ]
     actions += [Action(float(second), 0, status(approach)) for second in range(int(until_s)) for approach in GREEN]
-    outcome = simulate(Trajectories(paths), actions, until_s, SETTINGS, seed)
+    run = simulate(Trajectories(paths), actions, until_s, SETTINGS, seed)
     counts = dict.fromkeys(range(len(TABLE_1)), 0)
-    for nodes in outcome.reached:
+    for nodes in run.reached:
         for node in nodes:
             counts[TABLE_1.index(passing[node - 1][0])] += 1
     return list(counts.values())
 
 
-def way(name: str, lane: Lane, passes_at: float) -> Trajectory:
-    """Straight through, on the scene for as long as that takes."""
+def vehicle_path(name: str, lane: LaneRow, passes_at: float) -> Trajectory:
+    """Straight past the light; the vehicle is present only while it is in the scene."""
     lanes = [one.number for one in TABLE_1 if one.approach == lane.approach]
     beside = (lane.number - (len(lanes) + 1) / 2) * LANE_WIDTH_M
     knots = []

@@ -13,16 +13,15 @@ from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Ef
 from earshot.protocols.steam.group_ids import description, hashed
 from earshot.protocols.steam.machine import Steam
 from earshot.protocols.steam.packets import PAPER, SteamSettings
-from earshot.simulation.engine.engine import rare_collections
 from earshot.simulation.engine.oracle import Lives, Oracle
 from earshot.simulation.engine.result import Wish
 from earshot.simulation.faults import FaultPlan
 from earshot.simulation.mobility import Trajectories
-from earshot.studies.steam.worlds import (
+from earshot.studies.steam.runs import (
     LAYOUTS,
     MILE_AN_HOUR,
     PRODUCER,
-    Outcome,
+    SteamRun,
     around,
     covered,
     inside,
@@ -42,12 +41,12 @@ BEACONED = replace(PAPER, beacon_jitter=0.0)
 GOSSIP = replace(BEACONED, forwarding="gossip")
 RAISED_AT_S = 2.0
 RECOVERED_WITHIN_S = 6.0
-"After the last event of a run: time for the beacons and requests by which it is recovered."
+"How long a run continues after its last event, so that it can be recovered."
 
 
 def cost(case: Case) -> Sequence[Row]:
-    """Figure 7: for each proximity the transmissions of an event raised as a beacon goes out, of one raised
-    half-way to the next, and of the beacon."""
+    """Figure 7: for each proximity the transmissions of an event raised together with a beacon, of an event
+    raised half-way to the next beacon, and of the beacon."""
     points = on_a_road(case["saturation"], Random(f"{case['seed']}:{case['saturation']}"))
     until_s = RAISED_AT_S + 2.5
     paths = road_scenario(case["scenario"], points, RAISED_AT_S, case["speed_mph"] * MILE_AN_HOUR, until_s)
@@ -56,24 +55,24 @@ def cost(case: Case) -> Sequence[Row]:
     rows = []
     for proximity_m in PROXIMITIES_M:
         proximity = around(proximity_m, mobile=case["scenario"] == "B", at=start)
-        outcome = warn(nodes, proximity, [RAISED_AT_S, RAISED_AT_S + 0.5], BEACONED, case["seed"])
+        run = warn(nodes, proximity, [RAISED_AT_S, RAISED_AT_S + 0.5], BEACONED, case["seed"])
         rows.append(
             {
                 "proximity_m": proximity_m,
-                "cost": outcome.sends[0],
-                "covered": len(covered(outcome, 0)),
-                "inside": len(inside(outcome, 0)),
-                "reached": len(outcome.reached[0]),
-                "announcement_cost": sum(RAISED_AT_S <= time < RAISED_AT_S + 0.5 for time in outcome.beacons),
-                "later_cost": outcome.sends[1],
-                "later_covered": len(covered(outcome, 1)),
+                "cost": run.sends[0],
+                "covered": len(covered(run, 0)),
+                "inside": len(inside(run, 0)),
+                "reached": len(run.reached[0]),
+                "announcement_cost": sum(RAISED_AT_S <= time < RAISED_AT_S + 0.5 for time in run.beacons),
+                "later_cost": run.sends[1],
+                "later_covered": len(covered(run, 1)),
             }
         )
     return rows
 
 
 def reach(case: Case) -> Sequence[Row]:
-    """Delivery ratio and precision against the oracle, with recovery, an event a second at any phase."""
+    """Delivery ratio and precision against the oracle, with recovery, one event per second at a random phase."""
     random = Random(f"{case['seed']}:reach:{case['saturation']}")
     points = on_a_road(case["saturation"], random)
     seconds, speed = case["seconds"], 30 * MILE_AN_HOUR
@@ -84,35 +83,34 @@ def reach(case: Case) -> Sequence[Row]:
     rows = []
     for proximity_m in case["proximities_m"]:
         proximity = around(proximity_m, mobile=case["scenario"] == "B", at=start)
-        outcome = warn(nodes, proximity, raise_at, SteamSettings(), case["seed"], settle_s=RECOVERED_WITHIN_S)
-        expected = expected_receivers(outcome)
-        whole = [k for k in range(len(expected)) if covered(outcome, k) >= expected[k]]
+        run = warn(nodes, proximity, raise_at, SteamSettings(), case["seed"], settle_s=RECOVERED_WITHIN_S)
+        expected = expected_receivers(run)
+        whole = [k for k in range(len(expected)) if covered(run, k) >= expected[k]]
         rows.append(
             {
                 "proximity_m": proximity_m,
                 "events": len(raise_at),
                 "covered_events": len(whole),
                 "expected": sum(len(expected[k]) for k in whole),
-                "delivered": sum(len(outcome.reached[k]) for k in whole),
-                "right": sum(len(outcome.reached[k] & expected[k]) for k in whole),
+                "delivered": sum(len(run.reached[k]) for k in whole),
+                "right": sum(len(run.reached[k] & expected[k]) for k in whole),
             }
         )
     return rows
 
 
-def expected_receivers(outcome: Outcome) -> list[set[int]]:
-    """The oracle's word on each event."""
+def expected_receivers(run: SteamRun) -> list[set[int]]:
+    """The oracle's receivers of each event."""
     wanted = Filter.of_type("Warning")
-    names = outcome.trajectories.names
+    names = run.trajectories.names
     wishes = [Wish(k, Subscription("warnings", name, wanted), 0.0) for k, name in enumerate(names) if k]
     nothing = FaultPlan((), frozenset(), (0.0,) * len(names))
-    oracle = Oracle(wishes, outcome.trajectories, Lives(outcome.trajectories, nothing))
-    return [oracle.receivers(event, event.time) for event in outcome.published]
+    oracle = Oracle(wishes, run.trajectories, Lives(run.trajectories, nothing))
+    return [oracle.receivers(event, event.time) for event in run.published]
 
 
-@rare_collections()
 def accuracy(case: Case) -> Sequence[Row]:
-    """Figures 14 and 15: for each proximity who is not reached with silent nodes, and what gossip saves and loses."""
+    """Figures 14 and 15: for each proximity who is reached with silent nodes, and what gossip saves and loses."""
     random = Random(f"{case['seed']}:{case['scenario']}:{case['saturation']}")
     points = LAYOUTS[case["scenario"]](case["saturation"], random)
     names = [f"consumer-{k:03d}" for k in range(len(points))]
@@ -137,8 +135,8 @@ def accuracy(case: Case) -> Sequence[Row]:
 
 
 def collisions(case: Case) -> Sequence[Row]:
-    """Section 5.3.1: announcements that share an identifier with another, of so many in one proximity, and
-    what their events do at a consumer that wants another type of the same group."""
+    """Section 5.3.1: how many announcements in one proximity share an identifier with another, and what a
+    consumer of one type does with events of another type in the same group."""
     rows = []
     for draw in range(case["draws"]):
         groups: dict[int, list[str]] = {}

@@ -1,6 +1,6 @@
-"""Section 5.3: how long raising and delivering take while announcements and subscriptions multiply.
+"""Section 5.3: how long raising and delivering take as announcements and subscriptions increase.
 
-Wall-clock time of the machine this runs on, without a network.
+Wall-clock time of this machine, without a network.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from time import perf_counter_ns
 
 from earshot.events import Event, EventType, Value
 from earshot.filters import Filter, Subscription
-from earshot.geometry import Circle, Position, Proximity
+from earshot.geometry import ORIGIN, Position
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, FixedLocation
 from earshot.protocols.steam.machine import Steam
 from earshot.protocols.steam.packets import SteamSettings
+from earshot.studies.steam.runs import around
 from earshot.studies.study import Case, Row
 from earshot.wire import decode, encode
 
-HERE = Position(0.0, 0.0)
 MEASURED = EventType("Measured", {"count": int, "at": datetime, "place": Position, "name": str, "value": float})
-"One parameter each of type Integer, Time, Location, String and Double."
+"One parameter of each type: Integer, Time, Location, String and Double."
 FIVE_TERMS = 'count >= 1 and at > "2000-01-01T00:00:00+00:00" and within 500 m and name = "lane 3" and value < 100'
-"A term for each of them, all of which match."
+"One term for each parameter; all of them match."
 ANNOUNCEMENTS = (1, 10, 100, 1000)
 SUBSCRIPTIONS = (1, 10, 100, 1000, 10_000)
 
 
 def latency(case: Case) -> Sequence[Row]:
-    """Blocks of operations, the sizes in changing order; a row for each block's median, in microseconds."""
+    """Blocks of operations, the sizes in random order; one row per block with its median in microseconds."""
     producers = {count: producer(count) for count in ANNOUNCEMENTS if count <= case["largest"]}
     consumers = {count: consumer(count) for count in SUBSCRIPTIONS if count <= case["largest"]}
     numbers = iter(range(10**9))
@@ -48,17 +48,17 @@ def latency(case: Case) -> Sequence[Row]:
 
 
 def producer(announcements: int) -> Steam:
-    """A node that announces so many event types, the measured one among them."""
-    node = Steam("producer", SteamSettings(), FixedLocation(HERE), Random(0))
+    """A node that announces this many event types, the measured one included."""
+    node = Steam("producer", SteamSettings(), FixedLocation(ORIGIN), Random(0))
     for number in range(announcements - 1):
-        node.announce(Announcement(EventType(f"Other type {number}"), around()), 0.0)
-    node.announce(Announcement(MEASURED, around()), 0.0)
+        node.announce(Announcement(EventType(f"Other type {number}"), around(200.0)), 0.0)
+    node.announce(Announcement(MEASURED, around(200.0)), 0.0)
     return node
 
 
 def consumer(subscriptions: int) -> Steam:
-    """A member of the measured type's group that has so many subscriptions to other types."""
-    node = Steam("consumer", SteamSettings(), FixedLocation(HERE), Random(0))
+    """A member of the measured type's group with this many subscriptions to other types."""
+    node = Steam("consumer", SteamSettings(), FixedLocation(ORIGIN), Random(0))
     for number in range(subscriptions):
         other = Filter.where(FIVE_TERMS, type=f"Other type {number}")
         node.subscribe(Subscription(f"other-{number}", "consumer", other), 0.0)
@@ -69,25 +69,21 @@ def consumer(subscriptions: int) -> Steam:
     return node
 
 
-def around() -> Proximity:
-    return Proximity(Circle(200.0), HERE)
-
-
 def measured_event(number: int) -> Event:
     content: dict[str, Value] = {
         "count": number + 1,
         "at": datetime(2026, 1, 1, tzinfo=UTC),
-        "place": HERE,
+        "place": ORIGIN,
         "name": "lane 3",
         "value": 4.5,
     }
     return MEASURED.event(content).stamped(
-        id=f"producer-{number}", source="producer", time=1.0, position=HERE, area=around().area()
+        id=f"producer-{number}", source="producer", time=1.0, position=ORIGIN, area=around(200.0).area()
     )
 
 
 def raising(node: Steam, numbers: Iterator[int]) -> Iterator[Callable[[], object]]:
-    """Raise: check against type and proximity, and marshal."""
+    """Raise: check type and proximity, and encode."""
     while True:
         event = measured_event(next(numbers))
 
@@ -98,7 +94,7 @@ def raising(node: Steam, numbers: Iterator[int]) -> Iterator[Callable[[], object
 
 
 def delivering(node: Steam, numbers: Iterator[int]) -> Iterator[Callable[[], object]]:
-    """Deliver: unmarshal, and match subject, content and proximity."""
+    """Deliver: decode, and match subject, content and proximity."""
     source = producer(1)
     while True:
         (effect,) = source.publish(measured_event(next(numbers)), 1.0)
@@ -114,17 +110,15 @@ def delivering(node: Steam, numbers: Iterator[int]) -> Iterator[Callable[[], obj
 
 
 def timed(operations: Iterator[Callable[[], object]], count: int) -> float:
-    """The median of so many, in microseconds."""
-    todo = [next(operations) for _ in range(count)]
-    collecting = gc.isenabled()
+    """The median time of `count` operations, in microseconds, without garbage collections."""
+    prepared = [next(operations) for _ in range(count)]
+    took = []
     gc.disable()
     try:
-        took = []
-        for operation in todo:
+        for operation in prepared:
             started = perf_counter_ns()
             operation()
             took.append(perf_counter_ns() - started)
     finally:
-        if collecting:
-            gc.enable()
+        gc.enable()
     return median(took) / 1000

@@ -1,7 +1,6 @@
-"""The places of STEAM's experiments, and one simulated run in them.
+"""The positions and movements of STEAM's experiments, and one simulated run with them.
 
-Who stands where, and how they move, as section 5 describes it; what it leaves open is chosen in
-docs/papers/steam.md.
+As section 5 describes them; docs/papers/steam.md chooses what the paper leaves open.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ RANGE_M = 200.0
 "T_R."
 ROAD_M = 1400.0
 LANES_M = (-1.75, 1.75)
-"Where the two lanes lie beside the road's axis."
+"The lanes' distances from the road's axis."
 RADIUS_M = ROAD_M / 2
 MILE_AN_HOUR = 0.44704
 RADIO = UnitDisk(range_m=RANGE_M, latency_s=1e-5)
@@ -45,18 +44,18 @@ Point = tuple[float, float]
 
 
 def on_a_road(count: int, random: Random) -> list[Point]:
-    """Evenly drawn places on evenly drawn lanes, the road's centre at the origin."""
+    """Uniform random positions on random lanes, with the road's centre at the origin."""
     return [(random.uniform(-RADIUS_M, RADIUS_M), random.choice(LANES_M)) for _ in range(count)]
 
 
 def on_two_roads(count: int, random: Random) -> list[Point]:
-    """Half on one road, half on another that crosses it in the middle."""
+    """Half of them on one road, half on another that crosses it in the middle."""
     along = on_a_road(count - count // 2, random)
     return along + [(y, x) for x, y in on_a_road(count // 2, random)]
 
 
 def in_a_disc(count: int, random: Random) -> list[Point]:
-    """Evenly drawn places within the radius."""
+    """Uniform random positions within the radius."""
     found: list[Point] = []
     while len(found) < count:
         x, y = random.uniform(-RADIUS_M, RADIUS_M), random.uniform(-RADIUS_M, RADIUS_M)
@@ -66,8 +65,8 @@ def in_a_disc(count: int, random: Random) -> list[Point]:
 
 
 def on_a_grid(count: int, _: Random) -> list[Point]:
-    """The points of a square grid in the disc, half a spacing off its centre: each has an equal part.
-    A grid has fewer or more points than asked for by a few; then the outermost are left out."""
+    """The points of a square grid in the disc, half a spacing off its centre. The grid may have a few points
+    too many; then the outermost are left out."""
     spacing = math.sqrt(math.pi * RADIUS_M**2 / count)
     while len(points := _grid_points(spacing)) < count:
         spacing *= 0.999
@@ -86,12 +85,12 @@ LAYOUTS: dict[str, Callable[[int, Random], list[Point]]] = {
     "D": in_a_disc,
     "E": on_a_grid,
 }
-"Figure 13's scenarios: where their consumers are."
+"Where the consumers are in figure 13's scenarios."
 
 
 def driving(name: str, point: Point, at_s: float, speed_m_s: float, until_s: float) -> Trajectory:
-    """A vehicle that is at that point of the road at that time, in its lane's direction, and comes in
-    again at the other end."""
+    """A vehicle that is at that point at that time, drives in its lane's direction, and re-enters at the
+    other end."""
     x, y = point
     speed = speed_m_s if y > 0 else -speed_m_s
     entry, end = (-RADIUS_M, RADIUS_M) if speed > 0 else (RADIUS_M, -RADIUS_M)
@@ -123,33 +122,33 @@ def road_scenario(
 
 
 def standing(names: Sequence[str], points: Sequence[Point]) -> list[Trajectory]:
-    """Everybody where the points say."""
+    """Nodes that do not move, at these points."""
     return [Trajectory.standing(name, *point) for name, point in zip(names, points, strict=True)]
 
 
 @dataclass
-class Outcome:
-    """What a run came to, event by event, in order of publication."""
+class SteamRun:
+    """The result of one run, event by event, in order of publication."""
 
     trajectories: Trajectories
     published: list[Event]
     sends: list[int]
-    "Transmissions of each event, where they were counted."
+    "Transmissions of each event, if they were counted."
     reached: list[set[int]]
-    "To whom it was delivered."
+    "The nodes that delivered each event."
     beacons: list[float] = field(default_factory=list)
     "When beacons were sent."
 
 
-class Sends(Log):
-    """A log of transmissions by what they carried: nothing else is looked at."""
+class TransmissionCounts(Log):
+    """A log that counts transmissions by what they carried, and keeps nothing else."""
 
     def __init__(self) -> None:
         super().__init__()
         self.events: Counter[str] = Counter()
         "How often each event was transmitted."
         self.beacons: list[float] = []
-        "When beacons were."
+        "When beacons were transmitted."
 
     def send(self, time: float, transmission: Transmission) -> None:
         if transmission.event:
@@ -172,15 +171,15 @@ def warn(
     seed: int,
     silent: Sequence[str] = (),
     settle_s: float = 0.4,
-) -> Outcome:
+) -> SteamRun:
     """The first node announces warnings in this proximity at the start and raises one at each of these
-    times; all others want them. The run goes on for a while after the last."""
+    times; all others subscribe to them. The run ends `settle_s` after the last warning."""
     wanted = Filter.of_type("Warning")
     names = trajectories.names
     actions = [Action(0.0, k, Subscription("warnings", name, wanted)) for k, name in enumerate(names) if k]
     actions.append(Action(0.0, 0, Announcement(WARNING, proximity)))
     actions += [Action(time, 0, Event("Warning", {"text": "slow down"})) for time in raise_at]
-    return simulate(trajectories, actions, max(raise_at) + settle_s, settings, seed, silent, Sends())
+    return simulate(trajectories, actions, max(raise_at) + settle_s, settings, seed, silent, TransmissionCounts())
 
 
 def simulate(
@@ -190,8 +189,8 @@ def simulate(
     settings: SteamSettings,
     seed: int,
     silent: Sequence[str] = (),
-    log: Sends | None = None,
-) -> Outcome:
+    log: TransmissionCounts | None = None,
+) -> SteamRun:
     """One run of STEAM over a lossless radio; with a log, transmissions are counted."""
     engine = Engine(
         lambda node, location, random: Steam(node, settings, location, random),
@@ -208,23 +207,23 @@ def simulate(
     for node, event in zip(engine.deliveries.node, engine.deliveries.event, strict=True):
         reached[event].add(node)
     if log is None:
-        return Outcome(trajectories, engine.published, [], reached)
+        return SteamRun(trajectories, engine.published, [], reached)
     counts = [log.events[event.id] for event in engine.published]
-    return Outcome(trajectories, engine.published, counts, reached, log.beacons)
+    return SteamRun(trajectories, engine.published, counts, reached, log.beacons)
 
 
-def inside(outcome: Outcome, number: int) -> set[int]:
-    """The consumers in the event's proximity as it was raised."""
-    event = outcome.published[number]
-    places = outcome.trajectories.positions(event.time).tolist()
+def inside(run: SteamRun, number: int) -> set[int]:
+    """The consumers in the event's proximity when it was raised."""
+    event = run.published[number]
+    places = run.trajectories.positions(event.time).tolist()
     return {k for k, place in enumerate(places) if k and (event.area is None or event.area.contains(Position(*place)))}
 
 
-def covered(outcome: Outcome, number: int) -> set[int]:
-    """Those of them to whom a chain of consumers inside leads from the producer, by breadth-first search."""
-    event = outcome.published[number]
-    places = outcome.trajectories.positions(event.time)
-    left, found, edge = inside(outcome, number), set[int](), [0]
+def covered(run: SteamRun, number: int) -> set[int]:
+    """The consumers inside that a chain of consumers inside connects to the producer: breadth-first search."""
+    event = run.published[number]
+    places = run.trajectories.positions(event.time)
+    left, found, edge = inside(run, number), set[int](), [0]
     while edge and left:
         rest = np.array(sorted(left))
         apart = np.linalg.norm(places[rest][:, None, :] - places[np.array(edge)][None, :, :], axis=2)
@@ -235,5 +234,5 @@ def covered(outcome: Outcome, number: int) -> set[int]:
 
 
 def around(radius_m: float, mobile: bool = False, at: Position = ORIGIN) -> Proximity:
-    """The circle of all these experiments."""
+    """A circle: the proximity of all these experiments."""
     return Proximity(Circle(radius_m), at, mobile)
