@@ -1,4 +1,4 @@
-"""`earshot drip-brokers`: how many brokers DRIP's analysis asks for."""
+"""`earshot drip-brokers`: the number of brokers that DRIP's analysis gives."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from earshot.cli.tables import print_table
 def drip_brokers(delay: float, nearest: int, copies: int, grid: float) -> None:
     """How many brokers (k) give a wanted delay, by the analysis in the DRIP paper.
 
-    Once from equation (1) as it follows, once from equation (2) as it is printed: the two differ, see
-    docs/papers/drip.md. The analysis holds for nodes that walk at random on a grid.
+    Two answers: from the expectation that follows from equation (1), and from equation (2) as printed. They
+    differ, see docs/papers/drip.md. The analysis holds for nodes that walk at random on a grid.
 
     \b
     Example:

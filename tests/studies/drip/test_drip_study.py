@@ -1,4 +1,4 @@
-"""The DRIP study: what its diary reads, what its claims answer, and its quick cases end to end."""
+"""The DRIP study: what its run log says, what its claims answer, and its quick cases end to end."""
 
 from typing import Any
 

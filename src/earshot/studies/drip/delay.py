@@ -1,4 +1,4 @@
-"""DRIP's analysis (section V.C): how long multi-copy-multi-destination takes, as printed and as it follows.
+"""DRIP's analysis (section V.C): how long multi-copy-multi-destination takes, as printed and as derived.
 
 From equation (1), P(T < t) = (1 - exp(-lambda m t)) ** l, the expectation is H_l / (m lambda), H_l being
 1 + 1/2 + ... + 1/l: the maximum of l exponential times, each of rate m lambda. The paper keeps the first
@@ -21,7 +21,7 @@ def exact_factor(l: int) -> float:  # noqa: E741 (the paper's symbol)
 
 
 def series_factor(l: int) -> float:  # noqa: E741
-    """The same from the two terms of the expansion that the paper keeps. Exact for l up to 2, senseless from 5 on."""
+    """The same from the two terms that the paper keeps. Exact for l = 1 and 2; not positive from 5 on."""
     return (5 * l - l**2) / 4
 
 
@@ -31,7 +31,7 @@ def printed_factor(l: int) -> float:  # noqa: E741
 
 
 def reach(k: float, grid: float) -> float:
-    """Symbol alpha: how far two of k brokers can talk over bridges, in steps of a grid of so many points."""
+    """Symbol alpha: the distance over which two of k brokers can communicate, in steps of a grid of `grid` points."""
     return 2 * math.sqrt(grid / (math.pi * k))
 
 
@@ -58,7 +58,7 @@ def printed_delay(k: float, l: int, m: int, grid: float) -> float:  # noqa: E741
 
 @dataclass(frozen=True)
 class BrokersFor:
-    """The k that a formula chooses for a wanted delay; None where it has none, with the delays it can give."""
+    """The k that a formula gives for a wanted delay, or None, and the range of delays that it can give."""
 
     k: int | None
     least: float
@@ -80,7 +80,7 @@ def brokers_for(
     if not (grid >= 4 and math.isfinite(grid)):
         raise SettingsError(f"the grid must have at least 4 points, got {grid}")
     low = l + m + 1
-    # From here on two brokers meet only where they stand on the same point: the formulas end.
+    # With more brokers two of them meet only on the same point: the formulas end here.
     high = int(4 * grid / math.pi)
     if low > high:
         raise SettingsError(f"l + m < k needs at least {low} brokers, more than a grid of {grid:g} points has room for")

@@ -1,4 +1,4 @@
-"""What DRIP's nodes noted during a run, read into coverage, delays, meetings and the fate of each event."""
+"""The log of one run of DRIP or SF, read into coverage, delays, meetings and the fate of each event."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise, permutations
 from typing import Any
 
-from earshot.records import Kind
+from earshot.records import DropReason, Kind
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.oracle import Lives, Oracle
 from earshot.simulation.engine.result import RunResult
@@ -17,8 +17,8 @@ from earshot.simulation.faults import plan
 from earshot.simulation.scenario.scenario import Scenario
 
 
-class Diary(Log):
-    """A log of notes alone: what is sent and received would fill it for nothing."""
+class NoteLog(Log):
+    """A log of notes and dropped events: transmissions are not needed and would fill it."""
 
     keeps_transmissions = False
 
@@ -26,34 +26,34 @@ class Diary(Log):
         super().__init__()
         self.notes: list[tuple[float, int, str, str]] = []
         "(time, node, topic, detail)"
-        self.let_go: dict[str, list[str]] = defaultdict(list)
-        "Why nodes let go of an event, by event."
+        self.drops: dict[str, list[str]] = defaultdict(list)
+        "For each event why nodes dropped it."
 
     def row(self, kind: Kind, time: float, node: int, **columns: Any) -> None:
         if kind is Kind.NOTE:
             topic, _, detail = columns["detail"].partition(": ")
             self.notes.append((time, node, topic, detail))
         elif kind is Kind.DROP and columns.get("event"):
-            self.let_go[columns["event"]].append(columns["detail"])
+            self.drops[columns["event"]].append(columns["detail"])
 
 
-class Story:
-    """One run of DRIP or SF, as its diary tells it."""
+class RunLog:
+    """What happened to brokers and events in one run."""
 
-    def __init__(self, scenario: Scenario, result: RunResult, diary: Diary) -> None:
-        self.scenario, self.result, self.diary = scenario, result, diary
+    def __init__(self, scenario: Scenario, result: RunResult, log: NoteLog) -> None:
+        self.scenario, self.result, self.drops = scenario, result, log.drops
         self.k = int(result.settings["brokers"])
         self.copies: dict[str, dict[str, float]] = defaultdict(dict)
-        "When each broker first held an event."
+        "For each event when each broker first held it."
         self.wanted: dict[tuple[str, str], tuple[float, str, tuple[str, ...]]] = {}
         "(event, subscriber): when its source broker matched it, that broker, and the subscriber's brokers."
         self.attached: dict[int, list[tuple[float, str]]] = defaultdict(list)
         "Each node's brokers over time."
         self.meetings: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
-        self.came_forward: list[tuple[float, str]] = []
-        names = result.nodes
-        for time, node, topic, detail in diary.notes:
-            name = names[node]
+        "For each pair of brokers when they became reachable (True) and unreachable (False)."
+        self.elected: list[tuple[float, str]] = []
+        for time, node, topic, detail in log.notes:
+            name = result.nodes[node]
             if topic == "copy":
                 self.copies[detail].setdefault(name, time)
             elif topic == "wanted":
@@ -65,7 +65,7 @@ class Story:
             elif topic in ("meets", "parts"):
                 self.meetings[name, detail].append((time, topic == "meets"))
             elif topic == "broker" and detail:
-                self.came_forward.append((time, name))
+                self.elected.append((time, name))
         self.expected = self._expected()
         self.first, self.times_delivered = self._deliveries()
 
@@ -104,9 +104,9 @@ class Story:
             yield sum(since <= time for since in held.values()) / self.k
 
     def destination_delays(self) -> tuple[list[float], int]:
-        """T_mcmd: for each subscriber elsewhere, from the match until all its brokers had the event; and how
-        many never came to that."""
-        found, never = [], 0
+        """T_mcmd: for each subscriber in another region, the time from the match until all its brokers had the
+        event; and for how many subscribers that never happened."""
+        found, unreached = [], 0
         for (event, _), (time, source, near) in self.wanted.items():
             held = self.copies[event]
             destinations = [broker for broker in near if broker != source]
@@ -115,18 +115,18 @@ class Story:
             if all(broker in held for broker in destinations):
                 found.append(max(held[broker] for broker in destinations) - time)
             else:
-                never += 1
-        return found, never
+                unreached += 1
+        return found, unreached
 
     def mean_meeting_s(self) -> float:
-        """1 / lambda: how long, from any moment, until a broker can talk to a given other one."""
+        """1 / lambda: the mean time, from any moment, until a broker can reach a given other broker."""
         start, end = self.result.warm_up_s, self.result.duration_s
-        brokers = sorted({name for _, name in self.came_forward})
+        brokers = sorted({name for _, name in self.elected})
         waits = [_mean_wait(self.meetings.get(pair, []), start, end) for pair in permutations(brokers, 2)]
         return math.fsum(waits) / len(waits) if waits else math.nan
 
     def handovers(self) -> int:
-        """Changes from one broker to another, once brokers stood."""
+        """Changes from one broker to another after the warm-up."""
         return sum(
             time >= self.result.warm_up_s and bool(before) and bool(after)
             for changes in self.attached.values()
@@ -134,7 +134,7 @@ class Story:
         )
 
     def accounts(self) -> Counter[str]:
-        """What became of each expected delivery whose receiver changed its broker while it was under way."""
+        """The fate of each expected delivery whose receiver changed its broker while the event was on its way."""
         found: Counter[str] = Counter()
         lifespan_s = float(self.result.settings["lifespan_s"])
         wishes = defaultdict(list)
@@ -155,29 +155,28 @@ class Story:
         return any(start < time <= end for time, _ in self.attached[node])
 
     def _reason(self, event: int, node: int, start: float, end: float) -> str:
-        """Why an event did not reach a node: the last thing on its way that is known to have happened."""
+        """Why an event did not reach a node, from the last step that is known."""
         id, name = self.result.published[event].id, self.result.nodes[node]
         held = self.copies[id]
         if not held:
-            why = self.diary.let_go.get(id)
-            return f"no broker had it ({why[-1] if why else 'on its way at the end'})"
+            why = self.drops.get(id)
+            return f"no broker had it ({why[-1] if why else 'still on its way at the end'})"
         changes = self.attached[node]
         first = max(bisect.bisect_right([time for time, _ in changes], start) - 1, 0)
         own = [(max(time, start), broker) for time, broker in changes[first:] if time <= end]
         ends = [*(time for time, _ in own[1:]), end]
-        there = any(broker in held and held[broker] <= until for (_, broker), until in zip(own, ends, strict=True))
-        if there:
-            return "its broker had it, and it was not heard from there"
+        if any(broker in held and held[broker] <= until for (_, broker), until in zip(own, ends, strict=True)):
+            return "its broker had the event, but it was not received from there"
         source = min(held, key=lambda broker: held[broker])
         if (id, name) not in self.wanted and all(broker != source for _, broker in own):
             return "its subscription was not known where the event was matched"
-        if "broker-memory" in self.diary.let_go.get(id, ()):
+        if DropReason.BROKER_MEMORY in self.drops.get(id, ()):
             return "a broker's memory was full"
-        return "no copy met a broker of its own"
+        return "no copy reached one of its brokers"
 
 
 def _mean_wait(changes: list[tuple[float, bool]], start: float, end: float) -> float:
-    """The mean wait, over all moments from start to end, until the two can talk."""
+    """The mean time, over all moments from start to end, until the two can communicate."""
     total, apart_since = 0.0, start
     together = False
     for time, meets in [*changes, (end, True)]:

@@ -14,16 +14,16 @@ from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.studies.drip.delay import exact_factor, printed_factor
-from earshot.studies.drip.run_log import Diary, Story
+from earshot.studies.drip.run_log import NoteLog, RunLog
 from earshot.studies.study import Case, Row
 
 WARM_UP_S, COOL_DOWN_S = 10.0, 10.0
 NAMED = ("brokers", "nearest", "copies", "selection")
-"Settings that a case names itself."
+"Settings that are parameters of a case."
 
 
 def simulated(case: Case) -> Sequence[Row]:
-    """One run of the paper's setting: k, m, l and whatever else the case changes."""
+    """One run of the paper's setting, with k, m, l and what else the case changes."""
     return [_measured(_scenario(case), case)]
 
 
@@ -36,7 +36,7 @@ def grown(case: Case) -> Sequence[Row]:
 
 
 def crashed(case: Case) -> Sequence[Row]:
-    """Some of the first brokers crash for good, evenly over the middle of the run; how they are replaced."""
+    """Some of the first brokers crash and do not return, evenly over the middle of the run."""
     scenario = _scenario(case)
     abilities = scenario.abilities(case["seed"])
     names = scenario.names()
@@ -60,15 +60,15 @@ def _scenario(case: Case) -> Scenario:
 def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> Row:
     protocol = case.get("protocol", "drip")
     settings: dict[str, Any] = {name: case[name] for name in NAMED if name in case}
-    diary = Diary()
-    result = run(scenario, protocol, {**settings, **case.get("settings", {})}, case["seed"], diary)
-    story, summary = Story(scenario, result, diary), summarise(scenario, result)
-    delays, coverage = story.delays(), list(story.coverage())
-    reached, never = story.destination_delays()
-    meeting_s = story.mean_meeting_s()
+    log = NoteLog()
+    result = run(scenario, protocol, {**settings, **case.get("settings", {})}, case["seed"], log)
+    history, summary = RunLog(scenario, result, log), summarise(scenario, result)
+    delays, coverage = history.delays(), list(history.coverage())
+    reached, unreached = history.destination_delays()
+    meeting_s = history.mean_meeting_s()
     l, m = case["nearest"], case["copies"]  # noqa: E741
     node_s = len(result.nodes) * (result.duration_s - result.warm_up_s)
-    accounts = story.accounts()
+    replacements = _replacements(history, crashes)
     return {
         "delay_s": _mean(delays),
         "delay_p50_s": quantile(delays, 0.5),
@@ -79,23 +79,23 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
         "cost": summary.cost,
         "transmissions_per_s": summary.transmissions / summary.measured_s,
         "destinations_s": _mean(reached),
-        "destinations_reached": len(reached) / (len(reached) + never) if reached or never else None,
+        "destinations_reached": len(reached) / (len(reached) + unreached) if reached or unreached else None,
         "meeting_s": meeting_s,
         "exact_s": exact_factor(l) / m * meeting_s,
         "printed_s": printed_factor(l) / m * meeting_s,
-        "handovers_per_node_s": story.handovers() / node_s,
-        "accounts": dict(sorted(accounts.items())),
-        "replacement_s": _mean(_replacements(story, crashes)),
-        "replaced": len(_replacements(story, crashes)),
+        "handovers_per_node_s": history.handovers() / node_s,
+        "accounts": dict(sorted(history.accounts().items())),
+        "replacement_s": _mean(replacements),
+        "replaced": len(replacements),
     }
 
 
-def _replacements(story: Story, crashes: Sequence[Crash]) -> list[float]:
-    """From each crash to the coming forward of the node that fills the gap, in order, where one did."""
+def _replacements(history: RunLog, crashes: Sequence[Crash]) -> list[float]:
+    """The time from each crash to the next election of a broker, in order, for crashes that were followed by one."""
     if not crashes:
         return []
-    came = [time for time, _ in story.came_forward if time > crashes[0].time_s]
-    return [time - crash.time_s for crash, time in zip(crashes, came, strict=False)]
+    elected = [time for time, _ in history.elected if time > crashes[0].time_s]
+    return [time - crash.time_s for crash, time in zip(crashes, elected, strict=False)]
 
 
 def _mean(values: Sequence[float]) -> float | None:

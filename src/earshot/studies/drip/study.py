@@ -1,5 +1,5 @@
 """The DRIP study: figures 3(a), 3(b) and 4, equation 2, and beyond the paper: delivery ratio, handovers,
-load, the settings the paper leaves open, larger networks, and brokers that crash."""
+load, the settings that the paper leaves open, larger networks, and brokers that crash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ability exponent 1.8": {"scenario": {"ability.exponent": 1.8}},
     "11 Mbit/s": {"scenario": {"medium.bit_rate_bps": 11e6}},
 }
-"The open points, each turned another way."
+"The open points of the paper, each read in another way."
 POINTS: tuple[dict[str, Any], ...] = (
     {"brokers": 20, "copies": 1},
     {"brokers": 20, "copies": 4},
@@ -31,11 +31,10 @@ POINTS: tuple[dict[str, Any], ...] = (
     {"brokers": 20, "copies": 2, "protocol": "drip-sf"},
     {"brokers": 20, "copies": 4, "selection": "random"},
 )
-"The ends of the claims' lines."
-
+"The points that decide the six claims."
 
 SMALL = {"nodes.node.count": 80, "area.width_m": 632.0, "area.height_m": 632.0}
-"The same density on a smaller ground."
+"The same density in a smaller area."
 
 
 def _small(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -51,38 +50,16 @@ def _variants(names: Sequence[str], units: int) -> list[dict[str, Any]]:
     ]
 
 
-def _loads(rates: Sequence[float], units: int, seeds: Sequence[int]) -> list[dict[str, Any]]:
-    return [
-        {
-            "rate": rate,
-            "protocol": protocol,
-            "brokers": 20,
-            "nearest": 5,
-            "copies": 2,
-            "units": units,
-            "seed": seed,
-            "scenario": {"publish.numbers.when.rate_per_s": rate},
-        }
-        for rate in rates
-        for protocol in ("drip", "drip-sf")
-        for seed in seeds
-    ]
+def _loads(rates: Sequence[float], units: int) -> list[dict[str, Any]]:
+    fixed: dict[str, Any] = {"brokers": [20], "nearest": [5], "copies": [2], "units": [units], "seed": [0]}
+    points = cases(rate=rates, protocol=["drip", "drip-sf"], **fixed)
+    return [{**point, "scenario": {"publish.numbers.when.rate_per_s": point["rate"]}} for point in points]
 
 
 def _sizes(sizes: Sequence[int], units: int) -> list[dict[str, Any]]:
-    return [
-        {
-            "nodes": nodes,
-            "brokers": nodes // 20,
-            "nearest": 4,
-            "copies": 2,
-            "units": units,
-            "warm_up_s": 30.0,
-            "seed": 0,
-            "settings": {"bootstrap_s": 15.0},
-        }
-        for nodes in sizes
-    ]
+    fixed = {"warm_up_s": 30.0, "seed": 0, "settings": {"bootstrap_s": 15.0}}
+    points = cases(nodes=sizes, nearest=[4], copies=[2], units=[units])
+    return [{**point, "brokers": point["nodes"] // 20, **fixed} for point in points]
 
 
 SEEDS = range(2)
@@ -118,7 +95,7 @@ STUDY = Study(
             cases(brokers=BROKERS, nearest=[5], copies=[2], selection=["random"], units=[500], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[5], copies=[2], selection=["random"], **QUICK)),
         ),
-        Experiment("load", simulated, _loads([0.8, 3.2, 9.6], 60, [0]), _small(_loads([0.8, 6.4], 10, [0]))),
+        Experiment("load", simulated, _loads([0.8, 3.2, 9.6], 60), _small(_loads([0.8, 6.4], 10))),
         Experiment("settings", simulated, _variants(list(VARIANTS), 30), _small(_variants(["as fixed"], 15))),
         Experiment(
             "crashes",
@@ -229,7 +206,7 @@ STUDY = Study(
             "delivery ratio",
         ),
         Claim(
-            "Brokers that crash are replaced, and at most a tenth of the deliveries is lost for it",
+            "Brokers that crash are replaced, and at most a tenth of the deliveries is lost because of it",
             "beyond the paper: crashes",
             "not in the paper",
             drip_claims.crashes,
