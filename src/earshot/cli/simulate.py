@@ -1,4 +1,4 @@
-"""`earshot simulate`, `protocols` and `scenarios`: one run, and what there is to run."""
+"""`earshot simulate`, `protocols` and `scenarios`: one run, and lists of what can be run."""
 
 from __future__ import annotations
 
@@ -28,16 +28,14 @@ WIDTH = 100
 
 @click.command()
 @click.argument("scenario")
-@click.option("--protocol", "-p", required=True, metavar="NAME", help="Which one; `earshot protocols` lists them.")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0), help="All chance comes from it.")
+@click.option("--protocol", "-p", required=True, metavar="NAME", help="The protocol; `earshot protocols` lists them.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0), help="Seed of all random numbers.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key of the scenario; repeatable.")
 @click.option(
-    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key of the scenario; may be given often."
+    "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol; repeatable."
 )
 @click.option(
-    "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol; likewise."
-)
-@click.option(
-    "--log", "log", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep every record in DIR."
+    "--log", "log", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Write every record to DIR."
 )
 @click.option(
     "--positions-every",
@@ -46,7 +44,7 @@ WIDTH = 100
     show_default=True,
     metavar="SECONDS",
     type=click.FloatRange(min=0),
-    help="How often the log records where every node is; 0 for never.",
+    help="How often the log records the positions of all nodes; 0: never.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def simulate(
@@ -59,10 +57,10 @@ def simulate(
     positions_every_s: float,
     as_json: bool,
 ) -> None:
-    """Run one protocol on one scenario and sum the run up.
+    """Run one protocol on one scenario and print a summary.
 
-    SCENARIO is the name of a built-in one (`earshot scenarios` lists them) or the path of a TOML file.
-    The same scenario, settings and seed give the same run, to the byte of its log.
+    SCENARIO is the name of a built-in scenario (`earshot scenarios` lists them) or the path of a TOML
+    file. The same scenario, settings and seed give the same run, and the same bytes of log.
 
     \b
     Examples:
@@ -72,9 +70,9 @@ def simulate(
       earshot simulate city -p flooding --set medium.kind=contention --log runs/one
       earshot simulate my-town.toml -p flooding --json
 
-    A value after --set is written as in TOML, quotes around texts may be left out; an empty one leaves
-    the key out. --log writes DIR/log.parquet, one row a record, and DIR/run.json, what was run. Stopped
-    by Ctrl-C, a run leaves no log behind.
+    A value after --set is written as in TOML, but quotes around texts may be left out; an empty value
+    removes the key. --log writes DIR/log.parquet, one row per record, and DIR/run.json, which says what
+    was run. A run stopped with Ctrl-C leaves no log.
     """
     from earshot.simulation.engine.run import run
     from earshot.simulation.engine.summary import summarise
@@ -98,7 +96,7 @@ def simulate(
 
 
 def pairs(texts: Sequence[str], option: str, read: Callable[[str], Any]) -> dict[str, Any]:
-    """`name=value` texts of an option, each value read."""
+    """The `name=value` texts of an option, with each value parsed by `read`."""
     found: dict[str, Any] = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -109,7 +107,7 @@ def pairs(texts: Sequence[str], option: str, read: Callable[[str], Any]) -> dict
 
 
 def toml_value(text: str) -> Any:
-    """A value as TOML writes it; what is none is a text of its own; nothing leaves the key out."""
+    """A value as TOML writes it; anything else is a text. An empty text is None: it removes the key."""
     if not text:
         return None
     try:
@@ -121,7 +119,7 @@ def toml_value(text: str) -> Any:
 
 @contextmanager
 def _progress(scenario: Scenario, protocol: str, seed: int) -> Iterator[Callable[[float], None] | None]:
-    """A bar of simulated time on a terminal; nothing where the output goes elsewhere."""
+    """A progress bar of simulated time on a terminal; nothing if the output goes elsewhere."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -140,7 +138,7 @@ def _progress(scenario: Scenario, protocol: str, seed: int) -> Iterator[Callable
 
 @contextmanager
 def _log(folder: Path | None, positions_every_s: float) -> Iterator[Any]:
-    """The log of a run, under its own name only once it is whole."""
+    """The log of a run; its file gets its final name when it is complete."""
     from earshot.simulation.engine.log import Log
 
     if folder is None:
@@ -155,8 +153,8 @@ def _log(folder: Path | None, positions_every_s: float) -> Iterator[Any]:
 
 
 def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: Summary) -> None:
-    """What was run, beside its log: enough to repeat it."""
-    told = {
+    """Write what was run beside its log: enough to repeat it."""
+    content = {
         "scenario": scenario.table(),
         "protocol": result.protocol,
         "settings": _json_ready(result.settings),
@@ -164,7 +162,7 @@ def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: Sum
         "summary": summary.as_dict(),
     }
     draft = folder / f".run.{os.getpid()}.json"
-    draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     draft.replace(folder / "run.json")
 
 
@@ -185,7 +183,7 @@ def _print_summary(summary: Summary, took_s: float) -> None:
         ("delivery ratio", _share(summary.delivery_ratio), f"of {summary.expected:,} expected deliveries"),
         ("precision", _share(summary.precision), f"{unexpected:,} of {summary.delivered:,} deliveries unexpected"),
         ("transmissions", f"{summary.transmissions:,}", ""),
-        ("cost", _number(summary.cost), "transmissions that carry it, for an event"),
+        ("cost", _number(summary.cost), "transmissions per event that carry it"),
         ("data bytes", f"{summary.data_bytes:,}", ""),
         ("control bytes", f"{summary.control_bytes:,}", ""),
         ("bytes per delivery", _number(summary.bytes_per_delivery), ""),
@@ -216,9 +214,9 @@ def _time(value: float | None) -> str:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def protocols(name: str | None, as_json: bool) -> None:
-    """List the protocols: where each comes from, what it runs over, and its settings.
+    """List the protocols: where each was published, its medium, and its settings.
 
-    With NAME, only that one.
+    With NAME, only that protocol.
 
     \b
     Examples:
@@ -261,9 +259,9 @@ def _shown(value: Any) -> str:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def scenarios(name: str | None, as_json: bool) -> None:
-    """List the built-in scenarios. With NAME, print that one whole, as TOML, every default written out.
+    """List the built-in scenarios. With NAME, print that scenario as TOML, with every default written out.
 
-    NAME may also be the path of a TOML file: what it comes to on top of its base.
+    NAME may also be the path of a TOML file; it is printed merged with its base.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ import click
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Columns as wide as they need to be; numbers to the right."""
+    """Print columns as wide as their content, numbers aligned to the right."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(header)]
     right = [bool(texts) and all(_is_number(row[i]) for row in texts) for i in range(len(header))]
