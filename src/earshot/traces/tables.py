@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
@@ -63,7 +63,7 @@ EMPTY_LINE = "an empty line"
 "The problem of a row without any value."
 
 Values = Sequence[str | None] | Floats
-"A column's values: texts (None for empty ones) or numbers (NaN for unknown ones)."
+"A column's values: texts (blank or None where there is no value) or numbers (NaN for unknown ones)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +142,11 @@ def checked_block(
     """Columns of values as sightings, each row with its first problem."""
     count = len(lines)
     problems: list[str | None] = [None] * count
-    node = _texts([by_name[name] for name in columns.of("node")]) if columns.of("node") else [stem(file)] * count
-    empty = np.logical_and.reduce([_unknown(values) for values in by_name.values()])
-    _mark(problems, empty, lambda _: EMPTY_LINE)
-    _mark(problems, _unknown(node), lambda _: "no node")
+    node: list[str | None] = [stem(file)] * count
+    if columns.of("node"):
+        node = _texts(_filled(by_name, columns, "node"))
+        if None in node:
+            _mark(problems, np.fromiter((name is None for name in node), bool, count), lambda _: "no node")
     values = {"time": _times(_filled(by_name, columns, "time"), time_format, problems)}
     places = (("lon", "lon_deg"), ("lat", "lat_deg")) if columns.geo else (("x", "x_m"), ("y", "y_m"))
     for role, column in places:
@@ -163,7 +164,14 @@ def checked_block(
         values["speed_m_s"] = _numbers(_filled(by_name, columns, "speed"))[0] * columns.speed_factor
     if columns.of("heading"):
         values["heading_deg"] = _numbers(_filled(by_name, columns, "heading"))[0]
+    for i, problem in enumerate(problems):
+        if problem is not None and all(_is_blank(column[i]) for column in by_name.values()):
+            problems[i] = EMPTY_LINE
     return Sightings(node, lines, problems, values)
+
+
+def _is_blank(value: str | float | None) -> bool:
+    return not value.strip() if isinstance(value, str) else value is None or math.isnan(value)
 
 
 def _filled(by_name: Mapping[str, Values], columns: TableColumns, role: str) -> Values:
@@ -173,37 +181,27 @@ def _filled(by_name: Mapping[str, Values], columns: TableColumns, role: str) -> 
         if isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
             first = np.where(np.isnan(first), other, first)
         else:
-            first = _texts([first, other])
+            first = [one or another for one, another in zip(_texts(first), _texts(other), strict=True)]
     return first
 
 
-def _texts(columns: Sequence[Values]) -> list[str | None]:
-    """Each row's first text."""
-    as_texts = [
-        [None if math.isnan(value) else repr(value) for value in column.tolist()]
-        if isinstance(column, np.ndarray)
-        else column
-        for column in columns
-    ]
-    if len(as_texts) == 1:
-        return list(as_texts[0])
-    return [next((text for text in texts if text is not None), None) for texts in zip(*as_texts, strict=True)]
-
-
-def _unknown(values: Values) -> npt.NDArray[np.bool_]:
+def _texts(values: Values) -> list[str | None]:
+    """The values as texts, None where they are blank."""
     if isinstance(values, np.ndarray):
-        return np.isnan(values)
-    return np.fromiter((value is None for value in values), bool, len(values))
+        return [None if math.isnan(value) else repr(value) for value in values.tolist()]
+    return [text.strip() or None if text is not None else None for text in values]
 
 
 def _mark(problems: list[str | None], mask: npt.NDArray[np.bool_], why: Callable[..., str]) -> None:
-    for i in np.flatnonzero(mask):
+    for i in np.flatnonzero(mask).tolist():
         if problems[i] is None:
-            problems[i] = why(int(i))
+            problems[i] = why(i)
 
 
 def _problem(text: Any, what: str, wanted: str) -> str:
-    return f"{what} {text[:40]!r} is not {wanted}" if isinstance(text, str) else f"no {what}"
+    if not isinstance(text, str) or not text.strip():
+        return f"no {what}"
+    return f"{what} {text.strip()[:40]!r} is not {wanted}"
 
 
 def _numbers(values: Values) -> tuple[Floats, npt.NDArray[np.bool_]]:
@@ -212,8 +210,8 @@ def _numbers(values: Values) -> tuple[Floats, npt.NDArray[np.bool_]]:
         numbers = values.copy()
     else:
         try:
-            numbers = np.array([math.nan if text is None else float(text) for text in values], dtype=np.float64)
-        except ValueError:
+            numbers = np.array([float(text) for text in values], dtype=np.float64)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
             numbers = np.array([float(text) if text and is_number(text) else math.nan for text in values])
     unread = ~np.isfinite(numbers)
     numbers[unread] = np.nan
@@ -227,7 +225,7 @@ def _times(values: Values, time_format: str | None, problems: list[str | None]) 
         text = values[i]
         if isinstance(text, str):
             with suppress(ValueError):
-                times[i] = epoch_seconds(text, time_format)
+                times[i] = epoch_seconds(text.strip(), time_format)
     with np.errstate(invalid="ignore"):
         times = np.where(np.abs(times) >= MILLISECONDS_FROM, times / 1000.0, times)
     _mark(problems, ~np.isfinite(times), lambda i: _problem(values[i], "time", "a time"))
@@ -266,31 +264,37 @@ def parse_csv(stream: IO[bytes], file: str, options: TraceOptions, first_line: i
         stream.readline()
         line = 2
     while raw := stream.readlines(_BLOCK_BYTES):
-        rows = _split(raw, delimiter)
-        lines = np.arange(line, line + len(rows), dtype=np.int64)
-        line += len(rows)
-        good = np.fromiter((len(row) == len(names) or row == [""] for row in rows), bool, len(rows))
-        bad += [
-            Sighting(line=int(lines[i]), problem=f"{len(rows[i])} values for {len(names)} columns")
-            for i in np.flatnonzero(~good)
-        ]
-        if not good.all():
-            rows = [row for row, kept in zip(rows, good, strict=True) if kept]
-        if [""] in rows:
-            rows = [[""] * len(names) if row == [""] else row for row in rows]
-        by_name = {name: [row[i].strip() or None for row in rows] for name, i in places.items()}
-        yield checked_block(file, by_name, lines[good], columns, options.time_format)
+        values, lines, wrong = _split(raw, line, delimiter, len(names))
+        line += len(raw)
+        bad += wrong
+        by_name = {name: values[i :: len(names)] for name, i in places.items()}
+        yield checked_block(file, by_name, lines, columns, options.time_format)
     if why := break_in(stream):
         bad.append(Sighting(line=line, problem=f"the file breaks off: {why}"))
     yield from in_blocks(bad)
 
 
-def _split(raw: Iterable[bytes], delimiter: str) -> list[list[str]]:
-    """Lines as rows of texts. A value does not span lines."""
-    lines = [line.decode("utf-8", "replace").rstrip("\r\n") for line in raw]
-    return [
-        _unquoted(line, delimiter) if '"' in line else line.split(delimiter) if line.strip() else [""] for line in lines
-    ]
+def _split(
+    raw: Sequence[bytes], first_line: int, delimiter: str, width: int
+) -> tuple[list[str], npt.NDArray[np.int64], list[Sighting]]:
+    """The values of all rows one after the other, the rows' lines, and the lines with too few or too many values.
+
+    A value does not span lines. Lines with quotes come after the others. One list for all rows, and not
+    one for each, keeps Python's garbage collector out of it.
+    """
+    lines = b"".join(raw).decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n").split("\n")
+    plain_lines, numbers, others, wrong = [], [], [], []
+    for number, text in enumerate(lines, first_line):
+        if text.count(delimiter) == width - 1 and '"' not in text:
+            plain_lines.append(text)
+            numbers.append(number)
+        elif len(values := _unquoted(text, delimiter) if text.strip() else [""] * width) == width:
+            others.append((number, values))
+        else:
+            wrong.append(Sighting(line=number, problem=f"{len(values)} values for {width} columns"))
+    flat = delimiter.join(plain_lines).split(delimiter) if plain_lines else []
+    flat += [value for _, values in others for value in values]
+    return flat, np.array([*numbers, *(number for number, _ in others)], dtype=np.int64), wrong
 
 
 def _unquoted(line: str, delimiter: str) -> list[str]:
@@ -354,7 +358,7 @@ def _arrow_values(column: pa.Array | pa.ChunkedArray, as_text: bool) -> Values:
         micros = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
         column = pc.divide(micros.cast(pa.float64()), 1e6)
     elif as_text or not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        texts = column.cast(pa.string()).to_pylist()
-        return [(text.strip() or None) if text is not None else None for text in texts]
+        texts: list[str | None] = column.cast(pa.string()).to_pylist()
+        return texts
     numbers = pc.fill_null(column.cast(pa.float64(), safe=False), float("nan"))
     return np.array(numbers, dtype=np.float64)
