@@ -1,10 +1,16 @@
+from __future__ import annotations
+
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from sizes import LONG
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile("short", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -26,3 +32,15 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder}; name its folder in EARSHOT_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """One local session for all tests of a process; it ends with the process."""
+    from earshot.pipeline import spark_session
+
+    quick = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
+    }
+    return spark_session("local[2]", keep_archive=False, settings=quick)

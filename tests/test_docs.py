@@ -3,10 +3,17 @@
 In README.md and docs/**/*.md a ```python block is run as a script and a ```sh block by bash, the
 blocks of one page one after the other in one empty folder. A block that cannot be run by a test
 (it needs a network of its own, or takes long) is fenced as ```text.
+
+Commands that need Spark run in this process, with the tests' own session: starting Spark for each
+would take most of the time. The `earshot` that bash finds sends them here and prints the answer.
 """
 
+import contextlib
+import io
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,38 +23,107 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-pytestmark = pytest.mark.timeout(600)  # the pipeline's page starts Spark seven times
+pytestmark = pytest.mark.timeout(600)
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+SPARK_COMMANDS = ("compare", "contacts", "ingest", "oracle", "report", "sweep", "watch", "why", "workload")
+
+FORWARD = """#!{python} -IS
+import json, os, socket, sys
+if sys.argv[1:2] and sys.argv[1] in {commands}:
+    with socket.socket(socket.AF_UNIX) as test:
+        test.connect({address!r})
+        test.sendall(json.dumps([sys.argv[1:], os.getcwd()]).encode() + b"\\n")
+        code, out, err = json.loads(test.makefile("rb").read())
+    sys.stderr.write(err)
+    sys.stdout.write(out)
+    sys.exit(code)
+os.execv({real!r}, [{real!r}, *sys.argv[1:]])
+"""
 
 
-def environment() -> dict[str, str]:
-    scripts = str(Path(sys.executable).parent)
-    return {
-        **os.environ,
-        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
-        "COLUMNS": "120",
-        # A block's Spark lives for seconds: compiling hard for them takes longer than it saves.
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
-    }
+class Shell:
+    """Runs blocks in a folder; Spark commands in this process."""
+
+    def __init__(self, folder: Path, scratch: Path) -> None:
+        self.folder = folder
+        scripts = Path(sys.executable).parent
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(str(scratch / "test"))
+        self.socket.listen()
+        forward = scratch / "earshot"
+        text = FORWARD.format(
+            python=sys.executable,
+            commands=SPARK_COMMANDS,
+            address=self.socket.getsockname(),
+            real=str(scripts / "earshot"),
+        )
+        forward.write_text(text)
+        forward.chmod(0o755)
+        path = os.pathsep.join([str(scratch), str(scripts), os.environ["PATH"]])
+        self.environment = {**os.environ, "PATH": path, "COLUMNS": "120"}
+
+    def run(self, command: list[str]) -> None:
+        """Run a command to its end, and meanwhile the Spark commands that it sends."""
+        with (self.folder / ".output").open("w+") as output:
+            running = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment, stdout=output, stderr=subprocess.STDOUT
+            )
+            self.socket.settimeout(0.1)
+            while running.poll() is None:
+                with contextlib.suppress(TimeoutError):
+                    self._answer(self.socket.accept()[0])
+            output.seek(0)
+            assert running.returncode == 0, f"{command[-1]}\n--- output\n{output.read()}"
+
+    def _answer(self, asking: socket.socket) -> None:
+        from earshot.cli import main
+
+        with asking, asking.makefile("rwb") as stream:
+            arguments, folder = json.loads(stream.readline())
+            # Spark's own processes run elsewhere: existing files are named by their whole paths.
+            whole = [str(Path(folder, one)) if one and Path(folder, one).exists() else one for one in arguments]
+            out, err, code = io.StringIO(), io.StringIO(), 0
+            with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                try:
+                    main(whole)
+                except SystemExit as ended:
+                    code = ended.code if isinstance(ended.code, int) else 1
+            stream.write(json.dumps([code, out.getvalue(), err.getvalue()]).encode())
 
 
-def run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=580)
-    assert done.returncode == 0, f"{command[-1]}\n--- said\n{done.stdout}{done.stderr}"
+def needs_spark(language: str, block: str) -> bool:
+    if language == "python":
+        return "earshot.pipeline" in block
+    return any(f"earshot {command} " in block for command in SPARK_COMMANDS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
+def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    (tmp_path / "here").mkdir()
+    shell = Shell(tmp_path / "here", tmp_path)
     for language, block in BLOCK.findall(page.read_text()):
         if "make " in block:
             continue  # the two commands set up the environment this test runs in
-        shell = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
-        run([*shell, block], tmp_path)
+        if needs_spark(language, block):
+            request.getfixturevalue("spark")
+        if language == "sh":
+            shell.run(["bash", "-euo", "pipefail", "-c", block])
+        elif needs_spark(language, block):
+            with contextlib.chdir(shell.folder), contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(block, str(page), "exec"), {"__name__": "__main__"})
+        else:
+            shell.run([sys.executable, "-c", block])
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_an_example_runs(example: Path, tmp_path: Path) -> None:
-    run([sys.executable, str(example)], tmp_path)
+def test_an_example_runs(example: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if "earshot.pipeline" in example.read_text():
+        request.getfixturevalue("spark")
+        with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(example.read_text(), str(example), "exec"), {"__name__": "__main__", "__file__": str(example)})
+        return
+    (tmp_path / "here").mkdir()
+    Shell(tmp_path / "here", tmp_path).run([sys.executable, str(example)])
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -7,20 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from earshot.cli import main
-from earshot.pipeline.session import spark_session
 
 pytestmark = pytest.mark.spark
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    return spark_session("local[2]", keep_archive=False, settings=quick)
 
 
 @pytest.fixture

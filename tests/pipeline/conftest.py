@@ -5,19 +5,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from pyspark.sql import SparkSession
-
-from earshot.pipeline.session import spark_session
-
-
-@pytest.fixture(scope="session")
-def spark() -> SparkSession:
-    """One local session for all tests of a process; it ends with the process."""
-    quick = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
-    }
-    return spark_session("local[2]", keep_archive=False, settings=quick)
 
 
 @pytest.fixture(scope="session")

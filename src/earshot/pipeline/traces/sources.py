@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -166,9 +167,13 @@ TRACE_SOURCES: tuple[type[TraceSource], ...] = (SumoFcd, Ns2Mobility, BonnMotion
 def read_sightings(
     session: SparkSession, files: Sequence[str], found: FoundFormat, options: Mapping[str, str]
 ) -> DataFrame:
-    """The files' sightings, with `file_number` in the order the files were given."""
+    """The files' sightings, with `file_number` in the order the files were given.
+
+    Local files are named by their absolute paths: Spark's processes may run in another folder.
+    """
     from pyspark.sql import functions as F
 
+    files = [file if is_address(file) else os.path.abspath(local_path(file)) for file in files]
     if found.form == "parquet":
         frame = _parquet_sightings(session, files, TraceOptions.of(options))
     else:
@@ -200,7 +205,8 @@ class _CheckParquet:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for file in batch.column("file path").unique().to_pylist():
-                rows = batch.filter(pc.equal(batch.column("file path"), file))
+            for address in batch.column("file path").unique().to_pylist():
+                rows = batch.filter(pc.equal(batch.column("file path"), address))
+                file = local_path(unquote(address)) if address.startswith("file:") else address
                 lines = rows.column("row number").to_numpy()
                 yield _batch(file, checked_arrow(file, rows, lines, self.columns, self.time_format))
