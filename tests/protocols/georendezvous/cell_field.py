@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from earshot.geometry import STILL, Position
-from earshot.protocols.georendezvous.cells import Cell, Grid
+from earshot.protocols.georendezvous.cells import Cell, CellGrid
 from earshot.protocols.machine import Machine
 from earshot.protocols.tabletop import Tabletop
 
@@ -56,7 +56,7 @@ class Field(Tabletop):
             self.cut(node, other)
 
 
-def in_cells(cells: dict[str, Cell], grid: Grid) -> dict[str, Position]:
+def in_cells(cells: dict[str, Cell], grid: CellGrid) -> dict[str, Position]:
     """Nodes at the centres of these cells."""
     return {node: grid.centre(cell) for node, cell in cells.items()}
 

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from earshot.errors import SettingsError
 from earshot.protocols.georendezvous.cell_hash_routing import (
     Beacon,
+    CellAppeared,
     CellHashRouting,
     CellSettings,
     Heading,
+    NodeEntered,
     RoutedPacket,
     Walk,
 )
@@ -31,57 +33,55 @@ class Letter(RoutedPacket, frozen=True, tag="test-letter"):
 
 
 class Walker(Machine):
-    """A machine with nothing but Cell Hash Routing; it keeps what arrives and what it was told."""
+    """A machine with nothing but Cell Hash Routing; it keeps what arrives and what its routing reports."""
 
     name = "walker"
     Settings = CellSettings
 
     def __init__(self, node, settings, location, random):
         super().__init__(node, settings, location, random)
-        self.routing = CellHashRouting(self, self, settings)
+        self.routing = CellHashRouting(node, settings, random)
         self.got = []
-        self.told = []
-
-    def arrived(self, packet, now):
-        self.got.append(packet)
-
-    def cell_appeared(self, cell, now):
-        self.told.append(("appeared", cell))
-
-    def newcomer(self, node, now):
-        self.told.append(("newcomer", node))
-
-    def cell_left(self, cell, last, now):
-        self.told.append(("left", cell, last))
+        self.reported = []
 
     def start(self, now):
-        self.routing.start(now)
-        return self.effects()
+        return self.routing.start(self.location.position(now), now)
 
     def hear(self, packet, sender, now):
         if isinstance(packet, Beacon):
-            self.routing.on_beacon(packet, sender, now)
-        else:
-            self.routing.look_where(now)
-            self.routing.route(packet, now)
-        return self.effects()
+            change = self.routing.on_beacon(packet, sender, now)
+            self.reported += [] if change is None else [change]
+            return []
+        return self.post(packet, now)
 
     def wake(self, timer, now):
-        self.routing.wake(timer, now)
-        return self.effects()
+        self.update_cell(now)
+        if timer == "beacon":
+            return [*self.effects(), *self.routing.on_beacon_timer(now)]
+        return [*self.effects(), *(effect for packet in self.routing.listened() for effect in self.post(packet, now))]
 
     def unreachable(self, packet, peer, now):
-        self.routing.unreachable(packet, peer, now)
-        return self.effects()
+        self.routing.forget(peer)
+        return self.take_step(self.routing.unreachable(packet, now)) if isinstance(packet, RoutedPacket) else []
 
     def post(self, letter, now):
-        self.routing.look_where(now)
-        self.routing.route(letter, now)
-        return self.effects()
+        self.update_cell(now)
+        return [*self.effects(), *self.take_step(self.routing.route(letter, now))]
+
+    def update_cell(self, now):
+        left = self.routing.move_to(self.location.position(now))
+        if left is not None:
+            self.broadcast(self.routing.beacon())
+            self.reported.append(("left", left, left not in self.routing.members))
+
+    def take_step(self, step):
+        if isinstance(step, RoutedPacket):
+            self.got.append(step)
+            return []
+        return [] if step is None else [step]
 
     def stop(self, now):
-        self.routing.stop()
-        return self.effects()
+        return [Broadcast(Beacon(None))]
 
 
 def walkers(places, **changed):
@@ -291,16 +291,16 @@ def test_a_node_that_enters_another_cell_says_so_at_once():
         Send("b", Letter(Heading((0, 0)), 1, 1)),
     ]
     field.run(field.now + 0.01)
-    assert field.machines["a"].told[-1] == ("left", (0, 0), False)
-    assert field.machines["c"].told[-1] == ("newcomer", "a")
+    assert field.machines["a"].reported[-1] == ("left", (0, 0), False)
+    assert field.machines["c"].reported[-1] == NodeEntered("a")
 
 
 def test_the_last_of_a_cell_knows_that_it_is_and_neighbours_see_cells_appear():
     field = walkers(in_cells({"a": (0, 0), "b": (1, 0)}, GRID))
     field.move("a", GRID.centre((1, 1)))
     field.run(field.now + 1.2)
-    assert field.machines["a"].told[-1] == ("left", (0, 0), True)
-    assert field.machines["b"].told[-1] == ("appeared", (1, 1))
+    assert field.machines["a"].reported[-1] == ("left", (0, 0), True)
+    assert field.machines["b"].reported[-1] == CellAppeared((1, 1))
 
 
 def test_a_sender_from_a_cell_that_does_not_touch_sends_the_packet_back_to_greedy_mode():

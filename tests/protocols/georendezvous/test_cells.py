@@ -13,7 +13,7 @@ from earshot.protocols.georendezvous.cells import (
     HOME,
     PLANAR,
     SURE_OFFSETS,
-    Grid,
+    CellGrid,
     Perimeter,
     direction_to,
     greedy_direction,
@@ -77,7 +77,7 @@ def test_at_the_largest_side_a_node_just_hears_the_far_corner_of_a_diagonal_neig
 
 
 def test_cells_are_counted_from_the_origin_and_own_their_west_and_south_borders():
-    grid = Grid(10.0, Position(5.0, -5.0))
+    grid = CellGrid(10.0, Position(5.0, -5.0))
     assert [grid.cell_of(Position(x, y)) for x, y in [(5, -5), (14.9, 4.9), (15, 5), (4.9, -5.1)]] == [
         (0, 0),
         (0, 0),
@@ -90,7 +90,7 @@ def test_cells_are_counted_from_the_origin_and_own_their_west_and_south_borders(
 @pytest.mark.parametrize("side_m", [0.0, -1.0, math.inf, math.nan])
 def test_a_cell_without_a_size_is_refused(side_m):
     with pytest.raises(SettingsError, match="side must be a positive number"):
-        Grid(side_m)
+        CellGrid(side_m)
 
 
 def test_cells_at_equal_distance_rank_by_column_and_row():
@@ -222,7 +222,7 @@ def test_the_parts_of_a_cell_graph_are_its_connected_components_largest_first(po
 
 @given(st.lists(st.tuples(st.floats(-1e4, 1e4), st.floats(-1e4, 1e4)), min_size=1, max_size=20))
 def test_cells_of_many_positions_are_the_cells_of_each(positions):
-    grid = Grid(35.355, Position(-12.0, 7.5))
+    grid = CellGrid(35.355, Position(-12.0, 7.5))
     one_by_one = [grid.cell_of(Position(x, y)) for x, y in positions]
     assert list(map(tuple, cells_of(np.array(positions), grid).tolist())) == one_by_one
 

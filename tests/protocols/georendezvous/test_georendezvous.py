@@ -11,14 +11,20 @@ from hypothesis import strategies as st
 from earshot import Event, EventType, Filter, Position
 from earshot.errors import SettingsError, UsageError
 from earshot.filters import Subscription
+from earshot.protocols.common.wanted_types import event_types_of
 from earshot.protocols.georendezvous.cell_hash_routing import Heading
 from earshot.protocols.georendezvous.cells import home_cell
-from earshot.protocols.georendezvous.machine import GeoRendezvous
-from earshot.protocols.georendezvous.path_choice import Offer, PathChoice
+from earshot.protocols.georendezvous.machine import (
+    PAPER,
+    GeoRendezvous,
+    GeoRendezvousSettings,
+    Offer,
+    PathChoice,
+    nearest_points,
+    rendezvous_point,
+)
 from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, Request
-from earshot.protocols.georendezvous.rendezvous_points import nearest_points, rendezvous_point, topics_of
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, RendezvousTable, Subscribe
-from earshot.protocols.georendezvous.settings import PAPER, GeoRendezvousSettings
 from earshot.protocols.machine import Announcement, FixedLocation
 from earshot.studies.georendezvous.cell_routes import CellGraph
 from earshot.wire import encode
@@ -137,7 +143,7 @@ def test_the_nearest_points_come_nearest_first():
     ],
 )
 def test_a_filter_speaks_of_the_topics_it_names(filter, topics):
-    assert topics_of(filter) == topics
+    assert event_types_of(filter) == topics
 
 
 def test_the_path_with_the_fewest_hops_stays_and_ties_go_to_the_nearer_point():
@@ -234,9 +240,9 @@ def test_the_first_notification_comes_through_all_points_and_then_only_through_t
     settle(field)
     publish(field, publisher, "first")
     settle(field)
-    choice = field.machines[subscriber].interests["cars"].choices[publisher]
+    choice = field.machines[subscriber].subscribed["cars"].choices[publisher]
     assert len(choice.pruned) == 3
-    assert list(field.machines[publisher].publications["cars"].ways) == [choice.best]
+    assert list(field.machines[publisher].published["cars"].asking) == [choice.best]
     before = len(field.sent)
     publish(field, publisher, "second")
     settle(field)
@@ -264,12 +270,12 @@ def test_a_subscriber_chooses_without_a_path_that_brings_nothing_in_time():
     announce(field, "a00")
     subscribe(field, "a13")
     settle(field)
-    ways = field.machines["a00"].publications["cars"].ways
-    assert len(ways) == 3
-    del ways[1]
+    asking = field.machines["a00"].published["cars"].asking
+    assert len(asking) == 3
+    del asking[1]
     publish(field, "a00")
     settle(field)
-    choice = field.machines["a13"].interests["cars"].choices["a00"]
+    choice = field.machines["a13"].subscribed["cars"].choices["a00"]
     assert (choice.best, len(choice.offers)) == (None, 2)
     settle(field, 1.0)
     assert (choice.best in (0, 2), len(choice.pruned)) == (True, 1)
@@ -283,17 +289,17 @@ def test_prunes_go_on_to_the_publisher_only_when_no_subscriber_is_left_behind_th
     settle(field)
     publish(field, "a00")
     settle(field)
-    ways = field.machines["a00"].publications["cars"].ways
-    kept = {field.machines[node].interests["cars"].choices["a00"].best for node in ("a12", "a13")}
-    assert set(ways) == kept
+    asking = field.machines["a00"].published["cars"].asking
+    kept = {field.machines[node].subscribed["cars"].choices["a00"].best for node in ("a12", "a13")}
+    assert set(asking) == kept
     (best,) = kept
     (home,) = members_of(field, home_of(field, best))
     field.do("a13", "unsubscribe", "s")
     settle(field)
-    assert set(ways) == kept
+    assert set(asking) == kept
     field.do("a12", "unsubscribe", "s")
     settle(field)
-    assert set(ways) == set()
+    assert set(asking) == set()
     assert records_at(field, home, best) == (["a00"], [])
 
 
@@ -322,19 +328,19 @@ def test_each_unused_rendezvous_costs_a_subscription_a_notification_and_a_prune(
     settle(field)
     publish(field, "n0000")
     settle(field)
-    ways = set(field.machines["n0000"].publications["cars"].ways)
+    asking = set(field.machines["n0000"].published["cars"].asking)
     before = len(field.sent)
     newcomer = "n0077"
     subscribe(field, newcomer, id="new")
     settle(field)
     publish(field, "n0000", "second")
     settle(field, 2.0)
-    assert ways == set(field.machines["n0000"].publications["cars"].ways)
+    assert asking == set(field.machines["n0000"].published["cars"].asking)
     subscriptions = {p.index for _, p in sent(field, Subscribe, before) if p.owner == newcomer}
     notified = {p.index for _, p in sent(field, Notify, before) if p.heading.node == newcomer}
     pruned = {p.index for _, p in sent(field, Prune, before) if p.subscriber == newcomer}
-    best = field.machines[newcomer].interests["cars"].choices["n0000"].best
-    unused = ways - {best}
+    best = field.machines[newcomer].subscribed["cars"].choices["n0000"].best
+    unused = asking - {best}
     assert (subscriptions - {best}, notified - {best}, pruned) == (set(range(5)) - {best}, unused, unused)
 
 
@@ -351,9 +357,9 @@ def test_a_topic_nobody_announced_is_advertised_only_while_events_come():
     field = georendezvous(in_cells(row_of_nodes(6), GRID), rendezvous=1, nearest=1, width_m=200.0, height_m=30.0)
     publish(field, "a00")
     settle(field, 30.0)
-    assert list(field.machines["a00"].publications) == ["cars"]
+    assert list(field.machines["a00"].published) == ["cars"]
     settle(field, 60.0)
-    assert field.machines["a00"].publications == {}
+    assert field.machines["a00"].published == {}
     assert sum(len(machine.rendezvous.table) for machine in field.machines.values()) == 0
 
 
@@ -365,14 +371,14 @@ def test_a_nodes_own_events_do_not_come_back_to_it():
     publish(field, "a05")
     settle(field)
     assert field.delivered == []
-    assert field.machines["a05"].publications["cars"].ways == {}
+    assert field.machines["a05"].published["cars"].asking == {}
 
 
 def test_a_subscription_without_a_type_is_refused_with_a_hint_and_leaves_nothing_behind():
     machine = GeoRendezvous("a", PAPER, FixedLocation(), Random(1))
     with pytest.raises(UsageError, match="must name its event type; 'speed > 3' could match any: write it as"):
         machine.subscribe(Subscription("s", "a", Filter.where("speed > 3")), 0.0)
-    assert (len(machine.local), machine.interests) == (0, {})
+    assert (len(machine.local), machine.subscribed) == (0, {})
 
 
 # Content.
@@ -456,7 +462,7 @@ def test_what_its_owner_stops_renewing_is_removed():
     field.crash("a11")
     settle(field, 50.0)
     assert records_at(field, home, 0) == (["a00"], [])
-    assert len(field.machines["a00"].publications["cars"].ways) == 0
+    assert len(field.machines["a00"].published["cars"].asking) == 0
     field.crash("a00")
     settle(field, 40.0)
     assert len(field.machines[home].rendezvous.table) == 0
@@ -469,9 +475,9 @@ def test_a_publisher_that_has_long_been_silent_is_forgotten():
     settle(field)
     publish(field, "a00")
     settle(field, 300.0)
-    assert list(field.machines["a05"].interests["cars"].choices) == ["a00"]
+    assert list(field.machines["a05"].subscribed["cars"].choices) == ["a00"]
     settle(field, 100.0)
-    assert field.machines["a05"].interests["cars"].choices == {}
+    assert field.machines["a05"].subscribed["cars"].choices == {}
 
 
 def test_unannouncing_and_unsubscribing_take_the_records_back_at_once():
@@ -496,7 +502,7 @@ def test_a_subscription_replaced_by_one_to_another_topic_leaves_the_first():
     subscribe(field, "a11", Filter.of_type("cars"))
     subscribe(field, "a11", Filter.of_type("bikes"))
     settle(field)
-    assert list(field.machines["a11"].interests) == ["bikes"]
+    assert list(field.machines["a11"].subscribed) == ["bikes"]
     kept = [key for machine in field.machines.values() for key in machine.rendezvous.table.points()]
     assert kept == [("bikes", 0)]
 
@@ -513,7 +519,7 @@ def test_a_node_that_stops_takes_its_own_records_back():
     assert sum(tables.values()) == 0
 
 
-def test_a_cell_that_nobody_wants_anything_of_tells_a_publisher_who_did_not_hear_it():
+def test_a_cell_without_subscribers_prunes_a_publisher_that_still_sends():
     field = georendezvous(in_cells(row_of_nodes(12), GRID), rendezvous=1, nearest=1, width_m=400.0, height_m=30.0)
     announce(field, "a00")
     settle(field)
@@ -521,10 +527,10 @@ def test_a_cell_that_nobody_wants_anything_of_tells_a_publisher_who_did_not_hear
     publish(field, "a00")
     settle(field)
     assert [reason for _, reason in field.drops] == ["no-subscriber"]
-    assert field.machines["a00"].publications["cars"].ways == {}
+    assert field.machines["a00"].published["cars"].asking == {}
 
 
-def test_a_subscriber_that_is_none_any_more_says_so():
+def test_a_node_that_no_longer_subscribes_withdraws_its_subscription():
     field = georendezvous(in_cells(row_of_nodes(12), GRID), rendezvous=1, nearest=1, width_m=400.0, height_m=30.0)
     announce(field, "a00")
     settle(field)
@@ -539,7 +545,7 @@ def test_a_subscriber_that_is_none_any_more_says_so():
     assert records_at(field, home, 0) == (["a00"], [])
 
 
-def test_a_publisher_that_is_none_any_more_says_so():
+def test_a_node_that_no_longer_publishes_withdraws_its_advertisement():
     field = georendezvous(in_cells(row_of_nodes(12), GRID), rendezvous=1, nearest=1, width_m=400.0, height_m=30.0)
     (home,) = members_of(field, home_of(field, 0))
     stale = Advertise(Heading((0, 0)), 1, "cars", 0, "a00", (0, 0), 0.0, 30.0)
@@ -586,7 +592,7 @@ def test_keys_survive_the_loss_of_any_member_but_the_last():
         assert field.delivered == [("a11", "e", "s")]
 
 
-def test_a_newcomer_is_told_the_keys_by_one_member():
+def test_one_member_hands_the_keys_to_a_newcomer():
     field = crowded_field()
     announce(field, "a00")
     subscribe(field, "a11")
@@ -673,8 +679,8 @@ def test_a_notification_for_a_cell_that_has_no_keys_goes_on_to_their_home_cell()
     announce(field, "a00")
     subscribe(field, "a11")
     settle(field)
-    way = field.machines["a00"].publications["cars"].ways[0]
-    way.cell = (way.cell[0] + 3, 0)
+    asking = field.machines["a00"].published["cars"].asking[0]
+    asking.cell = (asking.cell[0] + 3, 0)
     publish(field, "a00")
     settle(field)
     assert field.delivered == [("a11", "e", "s")]
@@ -724,7 +730,7 @@ def test_a_subscriber_that_moves_chooses_its_points_and_its_path_again():
     publish(field, "a15", "first")
     settle(field)
     points = field.machines["roamer"].settings.points("cars")
-    assert field.machines["roamer"].interests["cars"].points == nearest_points(points, GRID.centre((29, 0)), 2)
+    assert field.machines["roamer"].subscribed["cars"].points == nearest_points(points, GRID.centre((29, 0)), 2)
     for column in range(28, -1, -1):
         field.move("roamer", GRID.centre((column, 0)))
         settle(field, 1.0)
@@ -734,9 +740,9 @@ def test_a_subscriber_that_moves_chooses_its_points_and_its_path_again():
     publish(field, "a15", "last")
     settle(field, 2.0)
     nearest = nearest_points(points, GRID.centre((0, 0)), 2)
-    interest = field.machines["roamer"].interests["cars"]
-    assert interest.points == nearest
-    assert interest.choices["a15"].best in nearest
+    subscribed = field.machines["roamer"].subscribed["cars"]
+    assert subscribed.points == nearest
+    assert subscribed.choices["a15"].best in nearest
     events = [event for node, event, _ in field.delivered if node == "roamer"]
     assert events == ["first", *(f"at {column}" for column in range(28, -1, -1)), "last"]
     settle(field, 45.0)
@@ -764,7 +770,7 @@ def test_a_subscriber_that_moved_lets_pruned_paths_compete_again():
         settle(field, 12.0)
         field.do("a15", "publish", Event(topic).stamped(id=f"at {column}", source="a15", time=field.now))
         settle(field, 2.0)
-        best.append(field.machines["roamer"].interests[topic].choices["a15"].best)
+        best.append(field.machines["roamer"].subscribed[topic].choices["a15"].best)
     assert best == [1, 0]
     assert [event for _, event, _ in field.delivered] == ["at 29", "at 0"]
 
@@ -792,15 +798,15 @@ def test_a_point_that_is_no_longer_near_is_left_only_when_the_new_one_has_had_it
     subscribe(field, "roamer")
     settle(field)
     machine = field.machines["roamer"]
-    (old,) = machine.interests["cars"].points
+    (old,) = machine.subscribed["cars"].points
     field.move("roamer", GRID.centre((0, 0)))
     settle(field, 1.2)
-    moved = list(machine.interests["cars"].leaving.items())
+    moved = list(machine.subscribed["cars"].leaving.items())
     assert [index for index, _ in moved] == [old]
     field.machines["roamer"].renew(moved[0][1] + 0.5)
-    assert list(machine.interests["cars"].leaving) == [old]
+    assert list(machine.subscribed["cars"].leaving) == [old]
     field.machines["roamer"].renew(moved[0][1] + 1.5)
-    assert machine.interests["cars"].leaving == {}
+    assert machine.subscribed["cars"].leaving == {}
 
 
 # Every notification arrives.

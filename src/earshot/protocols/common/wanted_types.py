@@ -34,21 +34,28 @@ class WantedTypes:
 
 
 def could_match(filter: Filter, subject: str) -> bool:
-    """Whether some event of this type might meet the filter. An XPath names the type in its first step."""
-    if filter.type is not None:
-        return filter.type == subject
-    return _could_hold(filter.condition, subject)
+    """Whether some event of this type might meet the filter."""
+    types = event_types_of(filter)
+    return types is None or subject in types
 
 
-def _could_hold(condition: Condition, subject: str) -> bool:
+def event_types_of(filter: Filter) -> frozenset[str] | None:
+    """The event types that a filter could match; None: any. An XPath names the type in its first step."""
+    return frozenset((filter.type,)) if filter.type is not None else _types_of(filter.condition)
+
+
+def _types_of(condition: Condition) -> frozenset[str] | None:
     match condition:
-        case And(terms):
-            return all(_could_hold(term, subject) for term in terms)
-        case Or(terms):
-            return any(_could_hold(term, subject) for term in terms)
         case LocationPath(absolute=True, steps=(first, *_)) if (
-            first.axis is Axis.CHILD and first.kind is NodeKind.ELEMENT
+            first.axis is Axis.CHILD and first.kind is NodeKind.ELEMENT and first.name != "*"
         ):
-            return first.name in ("*", subject)
+            return frozenset((first.name,))
+        case And(terms):
+            named = [types for types in map(_types_of, terms) if types is not None]
+            return frozenset.intersection(*named) if named else None
+        case Or(terms):
+            found = [_types_of(term) for term in terms]
+            named = [types for types in found if types is not None]
+            return frozenset().union(*named) if len(named) == len(found) else None
         case _:
-            return True
+            return None

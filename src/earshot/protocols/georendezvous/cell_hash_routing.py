@@ -1,16 +1,18 @@
 """Cell Hash Routing (CHR), by F. Araújo, L. Rodrigues, J. Kaiser, C. Liu and C. Mitidieri (DEBS 2005).
 
-The part a machine holds to reach places instead of nodes: beacons tell which cells around are
-populated and by whom; a packet goes from cell to cell, each time to a random member of the next
-one, until it reaches the home cell of its target, or the node it names. The geometry and the
-reasons why this ends are in `cells.py`; readings and departures in docs/papers/georendezvous.md.
+The part a machine holds to reach places instead of nodes (section 2.1): beacons show which neighbouring cells
+are populated and by which nodes; a packet goes from cell to cell, each time to a random member of the next
+one, until it reaches the home cell of its target, or the node it names. The part sends nothing itself: it
+returns what its machine is to do. The geometry and the proof that routing ends are in `cells.py`; readings
+and departures in docs/papers/georendezvous.md.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from random import Random
+from typing import Final
 
 import msgspec
 
@@ -19,21 +21,22 @@ from earshot.geometry import Position
 from earshot.protocols.georendezvous.cells import (
     HOME,
     Cell,
-    Grid,
+    CellGrid,
     Perimeter,
     direction_to,
     largest_side_m,
+    neighbourhood,
     step,
     towards,
 )
-from earshot.protocols.machine import Machine
+from earshot.protocols.machine import Broadcast, Drop, Effect, Send, StartTimer
 from earshot.records import DropReason
 from earshot.wire import Packet
 
 _JITTER: Final = 0.1
 "Beacons come this share of their interval earlier or later, so that they do not keep colliding."
 _LISTEN: Final = 1.2
-"Beacon intervals that a node listens before it routes: then it has heard every neighbour once."
+"A node listens for this many beacon intervals before it routes: by then it has heard every neighbour once."
 
 
 def check_positive(what: str, value: float) -> None:
@@ -47,7 +50,7 @@ class CellSettings:
     """What all nodes of a network agree on about their cells."""
 
     range_m: float = field(default=100.0, metadata={"scenario": "medium.range_m"})
-    "How far a node is heard; a simulated one as far as its scenario's medium says."
+    "How far a node is heard; in a simulation, the range of the scenario's medium."
     cell_side_m: float | None = None
     "A cell's side; None: range / (2 * sqrt 2), the largest at which neighbouring cells always hear each other."
     origin_x_m: float = 0.0
@@ -55,11 +58,11 @@ class CellSettings:
     origin_y_m: float = 0.0
     beacon_interval_s: float = 1.0
     neighbour_lifespan_s: float = 3.5
-    "A neighbour not heard for so long is gone."
+    "A neighbour that has been silent for this long expires."
     home_memory_s: float = 10.0
-    "How long a cell that is home takes itself to be without a new walk around the perimeter (footnote 1)."
+    "A home cell walks around its perimeter again only after this time (footnote 1)."
     hop_limit: int = 2000
-    "Where the network changes while a packet walks it, this ends the walk."
+    "Ends the walk of a packet where the network changes meanwhile."
 
     def __post_init__(self) -> None:
         check_positive("range_m", self.range_m)
@@ -85,14 +88,14 @@ class CellSettings:
             raise SettingsError(f"hop_limit must be at least 1, got {self.hop_limit}")
 
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> CellGrid:
         """The cells these settings give."""
         side_m = largest_side_m(self.range_m) if self.cell_side_m is None else self.cell_side_m
-        return Grid(side_m, Position(self.origin_x_m, self.origin_y_m))
+        return CellGrid(side_m, Position(self.origin_x_m, self.origin_y_m))
 
 
 class Beacon(Packet, frozen=True, tag="chr-beacon"):
-    """Here I am. `cell` is None in a farewell; `fresh`: new in this cell, and without its keys."""
+    """The sender's cell; None in a farewell. `fresh`: new in this cell, and without its keys."""
 
     cell: Cell | None
     fresh: bool = False
@@ -106,15 +109,15 @@ class Walk(msgspec.Struct, frozen=True, array_like=True):
     first: int
     "and the first edge taken there."
     at: Cell
-    "The cell it was sent from last,"
+    "The cell that sent it last,"
     before: Cell | None
-    "and the one before that, for a sender that has to try again; None at the walk's beginning."
+    "and the one before, for a sender that has to try again; None at the start of the walk."
     steps: int
     mark: tuple[Cell, int]
-    "The edge taken at the last step whose number is a power of two: whoever takes it again goes in circles."
+    "The edge taken at the last step whose number is a power of two: a walk that takes it again goes in circles."
 
     def as_received(self, cell: Cell) -> Walk | None:
-        """The walk as it came to the cell that sent it on; None where it began there."""
+        """The walk as it came to the cell that passed it on; None where it began there."""
         if self.before is None or self.at != cell:
             return None
         mark = (self.entry, self.first)
@@ -126,7 +129,7 @@ class Heading(msgspec.Struct, frozen=True, array_like=True):
 
     target: Cell
     node: str = ""
-    "The node it is for, last known in the target cell; empty: whoever is in the target's home cell."
+    "The node it is for, last known in the target cell; empty: any member of the target's home cell."
     walk: Walk | None = None
 
 
@@ -138,111 +141,97 @@ class RoutedPacket(Packet, frozen=True):
     "Transmissions so far."
 
 
-class Dweller(Protocol):
-    """What the machine that holds this part does about its cell."""
+@dataclass(frozen=True, slots=True)
+class CellAppeared:
+    """An empty neighbouring cell has become populated."""
 
-    def arrived(self, packet: Any, now: float) -> None:
-        """The packet is for this node, or this node's cell is its target's home."""
+    cell: Cell
 
-    def cell_appeared(self, cell: Cell, now: float) -> None:
-        """An empty neighbouring cell has become populated."""
 
-    def newcomer(self, node: str, now: float) -> None:
-        """A node without keys has come into this node's cell."""
+@dataclass(frozen=True, slots=True)
+class NodeEntered:
+    """A node without keys has come into this node's cell."""
 
-    def cell_left(self, cell: Cell, last: bool, now: float) -> None:
-        """This node has gone from that cell to another; `last`: it leaves nobody behind."""
+    node: str
 
 
 @dataclass(slots=True)
-class Neighbour:
-    """A node in range, as its beacons tell."""
+class CellNeighbour:
+    """A node in range, as its beacons show it."""
 
     cell: Cell
     heard_at: float
 
 
 class CellHashRouting:
-    """One node's cell, its neighbours, and the way on."""
+    """One node's cell, its neighbours, and the next hop of a packet."""
 
-    def __init__(self, machine: Machine, dweller: Dweller, settings: CellSettings) -> None:
-        self.machine = machine
-        self.dweller = dweller
+    def __init__(self, node: str, settings: CellSettings, random: Random) -> None:
+        self.node = node
         self.settings = settings
+        self.random = random
         self.grid = settings.grid
         self.cell: Cell = (0, 0)
-        self.neighbours: dict[str, Neighbour] = {}
+        self.neighbours: dict[str, CellNeighbour] = {}
         self.members: dict[Cell, dict[str, None]] = {}
-        "Who is in which cell, this node left out."
+        "The neighbours by cell."
         self.neighbourhood = 0
         self.homes: dict[Cell, float] = {}
-        "Targets whose home perimeter has been walked and found to be this cell's, and when."
+        "Targets for which a walk around the home perimeter has shown this cell to be the home, and when."
         self.fresh = True
-        self._looked_at = -math.inf
         self._listening = True
         self._waiting: list[RoutedPacket] = []
 
-    # Who is around.
+    # Beacons: which cells around are populated, and by which nodes.
 
-    def start(self, now: float) -> None:
-        """Listen before routing anything; say hello within the first interval."""
-        self.cell = self.grid.cell_of(self.machine.location.position(now))
+    def start(self, position: Position, now: float) -> list[Effect]:
+        """Listen before routing anything; send the first beacon within the first interval."""
+        self.cell = self.grid.cell_of(position)
         interval_s = self.settings.beacon_interval_s
-        self.machine.start_timer("beacon", at=now + self.machine.random.random() * interval_s)
-        self.machine.start_timer("listened", at=now + _LISTEN * interval_s)
+        first_at = now + self.random.random() * interval_s
+        return [StartTimer("beacon", at=first_at), StartTimer("listened", at=now + _LISTEN * interval_s)]
 
-    def stop(self) -> None:
-        """Say farewell."""
-        self.machine.broadcast(Beacon(cell=None))
+    def listened(self) -> list[RoutedPacket]:
+        """The node has heard its neighbours: the packets that waited for it, to be routed now."""
+        self._listening = False
+        waiting, self._waiting = self._waiting, []
+        return waiting
 
-    def wake(self, timer: str, now: float) -> None:
-        """One of this part's two timers, `beacon` or `listened`, ran out."""
-        if timer == "beacon":
-            self.forget_silent(now)
-            self.homes = {target: at for target, at in self.homes.items() if now - at < self.settings.home_memory_s}
-            if not self.look_where(now):
-                self.say_hello()
-            jitter = 1 + _JITTER * (2 * self.machine.random.random() - 1)
-            self.machine.start_timer("beacon", at=now + jitter * self.settings.beacon_interval_s)
-        else:
-            self._listening = False
-            waiting, self._waiting = self._waiting, []
-            for packet in waiting:
-                self.route(packet, now)
+    def on_beacon_timer(self, now: float) -> list[Effect]:
+        """Forget what is out of date, send a beacon, and again after an interval."""
+        oldest = now - self.settings.neighbour_lifespan_s
+        for node in [node for node, known in self.neighbours.items() if known.heard_at < oldest]:
+            self.forget(node)
+        self.homes = {target: at for target, at in self.homes.items() if now - at < self.settings.home_memory_s}
+        jitter = 1 + _JITTER * (2 * self.random.random() - 1)
+        return [Broadcast(self.beacon()), StartTimer("beacon", at=now + jitter * self.settings.beacon_interval_s)]
 
-    def say_hello(self) -> None:
-        self.machine.broadcast(Beacon(self.cell, self.fresh))
-        self.fresh = False
+    def beacon(self) -> Beacon:
+        """The beacon that is due; only the first one in a cell is fresh."""
+        fresh, self.fresh = self.fresh, False
+        return Beacon(self.cell, fresh)
 
-    def on_beacon(self, beacon: Beacon, sender: str, now: float) -> None:
-        """Section 2.1: beacons tell which neighbouring cells are populated, and by whom."""
+    def on_beacon(self, beacon: Beacon, sender: str, now: float) -> CellAppeared | NodeEntered | None:
+        """Section 2.1: beacons show which neighbouring cells are populated, and by which nodes."""
         known = self.neighbours.get(sender)
         if known is not None and known.cell == beacon.cell and not beacon.fresh:
             known.heard_at = now
-            return
+            return None
         if known is not None:
             self.forget(sender)
         cell = beacon.cell
         if cell is None:
-            return
-        self.neighbours[sender] = Neighbour(cell, heard_at=now)
-        members = self.members.setdefault(cell, {})
-        members[sender] = None
+            return None
+        self.neighbours[sender] = CellNeighbour(cell, heard_at=now)
+        self.members.setdefault(cell, {})[sender] = None
         direction = direction_to(self.cell, cell)
         if direction is not None and not self.neighbourhood >> direction & 1:
             self.neighbourhood |= 1 << direction
-            self.dweller.cell_appeared(cell, now)
-        if beacon.fresh and cell == self.cell:
-            self.dweller.newcomer(sender, now)
-
-    def forget_silent(self, now: float) -> None:
-        """Neighbours that have not been heard for too long are gone."""
-        oldest = now - self.settings.neighbour_lifespan_s
-        for node in [node for node, known in self.neighbours.items() if known.heard_at < oldest]:
-            self.forget(node)
+            return CellAppeared(cell)
+        return NodeEntered(sender) if beacon.fresh and cell == self.cell else None
 
     def forget(self, node: str) -> None:
-        """The node is not around any more."""
+        """The node is no longer a neighbour."""
         known = self.neighbours.pop(node, None)
         if known is None:
             return
@@ -254,80 +243,69 @@ class CellHashRouting:
             if direction is not None:
                 self.neighbourhood &= ~(1 << direction)
 
-    def look_where(self, now: float) -> bool:
-        """See which cell this node is in; True where it is another one than before."""
-        if now == self._looked_at:
-            return False
-        self._looked_at = now
-        cell = self.grid.cell_of(self.machine.location.position(now))
+    def move_to(self, position: Position) -> Cell | None:
+        """This node is there now; the cell it has left, where it is in another one than before."""
+        cell = self.grid.cell_of(position)
         if cell == self.cell:
-            return False
+            return None
         left, self.cell = self.cell, cell
-        self.neighbourhood = sum(1 << direction for direction in range(8) if towards(cell, direction) in self.members)
+        self.neighbourhood = neighbourhood(cell, self.members)
         self.fresh = True
         self.homes.clear()
-        self.say_hello()
-        self.dweller.cell_left(left, left not in self.members, now)
-        return True
+        return left
 
     def others(self) -> list[str]:
         """The other members of this node's cell."""
         return list(self.members.get(self.cell, ()))
 
     def leads(self) -> bool:
-        """Whether this node does what one member of the cell should do once: the first by name does."""
-        return all(self.machine.node < other for other in self.members.get(self.cell, ()))
+        """Whether this node does what exactly one member of the cell should do: the first by name does."""
+        return all(self.node < other for other in self.members.get(self.cell, ()))
 
-    # The way on.
+    # Routing.
 
-    def route(self, packet: RoutedPacket, now: float) -> None:
-        """Section 2.1, figure 1: on to the next cell, or arrived.
+    def route(self, packet: RoutedPacket, now: float) -> Send | Drop | RoutedPacket | None:
+        """Section 2.1, figure 1: the packet's next step, from the cell that `move_to` has set.
 
-        Whoever calls this has looked where it is (`look_where`) since the clock last moved.
+        The packet itself: it is for this node, or this node's cell is its target's home. None: it waits until
+        the node has heard its neighbours.
         """
         if self._listening:
             self._waiting.append(packet)
-            return
-        if packet.heading.node == self.machine.node:
-            self.dweller.arrived(packet, now)
-        else:
-            self._go_on(packet, packet.heading.walk, now)
+            return None
+        if packet.heading.node == self.node:
+            return packet
+        return self._next_hop(packet, packet.heading.walk, now)
 
-    def unreachable(self, packet: Packet, peer: str, now: float) -> None:
-        """A member that does not answer is replaced by another, of the same cell if there is one."""
-        self.forget(peer)
-        if isinstance(packet, RoutedPacket):
-            walk = packet.heading.walk
-            if walk is not None:
-                walk = walk.as_received(self.cell)
-            self._go_on(msgspec.structs.replace(packet, hops=packet.hops - 1), walk, now)
+    def unreachable(self, packet: RoutedPacket, now: float) -> Send | Drop | RoutedPacket | None:
+        """A member did not answer: try another one, of the same cell if there is one."""
+        walk = packet.heading.walk
+        if walk is not None:
+            walk = walk.as_received(self.cell)
+        return self._next_hop(msgspec.structs.replace(packet, hops=packet.hops - 1), walk, now)
 
-    def _go_on(self, packet: RoutedPacket, walk: Walk | None, now: float) -> None:
-        """To the next cell. A walk whose last cell is not next to this one cannot be gone on with."""
+    def _next_hop(self, packet: RoutedPacket, walk: Walk | None, now: float) -> Send | Drop | RoutedPacket:
+        """To the next cell. A walk whose last cell is not next to this one cannot be continued."""
         heading = packet.heading
         came_from = None if walk is None else direction_to(self.cell, walk.at)
         if not 0 <= packet.hops < self.settings.hop_limit:
-            self._lose(packet, DropReason.HOP_LIMIT)
-            return
+            return _lost(packet, DropReason.HOP_LIMIT)
         if heading.node and self._is_near(heading.node):
-            self._send(heading.node, packet, Heading(heading.target, heading.node))
-            return
+            return _sent(heading.node, packet, Heading(heading.target, heading.node))
         perimeter = None
         if walk is not None and came_from is not None and not self._is_empty(walk.entry):
             perimeter = Perimeter(walk.entry, walk.first)
         direction, onward = step(self.cell, self.neighbourhood, heading.target, perimeter, came_from or 0)
         if walk is not None and onward is perimeter and (self.cell, direction) == walk.mark:
-            # Cells have come and gone, and the walk has lost its beginning: it begins anew.
+            # Cells have come and gone, and the walk has lost its entry: it starts again.
             direction, onward = step(self.cell, self.neighbourhood, heading.target, None, 0)
         if direction == HOME:
             if perimeter is not None:
                 self.homes[heading.target] = now
-            self._arrive(packet, now)
-            return
+            return self._arrived(packet)
         begins = onward is not None and onward is not perimeter
         if begins and self._need_not_walk(heading, now):
-            self._arrive(packet, now)
-            return
+            return self._arrived(packet)
         if onward is None:
             walk = None
         elif begins or walk is None:
@@ -336,11 +314,11 @@ class CellHashRouting:
             steps = walk.steps + 1
             mark = walk.mark if steps & (steps - 1) else (self.cell, direction)
             walk = Walk(*onward, at=self.cell, before=walk.at, steps=steps, mark=mark)
-        peer = self.machine.random.choice(list(self.members[towards(self.cell, direction)]))
-        self._send(peer, packet, Heading(heading.target, heading.node, walk))
+        peer = self.random.choice(list(self.members[towards(self.cell, direction)]))
+        return _sent(peer, packet, Heading(heading.target, heading.node, walk))
 
     def _need_not_walk(self, heading: Heading, now: float) -> bool:
-        """At a local minimum: whether a walk around the face would only tell what is known already."""
+        """At a local minimum: whether a walk around the face would only show what is known already."""
         if heading.node and self._is_empty(heading.target):
             return True
         return now - self.homes.get(heading.target, -math.inf) < self.settings.home_memory_s
@@ -353,21 +331,22 @@ class CellHashRouting:
     def _is_near(self, node: str) -> bool:
         """Whether the node is known to be in this cell or a neighbouring one."""
         known = self.neighbours.get(node)
-        return known is not None and max(abs(known.cell[0] - self.cell[0]), abs(known.cell[1] - self.cell[1])) <= 1
+        return known is not None and (known.cell == self.cell or direction_to(self.cell, known.cell) is not None)
 
-    def _arrive(self, packet: RoutedPacket, now: float) -> None:
+    def _arrived(self, packet: RoutedPacket) -> Send | Drop | RoutedPacket:
         node = packet.heading.node
         if not node:
-            self.dweller.arrived(packet, now)
-        elif node in self.neighbours:
+            return packet
+        if node in self.neighbours:
             # It has moved beyond the neighbouring cells and is still in range.
-            self._send(node, packet, Heading(packet.heading.target, node))
-        else:
-            self._lose(packet, DropReason.RECEIVER_MOVED)
+            return _sent(node, packet, Heading(packet.heading.target, node))
+        return _lost(packet, DropReason.RECEIVER_MOVED)
 
-    def _send(self, peer: str, packet: RoutedPacket, heading: Heading) -> None:
-        self.machine.send(peer, msgspec.structs.replace(packet, heading=heading, hops=packet.hops + 1))
 
-    def _lose(self, packet: RoutedPacket, reason: DropReason) -> None:
-        event = getattr(packet, "event", None)
-        self.machine.drop(reason, event.id if event is not None else "")
+def _sent(peer: str, packet: RoutedPacket, heading: Heading) -> Send:
+    return Send(peer, msgspec.structs.replace(packet, heading=heading, hops=packet.hops + 1))
+
+
+def _lost(packet: RoutedPacket, reason: DropReason) -> Drop:
+    event = getattr(packet, "event", None)
+    return Drop(reason, event.id if event is not None else "")

@@ -1,7 +1,7 @@
-"""Square cells and the way from cell to cell: the geometry under Cell Hash Routing, without nodes or packets.
+"""Square cells and routes from cell to cell: the geometry under Cell Hash Routing, without nodes or packets.
 
 A populated cell is one virtual node at its centre; its neighbours are the populated ones of the
-eight cells around it. A neighbourhood is eight bits, one a direction, counter-clockwise from east.
+eight cells around it. A neighbourhood is eight bits, one per direction, counter-clockwise from east.
 
 Why routing ends, and always in the same cell. `rank` orders all cells by their distance from the
 target, ties broken by column and row, so one populated cell ranks first: the home cell.
@@ -16,7 +16,7 @@ target, ties broken by column and row, so one populated cell ranks first: the ho
    both at least as far from d as c is. In the triangles c-u-d and c-v-d the angles at c are then at
    least those at u and at v, so the angles at u and v together are at most the one that u-v spans
    at c: less than 90 degrees. The angle at d would be more than 180 degrees, which the convex
-   quadrangle c-u-d-v does not have. So one end of the first edge in the way is closer than c.
+   quadrangle c-u-d-v does not have. So one end of the first edge on the line is closer than c.
 4. Hence the face that the line from c enters has a closer cell on its border, or contains d. If it
    contains d, the home cell lies on its border too (by 3, nothing stands between it and d). A walk
    around that face therefore finds a cell of lower rank, or c itself is the home cell.
@@ -50,7 +50,7 @@ def largest_side_m(range_m: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CellGrid:
     """The cells that all nodes agree on, by their size and one origin."""
 
     side_m: float
@@ -89,12 +89,12 @@ def towards(cell: Cell, direction: int) -> Cell:
 
 
 def direction_to(cell: Cell, neighbour: Cell) -> int | None:
-    """The direction of a neighbouring cell; None where it is none of the eight."""
+    """The direction of a neighbouring cell; None where it is not one of the eight."""
     return _DIRECTION_OF.get((neighbour[0] - cell[0], neighbour[1] - cell[1]))
 
 
 def neighbourhood(cell: Cell, populated: Collection[Cell]) -> int:
-    """The populated neighbours, one bit a direction."""
+    """The populated neighbours, one bit per direction."""
     return sum(1 << direction for direction in range(8) if towards(cell, direction) in populated)
 
 
@@ -113,7 +113,7 @@ def _next_edge(edges: int, after: int) -> int:
 
 
 PLANAR: Final[tuple[int, ...]] = tuple(_planar(neighbours) for neighbours in range(256))
-"The neighbours that a cell keeps in the planar graph; both ends of an edge decide alike."
+"The neighbours that a cell keeps in the planar graph; both ends of an edge decide the same."
 
 NEXT_EDGE: Final[tuple[tuple[int, ...], ...]] = tuple(
     tuple(_next_edge(edges, after) for after in range(8)) for edges in range(256)
@@ -125,7 +125,7 @@ GREEDY_SCORES: Final[tuple[tuple[int, int, int], ...]] = tuple(
     (16 * (dx * dx + dy * dy) + _EARLIER[dx, dy], -32 * dx, -32 * dy) for dx, dy in DIRECTIONS
 )
 """(a, b, c) for each direction: a + b * east + c * north orders the neighbours as `rank` does, for a
-target so many cells east and north; the cell itself scores 0."""
+target at that offset in cells; the cell itself scores 0."""
 
 _SCORES_OF: Final = tuple(
     tuple((direction, *GREEDY_SCORES[direction]) for direction in range(8) if neighbours >> direction & 1)
@@ -145,7 +145,7 @@ def greedy_direction(cell: Cell, neighbours: int, target: Cell) -> int:
 
 
 def sector(east: int, north: int) -> int:
-    """The direction at, or the last one clockwise of, the line to a point so far east and north."""
+    """The direction at, or the last one clockwise of, the line to a point at that offset."""
     if north > 0 or (north == 0 and east > 0):
         if east > 0:
             return 0 if north < east else 1
@@ -156,8 +156,8 @@ def sector(east: int, north: int) -> int:
 
 
 SURE_OFFSETS: Final = ((1, 0), (0, 1))
-"""Where the target lies from a cell that is home as soon as it is a local minimum: every cell that
-would rank before it is one of its own neighbours, so there is no need to walk the home perimeter."""
+"""Where the target lies from a cell that is home if it is a local minimum (footnote 1): every cell that
+would rank before it is one of its own neighbours, so it need not walk the home perimeter."""
 
 
 class Perimeter(NamedTuple):

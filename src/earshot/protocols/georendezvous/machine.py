@@ -3,32 +3,121 @@
 A topic hashes to n positions; the home cell of each is a rendezvous cell. Publishers advertise at
 all of them, subscribers subscribe at the m nearest; where the two meet, the cell asks the publisher
 for its notifications. The subscriber keeps the path with the fewest hops and prunes the others.
-Everything is soft state, renewed by its owner. Departures from the paper: docs/papers/georendezvous.md.
+Everything is soft state, renewed by its owner.
+
+How packets reach cells (section 2.1) is in `cell_hash_routing.py`, what a rendezvous cell does in
+`rendezvous_cell.py`. Departures from the paper: docs/papers/georendezvous.md.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
+from typing import NamedTuple
 
-from earshot.errors import UsageError
+from earshot.errors import SettingsError, UsageError
 from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.filters.language.syntax import Always
+from earshot.geometry import Position
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
-from earshot.protocols.georendezvous.cell_hash_routing import Beacon, CellHashRouting, Heading, RoutedPacket
+from earshot.protocols.common.wanted_types import event_types_of
+from earshot.protocols.georendezvous.cell_hash_routing import (
+    Beacon,
+    CellAppeared,
+    CellHashRouting,
+    CellSettings,
+    Heading,
+    NodeEntered,
+    RoutedPacket,
+    check_positive,
+)
 from earshot.protocols.georendezvous.cells import Cell, direction_to
-from earshot.protocols.georendezvous.path_choice import Offer, PathChoice
 from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, RendezvousCell, Request
-from earshot.protocols.georendezvous.rendezvous_points import nearest_points, topics_of
-from earshot.protocols.georendezvous.rendezvous_table import Advertise, Key, Subscribe
-from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
+from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, Subscribe
+from earshot.protocols.machine import NOTHING, Announcement, Effect, Effects, Location, Machine, Timer
 from earshot.wire import Packet
 
 
+@dataclass(frozen=True, slots=True)
+class GeoRendezvousSettings(CellSettings):
+    """GeoRendezvous' settings, on top of those of its cells."""
+
+    rendezvous: int = 8
+    "Symbol n: how many positions a topic hashes to (section 2.3)."
+    nearest: int = 2
+    "Symbol m: at how many of them, nearest first, a subscriber subscribes (section 2.4)."
+    width_m: float = field(default=1000.0, metadata={"scenario": "area.width_m"})
+    "The rectangle that topics hash into, from the origin east,"
+    height_m: float = field(default=1000.0, metadata={"scenario": "area.height_m"})
+    "and north; in a simulation, the scenario's area."
+    content_at_rendezvous: bool = False
+    "Whether rendezvous cells apply subscribers' filters; the paper's are topic-only."
+    renew_interval_s: float = 10.0
+    "How often owners renew their advertisements and subscriptions (section 2.2)."
+    record_lifespan_s: float = 35.0
+    "A record that is not renewed for this long expires."
+    choose_after_s: float = 1.0
+    "How long a subscriber waits for the slower paths of its first notification before it chooses."
+    hold_s: float = 5.0
+    "For this long after its announcement a publisher keeps its events for rendezvous cells that have yet to ask."
+    handover_delay_s: float = 0.05
+    "Members of a cell answer a newcomer after a random part of this, so that only one of them does."
+    remembered_events: int = 10_000
+    "How many events a node remembers, to recognise duplicates."
+
+    def __post_init__(self) -> None:
+        CellSettings.__post_init__(self)
+        if self.rendezvous < 1:
+            raise SettingsError(f"rendezvous (n) must be at least 1: a topic needs a place, got {self.rendezvous}")
+        if not 1 <= self.nearest <= self.rendezvous:
+            raise SettingsError(
+                f"nearest (m) must lie between 1 and rendezvous (n = {self.rendezvous}), got {self.nearest}: "
+                "a subscriber can choose only among the places there are"
+            )
+        for name in ("width_m", "height_m", "renew_interval_s", "choose_after_s", "hold_s", "handover_delay_s"):
+            check_positive(name, getattr(self, name))
+        if not self.record_lifespan_s > self.renew_interval_s:
+            raise SettingsError(
+                f"record_lifespan_s must be longer than renew_interval_s ({self.renew_interval_s:g} s), or records "
+                f"expire before they are renewed, got {self.record_lifespan_s}"
+            )
+        if self.remembered_events < 1:
+            raise SettingsError(f"remembered_events must be at least 1, got {self.remembered_events}")
+
+    def point(self, topic: str, index: int) -> Position:
+        """The topic's rendezvous point of that index."""
+        origin = Position(self.origin_x_m, self.origin_y_m)
+        return rendezvous_point(topic, index, origin, self.width_m, self.height_m)
+
+    def points(self, topic: str) -> list[Position]:
+        """The topic's n rendezvous points."""
+        return [self.point(topic, index) for index in range(self.rendezvous)]
+
+
+@lru_cache(maxsize=65_536)
+def rendezvous_point(topic: str, index: int, origin: Position, width_m: float, height_m: float) -> Position:
+    """hash(topic, i): a pseudo-random position in the rectangle north-east of the origin, the same on
+    every node (sections 2.2 and 2.3)."""
+    digest = hashlib.blake2b(f"{index}:{topic}".encode(), digest_size=16).digest()
+    east, north = (int.from_bytes(half, "big") / 2**64 for half in (digest[:8], digest[8:]))
+    return origin.moved(east * width_m, north * height_m)
+
+
+def nearest_points(points: Sequence[Position], position: Position, count: int) -> list[int]:
+    """The indexes of the `count` points nearest to the position, nearest first (section 2.4)."""
+    by_distance = sorted((position.distance_to(point), index) for index, point in enumerate(points))
+    return [index for _, index in by_distance[:count]]
+
+
+PAPER = GeoRendezvousSettings()
+
+
 @dataclass(slots=True)
-class Way:
+class AskingCell:
     """A rendezvous cell that has asked for a topic's notifications, and until when."""
 
     cell: Cell
@@ -36,38 +125,82 @@ class Way:
 
 
 @dataclass(slots=True)
-class Publication:
-    """A topic this node publishes."""
+class PublishedTopic:
+    """A topic that this node publishes."""
 
     since: float
     announced: bool
-    "False: nobody announced it; it is advertised for as long as events come."
+    "False: it is advertised, without an announcement, for as long as events come."
     last_at: float
     advertised_from: Cell
-    ways: dict[int, Way] = field(default_factory=dict)
+    asking: dict[int, AskingCell] = field(default_factory=dict)
+    "By index of the rendezvous point."
     held: list[tuple[Event, set[int]]] = field(default_factory=list)
     "Events of a fresh announcement, and through which points each has gone."
 
 
+class Offer(NamedTuple):
+    """A path through one rendezvous point, as a notification has shown it; the least one is best."""
+
+    hops: int
+    distance_m: float
+    "From the subscriber to the rendezvous point: breaks ties between equal hops."
+    point: int
+    rendezvous: Cell
+
+
 @dataclass(slots=True)
-class Interest:
-    """A topic this node subscribes to."""
+class PathChoice:
+    """The paths from one publisher to this subscriber, and the one that is kept (section 2.3)."""
+
+    offers: dict[int, Offer] = field(default_factory=dict)
+    "The paths in use, by rendezvous point."
+    best: int | None = None
+    "The point of the chosen one."
+    pruned: set[int] = field(default_factory=set)
+    "The points whose paths have been pruned."
+    heard_at: float = 0.0
+    "When the publisher's last notification came."
+
+    def offer(self, offer: Offer) -> list[Offer]:
+        """A notification came by this path; after the choice, the worse of two paths is to be pruned.
+
+        A notification on a pruned path was ahead of the prune, or the prune is lost. To choose that path
+        now would leave none: it ends at the prune, and the best one would be pruned for it.
+        """
+        if offer.point in self.pruned:
+            return [offer]
+        self.offers[offer.point] = offer
+        return [] if self.best is None else self.choose()
+
+    def choose(self) -> list[Offer]:
+        """Keep the path with the fewest hops; the others are to be pruned."""
+        best, *others = sorted(self.offers.values())
+        self.best = best.point
+        self.offers = {best.point: best}
+        self.pruned.update(offer.point for offer in others)
+        return others
+
+
+@dataclass(slots=True)
+class SubscribedTopic:
+    """A topic that this node subscribes to."""
 
     points: list[int]
     "The m nearest,"
     leaving: dict[int, float]
-    "those that were so until that time,"
+    "those that were among them until that time,"
     subscribed_from: Cell
-    "where this node was when it last said so,"
+    "the cell this node was in when it last sent its subscriptions,"
     chosen_from: Cell
-    "and when it last began to choose."
+    "and when it last began to choose paths."
     filters: tuple[str, ...]
     choices: dict[str, PathChoice] = field(default_factory=dict)
     "By publisher."
 
 
 class GeoRendezvous(Machine):
-    """One node: publisher, subscriber, member of rendezvous cells and forwarder alike."""
+    """One node: publisher, subscriber, member of rendezvous cells and forwarder."""
 
     name = "georendezvous"
     paper = "Carvalho, Araújo, Rodrigues: Reducing Latency in Rendezvous-Based Publish-Subscribe Systems (DEBS 2006)"
@@ -77,200 +210,245 @@ class GeoRendezvous(Machine):
     def __init__(self, node: str, settings: GeoRendezvousSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
         self.settings: GeoRendezvousSettings = settings
-        self.routing = CellHashRouting(self, self, settings)
+        self.routing = CellHashRouting(node, settings, random)
         self.rendezvous = RendezvousCell(
-            self, self.routing, self.target, settings.record_lifespan_s, settings.handover_delay_s
+            self.routing, self.target, settings.record_lifespan_s, settings.handover_delay_s
         )
-        self.publications: dict[str, Publication] = {}
-        self.interests: dict[str, Interest] = {}
+        self.published: dict[str, PublishedTopic] = {}
+        self.subscribed: dict[str, SubscribedTopic] = {}
         self.local = LocalSubscriptions()
         self.seen = RecentKeys(settings.remembered_events)
         self._renewing = False
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        # The order of how often they come; most beacons say nothing new.
+        # Ordered by how often they come; most beacons change nothing.
         if type(packet) is Beacon:
-            self.routing.on_beacon(packet, sender, now)
+            self.on_beacon(packet, sender, now)
         elif isinstance(packet, RoutedPacket):
-            self.routing.look_where(now)
-            self.routing.route(packet, now)
+            self.update_cell(now)
+            self.route(packet, now)
         elif type(packet) is Keep:
-            self.rendezvous.on_keep(packet, now)
+            self.carry_out(self.rendezvous.on_keep(packet, now), now)
         return self.effects() if self._effects else NOTHING
 
     def arrived(self, packet: RoutedPacket, now: float) -> None:
         """A packet for this node, or for the home cell that it is a member of."""
         match packet:
             case Advertise() | Subscribe():
-                self.rendezvous.on_record(packet, now)
+                self.carry_out(self.rendezvous.on_record(packet, now), now)
             case Request():
                 self.on_request(packet, now)
             case Notify() if packet.heading.node:
                 self.on_notification(packet, now)
             case Notify():
-                self.rendezvous.on_event(packet, now)
+                self.carry_out(self.rendezvous.on_event(packet, now), now)
             case Prune() if packet.subscriber:
-                self.rendezvous.on_prune(packet, now)
+                self.carry_out(self.rendezvous.on_prune(packet, now), now)
             case Prune():
                 self.on_path_unwanted(packet)
 
     def wake(self, timer: Timer, now: float) -> Effects:
-        self.routing.look_where(now)
+        self.update_cell(now)
         match timer:
             case "beacon":
-                self.rendezvous.sweep(now)
-                self.routing.wake("beacon", now)
+                self.carry_out(self.rendezvous.expire(now), now)
+                self.carry_out(self.routing.on_beacon_timer(now), now)
             case "listened":
-                self.routing.wake("listened", now)
+                self.carry_out(self.routing.listened(), now)
             case "renew":
                 self.renew(now)
             case ("choose", str() as topic, str() as publisher):
                 self.choose(topic, publisher, now)
             case ("release", str() as topic):
-                if topic in self.publications:
-                    self.publications[topic].held.clear()
+                if topic in self.published:
+                    self.published[topic].held.clear()
             case ("hand", str() as newcomer):
-                self.rendezvous.hand_keys_to(newcomer, now)
-        return self.effects()
-
-    def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
-        self.routing.look_where(now)
-        self.routing.unreachable(packet, peer, now)
+                self.carry_out(self.rendezvous.hand_keys_to(newcomer, now), now)
         return self.effects()
 
     def start(self, now: float) -> Effects:
-        self.routing.start(now)
-        return self.effects()
+        return self.routing.start(self.location.position(now), now)
 
     def stop(self, now: float) -> Effects:
-        """Take back what is this node's; the last of a cell hands its keys over."""
-        self.routing.look_where(now)
-        for topic in sorted(self.publications):
+        """Withdraw this node's records; the last member of a cell hands its keys over."""
+        self.update_cell(now)
+        for topic in sorted(self.published):
             self.advertise(topic, now, lifespan_s=0.0)
-        for topic in sorted(self.interests):
-            self.take_back(topic, now)
-        self.routing.stop()
-        self.rendezvous.stop(now)
+        for topic in sorted(self.subscribed):
+            self.withdraw(topic, now)
+        self.broadcast(Beacon(cell=None))
+        self.carry_out(self.rendezvous.stop(now), now)
         return self.effects()
 
-    # The publisher.
+    # Section 2.1: cells and routing.
+
+    def target(self, key: PointKey) -> Cell:
+        """The cell that a rendezvous point lies in."""
+        return self.routing.grid.cell_of(self.settings.point(*key))
+
+    def route(self, packet: RoutedPacket, now: float) -> None:
+        """To the packet's next hop, or to this node where it has arrived."""
+        self.take_step(self.routing.route(packet, now), now)
+
+    def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
+        self.update_cell(now)
+        self.routing.forget(peer)
+        if isinstance(packet, RoutedPacket):
+            self.take_step(self.routing.unreachable(packet, now), now)
+        return self.effects()
+
+    def take_step(self, step: Effect | RoutedPacket | None, now: float) -> None:
+        if isinstance(step, RoutedPacket):
+            self.arrived(step, now)
+        elif step is not None:
+            self._effects.append(step)
+
+    def carry_out(self, orders: Sequence[Effect | RoutedPacket], now: float) -> None:
+        """What the node's parts have decided: hand effects to the host, and route packets."""
+        for order in orders:
+            if isinstance(order, RoutedPacket):
+                self.route(order, now)
+            else:
+                self._effects.append(order)
+
+    def on_beacon(self, beacon: Beacon, sender: str, now: float) -> None:
+        match self.routing.on_beacon(beacon, sender, now):
+            case CellAppeared(cell):
+                self.carry_out(self.rendezvous.cell_appeared(cell, now), now)
+            case NodeEntered(node):
+                self.carry_out(self.rendezvous.newcomer(node, now), now)
+
+    def update_cell(self, now: float) -> None:
+        """In another cell than before: send a beacon at once, and tell the rendezvous cells when the members of
+        the cell they know, who hear the cells next to theirs, can no longer find this node."""
+        left = self.routing.move_to(self.location.position(now))
+        if left is None:
+            return
+        self.broadcast(self.routing.beacon())
+        self.carry_out(self.rendezvous.cell_left(left not in self.routing.members, now), now)
+        here = self.routing.cell
+        for topic, published in sorted(self.published.items()):
+            if not _adjacent(published.advertised_from, here):
+                self.advertise(topic, now)
+        for topic, subscribed in sorted(self.subscribed.items()):
+            if not _adjacent(subscribed.subscribed_from, here):
+                self.send_subscriptions(topic, now)
+
+    # Sections 2.2 and 2.3: the publisher.
 
     def announce(self, announcement: Announcement, now: float) -> Effects:
         """Section 2.3: an advertisement to each of the n rendezvous points."""
-        topic = announcement.event_type.subject
-        self.routing.look_where(now)
-        self.publication(topic, now).announced = True
+        self.update_cell(now)
+        self.published_topic(announcement.event_type.subject, now).announced = True
         return self.effects()
 
     def unannounce(self, subject: str, now: float) -> Effects:
-        if subject in self.publications:
-            self.routing.look_where(now)
+        if subject in self.published:
+            self.update_cell(now)
             self.advertise(subject, now, lifespan_s=0.0)
-            del self.publications[subject]
+            del self.published[subject]
         return self.effects()
 
     def publish(self, event: Event, now: float) -> Effects:
-        """To every rendezvous cell that has asked. This node's own applications know it already."""
-        self.routing.look_where(now)
-        publication = self.publication(event.type, now)
-        publication.last_at = now
+        """To every rendezvous cell that has asked. This node's own applications know the event already."""
+        self.update_cell(now)
+        published = self.published_topic(event.type, now)
+        published.last_at = now
         self.seen.add(event.id)
         sent: set[int] = set()
-        if now < publication.since + self.settings.hold_s:
-            publication.held.append((event, sent))
+        if now < published.since + self.settings.hold_s:
+            published.held.append((event, sent))
             self.start_timer(("release", event.type), at=now + self.settings.hold_s)
-        for index, way in sorted(publication.ways.items()):
-            if way.expires_at > now:
+        for index, asking in sorted(published.asking.items()):
+            if asking.expires_at > now:
                 sent.add(index)
-                self.notify(event, index, way.cell, now)
+                self.notify(event, index, asking.cell, now)
             else:
-                publication.ways.pop(index, None)
+                published.asking.pop(index, None)
         return self.effects()
 
-    def publication(self, topic: str, now: float) -> Publication:
-        """What this node knows of a topic of its own; an unknown one is advertised first."""
-        known = self.publications.get(topic)
+    def published_topic(self, topic: str, now: float) -> PublishedTopic:
+        """What this node knows of a topic that it publishes; a new one is advertised first."""
+        known = self.published.get(topic)
         if known is None:
-            known = Publication(now, announced=False, last_at=now, advertised_from=self.routing.cell)
-            self.publications[topic] = known
+            known = PublishedTopic(now, announced=False, last_at=now, advertised_from=self.routing.cell)
+            self.published[topic] = known
             self.advertise(topic, now)
             self.keep_renewing(now)
         return known
 
     def advertise(self, topic: str, now: float, lifespan_s: float | None = None) -> None:
-        """Section 2.3: to all n points; a lifespan of nothing takes it back."""
+        """Section 2.3: to all n points; a lifespan of 0 withdraws the advertisement."""
         lifespan_s = self.settings.record_lifespan_s if lifespan_s is None else lifespan_s
         cell = self.routing.cell
-        self.publications[topic].advertised_from = cell
+        self.published[topic].advertised_from = cell
         for index in range(self.settings.rendezvous):
             heading = Heading(self.target((topic, index)))
-            self.routing.route(Advertise(heading, 0, topic, index, self.node, cell, now, lifespan_s), now)
+            self.route(Advertise(heading, 0, topic, index, self.node, cell, now, lifespan_s), now)
 
     def notify(self, event: Event, index: int, rendezvous: Cell, now: float) -> None:
-        self.routing.route(Notify(Heading(rendezvous), 0, event, self.node, index, rendezvous), now)
+        self.route(Notify(Heading(rendezvous), 0, event, self.node, index, rendezvous), now)
 
     def on_request(self, request: Request, now: float) -> None:
         """Section 2.2: the rendezvous cell has forwarded its first subscription."""
-        publication = self.publications.get(request.topic)
-        if publication is None:
-            gone = Advertise(
-                Heading(request.rendezvous), 0, request.topic, request.index, self.node, self.routing.cell, now, 0.0
-            )
-            self.routing.route(gone, now)
+        topic, index, cell = request.topic, request.index, request.rendezvous
+        published = self.published.get(topic)
+        if published is None:
+            withdrawn = Advertise(Heading(cell), 0, topic, index, self.node, self.routing.cell, now, 0.0)
+            self.route(withdrawn, now)
             return
-        publication.ways[request.index] = Way(
-            request.rendezvous, now + min(request.lifespan_s, self.settings.record_lifespan_s)
-        )
-        for event, sent in publication.held:
-            if request.index not in sent:
-                sent.add(request.index)
-                self.notify(event, request.index, request.rendezvous, now)
+        lifespan_s = min(request.lifespan_s, self.settings.record_lifespan_s)
+        published.asking[index] = AskingCell(cell, now + lifespan_s)
+        for event, sent in published.held:
+            if index not in sent:
+                sent.add(index)
+                self.notify(event, index, cell, now)
 
     def on_path_unwanted(self, prune: Prune) -> None:
         """Section 2.3: no subscriber is left behind that rendezvous cell."""
-        publication = self.publications.get(prune.topic)
-        if publication is not None:
-            publication.ways.pop(prune.index, None)
+        published = self.published.get(prune.topic)
+        if published is not None:
+            published.asking.pop(prune.index, None)
 
-    # The subscriber.
+    # Sections 2.3 and 2.4: the subscriber.
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         """Section 2.4: a subscription to each of the m nearest rendezvous points."""
-        topics = topics_of(subscription.filter)
+        topics = event_types_of(subscription.filter)
         if topics is None:
             raise UsageError(
                 f"GeoRendezvous hashes a topic to its places, so a subscription must name its event type; "
                 f"{str(subscription.filter)!r} could match any: write it as 'Type: condition' or '/Type[condition]'"
             )
-        self.routing.look_where(now)
+        self.update_cell(now)
         replaced = self.local.by_id.get(subscription.id)
         if replaced is not None:
-            topics |= topics_of(replaced.filter) or frozenset()
+            topics |= event_types_of(replaced.filter) or frozenset()
         self.local.add(subscription)
         for topic in sorted(topics):
-            self.want(topic, now)
+            self.on_subscriptions_changed(topic, now)
         self.keep_renewing(now)
         return self.effects()
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
         known = self.local.remove(subscription)
         if known is not None:
-            self.routing.look_where(now)
-            for topic in sorted(topics_of(known.filter) or ()):
-                self.want(topic, now)
+            self.update_cell(now)
+            for topic in sorted(event_types_of(known.filter) or ()):
+                self.on_subscriptions_changed(topic, now)
         return self.effects()
 
-    def want(self, topic: str, now: float) -> None:
-        """The local subscriptions to this topic have changed: tell the rendezvous cells what matters to them."""
+    def on_subscriptions_changed(self, topic: str, now: float) -> None:
+        """Send the rendezvous cells what matters to them of the local subscriptions to this topic."""
         filters = self.filters(topic)
-        known = self.interests.get(topic)
+        known = self.subscribed.get(topic)
         if filters is None:
             if known is not None:
-                self.take_back(topic, now)
-                del self.interests[topic]
+                self.withdraw(topic, now)
+                del self.subscribed[topic]
         elif known is None:
             cell = self.routing.cell
-            self.interests[topic] = Interest([], {}, cell, cell, filters)
+            self.subscribed[topic] = SubscribedTopic([], {}, cell, cell, filters)
             self.send_subscriptions(topic, now)
         elif known.filters != filters:
             known.filters = filters
@@ -279,10 +457,10 @@ class GeoRendezvous(Machine):
     def filters(self, topic: str) -> tuple[str, ...] | None:
         """What this node wants of the topic: () for all of it, None for nothing.
 
-        Terms about the consumer's own place are left to the consumer.
+        Only the consumer itself can evaluate terms about its own place.
         """
-        mine = (known.filter for known in self.local.by_id.values())
-        wanted = [filter.without_viewer_terms() for filter in mine if topic in (topics_of(filter) or ())]
+        local = (known.filter for known in self.local.by_id.values())
+        wanted = [filter.without_viewer_terms() for filter in local if topic in (event_types_of(filter) or ())]
         if not wanted:
             return None
         if not self.settings.content_at_rendezvous or any(filter.condition == Always() for filter in wanted):
@@ -291,19 +469,20 @@ class GeoRendezvous(Machine):
 
     def send_subscriptions(self, topic: str, now: float) -> None:
         """To the m points nearest to where this node is now."""
-        interest = self.interests[topic]
+        subscribed = self.subscribed[topic]
         here = self.location.position(now)
         points = nearest_points(self.settings.points(topic), here, self.settings.nearest)
-        for index in interest.points:
+        for index in subscribed.points:
             if index not in points:
-                interest.leaving[index] = now
+                subscribed.leaving[index] = now
         for index in points:
-            interest.leaving.pop(index, None)
-        interest.points = points
-        interest.subscribed_from = self.routing.cell
-        for index in (*points, *sorted(interest.leaving)):
-            pruned = sorted(publisher for publisher, choice in interest.choices.items() if index in choice.pruned)
-            self.send_subscription(topic, index, now, self.settings.record_lifespan_s, interest.filters, tuple(pruned))
+            subscribed.leaving.pop(index, None)
+        subscribed.points = points
+        subscribed.subscribed_from = self.routing.cell
+        for index in (*points, *sorted(subscribed.leaving)):
+            pruned = sorted(publisher for publisher, choice in subscribed.choices.items() if index in choice.pruned)
+            lifespan_s = self.settings.record_lifespan_s
+            self.send_subscription(topic, index, now, lifespan_s, subscribed.filters, tuple(pruned))
 
     def send_subscription(
         self,
@@ -316,55 +495,47 @@ class GeoRendezvous(Machine):
     ) -> None:
         heading = Heading(self.target((topic, index)))
         cell = self.routing.cell
-        self.routing.route(Subscribe(heading, 0, topic, index, self.node, cell, now, lifespan_s, filters, pruned), now)
+        self.route(Subscribe(heading, 0, topic, index, self.node, cell, now, lifespan_s, filters, pruned), now)
 
-    def take_back(self, topic: str, now: float) -> None:
+    def withdraw(self, topic: str, now: float) -> None:
         """Unsubscribe at every point."""
-        interest = self.interests[topic]
-        for index in (*interest.points, *sorted(interest.leaving)):
+        subscribed = self.subscribed[topic]
+        for index in (*subscribed.points, *sorted(subscribed.leaving)):
             self.send_subscription(topic, index, now, lifespan_s=0.0)
 
     def on_notification(self, packet: Notify, now: float) -> None:
         """Section 2.3: the first comes through all points; the path with the fewest hops stays."""
-        topic = packet.event.type
-        interest = self.interests.get(topic)
-        if interest is None:
+        topic, publisher = packet.event.type, packet.publisher
+        subscribed = self.subscribed.get(topic)
+        if subscribed is None:
             self.send_subscription(topic, packet.index, now, lifespan_s=0.0)
             return
-        self.take(packet.event, packet.hops, now)
-        choice = interest.choices.setdefault(packet.publisher, PathChoice())
+        if self.seen.add(packet.event.id):
+            self.local.deliver_local(self, packet.event, packet.hops, now)
+        choice = subscribed.choices.setdefault(publisher, PathChoice())
         choice.heard_at = now
         distance_m = self.location.position(now).distance_to(self.settings.point(topic, packet.index))
         first = not choice.offers
-        self.prune(choice.offer(Offer(packet.hops, distance_m, packet.index, packet.rendezvous)), packet, now)
+        unwanted = choice.offer(Offer(packet.hops, distance_m, packet.index, packet.rendezvous))
+        self.prune(topic, publisher, unwanted, now)
         if choice.best is None:
-            if choice.offers.keys() >= set(interest.points):
-                self.prune(choice.choose(), packet, now)
+            if choice.offers.keys() >= set(subscribed.points):
+                self.prune(topic, publisher, choice.choose(), now)
             elif first:
-                self.start_timer(("choose", topic, packet.publisher), at=now + self.settings.choose_after_s)
-
-    def take(self, event: Event, hops: int, now: float) -> None:
-        """To the applications here, once."""
-        if self.seen.add(event.id):
-            self.local.deliver_local(self, event, hops, now)
+                self.start_timer(("choose", topic, publisher), at=now + self.settings.choose_after_s)
 
     def choose(self, topic: str, publisher: str, now: float) -> None:
         """Some paths have brought nothing in time: choose among those that have."""
-        interest = self.interests.get(topic)
-        choice = interest.choices.get(publisher) if interest is not None else None
+        subscribed = self.subscribed.get(topic)
+        choice = subscribed.choices.get(publisher) if subscribed is not None else None
         if choice is not None and choice.best is None:
-            for offer in choice.choose():
-                self.send_prune(topic, publisher, offer, now)
+            self.prune(topic, publisher, choice.choose(), now)
 
-    def prune(self, offers: list[Offer], packet: Notify, now: float) -> None:
+    def prune(self, topic: str, publisher: str, offers: list[Offer], now: float) -> None:
         for offer in offers:
-            self.send_prune(packet.event.type, packet.publisher, offer, now)
+            self.route(Prune(Heading(offer.rendezvous), 0, topic, offer.point, publisher, self.node, now), now)
 
-    def send_prune(self, topic: str, publisher: str, offer: Offer, now: float) -> None:
-        heading = Heading(offer.rendezvous)
-        self.routing.route(Prune(heading, 0, topic, offer.point, publisher, self.node, now), now)
-
-    # Both of them, as time passes and as they move.
+    # Section 2.2: clients that fail to renew are removed.
 
     def keep_renewing(self, now: float) -> None:
         if not self._renewing:
@@ -372,49 +543,27 @@ class GeoRendezvous(Machine):
             self.start_timer("renew", at=now + self.settings.renew_interval_s)
 
     def renew(self, now: float) -> None:
-        """Section 2.2: clients that fail to renew are removed; moving subscribers choose again."""
+        """Renew all records; subscribers that have moved choose their points and paths again."""
         self._renewing = False
-        for topic, publication in sorted(self.publications.items()):
-            if publication.announced or now - publication.last_at < self.settings.record_lifespan_s:
+        for topic, published in sorted(self.published.items()):
+            if published.announced or now - published.last_at < self.settings.record_lifespan_s:
                 self.advertise(topic, now)
             else:
-                del self.publications[topic]
+                del self.published[topic]
         forgotten = now - 10 * self.settings.record_lifespan_s
-        for topic, interest in sorted(self.interests.items()):
-            for index, since in sorted(interest.leaving.items()):
+        for topic, subscribed in sorted(self.subscribed.items()):
+            for index, since in sorted(subscribed.leaving.items()):
                 if since <= now - self.settings.choose_after_s:
-                    del interest.leaving[index]
+                    del subscribed.leaving[index]
                     self.send_subscription(topic, index, now, lifespan_s=0.0)
-            for publisher in [name for name, choice in interest.choices.items() if choice.heard_at < forgotten]:
-                del interest.choices[publisher]
-            if interest.chosen_from != self.routing.cell:
-                interest.chosen_from = self.routing.cell
-                interest.choices.clear()
+            for publisher in [name for name, choice in subscribed.choices.items() if choice.heard_at < forgotten]:
+                del subscribed.choices[publisher]
+            if subscribed.chosen_from != self.routing.cell:
+                subscribed.chosen_from = self.routing.cell
+                subscribed.choices.clear()
             self.send_subscriptions(topic, now)
-        if self.publications or self.interests:
+        if self.published or self.subscribed:
             self.keep_renewing(now)
-
-    def cell_left(self, cell: Cell, last: bool, now: float) -> None:
-        """Owners say where they are when the members of the cell they gave, who hear the cells next
-        to theirs, no longer know it."""
-        self.rendezvous.cell_left(last, now)
-        here = self.routing.cell
-        for topic, publication in sorted(self.publications.items()):
-            if not _adjacent(publication.advertised_from, here):
-                self.advertise(topic, now)
-        for topic, interest in sorted(self.interests.items()):
-            if not _adjacent(interest.subscribed_from, here):
-                self.send_subscriptions(topic, now)
-
-    def cell_appeared(self, cell: Cell, now: float) -> None:
-        self.rendezvous.cell_appeared(cell, now)
-
-    def newcomer(self, node: str, now: float) -> None:
-        self.rendezvous.newcomer(node, now)
-
-    def target(self, key: Key) -> Cell:
-        """The cell that a rendezvous point lies in."""
-        return self.routing.grid.cell_of(self.settings.point(*key))
 
 
 def _adjacent(a: Cell, b: Cell) -> bool:

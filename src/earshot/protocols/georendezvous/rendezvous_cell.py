@@ -1,22 +1,26 @@
 """The rendezvous cell: where advertisements and subscriptions meet (sections 2.2 and 2.3).
 
-All members of a cell keep the same table, so whichever member a packet reaches can act on it. They
-tell each other what has changed, tell newcomers everything, and move keys whose home is elsewhere.
+All members of a cell keep the same table, so that any member can act on a packet. They share what
+changes, hand everything to newcomers, and move keys whose home is another cell. The part sends nothing
+itself: it returns effects, and packets that its machine is to route.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from earshot.events import Event
 from earshot.protocols.georendezvous.cell_hash_routing import CellHashRouting, Heading, RoutedPacket
 from earshot.protocols.georendezvous.cells import Cell, rank, towards
-from earshot.protocols.georendezvous.rendezvous_table import Advertise, Key, RendezvousTable, Subscribe
-from earshot.protocols.machine import Machine
+from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, RendezvousTable, Subscribe
+from earshot.protocols.machine import Broadcast, CancelTimer, Drop, Effect, Note, Send, StartTimer
 from earshot.records import DropReason
 from earshot.wire import Packet
+
+Orders = list[Effect | RoutedPacket]
+"What the machine is to do, in order: hand effects to its host, and route packets."
 
 
 class Request(RoutedPacket, frozen=True, tag="gr-request"):
@@ -35,13 +39,13 @@ class Notify(RoutedPacket, frozen=True, tag="gr-notify"):
     publisher: str
     index: int
     rendezvous: Cell
-    "The rendezvous cell: on the first leg as the publisher last heard of it, then as it is."
+    "The rendezvous cell: on the first leg where the publisher last knew it, then where it is."
     passed: bool = False
-    "A member of that cell who lacks its keys has passed it to another."
+    "A member of that cell that lacks its keys has passed it to another."
 
 
 class Prune(RoutedPacket, frozen=True, tag="gr-prune"):
-    """Of this publisher nothing through here any more: from a subscriber to the rendezvous cell, or
+    """Nothing more of this publisher through here: from a subscriber to the rendezvous cell, or
     (without a subscriber) from there to the publisher."""
 
     topic: str
@@ -52,7 +56,7 @@ class Prune(RoutedPacket, frozen=True, tag="gr-prune"):
 
 
 class Keep(Packet, frozen=True, tag="gr-keep"):
-    """Records for the members of a cell; with a newcomer: all there are, for that one."""
+    """Records for the members of a cell; with a newcomer: all there are, for that node."""
 
     cell: Cell
     records: tuple[Advertise | Subscribe, ...]
@@ -66,14 +70,13 @@ class RendezvousCell:
 
     def __init__(
         self,
-        machine: Machine,
         routing: CellHashRouting,
-        target: Callable[[Key], Cell],
+        target: Callable[[PointKey], Cell],
         record_lifespan_s: float,
         handover_delay_s: float,
     ) -> None:
-        self.machine = machine
         self.routing = routing
+        "This node's cell and the other members."
         self.target = target
         "The cell that a rendezvous point lies in."
         self.record_lifespan_s = record_lifespan_s
@@ -82,175 +85,178 @@ class RendezvousCell:
         self._handing: set[str] = set()
         self._noted = 0
 
-    def on_record(self, record: Advertise | Subscribe, now: float) -> None:
+    def on_record(self, record: Advertise | Subscribe, now: float) -> Orders:
         """Section 2.2: keep the advertisement or subscription; the first match asks the publisher."""
         if isinstance(record, Subscribe) and not record.readable:
-            self.machine.drop(DropReason.MALFORMED_FILTER)
-            return
-        if self.table.put(record, now):
-            walked_at = self.routing.homes.get(self.target(record.key))
-            self.share(
-                [record, *self.settle(record.key, now)], home_for_s=None if walked_at is None else now - walked_at
-            )
+            return [Drop(DropReason.MALFORMED_FILTER)]
+        if not self.table.put(record, now):
+            return []
+        walked_at = self.routing.homes.get(self.target(record.key))
+        return self.settle([record.key], [record], now, home_for_s=None if walked_at is None else now - walked_at)
 
-    def settle(self, key: Key, now: float) -> list[Advertise | Subscribe]:
-        """Ask publishers whom somebody wants and nobody has asked; tell those whom nobody wants any more.
+    def settle(
+        self,
+        keys: Iterable[PointKey],
+        records: Sequence[Advertise | Subscribe],
+        now: float,
+        home_for_s: float | None = None,
+    ) -> Orders:
+        """These points have changed: ask publishers that are wanted and not asked yet, prune those that are
+        asked and no longer wanted, and share the records with the other members."""
+        orders: Orders = []
+        changed = list(records)
+        for key in keys:
+            for advert in self.table.advertised(key, now):
+                wanted = self.table.wanted(key, advert.owner, now)
+                if wanted == advert.asked:
+                    continue
+                stored = self.table.adverts[key][advert.owner]
+                stored.record = msgspec.structs.replace(advert, asked=wanted)
+                changed.append(stored.remaining(now))
+                heading = Heading(advert.cell, node=advert.owner)
+                if wanted:
+                    orders.append(Request(heading, 0, *key, self.routing.cell, self.record_lifespan_s))
+                else:
+                    orders.append(Prune(heading, 0, *key, advert.owner, "", now))
+        if changed and self.routing.others():
+            orders.append(Broadcast(Keep(self.routing.cell, tuple(changed), home_for_s=home_for_s)))
+        return orders
 
-        Returns the advertisements that changed by it.
-        """
-        changed: list[Advertise | Subscribe] = []
-        for advert in self.table.advertised(key, now):
-            wanted = self.table.wanted(key, advert.owner, now)
-            if wanted == advert.asked:
-                continue
-            held = self.table.adverts[key][advert.owner]
-            held.record = msgspec.structs.replace(advert, asked=wanted)
-            changed.append(held.remaining(now))
-            heading = Heading(advert.cell, node=advert.owner)
-            if wanted:
-                self.routing.route(Request(heading, 0, *key, self.routing.cell, self.record_lifespan_s), now)
-            else:
-                self.routing.route(Prune(heading, 0, *key, advert.owner, "", now), now)
-        return changed
-
-    def on_event(self, packet: Notify, now: float) -> None:
+    def on_event(self, packet: Notify, now: float) -> Orders:
         """Section 2.2: forward to each subscriber that has not pruned this path."""
         event, key = packet.event, (packet.event.type, packet.index)
         if event.lifespan_s is not None and now > event.time + event.lifespan_s:
-            self.machine.drop(DropReason.EXPIRED, event.id)
-            return
+            return [Drop(DropReason.EXPIRED, event.id)]
         if key not in self.table:
-            self.look_for_keys(packet, key, now)
-            return
+            return [self.find_keys(packet, key)]
         wanting = [record for record in self.table.subscribed(key, now) if record.wants(packet.publisher)]
         if not wanting:
-            self.machine.drop(DropReason.NO_SUBSCRIBER, event.id)
-            self.say_unwanted(key, packet.publisher, now)
-        for record in wanting:
-            if record.accepts(event):
-                heading = Heading(record.cell, record.owner)
-                onward = Notify(heading, packet.hops, event, packet.publisher, packet.index, self.routing.cell)
-                self.routing.route(onward, now)
+            # The publisher was not pruned: an earlier prune was lost.
+            return [
+                Drop(DropReason.NO_SUBSCRIBER, event.id),
+                *(
+                    Prune(Heading(advert.cell, node=advert.owner), 0, *key, advert.owner, "", now)
+                    for advert in self.table.advertised(key, now)
+                    if advert.owner == packet.publisher
+                ),
+            ]
+        return [
+            Notify(
+                Heading(record.cell, record.owner),
+                packet.hops,
+                event,
+                packet.publisher,
+                packet.index,
+                self.routing.cell,
+            )
+            for record in wanting
+            if record.accepts(event)
+        ]
 
-    def look_for_keys(self, packet: Notify, key: Key, now: float) -> None:
+    def find_keys(self, packet: Notify, key: PointKey) -> Effect | RoutedPacket:
         """This member lacks the keys: another may have them, or they have moved to another cell."""
         others = self.routing.others()
         target = self.target(key)
         if others and not packet.passed:
-            peer = self.machine.random.choice(others)
-            self.machine.send(peer, msgspec.structs.replace(packet, hops=packet.hops + 1, passed=True))
-        elif packet.heading.target != target:
-            self.routing.route(msgspec.structs.replace(packet, heading=Heading(target), passed=False), now)
-        else:
-            self.machine.drop(DropReason.UNKNOWN_TOPIC, packet.event.id)
+            peer = self.routing.random.choice(others)
+            return Send(peer, msgspec.structs.replace(packet, hops=packet.hops + 1, passed=True))
+        if packet.heading.target != target:
+            return msgspec.structs.replace(packet, heading=Heading(target), passed=False)
+        return Drop(DropReason.UNKNOWN_TOPIC, packet.event.id)
 
-    def on_prune(self, prune: Prune, now: float) -> None:
-        """Section 2.3: this subscriber has a better path; forwarded to the publisher when nobody is left."""
+    def on_prune(self, prune: Prune, now: float) -> Orders:
+        """Section 2.3: this subscriber has a better path; the publisher is pruned when no subscriber is left."""
         key = (prune.topic, prune.index)
-        held = self.table.subscriptions.get(key, {}).get(prune.subscriber)
-        if held is None:
+        stored = self.table.subscriptions.get(key, {}).get(prune.subscriber)
+        if stored is None:
             target = self.target(key)
-            if prune.heading.target != target:
-                self.routing.route(msgspec.structs.replace(prune, heading=Heading(target)), now)
-        elif prune.at >= held.record.at:
-            pruned = tuple(sorted({*held.record.pruned, prune.publisher}))
-            record = msgspec.structs.replace(held.remaining(now), pruned=pruned, at=prune.at)
-            self.table.put(record, now)
-            self.share([record, *self.settle(key, now)])
+            moved = prune.heading.target != target
+            return [msgspec.structs.replace(prune, heading=Heading(target))] if moved else []
+        if prune.at < stored.record.at:
+            return []
+        pruned = tuple(sorted({*stored.record.pruned, prune.publisher}))
+        record = msgspec.structs.replace(stored.remaining(now), pruned=pruned, at=prune.at)
+        self.table.put(record, now)
+        return self.settle([key], [record], now)
 
-    def say_unwanted(self, key: Key, publisher: str, now: float) -> None:
-        """A notification came although nobody here wants it: an earlier prune has got lost."""
-        for advert in self.table.advertised(key, now):
-            if advert.owner == publisher:
-                heading = Heading(advert.cell, node=publisher)
-                self.routing.route(Prune(heading, 0, *key, publisher, "", now), now)
+    # Section 2.2: all nodes of the cell are responsible for its keys.
 
-    # Keys live on all nodes of a cell.
-
-    def share(self, records: list[Advertise | Subscribe], home_for_s: float | None = None) -> None:
-        """Tell the other members what has changed."""
-        if records and self.routing.others():
-            self.machine.broadcast(Keep(self.routing.cell, tuple(records), home_for_s=home_for_s))
-
-    def on_keep(self, keep: Keep, now: float) -> None:
-        """Another member's news. Where two members acted at the same moment on different news, the
-        first member by name sees both and settles it."""
+    def on_keep(self, keep: Keep, now: float) -> Orders:
+        """Another member shares what has changed. Where two members acted at the same moment on different
+        changes, the first member by name sees both and settles them."""
         if keep.cell != self.routing.cell:
-            return
+            return []
+        orders: Orders = []
         if keep.newcomer in self._handing:
             self._handing.discard(keep.newcomer)
-            self.machine.cancel_timer(("hand", keep.newcomer))
+            orders.append(CancelTimer(("hand", keep.newcomer)))
         for record in keep.records:
             if isinstance(record, Advertise) or record.readable:
                 self.table.put(record, now)
                 if keep.home_for_s is not None:
                     self.routing.homes[self.target(record.key)] = now - keep.home_for_s
         if self.routing.leads():
-            keys = sorted({record.key for record in keep.records})
-            self.share([advert for key in keys for advert in self.settle(key, now)])
+            orders += self.settle(sorted({record.key for record in keep.records}), [], now)
+        return orders
 
-    def newcomer(self, node: str, now: float) -> None:
-        """Somebody has come into this cell: one member tells it the keys."""
-        if len(self.table):
-            self._handing.add(node)
-            self.machine.start_timer(("hand", node), at=now + self.machine.random.random() * self.handover_delay_s)
+    def newcomer(self, node: str, now: float) -> Orders:
+        """A node has come into this cell: after a random delay one member hands it the keys."""
+        if not len(self.table):
+            return []
+        self._handing.add(node)
+        return [StartTimer(("hand", node), at=now + self.routing.random.random() * self.handover_delay_s)]
 
-    def hand_keys_to(self, newcomer: str, now: float) -> None:
+    def hand_keys_to(self, newcomer: str, now: float) -> Orders:
         self._handing.discard(newcomer)
-        records = [record for key in self.table.points() for record in self.table.records(key, now)]
+        records = self.table.all_records(now)
         if records and newcomer in self.routing.others():
-            self.machine.broadcast(Keep(self.routing.cell, tuple(records), newcomer))
+            return [Broadcast(Keep(self.routing.cell, tuple(records), newcomer))]
+        return []
 
-    def cell_left(self, last: bool, now: float) -> None:
-        """The last of a cell takes its keys to their new home; else they stay with the others."""
+    def cell_left(self, last: bool, now: float) -> Orders:
+        """The last member to leave a cell sends its keys to their new home; otherwise the others keep them."""
         left, self.table = self.table, RendezvousTable(self.record_lifespan_s)
-        if last:
-            for key in left.points():
-                for record in left.records(key, now):
-                    self.send_home(record, now)
+        return [self.sent_home(record) for record in left.all_records(now)] if last else []
 
-    def stop(self, now: float) -> None:
-        """The last of a cell hands its keys over before it goes."""
-        if not self.routing.others():
-            for key in self.table.points():
-                for record in self.table.records(key, now):
-                    self.hand_to_neighbour(record)
-
-    def cell_appeared(self, cell: Cell, now: float) -> None:
+    def cell_appeared(self, cell: Cell, now: float) -> Orders:
         """Keys that are closer to a newly populated neighbour move there."""
-        if not len(self.table) or not self.routing.leads():
-            return
-        here = self.routing.cell
-        for key in self.table.points():
-            target = self.target(key)
-            if rank(cell, target) < rank(here, target):
-                records = self.table.records(key, now)
-                self.table.drop(key)
-                for record in records:
-                    self.send_home(record, now)
+        orders: Orders = []
+        if self.routing.leads():
+            for key in self.table.points():
+                target = self.target(key)
+                if rank(cell, target) < rank(self.routing.cell, target):
+                    orders += map(self.sent_home, self.table.records(key, now))
+                    self.table.drop(key)
+        return orders
 
-    def send_home(self, record: Advertise | Subscribe, now: float) -> None:
-        """As its owner would send it. Whoever is home now asks the publishers anew."""
+    def sent_home(self, record: Advertise | Subscribe) -> RoutedPacket:
+        """As its owner would send it. The cell that is home now asks the publishers again."""
         if isinstance(record, Advertise):
             record = msgspec.structs.replace(record, asked=False)
-        self.routing.route(msgspec.structs.replace(record, heading=Heading(self.target(record.key)), hops=0), now)
+        return msgspec.structs.replace(record, heading=Heading(self.target(record.key)), hops=0)
 
-    def hand_to_neighbour(self, record: Advertise | Subscribe) -> None:
-        """Out of a cell that is about to be empty, into the neighbouring one closest to the record's point."""
-        target = self.target(record.key)
+    def stop(self, now: float) -> Orders:
+        """The last member hands each record to the neighbouring cell closest to the record's point."""
         around = [towards(self.routing.cell, direction) for direction in range(8)]
         populated = [cell for cell in around if cell in self.routing.members]
-        if populated:
+        if self.routing.others() or not populated:
+            return []
+        orders: Orders = []
+        for record in self.table.all_records(now):
+            target = self.target(record.key)
             nearest = min(populated, key=lambda cell: rank(cell, target))
-            peer = self.machine.random.choice(list(self.routing.members[nearest]))
-            self.machine.send(peer, msgspec.structs.replace(record, heading=Heading(target), hops=1))
+            peer = self.routing.random.choice(list(self.routing.members[nearest]))
+            orders.append(Send(peer, msgspec.structs.replace(record, heading=Heading(target), hops=1)))
+        return orders
 
-    def sweep(self, now: float) -> None:
-        """Let go what nobody renews; how much this cell keeps is worth a note when it changes."""
+    def expire(self, now: float) -> Orders:
+        """Remove what its owners have stopped renewing; note how much this cell keeps when that changes."""
+        orders: Orders = []
         ended = self.table.expire(now)
         if ended and self.routing.leads():
-            self.share([advert for key in ended for advert in self.settle(key, now)])
+            orders += self.settle(ended, [], now)
         if len(self.table) != self._noted:
             self._noted = len(self.table)
             column, row = self.routing.cell
-            self.machine.note("records", f"{column},{row}: {self._noted}")
+            orders.append(Note("records", f"{column},{row}: {self._noted}"))
+        return orders

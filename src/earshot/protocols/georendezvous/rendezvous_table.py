@@ -1,7 +1,7 @@
 """What a rendezvous cell keeps: who publishes and who subscribes at each of its points.
 
-Every member of the cell holds the same table. Its records are the owners' own packets, so that a
-record can be shared with a member, handed to a newcomer or sent on to another home cell as it is.
+Every member of the cell holds the same table. Its records are the owners' own packets, so that a member can
+share a record, hand it to a newcomer or send it on to another home cell unchanged.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from earshot.filters import Filter
 from earshot.protocols.georendezvous.cell_hash_routing import RoutedPacket
 from earshot.protocols.georendezvous.cells import Cell
 
-Key = tuple[str, int]
+PointKey = tuple[str, int]
 "A rendezvous point: topic and index."
 
 
-class Record(RoutedPacket, frozen=True):
-    """What its owner wants kept under one rendezvous point, until it renews it."""
+class RendezvousRecord(RoutedPacket, frozen=True):
+    """What a rendezvous cell keeps for its owner at one point, until the owner renews it."""
 
     topic: str
     index: int
@@ -33,21 +33,22 @@ class Record(RoutedPacket, frozen=True):
     at: float
     "The owner's clock when it sent this: a later one replaces an earlier one."
     lifespan_s: float
-    "From now on; nothing left: the owner takes it back."
+    "From now on; 0: the owner withdraws it."
 
     @property
-    def key(self) -> Key:
+    def key(self) -> PointKey:
         return self.topic, self.index
 
 
-class Advertise(Record, frozen=True, tag="gr-advertise"):
+class Advertise(RendezvousRecord, frozen=True, tag="gr-advertise"):
     """The owner publishes this topic. `asked`: the rendezvous cell has asked it for notifications."""
 
     asked: bool = False
 
 
-class Subscribe(Record, frozen=True, tag="gr-subscribe"):
-    """The owner wants this topic; `filters`, where given, say what of it; of `pruned` publishers nothing here."""
+class Subscribe(RendezvousRecord, frozen=True, tag="gr-subscribe"):
+    """The owner wants this topic: what one of the `filters` matches, if there are any, and nothing from `pruned`
+    publishers through this point."""
 
     filters: tuple[str, ...] = ()
     pruned: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ class Subscribe(Record, frozen=True, tag="gr-subscribe"):
 
     @property
     def readable(self) -> bool:
-        """Whether its filters are filters: they came over the air."""
+        """Whether its filters can be parsed: they came over the air."""
         try:
             for text in self.filters:
                 _filter(text)
@@ -76,18 +77,18 @@ def _filter(text: str) -> Filter:
     return Filter.parse(text)
 
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=RendezvousRecord)
 
 
 @dataclass(slots=True)
-class Held(Generic[R]):
-    """A record and when it ends unless it is renewed."""
+class StoredRecord(Generic[R]):
+    """A record and when it expires unless it is renewed."""
 
     record: R
     expires_at: float
 
     def remaining(self, now: float) -> R:
-        """The record as it is sent on: with what is left of its lifespan."""
+        """The record as it is sent on: with the rest of its lifespan."""
         return msgspec.structs.replace(self.record, lifespan_s=max(self.expires_at - now, 0.0))
 
 
@@ -96,69 +97,71 @@ class RendezvousTable:
 
     def __init__(self, longest_s: float) -> None:
         self.longest_s = longest_s
-        "No record is kept longer without being renewed, whatever its owner says."
-        self.adverts: dict[Key, dict[str, Held[Advertise]]] = {}
-        self.subscriptions: dict[Key, dict[str, Held[Subscribe]]] = {}
+        "No record is kept longer than this without being renewed, whatever lifespan it states."
+        self.adverts: dict[PointKey, dict[str, StoredRecord[Advertise]]] = {}
+        self.subscriptions: dict[PointKey, dict[str, StoredRecord[Subscribe]]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self.adverts.values())) + sum(map(len, self.subscriptions.values()))
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: PointKey) -> bool:
         return key in self.adverts or key in self.subscriptions
 
     def put(self, record: Advertise | Subscribe, now: float) -> bool:
-        """Keep the record, or let the owner's earlier one go where it takes it back.
+        """Keep the record, or remove the owner's earlier one where it withdraws it.
 
-        False where a later one is held already.
+        False where a later one is kept already.
         """
         expires_at = now + min(record.lifespan_s, self.longest_s)
-        match record:
-            case Advertise():
-                return _put(self.adverts, record, now, expires_at)
-            case Subscribe():
-                return _put(self.subscriptions, record, now, expires_at)
+        if isinstance(record, Advertise):
+            return _put(self.adverts, record, now, expires_at)
+        return _put(self.subscriptions, record, now, expires_at)
 
-    def advertised(self, key: Key, now: float) -> list[Advertise]:
+    def advertised(self, key: PointKey, now: float) -> list[Advertise]:
         """Who publishes there, by name."""
         return _live(self.adverts, key, now)
 
-    def subscribed(self, key: Key, now: float) -> list[Subscribe]:
+    def subscribed(self, key: PointKey, now: float) -> list[Subscribe]:
         """Who subscribes there, by name."""
         return _live(self.subscriptions, key, now)
 
-    def wanted(self, key: Key, publisher: str, now: float) -> bool:
-        """Whether anybody wants this publisher's notifications through this point."""
+    def wanted(self, key: PointKey, publisher: str, now: float) -> bool:
+        """Whether any subscriber wants this publisher's notifications through this point."""
         return any(subscription.wants(publisher) for subscription in self.subscribed(key, now))
 
-    def points(self) -> list[Key]:
+    def points(self) -> list[PointKey]:
         """The points with at least one record, in order."""
         return sorted({*self.adverts, *self.subscriptions})
 
-    def records(self, key: Key, now: float) -> list[Advertise | Subscribe]:
-        """All that is held under one point, ready to be sent on."""
+    def records(self, key: PointKey, now: float) -> list[Advertise | Subscribe]:
+        """All that is kept at one point, ready to be sent on."""
         return [
             *(held.remaining(now) for _, held in sorted(self.adverts.get(key, {}).items())),
             *(held.remaining(now) for _, held in sorted(self.subscriptions.get(key, {}).items())),
         ]
 
-    def drop(self, key: Key) -> None:
-        """Let a point go."""
+    def all_records(self, now: float) -> list[Advertise | Subscribe]:
+        """The records of all points, ready to be sent on."""
+        return [record for key in self.points() for record in self.records(key, now)]
+
+    def drop(self, key: PointKey) -> None:
+        """Remove a point."""
         self.adverts.pop(key, None)
         self.subscriptions.pop(key, None)
 
-    def expire(self, now: float) -> list[Key]:
-        """Let go what its owner has stopped renewing; the points where that was a subscription."""
+    def expire(self, now: float) -> list[PointKey]:
+        """Remove what its owner has stopped renewing; the points where that was a subscription."""
         _expire(self.adverts, now)
         return _expire(self.subscriptions, now)
 
 
-def _put(kept: dict[Key, dict[str, Held[R]]], record: R, now: float, expires_at: float) -> bool:
+def _put(kept: dict[PointKey, dict[str, StoredRecord[R]]], record: R, now: float, expires_at: float) -> bool:
     owners = kept.get(record.key, {})
     known = owners.get(record.owner)
     if known is not None and record.at < known.record.at:
         return False
     if expires_at > now:
-        kept.setdefault(record.key, owners)[record.owner] = Held(record, expires_at)
+        kept.setdefault(record.key, owners)[record.owner] = StoredRecord(record, expires_at)
     elif known is not None:
         del owners[record.owner]
         if not owners:
@@ -166,11 +169,11 @@ def _put(kept: dict[Key, dict[str, Held[R]]], record: R, now: float, expires_at:
     return True
 
 
-def _live(kept: dict[Key, dict[str, Held[R]]], key: Key, now: float) -> list[R]:
+def _live(kept: dict[PointKey, dict[str, StoredRecord[R]]], key: PointKey, now: float) -> list[R]:
     return [held.record for _, held in sorted(kept.get(key, {}).items()) if held.expires_at > now]
 
 
-def _expire(kept: dict[Key, dict[str, Held[R]]], now: float) -> list[Key]:
+def _expire(kept: dict[PointKey, dict[str, StoredRecord[R]]], now: float) -> list[PointKey]:
     ended = [(key, owner) for key, owners in kept.items() for owner, held in owners.items() if held.expires_at <= now]
     for key, owner in ended:
         del kept[key][owner]

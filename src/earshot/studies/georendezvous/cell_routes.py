@@ -15,7 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.errors import GeometryError
-from earshot.protocols.georendezvous.cells import DIRECTIONS, GREEDY_SCORES, NEXT_EDGE, PLANAR, SURE_OFFSETS, Cell, Grid
+from earshot.protocols.georendezvous.cells import (
+    DIRECTIONS,
+    GREEDY_SCORES,
+    NEXT_EDGE,
+    PLANAR,
+    SURE_OFFSETS,
+    Cell,
+    CellGrid,
+)
 
 Cells = npt.NDArray[np.int64]
 "An array of cells, one a row: column and row."
@@ -36,8 +44,8 @@ _AT_ONCE[:, 0] += np.arange(8)
 _NEVER: Final = np.iinfo(np.int64).max
 
 
-def cells_of(positions: npt.NDArray[np.float64], grid: Grid) -> Cells:
-    """The cell of each position (rows of x and y in metres), as `Grid.cell_of` gives it."""
+def cells_of(positions: npt.NDArray[np.float64], grid: CellGrid) -> Cells:
+    """The cell of each position (rows of x and y in metres), as `CellGrid.cell_of` gives it."""
     origin = np.array([grid.origin.x_m, grid.origin.y_m])
     cells: Cells = np.floor((positions - origin) / grid.side_m).astype(np.int64)
     return cells

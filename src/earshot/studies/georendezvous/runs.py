@@ -15,11 +15,10 @@ from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
-from earshot.protocols.georendezvous.cells import Grid, largest_side_m
-from earshot.protocols.georendezvous.machine import GeoRendezvous
+from earshot.protocols.georendezvous.cells import CellGrid, largest_side_m
+from earshot.protocols.georendezvous.machine import GeoRendezvous, GeoRendezvousSettings
 from earshot.protocols.georendezvous.rendezvous_cell import Notify, Prune, Request
 from earshot.protocols.georendezvous.rendezvous_table import Subscribe
-from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
 from earshot.protocols.machine import Announcement, FixedLocation
 from earshot.protocols.tabletop import Tabletop
 from earshot.simulation.engine.log import Log
@@ -61,14 +60,14 @@ def messages(case: Case) -> Sequence[Row]:
         table.run(table.now + 1.0)
         _publish(table, publisher, topic, f"{topic}, first")
         table.run(table.now + 4.0)
-        if len(machine.publications[topic].ways) == n:
+        if len(machine.published[topic].asking) == n:
             break
     # A member of a rendezvous cell need not send a message there: newcomers are none.
     keepers = {node for node in others if _keeps(table, node, topic)}
     newcomers = [node for node in others if node not in keepers][: case["newcomers"]]
     rows: list[Row] = []
     for node in newcomers:
-        notified = set(machine.publications[topic].ways)
+        notified = set(machine.published[topic].asking)
         before = len(table.sent)
         _subscribe(table, node, topic)
         table.run(table.now + 1.0)
@@ -77,7 +76,7 @@ def messages(case: Case) -> Sequence[Row]:
         new = [packet for _, packet in table.sent[before:]]
         subscriber = table.machines[node]
         assert isinstance(subscriber, GeoRendezvous)
-        kept = subscriber.interests[topic].choices[publisher].best
+        kept = subscriber.subscribed[topic].choices[publisher].best
         tried = {p.index for p in new if isinstance(p, Subscribe) and p.owner == node}
         came = {p.index for p in new if isinstance(p, Notify) and p.heading.node == node}
         pruned = {p.index for p in new if isinstance(p, Prune) and p.subscriber == node}
@@ -224,7 +223,7 @@ def _stretch(result: RunResult) -> float | None:
 
 def _cells(trajectories: Trajectories, time: float) -> Cells:
     """The cell of every node at that time."""
-    return cells_of(trajectories.positions(time), Grid(largest_side_m(RANGE_M)))
+    return cells_of(trajectories.positions(time), CellGrid(largest_side_m(RANGE_M)))
 
 
 def _records_per_node(log: Log, result: RunResult) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.geometry import Position
-from earshot.protocols.georendezvous.cells import Cell, Grid, largest_side_m
-from earshot.protocols.georendezvous.rendezvous_points import rendezvous_point
+from earshot.protocols.georendezvous.cells import Cell, CellGrid, largest_side_m
+from earshot.protocols.georendezvous.machine import rendezvous_point
 from earshot.studies.georendezvous.cell_routes import CellGraph, Cells, Counts, cells_of
 
 RANGE_M = 100.0
@@ -47,8 +47,8 @@ class StillNetwork:
     left_out: int
 
     @cached_property
-    def grid(self) -> Grid:
-        return Grid(largest_side_m(RANGE_M))
+    def grid(self) -> CellGrid:
+        return CellGrid(largest_side_m(RANGE_M))
 
     @cached_property
     def cells(self) -> Cells:
@@ -116,7 +116,7 @@ def draw_network(nodes: int, seed: int, degree: float = DEGREE) -> StillNetwork:
     random = np.random.default_rng([nodes, seed])
     side_m = RANGE_M / range_share(nodes, degree)
     positions = random.random((nodes, 2)) * side_m
-    grid = Grid(largest_side_m(RANGE_M))
+    grid = CellGrid(largest_side_m(RANGE_M))
     cells = cells_of(positions, grid)
     kept = CellGraph.of(cells).largest_part().contains(cells)
     return StillNetwork(side_m, positions[kept], int(nodes - kept.sum()))
