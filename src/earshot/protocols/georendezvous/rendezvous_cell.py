@@ -110,17 +110,19 @@ class RendezvousCell:
                 wanted = self.table.wanted(key, advert.owner, now)
                 if wanted == advert.asked:
                     continue
-                stored = self.table.adverts[key][advert.owner]
-                stored.record = msgspec.structs.replace(advert, asked=wanted)
-                changed.append(stored.remaining(now))
-                heading = Heading(advert.cell, node=advert.owner)
+                changed.append(self.table.mark_asked(advert, wanted, now))
                 if wanted:
+                    heading = Heading(advert.cell, node=advert.owner)
                     orders.append(Request(heading, 0, *key, self.routing.cell, self.record_lifespan_s))
                 else:
-                    orders.append(Prune(heading, 0, *key, advert.owner, "", now))
+                    orders.append(self._prune(advert, now))
         if changed and self.routing.others():
             orders.append(Broadcast(Keep(self.routing.cell, tuple(changed), home_for_s=home_for_s)))
         return orders
+
+    def _prune(self, advert: Advertise, now: float) -> Prune:
+        """Tell a publisher that no subscriber is left here."""
+        return Prune(Heading(advert.cell, node=advert.owner), 0, *advert.key, advert.owner, "", now)
 
     def on_event(self, packet: Notify, now: float) -> Orders:
         """Section 2.2: forward to each subscriber that has not pruned this path."""
@@ -131,24 +133,12 @@ class RendezvousCell:
             return [self.find_keys(packet, key)]
         wanting = [record for record in self.table.subscribed(key, now) if record.wants(packet.publisher)]
         if not wanting:
-            # The publisher was not pruned: an earlier prune was lost.
-            return [
-                Drop(DropReason.NO_SUBSCRIBER, event.id),
-                *(
-                    Prune(Heading(advert.cell, node=advert.owner), 0, *key, advert.owner, "", now)
-                    for advert in self.table.advertised(key, now)
-                    if advert.owner == packet.publisher
-                ),
-            ]
+            # An earlier prune did not reach the publisher: send it again.
+            adverts = [advert for advert in self.table.advertised(key, now) if advert.owner == packet.publisher]
+            return [Drop(DropReason.NO_SUBSCRIBER, event.id), *(self._prune(advert, now) for advert in adverts)]
+        here = self.routing.cell
         return [
-            Notify(
-                Heading(record.cell, record.owner),
-                packet.hops,
-                event,
-                packet.publisher,
-                packet.index,
-                self.routing.cell,
-            )
+            Notify(Heading(record.cell, record.owner), packet.hops, event, packet.publisher, packet.index, here)
             for record in wanting
             if record.accepts(event)
         ]
@@ -167,15 +157,15 @@ class RendezvousCell:
     def on_prune(self, prune: Prune, now: float) -> Orders:
         """Section 2.3: this subscriber has a better path; the publisher is pruned when no subscriber is left."""
         key = (prune.topic, prune.index)
-        stored = self.table.subscriptions.get(key, {}).get(prune.subscriber)
-        if stored is None:
+        known = self.table.subscription(key, prune.subscriber, now)
+        if known is None:
             target = self.target(key)
             moved = prune.heading.target != target
             return [msgspec.structs.replace(prune, heading=Heading(target))] if moved else []
-        if prune.at < stored.record.at:
+        if prune.at < known.at:
             return []
-        pruned = tuple(sorted({*stored.record.pruned, prune.publisher}))
-        record = msgspec.structs.replace(stored.remaining(now), pruned=pruned, at=prune.at)
+        pruned = tuple(sorted({*known.pruned, prune.publisher}))
+        record = msgspec.structs.replace(known, pruned=pruned, at=prune.at)
         self.table.put(record, now)
         return self.settle([key], [record], now)
 

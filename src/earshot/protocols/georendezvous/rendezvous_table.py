@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, TypeVar
 
 import msgspec
 
@@ -38,6 +37,11 @@ class RendezvousRecord(RoutedPacket, frozen=True):
     @property
     def key(self) -> PointKey:
         return self.topic, self.index
+
+    @property
+    def slot(self) -> tuple[bool, str]:
+        """Its place at the point: an owner has one advertisement and one subscription there."""
+        return isinstance(self, Subscribe), self.owner
 
 
 class Advertise(RendezvousRecord, frozen=True, tag="gr-advertise"):
@@ -77,17 +81,14 @@ def _filter(text: str) -> Filter:
     return Filter.parse(text)
 
 
-R = TypeVar("R", bound=RendezvousRecord)
-
-
 @dataclass(slots=True)
-class StoredRecord(Generic[R]):
+class StoredRecord:
     """A record and when it expires unless it is renewed."""
 
-    record: R
+    record: Advertise | Subscribe
     expires_at: float
 
-    def remaining(self, now: float) -> R:
+    def remaining(self, now: float) -> Advertise | Subscribe:
         """The record as it is sent on: with the rest of its lifespan."""
         return msgspec.structs.replace(self.record, lifespan_s=max(self.expires_at - now, 0.0))
 
@@ -98,32 +99,54 @@ class RendezvousTable:
     def __init__(self, longest_s: float) -> None:
         self.longest_s = longest_s
         "No record is kept longer than this without being renewed, whatever lifespan it states."
-        self.adverts: dict[PointKey, dict[str, StoredRecord[Advertise]]] = {}
-        self.subscriptions: dict[PointKey, dict[str, StoredRecord[Subscribe]]] = {}
+        self._points: dict[PointKey, dict[tuple[bool, str], StoredRecord]] = {}
+        "By point, then by kind of record, advertisements first, and owner."
 
     def __len__(self) -> int:
-        return sum(map(len, self.adverts.values())) + sum(map(len, self.subscriptions.values()))
+        return sum(map(len, self._points.values()))
 
     def __contains__(self, key: PointKey) -> bool:
-        return key in self.adverts or key in self.subscriptions
+        return key in self._points
 
     def put(self, record: Advertise | Subscribe, now: float) -> bool:
         """Keep the record, or remove the owner's earlier one where it withdraws it.
 
         False where a later one is kept already.
         """
-        expires_at = now + min(record.lifespan_s, self.longest_s)
-        if isinstance(record, Advertise):
-            return _put(self.adverts, record, now, expires_at)
-        return _put(self.subscriptions, record, now, expires_at)
+        kept = self._points.setdefault(record.key, {})
+        known = kept.get(record.slot)
+        is_latest = known is None or record.at >= known.record.at
+        if is_latest:
+            kept.pop(record.slot, None)
+            expires_at = now + min(record.lifespan_s, self.longest_s)
+            if expires_at > now:
+                kept[record.slot] = StoredRecord(record, expires_at)
+        if not kept:
+            del self._points[record.key]
+        return is_latest
+
+    def mark_asked(self, advert: Advertise, asked: bool, now: float) -> Advertise | Subscribe:
+        """Note whether the publisher has been asked; its record, ready to be sent on."""
+        stored = self._points[advert.key][advert.slot]
+        stored.record = msgspec.structs.replace(advert, asked=asked)
+        return stored.remaining(now)
+
+    def subscription(self, key: PointKey, owner: str, now: float) -> Subscribe | None:
+        """The owner's subscription at that point, ready to be sent on."""
+        found = (record for record in self.records(key, now) if isinstance(record, Subscribe) and record.owner == owner)
+        return next(found, None)
+
+    def _live(self, key: PointKey, now: float) -> list[Advertise | Subscribe]:
+        stored = sorted(self._points.get(key, {}).items())
+        return [one.record for _, one in stored if one.expires_at > now]
 
     def advertised(self, key: PointKey, now: float) -> list[Advertise]:
         """Who publishes there, by name."""
-        return _live(self.adverts, key, now)
+        return [record for record in self._live(key, now) if isinstance(record, Advertise)]
 
     def subscribed(self, key: PointKey, now: float) -> list[Subscribe]:
         """Who subscribes there, by name."""
-        return _live(self.subscriptions, key, now)
+        return [record for record in self._live(key, now) if isinstance(record, Subscribe)]
 
     def wanted(self, key: PointKey, publisher: str, now: float) -> bool:
         """Whether any subscriber wants this publisher's notifications through this point."""
@@ -131,14 +154,11 @@ class RendezvousTable:
 
     def points(self) -> list[PointKey]:
         """The points with at least one record, in order."""
-        return sorted({*self.adverts, *self.subscriptions})
+        return sorted(self._points)
 
     def records(self, key: PointKey, now: float) -> list[Advertise | Subscribe]:
         """All that is kept at one point, ready to be sent on."""
-        return [
-            *(held.remaining(now) for _, held in sorted(self.adverts.get(key, {}).items())),
-            *(held.remaining(now) for _, held in sorted(self.subscriptions.get(key, {}).items())),
-        ]
+        return [stored.remaining(now) for _, stored in sorted(self._points.get(key, {}).items())]
 
     def all_records(self, now: float) -> list[Advertise | Subscribe]:
         """The records of all points, ready to be sent on."""
@@ -146,37 +166,14 @@ class RendezvousTable:
 
     def drop(self, key: PointKey) -> None:
         """Remove a point."""
-        self.adverts.pop(key, None)
-        self.subscriptions.pop(key, None)
+        self._points.pop(key, None)
 
     def expire(self, now: float) -> list[PointKey]:
         """Remove what its owner has stopped renewing; the points where that was a subscription."""
-        _expire(self.adverts, now)
-        return _expire(self.subscriptions, now)
-
-
-def _put(kept: dict[PointKey, dict[str, StoredRecord[R]]], record: R, now: float, expires_at: float) -> bool:
-    owners = kept.get(record.key, {})
-    known = owners.get(record.owner)
-    if known is not None and record.at < known.record.at:
-        return False
-    if expires_at > now:
-        kept.setdefault(record.key, owners)[record.owner] = StoredRecord(record, expires_at)
-    elif known is not None:
-        del owners[record.owner]
-        if not owners:
-            del kept[record.key]
-    return True
-
-
-def _live(kept: dict[PointKey, dict[str, StoredRecord[R]]], key: PointKey, now: float) -> list[R]:
-    return [held.record for _, held in sorted(kept.get(key, {}).items()) if held.expires_at > now]
-
-
-def _expire(kept: dict[PointKey, dict[str, StoredRecord[R]]], now: float) -> list[PointKey]:
-    ended = [(key, owner) for key, owners in kept.items() for owner, held in owners.items() if held.expires_at <= now]
-    for key, owner in ended:
-        del kept[key][owner]
-        if not kept[key]:
-            del kept[key]
-    return sorted({key for key, _ in ended})
+        ended = [one.record for kept in self._points.values() for one in kept.values() if one.expires_at <= now]
+        for record in ended:
+            kept = self._points[record.key]
+            del kept[record.slot]
+            if not kept:
+                del self._points[record.key]
+        return sorted({record.key for record in ended if isinstance(record, Subscribe)})
