@@ -19,8 +19,8 @@
     │   │   ├── DtdEndless        no finite document can match it
     │   │   └── DtdEntityRefused  refers to what is outside its file
     │   ├── GeometryError         an impossible shape, area or coordinate
-    │   ├── SettingsError         a protocol's settings
-    │   ├── ScenarioError         a scenario file: names the key and the file
+    │   ├── SettingsError         settings that do not make sense
+    │   │   └── ScenarioError     a scenario file: names the key and the file
     │   ├── UnknownName           no protocol, scenario, study or table of that name; offers the nearest
     │   ├── TraceError            a trace file of the wrong format, empty or missing
     │   ├── LakeError             a lake without the table or run that was asked for
@@ -101,7 +101,7 @@ class XmlEntityRefused(XmlError):
     """The document declares or uses entities of its own."""
 
 
-class DtdError(UsageError):
+class DtdError(UsageError, ValueError):
     """A document type definition that was refused."""
 
 
@@ -125,11 +125,11 @@ class GeometryError(UsageError):
     """An impossible shape, area or coordinate."""
 
 
-class SettingsError(UsageError):
-    """A protocol's settings do not make sense."""
+class SettingsError(UsageError, ValueError):
+    """Settings do not make sense. (A ValueError too, so that msgspec reports where it was raised.)"""
 
 
-class ScenarioError(UsageError):
+class ScenarioError(SettingsError):
     """A scenario file is wrong; the message names the key and the file."""
 
 

@@ -135,7 +135,7 @@ def test_a_middle_process_relays_is_killed_and_comes_back(terminal: Terminal, tm
         (["node", "--key-file", "none"], "cannot read the key file"),
         (["node", "--origin", "1"], "write LAT,LON"),
         (["node", "--interface", "nowhere0"], "nowhere0"),
-        (["node", "--setting", "hops=1"], "no setting named 'hops'"),
+        (["node", "--setting", "hops=1"], "hops: no such key"),
     ],
 )
 def test_mistakes_are_said_in_one_line_with_exit_code_2(

@@ -40,17 +40,17 @@ def test_settings_are_built_from_values_and_from_words() -> None:
 def test_an_unknown_setting_names_the_nearest() -> None:
     with pytest.raises(SettingsError) as caught:
         build_settings(FloodingSettings, {"hop_limt": 3})
-    assert str(caught.value) == "no setting named 'hop_limt'; did you mean 'hop_limit'?"
+    assert str(caught.value) == "hop_limt: no such key; did you mean hop_limit?"
     with pytest.raises(SettingsError) as caught:
         build_settings(FloodingSettings, {"xyz": 3})
-    assert str(caught.value) == "no setting named 'xyz'; there are: hop_limit, lifespan_s, memory, jitter_s"
+    assert str(caught.value) == "xyz: no such key; there are: hop_limit, jitter_s, lifespan_s, memory"
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"hop_limit": "many"}, "hop_limit: Expected `int`, got `str`"),
-        ({"hop_limit": 2.5}, "hop_limit: Expected `int`, got `float`"),
+        ({"hop_limit": "many"}, "hop_limit: must be a whole number, got the text 'many'"),
+        ({"hop_limit": 2.5}, "hop_limit: must be a whole number, got the number 2.5"),
         ({"hop_limit": 0}, "hop_limit must be at least 1, got 0"),
     ],
 )

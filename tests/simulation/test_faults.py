@@ -72,11 +72,11 @@ def test_one_kind_of_fault_does_not_shift_another() -> None:
 
 
 WRONG: list[tuple[Any, str]] = [
-    (lambda: Crash("a", -1.0), "a crash's time_s must be a time in seconds from 0 on, got -1.0"),
-    (lambda: Crash("a", 1.0, 0.0), "a crash's down_s must be a positive number of seconds, got 0.0"),
-    (lambda: Churn(0.0, 1.0), "churn's mean_presence_s must be a positive number of seconds, got 0.0"),
-    (lambda: FaultSettings(silent_share=1.5), "silent_share must lie between 0 and 1, got 1.5"),
-    (lambda: FaultSettings(clock_skew_s=-1), "clock_skew_s must be a number of seconds from 0 on, got -1"),
+    (lambda: Crash("a", -1.0), "time_s must not be negative, got -1.0"),
+    (lambda: Crash("a", 1.0, 0.0), "down_s must be a positive number of seconds, got 0.0"),
+    (lambda: Churn(0.0, 1.0), "mean_presence_s must be a positive number of seconds, got 0.0"),
+    (lambda: FaultSettings(silent_share=1.5), "silent_share must be from 0 to 1, got 1.5"),
+    (lambda: FaultSettings(clock_skew_s=-1), "clock_skew_s must not be negative, got -1"),
     (
         lambda: plan(FaultSettings(crashes=(Crash("x", 1.0),)), NAMES, 10.0, 0),
         "the faults name a node 'x', which the scenario does not have",

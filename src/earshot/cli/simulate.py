@@ -167,9 +167,9 @@ def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: Sum
 
 
 def _json_ready(settings: Mapping[str, Any]) -> dict[str, Any]:
-    from earshot.simulation.settings_schema import plain
+    from earshot.simulation.settings_reader import as_table
 
-    return {name: plain(value) for name, value in settings.items()}
+    return {name: as_table(value) for name, value in settings.items()}
 
 
 def _print_summary(summary: Summary, took_s: float) -> None:
@@ -225,7 +225,7 @@ def protocols(name: str | None, as_json: bool) -> None:
       earshot protocols --json
     """
     from earshot.protocols.catalogue import PROTOCOLS, protocol
-    from earshot.simulation.settings_docs import settings_described
+    from earshot.simulation.settings_schema import settings_described
 
     found = PROTOCOLS if name is None else {name: protocol(name)}
     if as_json:
@@ -269,12 +269,13 @@ def scenarios(name: str | None, as_json: bool) -> None:
       earshot scenarios city
       earshot scenarios city > my-town.toml
     """
+    import tomli_w
+
     from earshot.simulation.scenario.library import built_in, load_scenario
-    from earshot.simulation.scenario.toml_text import toml_text
 
     if name is not None:
         table = load_scenario(name).table()
-        click.echo(json.dumps(table, indent=2) if as_json else toml_text(table), nl=as_json)
+        click.echo(json.dumps(table, indent=2) if as_json else tomli_w.dumps(table), nl=as_json)
         return
     found = [load_scenario(one) for one in built_in()]
     if as_json:

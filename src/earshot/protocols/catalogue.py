@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, TypeVar
 
-import msgspec
-
-from earshot.errors import SettingsError, UnknownName
+from earshot.errors import UnknownName
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.content_odmrp.machine import ContentOdmrp
 from earshot.protocols.content_odmrp.odmrp import Odmrp
@@ -20,6 +16,7 @@ from earshot.protocols.gossip import Gossip
 from earshot.protocols.machine import Machine
 from earshot.protocols.siena.machine import Siena
 from earshot.protocols.steam.machine import Steam
+from earshot.settings import read_settings
 
 PROTOCOLS: dict[str, type[Machine]] = {
     "codd": Codd,
@@ -49,14 +46,4 @@ def build_settings(settings: type[S], given: Mapping[str, Any]) -> S:
 
     Values may be texts, as on a command line; they are converted to the setting's type.
     """
-    known = [field.name for field in fields(settings)]  # type: ignore[arg-type]
-    for name in given:
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
-            raise SettingsError(f"no setting named {name!r}; {hint}")
-    try:
-        return msgspec.convert(dict(given), settings, strict=False)
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at `$.")
-        raise SettingsError(f"{place.rstrip('`') or 'the settings'}: {reason}") from None
+    return read_settings(settings, dict(given), strict=False)

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 from earshot.errors import ScenarioError
 from earshot.geometry import Area, Position, Rectangle
+from earshot.settings import Finite, Positive, SettingsTable
 
-Box = tuple[float, float, float, float]
+Box = tuple[Finite, Finite, Finite, Finite]
 "Least x, least y, most x, most y, in metres."
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(SettingsTable, frozen=True):
     """The rectangle the nodes live on: x from 0 to `width_m`, y from 0 to `height_m`."""
 
-    width_m: float = 1000.0
+    width_m: Positive = 1000.0
     "From west to east."
-    height_m: float = 1000.0
+    height_m: Positive = 1000.0
     "From south to north."
-
-    def __post_init__(self) -> None:
-        for name, value in (("width_m", self.width_m), ("height_m", self.height_m)):
-            if not (math.isfinite(value) and value > 0):
-                raise ScenarioError(f"{name} must be a positive number of metres, got {value}")
 
     @property
     def area(self) -> Area:

@@ -6,88 +6,67 @@ while, clocks that are wrong. The engine carries the plan out; machines never le
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
 from earshot.errors import SettingsError
-from earshot.geometry import Area, Position
+from earshot.geometry import Position
+from earshot.settings import Finite, NotNegative, Positive, SettingsTable, Share
+from earshot.simulation.settings_reader import AreaSetting
 
 
-def _time(what: str, value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
-        raise SettingsError(f"{what} must be a time in seconds from 0 on, got {value}")
-
-
-@dataclass(frozen=True, slots=True)
-class Crash:
+class Crash(SettingsTable, frozen=True):
     """A node loses its memory at `time_s`, without a word; it restarts `down_s` later (None: never)."""
 
     node: str
     "Which node."
-    time_s: float
+    time_s: NotNegative
     "When it crashes."
-    down_s: float | None = None
+    down_s: Positive | None = None
     "How long it stays down; without it, for good."
 
-    def __post_init__(self) -> None:
-        _time("a crash's time_s", self.time_s)
-        if self.down_s is not None and not (math.isfinite(self.down_s) and self.down_s > 0):
-            raise SettingsError(f"a crash's down_s must be a positive number of seconds, got {self.down_s}")
 
-
-@dataclass(frozen=True, slots=True)
-class Churn:
+class Churn(SettingsTable, frozen=True):
     """Every node stays for an exponential time and is away for another: Poisson leaves and joins."""
 
-    mean_presence_s: float
+    mean_presence_s: Positive
     "How long a node stays, on average."
-    mean_absence_s: float
+    mean_absence_s: Positive
     "How long it is away, on average."
     graceful: bool = True
     "Whether a machine is told to stop before it goes, or just falls silent."
-    start_s: float = 0.0
+    start_s: NotNegative = 0.0
     "From when on; until then everybody stays."
 
-    def __post_init__(self) -> None:
-        for name in ("mean_presence_s", "mean_absence_s"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise SettingsError(f"churn's {name} must be a positive number of seconds, got {value}")
-        _time("churn's start_s", self.start_s)
 
-
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(SettingsTable, frozen=True):
     """From `start_s` until `end_s` no radio link crosses the border of `area`, or the line from
     `line[0]` to `line[1]`: give one of the two."""
 
-    start_s: float
+    start_s: NotNegative
     "From when on."
-    end_s: float
+    end_s: Finite
     "Until when."
-    area: Area | None = None
+    area: AreaSetting | None = None
     "No link crosses its border."
     line: tuple[Position, Position] | None = None
     "From its first point to its second; no link crosses it."
 
-    def __post_init__(self) -> None:
-        _time("a partition's start_s", self.start_s)
+    def validate(self) -> None:
         if not self.end_s > self.start_s:
             raise SettingsError(f"a partition must end after it starts, got {self.start_s} to {self.end_s}")
         if (self.area is None) == (self.line is None):
             raise SettingsError("a partition needs an area or a line, one of the two")
 
 
-@dataclass(frozen=True, slots=True)
-class FaultSettings:
+class FaultSettings(SettingsTable, frozen=True):
     """Everything that goes wrong; by default nothing."""
 
     crashes: tuple[Crash, ...] = ()
     "Nodes that lose their memory."
-    silent_share: float = 0.0
+    silent_share: Share = 0.0
     "This share of all nodes, drawn by the seed, receives but never forwards an event of another's."
     silent_nodes: tuple[str, ...] = ()
     "These too."
@@ -95,16 +74,8 @@ class FaultSettings:
     "Nodes that come and go all the time."
     partitions: tuple[Partition, ...] = ()
     "Times at which the network falls apart."
-    clock_skew_s: float = 0.0
+    clock_skew_s: NotNegative = 0.0
     "Each node's clock is off by an even draw from -clock_skew_s to clock_skew_s, for good."
-
-    def __post_init__(self) -> None:
-        for name in ("crashes", "silent_nodes", "partitions"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        if not 0.0 <= self.silent_share <= 1.0:
-            raise SettingsError(f"silent_share must lie between 0 and 1, got {self.silent_share}")
-        if not (math.isfinite(self.clock_skew_s) and self.clock_skew_s >= 0):
-            raise SettingsError(f"clock_skew_s must be a number of seconds from 0 on, got {self.clock_skew_s}")
 
 
 NO_FAULTS = FaultSettings()

@@ -1,36 +1,65 @@
-"""Checked reading of tables into settings.
+"""Reading a scenario's tables into settings classes, and writing them as tables again.
 
-Any frozen dataclass can be read from a TOML table: its fields are the keys, its annotations the
-types, its own `__post_init__` the last word. A key that is not there, a unit that is missing, a
-value of the wrong type is a `ScenarioError` that names the file, the key and the nearest valid one.
-
-A field that may be one of several classes names them in its metadata: `field(metadata={"kinds":
-{...}})`; the table's `kind` chooses.
+`earshot.settings` reads and explains; this file adds what scenarios write in their own way (spans of
+numbers, shapes, areas, filters, files), the short form of tables with a `kind`, and which file a key
+came from. Every error names the file, the key and what to write instead.
 """
 
 from __future__ import annotations
 
-import difflib
-import math
-import types
+import hashlib
 import typing
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from abc import ABCMeta
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
 
 from earshot.errors import ScenarioError, UsageError
 from earshot.filters import Filter
-from earshot.geometry import AnyShape, Area, Position, parse_shape
+from earshot.geometry import AnyShape, Area, Circle, Ellipse, Polygon, Position, Rectangle, parse_shape
+from earshot.settings import (
+    SettingsProblem,
+    SettingsTable,
+    alternatives,
+    fields_of,
+    is_table,
+    kind_of,
+    kinds_of,
+    read_settings,
+    shown,
+    unknown_key,
+)
 from earshot.simulation.draws import Span
-from earshot.simulation.settings_schema import UNITS, DataFile, Key, kind_of, settings_of, unit_of
 
 T = TypeVar("T")
 
+# Types that a table writes in its own way. To msgspec they are unknown, so it asks `_read_other`.
+if TYPE_CHECKING:
+    SpanSetting = Span
+    ShapeSetting = AnyShape
+    AreaSetting = Area
+    FilterSetting = Filter
+else:
+
+    def _marker(name: str, *read_as: type) -> ABCMeta:
+        made = ABCMeta(name, (), {"__module__": __name__})
+        for one in read_as:
+            made.register(one)
+        return made
+
+    SpanSetting = _marker("SpanSetting", Span)
+    ShapeSetting = _marker("ShapeSetting", Circle, Rectangle, Ellipse, Polygon)
+    AreaSetting = _marker("AreaSetting", Area)
+    FilterSetting = _marker("FilterSetting", Filter)
+
 
 class LocatedError(ScenarioError):
-    """A scenario error that says where already."""
+    """A scenario error that says where."""
 
     def __init__(self, file: str, key: str, problem: str) -> None:
         super().__init__(f"{file}: {key}: {problem}" if key else f"{file}: {problem}")
@@ -42,7 +71,7 @@ class LocatedError(ScenarioError):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a value stands: its file and its key, for errors; files it names are relative to `folder`.
+    """Where a table stands: its file and its key, for errors; files it names are relative to `folder`.
 
     A table put together from several files says in `origins` which of its keys came from where.
     """
@@ -52,17 +81,13 @@ class Where:
     folder: Path = Path()
     origins: Mapping[str, str] = field(default_factory=dict)
 
-    def at(self, key: str) -> Where:
-        return replace(self, key=f"{self.key}.{key}" if self.key else key)
+    def wrong(self, key: str, problem: str) -> LocatedError:
+        """The error about a key of this table."""
+        whole = ".".join(part for part in (self.key, key) if part)
+        return LocatedError(self._origin(whole), whole, problem)
 
-    def item(self, number: int) -> Where:
-        return replace(self, key=f"{self.key}[{number}]")
-
-    def wrong(self, problem: str) -> LocatedError:
-        return LocatedError(self._origin(), self.key, problem)
-
-    def _origin(self) -> str:
-        key = self.key.partition("[")[0]
+    def _origin(self, key: str) -> str:
+        key = key.partition("[")[0]
         while key and key not in self.origins:
             key = key.rpartition(".")[0]
             if f"{key}.kind" in self.origins:
@@ -72,252 +97,159 @@ class Where:
 
 def read(cls: type[T], table: Any, where: Where) -> T:
     """A settings class from a table; every error says where."""
-    if not isinstance(table, Mapping):
-        raise where.wrong(f"must be a table, got {_said(table)}")
-    known = settings_of(cls)
-    for given in table:
-        if given not in known and not (given == "kind" and kind_of(cls)):
-            raise where.at(given).wrong(_unknown(given, known))
-    values: dict[str, Any] = {}
-    for name, key in known.items():
-        if name in table:
-            values[name] = _read_key(key, table[name], where.at(name))
-        elif key.required:
-            raise where.at(name).wrong("is missing" + (f"; it is in {unit}" if (unit := unit_of(name)) else ""))
     try:
-        return cls(**values)
-    except LocatedError:
+        return read_settings(cls, _spelled_out(cls, table), read_other=partial(_read_other, where.folder))
+    except SettingsProblem as problem:
+        raise where.wrong(problem.key, problem.sentence) from None
+    except UsageError as error:
+        raise where.wrong("", str(error)) from None
+
+
+def _spelled_out(hint: Any, value: Any, default: Any = None) -> Any:
+    """The value with its short forms written out: `"grid"` is `{ kind = "grid" }`, a table without a kind has
+    the default's, and 3.0 is a whole number where one is wanted."""
+    chosen = alternatives(hint)
+    if kinds := kinds_of(hint):
+        if isinstance(value, str):
+            value = {"kind": value}
+        elif isinstance(value, Mapping) and "kind" not in value and default is not None:
+            value = {"kind": kind_of(type(default)), **value}
+        kind = value.get("kind") if isinstance(value, Mapping) else None
+        chosen = (kinds[kind],) if isinstance(kind, str) and kind in kinds else ()
+    origin = typing.get_origin(chosen[0]) if chosen else None
+    if isinstance(value, Mapping):
+        if origin is dict:
+            inner = typing.get_args(chosen[0])[1]
+            return {key: _spelled_out(inner, one) for key, one in value.items()}
+        if chosen and is_table(chosen[0]):
+            known = fields_of(chosen[0])
+            return {
+                key: _spelled_out(known[key].hint, one, known[key].default) if key in known else one
+                for key, one in value.items()
+            }
+    elif isinstance(value, list) and origin is tuple and typing.get_args(chosen[0])[-1] is Ellipsis:
+        return [_spelled_out(typing.get_args(chosen[0])[0], one) for one in value]
+    elif isinstance(value, float) and value.is_integer() and _wants_int(chosen):
+        return int(value)
+    return value
+
+
+def _wants_int(chosen: tuple[Any, ...]) -> bool:
+    return any(int in (one, *typing.get_args(one)[:1]) for one in chosen)
+
+
+def _read_other(folder: Path, wanted: Any, value: Any) -> Any:
+    """Reads what msgspec does not know. What the class itself refuses is a ValueError, so that msgspec says where."""
+    if isinstance(value, wanted):
+        return value
+    try:
+        if wanted is SpanSetting:
+            return _span(value)
+        if wanted is AreaSetting:
+            return _area(value)
+        if not isinstance(value, str):
+            raise ScenarioError(f"must be a text, got {shown(value)}")
+        if wanted is ShapeSetting:
+            return parse_shape(value)
+        if wanted is FilterSetting:
+            return Filter.parse(value)
+        if wanted is Path:
+            return _existing(folder / Path(value).expanduser())
+    except SettingsProblem:
         raise
     except UsageError as error:
-        # "range_m must be positive": a settings class names its own key first.
-        first, _, problem = str(error).partition(" ")
-        raise where.at(first).wrong(problem) if first in known else where.wrong(str(error)) from None
+        raise ScenarioError(str(error)) from None
+    raise TypeError(f"no way to read a {wanted}")  # pragma: no cover: a settings class of ours is wrong
 
 
-def _read_key(key: Key, value: Any, where: Where) -> Any:
-    if key.kinds is None:
-        return _read_value(key.type, value, where)
-    if isinstance(value, Mapping) and "kind" not in value and not key.required:
-        value = {"kind": kind_of(type(key.default)), **value}
-    return _read_kind(key.kinds, value, where)
+def _span(value: Any) -> Span:
+    if isinstance(value, list | tuple) and len(value) != 2:
+        raise ScenarioError(f"must be a number or [low, high], got a list of {len(value)}")
+    for i, one in enumerate(value) if isinstance(value, list | tuple) else (("", value),):
+        if not isinstance(one, int | float) or isinstance(one, bool):
+            raise SettingsProblem(f"[{i}]" if i != "" else "", f"must be a number, got {shown(one)}")
+    return Span(*value) if isinstance(value, list | tuple) else Span(value, value)
 
 
-def _read_kind(kinds: Mapping[str, Any], value: Any, where: Where) -> Any:
-    if isinstance(value, str):
-        value = {"kind": value}
-    if not isinstance(value, Mapping):
-        raise where.wrong(f"must be a table with a kind, got {_said(value)}")
-    if "kind" not in value:
-        raise where.at("kind").wrong(f"is missing; there are: {', '.join(kinds)}")
-    if value["kind"] not in kinds:
-        raise where.at("kind").wrong(_no_such(value["kind"], kinds))
-    rest = {key: one for key, one in value.items() if key != "kind"}
-    return read(kinds[value["kind"]], rest, where)
-
-
-def _read_value(hint: Any, value: Any, where: Where) -> Any:
-    reader = _LEAVES.get(hint)
-    if reader is not None:
-        return reader(value, where)
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return _read_union(arguments, value, where)
-    if origin is typing.Literal:
-        if value not in arguments or isinstance(value, bool) != any(isinstance(one, bool) for one in arguments):
-            raise where.wrong(_no_such(value, [str(one) for one in arguments]))
-        return value
-    if origin is tuple:
-        return _read_tuple(arguments, value, where)
-    if origin in (dict, Mapping, typing.Mapping):
-        if not isinstance(value, Mapping):
-            raise where.wrong(f"must be a table, got {_said(value)}")
-        return {key: _read_value(arguments[1], one, where.at(key)) for key, one in value.items()}
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        try:
-            return hint(value)
-        except ValueError:
-            raise where.wrong(_no_such(value, [str(one.value) for one in hint])) from None
-    if is_dataclass(hint):
-        return read(typing.cast(Any, hint), value, where)
-    raise TypeError(f"{where.key}: no way to read a {hint}")  # pragma: no cover: a settings class of ours is wrong
-
-
-def _read_union(alternatives: tuple[Any, ...], value: Any, where: Where) -> Any:
-    """One of several: tables choose by `kind`; otherwise the first alternative that can read it."""
-    choices = [one for one in alternatives if one is not types.NoneType]
-    if len(choices) == 1:
-        return _read_value(choices[0], value, where)
-    if all(is_dataclass(one) for one in choices):
-        return _read_kind({_kind_by_field(one): one for one in choices}, value, where)
-    problems = []
-    for one in choices:
-        try:
-            return _read_value(one, value, where)
-        except LocatedError as error:
-            problems.append(error.parts[2])
-    raise where.wrong(", or ".join(dict.fromkeys(problems)))
-
-
-def _kind_by_field(cls: Any) -> str:
-    if kind := kind_of(cls):
-        return kind
-    named = settings_of(cls).get("kind")
-    return str(named.field.default) if named is not None else str(cls.__name__).lower()
-
-
-def _read_tuple(arguments: tuple[Any, ...], value: Any, where: Where) -> tuple[Any, ...]:
-    if not isinstance(value, (list, tuple)):
-        raise where.wrong(f"must be a list, got {_said(value)}")
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_read_value(arguments[0], one, where.item(i)) for i, one in enumerate(value))
-    if len(value) != len(arguments):
-        raise where.wrong(f"must be a list of {len(arguments)}, got {len(value)}")
-    pairs = zip(arguments, value, strict=True)
-    return tuple(_read_value(hint, one, where.item(i)) for i, (hint, one) in enumerate(pairs))
-
-
-# Leaves.
-
-
-def _bool(value: Any, where: Where) -> bool:
-    if not isinstance(value, bool):
-        raise where.wrong(f"must be true or false, got {_said(value)}")
-    return value
-
-
-def _int(value: Any, where: Where) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise where.wrong(f"must be a whole number, got {_said(value)}")
-    return value
-
-
-def _float(value: Any, where: Where) -> float:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        unit = unit_of(where.key.rpartition(".")[2].partition("[")[0])
-        raise where.wrong(f"must be a number{f' of {unit}' if unit else ''}, got {_said(value)}")
-    if math.isnan(value):
-        raise where.wrong("must be a number, got nan")
-    return float(value)
-
-
-def _str(value: Any, where: Where) -> str:
-    if not isinstance(value, str):
-        raise where.wrong(f"must be a text, got {_said(value)}")
-    return value
-
-
-def _span(value: Any, where: Where) -> Span:
-    if isinstance(value, (list, tuple)):
-        if len(value) != 2:
-            raise where.wrong(f"must be a number or [low, high], got a list of {len(value)}")
-        low, high = (_float(one, where.item(i)) for i, one in enumerate(value))
-    else:
-        low = high = _float(value, where)
-    return _made(lambda: Span(low, high), where)
-
-
-def _position(value: Any, where: Where) -> Position:
-    x, y = _read_tuple((float, float), value, where)
-    return Position(x, y)
-
-
-def _shape(value: Any, where: Where) -> AnyShape:
-    return _made(lambda: parse_shape(_str(value, where)), where)
-
-
-def _area(value: Any, where: Where) -> Area:
+def _area(value: Any) -> Area:
     if isinstance(value, str):
         text, _, at = value.partition(" at ")
-        place = [_number(part) for part in at.split(",")] if at else [0.0, 0.0]
-        value = {"shape": text, "at": place}
-    if not isinstance(value, Mapping):
-        raise where.wrong(f'must be a table as in {{ shape = "circle:300m", at = [500, 500] }}, got {_said(value)}')
+        value = {"shape": text, "at": at.split(",") if at else [0.0, 0.0]}
+    if not isinstance(value, Mapping) or not isinstance(value.get("shape", ""), str):
+        raise ScenarioError(f'must be a table as in {{ shape = "circle:300m", at = [500, 500] }}, got {shown(value)}')
     for key in value:
         if key not in ("shape", "at"):
-            raise where.at(key).wrong(_unknown(key, ("shape", "at")))
+            raise SettingsProblem(key, unknown_key(key, ("shape", "at")))
     if "shape" not in value:
-        raise where.at("shape").wrong("is missing")
-    shape = _shape(value["shape"], where.at("shape"))
-    return Area(shape, _position(value.get("at", [0.0, 0.0]), where.at("at")))
-
-
-def _number(text: str) -> Any:
+        raise SettingsProblem("shape", "is missing")
     try:
-        return float(text)
-    except ValueError:
-        return text
+        place = msgspec.convert(value.get("at", [0.0, 0.0]), Position, strict=False)
+    except msgspec.ValidationError:
+        raise SettingsProblem("at", f"must be [x, y], got {value['at']}") from None
+    return Area(parse_shape(value["shape"]), place)
 
 
-def _filter(value: Any, where: Where) -> Filter:
-    return _made(lambda: Filter.parse(_str(value, where)), where)
+def _existing(path: Path) -> Path:
+    found = path.resolve()
+    if not found.exists():
+        raise ScenarioError(f"no such file: {found}")
+    return found
 
 
-def _file(value: Any, where: Where) -> DataFile:
-    path = (where.folder / Path(_str(value, where)).expanduser()).resolve()
+# The other way round.
+
+
+def as_table(value: Any, *, by_content: bool = False, sparse: bool = False) -> Any:
+    """The value as TOML and JSON have it; `read` takes it back.
+
+    With `by_content` a file is its content's hash, which says whether two runs are the same. With `sparse`
+    what equals its default is left out.
+    """
+    match value:
+        case None | bool() | int() | float() | str() if not isinstance(value, Enum):
+            return value
+        case Enum():
+            return value.value
+        case Span():
+            return value.low if value.low == value.high else [value.low, value.high]
+        case Position():
+            return [value.x_m, value.y_m]
+        case Area():
+            return {"shape": str(value.shape), "at": as_table(value.at)}
+        case Path() if by_content:
+            return {"sha256": content_hash(value)}
+        case Circle() | Rectangle() | Ellipse() | Polygon() | Filter() | Path():
+            return str(value)
+        case Mapping():
+            return {str(key): as_table(one, by_content=by_content, sparse=sparse) for key, one in value.items()}
+        case tuple() | list():
+            return [as_table(one, by_content=by_content, sparse=sparse) for one in value]
+        case set() | frozenset():
+            return sorted(as_table(one) for one in value)
+    if isinstance(value, SettingsTable):
+        kind = kind_of(type(value))
+        found = {"kind": kind} if kind else {}
+        for name, key in fields_of(cast(Any, type(value))).items():
+            one = getattr(value, name)
+            if one is not None and not (sparse and not key.required and one == key.default):
+                found[name] = as_table(one, by_content=by_content, sparse=sparse)
+        return found
+    raise TypeError(f"{type(value).__name__} cannot be written as a table")
+
+
+def content_hash(path: Path) -> str:
+    """The SHA-256 of a file's content; of a folder: of all its files, by name."""
     if not path.exists():
-        raise where.wrong(f"no such file: {path}")
-    return DataFile(path)
+        raise ScenarioError(f"{path}: no such file")
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            if file != path:
+                digest.update(str(file.relative_to(path)).encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
-_LEAVES: dict[Any, Any] = {
-    bool: _bool,
-    int: _int,
-    float: _float,
-    str: _str,
-    Span: _span,
-    Position: _position,
-    AnyShape: _shape,
-    Area: _area,
-    Filter: _filter,
-    DataFile: _file,
-    Path: lambda value, where: _file(value, where).path,
-}
-
-
-def _made(make: Callable[[], T], where: Where) -> T:
-    """What the class itself refuses is told with its place."""
-    try:
-        return make()
-    except LocatedError:
-        raise
-    except UsageError as error:
-        raise where.wrong(str(error)) from None
-
-
-# Words for errors.
-
-
-def _unknown(key: str, known: Any) -> str:
-    names = list(known)
-    united = [name for name in names if name.startswith(f"{key}_") and name[len(key) + 1 :] in UNITS]
-    if united:
-        return f"lacks its unit; write {united[0]} ({unit_of(united[0])})"
-    stem = key
-    for unit in sorted(UNITS, key=len, reverse=True):
-        if key.endswith(f"_{unit}"):
-            stem = key.removesuffix(f"_{unit}")
-            break
-    same = [name for name in names if unit_of(name) and name.startswith(f"{stem}_")]
-    nearest = same[:1] or difflib.get_close_matches(key, names, n=1)
-    if nearest:
-        unit = unit_of(nearest[0])
-        return f"no such key; did you mean {nearest[0]}{f' ({unit})' if unit else ''}?"
-    return f"no such key; there are: {', '.join(sorted(names)) or 'none'}"
-
-
-def _no_such(value: Any, known: Any) -> str:
-    names = [str(one) for one in known]
-    nearest = difflib.get_close_matches(str(value), names, n=1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(names)}"
-    return f"no such choice as {value!r}; {hint}"
-
-
-def _said(value: Any) -> str:
-    """A value as an error shows it, with its TOML type."""
-    kind = {bool: "the boolean", int: "the number", float: "the number", str: "the text"}.get(type(value))
-    if kind is None:
-        return "a list" if isinstance(value, list) else "a table" if isinstance(value, Mapping) else str(value)
-    text = repr(value).lower() if isinstance(value, bool) else repr(value)
-    return f"{kind} {text[:60]}"
+def to_json(table: Any) -> bytes:
+    """A table as JSON that is the same for the same values: keys in order, no spaces."""
+    return msgspec.json.encode(table, order="deterministic")

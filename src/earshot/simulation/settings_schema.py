@@ -1,162 +1,186 @@
-"""Settings classes as plain values: their keys, their units, and themselves as TOML and JSON have them.
-
-A settings class is a frozen dataclass: its fields are the keys, its annotations the types. One that
-is chosen by a table's `kind` has that word as a class attribute. `toml.py` reads them.
-"""
+"""What settings classes say about themselves, for people: names, types, defaults, units, docs."""
 
 from __future__ import annotations
 
-import hashlib
+import ast
+import inspect
+import json
+import textwrap
+import types
 import typing
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from enum import Enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from earshot.errors import ScenarioError
+from earshot.events import Element
 from earshot.filters import Filter
-from earshot.geometry import Area, Circle, Ellipse, Polygon, Position, Rectangle
-from earshot.simulation.draws import Span
+from earshot.geometry import Position
+from earshot.settings import alternatives, fields_of, is_table, kind_of, kinds_of, unit_of
+from earshot.simulation.settings_reader import AreaSetting, FilterSetting, ShapeSetting, SpanSetting, as_table
 
-UNITS: dict[str, str] = {
-    "m": "metres",
-    "m_s": "metres a second",
-    "s": "seconds",
-    "ms": "milliseconds",
-    "us": "microseconds",
-    "per_s": "a second",
-    "per_min": "a minute",
-    "deg": "degrees",
-    "bytes": "bytes",
-    "bit_s": "bits a second",
-    "bits_per_s": "bits a second",
-    "bps": "bits a second",
-    "dbm": "dBm",
-    "db": "dB",
-    "hz": "hertz",
-    "packets": "packets",
-    "frames": "frames",
-    "s_per_km": "seconds a kilometre",
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of a settings class."""
+
+    name: str
+    type: str
+    required: bool
+    default: Any
+    "As JSON has it; None where there is none."
+    unit: str
+    doc: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def settings_described(cls: Any) -> list[Setting]:
+    """Every key of a settings class, in its own order."""
+    docs = field_docs(cls)
+    found = []
+    for name, key in fields_of(cls).items():
+        default = None if key.required else as_table(key.default)
+        type_name = "table with a kind" if len(kinds_of(key.hint)) > 1 else type_words(key.hint)
+        found.append(Setting(name, type_name, key.required, default, unit_of(name), docs.get(name, "")))
+    return found
+
+
+def summary_line(cls: Any) -> str:
+    """The first line of a class' docstring, for tables."""
+    return (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
+
+
+@lru_cache(maxsize=256)
+def field_docs(cls: type[Any]) -> dict[str, str]:
+    """The texts that stand below a class' fields; empty where its source cannot be had."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if is_dataclass(base) or is_table(base):
+            found.update(_docs_in_source(base))
+    return found
+
+
+def _docs_in_source(cls: type[Any]) -> dict[str, str]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    (definition,) = tree.body
+    assert isinstance(definition, ast.ClassDef)
+    found: dict[str, str] = {}
+    field = ""
+    for statement in definition.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                field = name
+            case ast.Expr(value=ast.Constant(value=str(text))) if field:
+                found[field] = f"{found[field]} {text}".replace("  ", " ") if field in found else text
+            case _:
+                field = ""
+    return {name: " ".join(text.split()) for name, text in found.items()}
+
+
+_WORDS: dict[Any, str] = {
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    SpanSetting: "number or [low, high]",
+    Path: "path",
+    Element: "XML",
+    ShapeSetting: "shape",
+    Position: "[x, y]",
+    AreaSetting: "area",
+    FilterSetting: "filter",
+    Filter: "filter",
 }
 
 
-def unit_of(name: str) -> str:
-    """The unit a key's name ends with, in words; empty where it has none."""
-    parts = name.split("_")
-    for taken in (3, 2, 1):
-        if len(parts) > taken and "_".join(parts[-taken:]) in UNITS:
-            return UNITS["_".join(parts[-taken:])]
-    return ""
+def type_words(hint: Any) -> str:
+    """A type as a TOML author knows it."""
+    if hint in _WORDS:
+        return _WORDS[hint]
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return type_words(arguments[0])
+    if origin is typing.Literal:
+        return " or ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(type_words(one) for one in alternatives(hint)))
+    if origin is tuple:
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return f"list of {type_words(arguments[0])}"
+        return f"[{', '.join(type_words(one) for one in arguments)}]"
+    if origin in (dict, Mapping):
+        return "table of " + type_words(arguments[1])
+    return "table" if is_dataclass(hint) or is_table(hint) else getattr(hint, "__name__", str(hint))
 
 
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A file of the user's own that a scenario names; known by its content, not by its path."""
-
-    path: Path
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-    @property
-    def sha256(self) -> str:
-        """The hash of what is in it (of a folder: of all its files, by name)."""
-        if not self.path.exists():
-            raise ScenarioError(f"{self.path}: no such file")
-        parts = sorted(self.path.rglob("*")) if self.path.is_dir() else [self.path]
-        digest = hashlib.sha256()
-        for part in parts:
-            if part.is_file():
-                if part != self.path:
-                    digest.update(str(part.relative_to(self.path)).encode())
-                digest.update(part.read_bytes())
-        return digest.hexdigest()
+def tables_within(cls: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every settings class inside another, with the key it stands under: `nodes.*.mobility` and so on."""
+    yield key, cls
+    for name, one in fields_of(cls).items():
+        yield from _tables_in_type(one.hint, f"{key}.{name}" if key else name)
 
 
-def kind_of(cls: Any) -> str:
-    """The word by which tables choose this class among others; empty where there is no choice."""
-    kind = cls.__dict__.get("kind", "")
-    return kind if isinstance(kind, str) and "kind" not in {field.name for field in fields(cls)} else ""
+def _tables_in_type(hint: Any, key: str) -> Iterator[tuple[str, Any]]:
+    for one in alternatives(hint):
+        origin, arguments = typing.get_origin(one), typing.get_args(one)
+        if is_table(one):
+            yield from tables_within(one, key)
+        elif origin is tuple:
+            for item in arguments:
+                yield from _tables_in_type(item, f"{key}[]")
+        elif origin is dict:
+            yield from _tables_in_type(arguments[1], f"{key}.*")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One key of a settings class: its field, and its annotation as a type."""
-
-    field: Field[Any]
-    type: Any
-
-    @property
-    def kinds(self) -> Mapping[str, Any] | None:
-        """The classes its table's `kind` chooses from, where there is a choice."""
-        return self.field.metadata.get("kinds")
-
-    @property
-    def required(self) -> bool:
-        return self.field.default is MISSING and self.field.default_factory is MISSING
-
-    @property
-    def default(self) -> Any:
-        """What holds where the key is not given (None where it must be)."""
-        if self.field.default is not MISSING:
-            return self.field.default
-        return self.field.default_factory() if self.field.default_factory is not MISSING else None
+def reference(cls: Any) -> str:
+    """A settings class and all tables inside it as Markdown: a section a key, a table a class."""
+    sections: dict[str, list[Any]] = {}
+    seen: set[Any] = set()
+    for key, found in tables_within(cls):
+        if found not in seen:
+            sections.setdefault(key, []).append(found)
+            seen.add(found)
+    lines: list[str] = []
+    for key, classes in sections.items():
+        lines.extend((f"### {_heading(key)}", ""))
+        for one in classes:
+            if len(classes) > 1:
+                lines.extend((f'#### kind = "{kind_of(one)}"', ""))
+            lines.extend((" ".join((inspect.getdoc(one) or "").split()), ""))
+            lines.extend(_rows(one))
+    return "\n".join(lines)
 
 
-def settings_of(cls: Any) -> dict[str, Key]:
-    """A settings class' keys by name."""
-    known = _known_settings.get(cls)
-    if known is None:
-        hints = typing.get_type_hints(cls)
-        known = {field.name: Key(field, hints[field.name]) for field in fields(cls) if field.init}
-        _known_settings[cls] = known
-    return known
+def _heading(key: str) -> str:
+    if not key:
+        return "The top of the file"
+    return f"`[[{key[:-2]}]]`" if key.endswith("[]") else f"`[{key}]`"
 
 
-_known_settings: dict[Any, dict[str, Key]] = {}
+def _rows(cls: Any) -> list[str]:
+    described = settings_described(cls)
+    if not described:
+        return ["No keys.", ""]
+    lines = ["| key | value | default | |", "| --- | --- | --- | --- |"]
+    for one in described:
+        value = f"{one.type}, {one.unit}" if one.unit else one.type
+        default = "must be given" if one.required else "" if one.default in (None, [], {}) else _default(one.default)
+        lines.append(f"| `{one.name}` | {_cell(value)} | {_cell(default)} | {_cell(one.doc)} |")
+    return [*lines, ""]
 
 
-def plain(value: Any, *, by_content: bool = False, sparse: bool = False) -> Any:
-    """The value as TOML and JSON have it; `read` takes it back.
-
-    With `by_content` a file is its content's hash: what makes two runs the same. With `sparse`
-    what equals its default is left out.
-    """
-    match value:
-        case None | bool() | int() | float() | str() if not isinstance(value, Enum):
-            return value
-        case Enum():
-            return value.value
-        case Span():
-            return value.low if value.low == value.high else [value.low, value.high]
-        case DataFile():
-            return {"sha256": value.sha256} if by_content else str(value.path)
-        case Position():
-            return [value.x_m, value.y_m]
-        case Area():
-            return {"shape": str(value.shape), "at": plain(value.at)}
-        case Circle() | Rectangle() | Ellipse() | Polygon() | Filter() | Path():
-            return str(value)
-        case Mapping():
-            return {str(key): plain(one, by_content=by_content, sparse=sparse) for key, one in value.items()}
-        case tuple() | list():
-            return [plain(one, by_content=by_content, sparse=sparse) for one in value]
-        case set() | frozenset():
-            return sorted(plain(one) for one in value)
-    if is_dataclass(value):
-        kind = kind_of(type(value))
-        found = {"kind": kind} if kind else {}
-        for name, key in settings_of(type(value)).items():
-            one = getattr(value, name)
-            if one is not None and not (sparse and not key.required and one == key.default):
-                found[name] = plain(one, by_content=by_content, sparse=sparse)
-        return found
-    raise TypeError(f"{type(value).__name__} has no plain form")
+def _default(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f'kind = "{value["kind"]}"' if "kind" in value else "see below"
+    return json.dumps(value)
 
 
-def to_json(value: Any) -> bytes:
-    """Plain values as JSON that is the same for the same values: keys in order, no spaces."""
-    return msgspec.json.encode(value, order="deterministic")
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -159,5 +159,5 @@ def test_a_result_says_what_ran() -> None:
 def test_unknown_names_are_named() -> None:
     with pytest.raises(UnknownName, match=r"no protocol named 'gosip'; did you mean 'gossip'\?"):
         run(Square(), "gosip")
-    with pytest.raises(SettingsError, match=r"no setting named 'probabilty'; did you mean 'probability'\?"):
+    with pytest.raises(SettingsError, match=r"probabilty: no such key; did you mean probability\?"):
         run(Square(), "gossip", {"probabilty": 0.5})

@@ -154,9 +154,9 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: Contention(window_min=2000), "window_min must lie between 0 and window_max, got 2000 and 1023"),
     (lambda: Contention(queue_frames=0), "queue_frames must be at least 1, got 0"),
     (lambda: Contention(slot_s=0.0), "slot_s must be a positive number of seconds, got 0.0"),
-    (lambda: Contention(ack_bytes=-1), "ack_bytes must be a number of bytes from 0 on, got -1"),
+    (lambda: Contention(ack_bytes=-1), "ack_bytes must not be negative, got -1"),
     (lambda: Overlay(latency_s=0.0), "an overlay needs a latency: set latency_s"),
-    (lambda: Overlay(jitter_s=-0.1), "jitter_s must be a number of seconds from 0 on, got -0.1"),
+    (lambda: Overlay(jitter_s=-0.1), "jitter_s must not be negative, got -0.1"),
     (lambda: Overlay(bit_rate_bps=-1.0), "bit_rate_bps must be a positive number of bits a second, got -1.0"),
 ]
 

@@ -9,7 +9,6 @@ from earshot.errors import ScenarioError, TraceError
 from earshot.geometry import LocalPlane
 from earshot.simulation.extent import Ground
 from earshot.simulation.mobility import Playback, Trajectories
-from earshot.simulation.settings_schema import DataFile
 
 ROWS = """node,time,x_m,y_m,speed
 b,100,0,0,10
@@ -22,9 +21,9 @@ c,104,9,9,0
 """
 
 
-def csv(folder: Path, text: str = ROWS, name: str = "trace.csv") -> DataFile:
+def csv(folder: Path, text: str = ROWS, name: str = "trace.csv") -> Path:
     (folder / name).write_text(text)
-    return DataFile(folder / name)
+    return folder / name
 
 
 def play(playback: Playback, until_s: float = 1000.0, names: tuple[str, ...] | None = None) -> Trajectories:
@@ -62,12 +61,12 @@ def test_parquet_plays_like_csv(tmp_path: Path) -> None:
     import pyarrow.parquet
 
     source = csv(tmp_path)
-    pyarrow.parquet.write_table(pyarrow.csv.read_csv(source.path), tmp_path / "trace.parquet")
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(source), tmp_path / "trace.parquet")
     (tmp_path / "positions").mkdir()
-    pyarrow.parquet.write_table(pyarrow.csv.read_csv(source.path), tmp_path / "positions" / "part-0.parquet")
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(source), tmp_path / "positions" / "part-0.parquet")
     from_csv = play(Playback(source))
     for other in ("trace.parquet", "positions"):
-        trace = play(Playback(DataFile(tmp_path / other)))
+        trace = play(Playback(tmp_path / other))
         assert trace.names == from_csv.names
         assert trace.presence == from_csv.presence
         for t in np.linspace(0, 120, 50):
@@ -106,15 +105,15 @@ def test_a_bad_trace_is_refused_with_the_reason(tmp_path: Path, text: str, probl
 def test_other_files_are_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "trace.xml").write_text("<fcd/>")
     with pytest.raises(TraceError, match="cannot tell the format"):
-        Playback(DataFile(tmp_path / "trace.xml")).names()
+        Playback(tmp_path / "trace.xml").names()
     with pytest.raises(TraceError, match="there is no such trace"):
-        Playback(DataFile(tmp_path / "none.csv")).names()
+        Playback(tmp_path / "none.csv").names()
     (tmp_path / "trace.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(TraceError, match="not a whole Parquet file"):
-        Playback(DataFile(tmp_path / "trace.parquet")).names()
+        Playback(tmp_path / "trace.parquet").names()
     (tmp_path / "binary.csv").write_bytes(b"node,time,x_m,y_m\n\xff\xfe\n")
     with pytest.raises(TraceError, match="line 2: 1 values for 4 columns"):
-        Playback(DataFile(tmp_path / "binary.csv")).names()
+        Playback(tmp_path / "binary.csv").names()
 
 
 def test_every_format_plays_back(tmp_path: Path) -> None:
@@ -129,19 +128,19 @@ def test_every_format_plays_back(tmp_path: Path) -> None:
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-        trace = play(Playback(DataFile(tmp_path / name)))
+        trace = play(Playback(tmp_path / name))
         assert (name, trace.names, trace.position(0, 1.0)) == (name, ("0",), (1.0, 0.0))
 
 
 def test_a_trace_of_waypoints_has_no_gaps(tmp_path: Path) -> None:
     (tmp_path / "walk.movements").write_text("0 0 0 100 50 0\n")
-    trace = play(Playback(DataFile(tmp_path / "walk.movements")))
+    trace = play(Playback(tmp_path / "walk.movements"))
     assert trace.presence == (((0.0, 100.0),),)
     assert trace.position(0, 50.0) == (25.0, 0.0)
 
 
 def test_impossible_settings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="max_gap_s must be positive, got 0"):
+    with pytest.raises(ScenarioError, match="max_gap_s must be a positive number of seconds, got 0"):
         Playback(csv(tmp_path), max_gap_s=0)
     with pytest.raises(ScenarioError, match="write both or neither"):
         Playback(csv(tmp_path), origin_lat_deg=1.0)
@@ -153,7 +152,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     import os
 
     file = csv(tmp_path, ROWS.replace("c,104", "d,104"))
-    os.utime(file.path, ns=(1, 1))
+    os.utime(file, ns=(1, 1))
     assert playback.names() == ("a", "b", "d")
 
 
@@ -168,7 +167,7 @@ def test_a_city_of_real_traffic_plays_back(shared_data: Path, tmp_path: Path) ->
         next(lines)
         rows.write("time;node;x_m;y_m;angle;speed;lane\n")
         rows.writelines(line for line in lines if line.split(";")[1])
-    trace = play(Playback(DataFile(tmp_path / "bologna.csv")), until_s=300.0)
+    trace = play(Playback(tmp_path / "bologna.csv"), until_s=300.0)
     assert len(trace) == 1305
     at: dict[float, dict[str, tuple[float, float]]] = {}
     for line in (tmp_path / "bologna.csv").read_text().splitlines()[1:]:

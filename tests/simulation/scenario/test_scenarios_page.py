@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from earshot.simulation.scenario.scenario import Scenario
-from earshot.simulation.settings_docs import reference, settings_described, tables_within
+from earshot.simulation.settings_schema import reference, settings_described, tables_within
 
 PAGE = Path(__file__).parents[3] / "docs" / "scenarios.md"
 HEADING = "## Every key\n\n"

@@ -11,14 +11,14 @@ import pytest
 from earshot.errors import ScenarioError
 from earshot.events import Event
 from earshot.filters import Filter
+from earshot.settings import kinds_of
 from earshot.simulation.draws import Span, zipf_rank
-from earshot.simulation.settings_schema import DataFile
 from earshot.simulation.workload.generators import (
-    EVENT_KINDS,
     Attributes,
     Boolean,
     Cds,
     Choice,
+    EventGenerator,
     Integer,
     Number,
     Numbers,
@@ -161,7 +161,7 @@ def test_written_filters_come_in_turn_or_by_popularity() -> None:
         (lambda: Written(()), "texts needs at least one filter"),
         (lambda: Written((Filter.of_type("A"),), zipf=-1), "zipf must not be negative, got -1"),
         (lambda: NumberIntervals(5, 4), "low must not exceed high"),
-        (lambda: NumberIntervals(length_mean=-1), "length_mean and length_variance must not be negative"),
+        (lambda: NumberIntervals(length_mean=-1), "length_mean must not be negative, got -1"),
         (lambda: Conjunctions("r", terms=Span(-1, 1)), "terms must not be negative, got -1"),
         (lambda: Conjunctions("r", width=Span(0, 2)), r"width must be from 0 to 1, got \[0, 2\]"),
         (lambda: Periodic(1.0, jitter_s=-1), "jitter_s must not be negative, got -1"),
@@ -221,24 +221,24 @@ def test_written_times_are_kept() -> None:
 def test_events_come_from_a_file_in_turn_or_at_random(tmp_path: Path) -> None:
     lines = '{"type": "A", "content": {"n": 1}}\n\n{"xml": "<CD><price>9</price></CD>", "priority": 2}\n'
     (tmp_path / "events.jsonl").write_text(lines)
-    source = OwnEvents(DataFile(tmp_path / "events.jsonl"))
+    source = OwnEvents(tmp_path / "events.jsonl")
     events = draws(source, 3)
     assert [event.type for event in events] == ["A", "CD", "A"]
     assert events[1].priority == 2
     assert [one.subject for one in source.types()] == ["A", "CD"]
     assert source.types()[0].content == {"n": "integer"}
-    random = OwnEvents(DataFile(tmp_path / "events.jsonl"), choose="random")
+    random = OwnEvents(tmp_path / "events.jsonl", choose="random")
     assert {event.type for event in draws(random, 50)} == {"A", "CD"}
 
 
 def test_a_structure_types_the_values_of_xml(tmp_path: Path) -> None:
     (tmp_path / "one.xml").write_text("<CD><price>9.5</price></CD>")
     (tmp_path / "two.xml").write_text("<CD><price>dear</price></CD>")
-    source = OwnEvents(DataFile(tmp_path), structure={"CD": {"price": "float"}})
+    source = OwnEvents(tmp_path, structure={"CD": {"price": "float"}})
     assert draws(source, 1)[0].fields["price"] == (9.5,)
     with pytest.raises(ScenarioError, match="CD: 'price' must be float, got 'dear'"):
         draws(source, 2)
-    assert [event.type for event in draws(OwnEvents(DataFile(tmp_path / "one.xml")), 2)] == ["CD", "CD"]
+    assert [event.type for event in draws(OwnEvents(tmp_path / "one.xml"), 2)] == ["CD", "CD"]
 
 
 @pytest.mark.parametrize(
@@ -257,15 +257,17 @@ def test_a_structure_types_the_values_of_xml(tmp_path: Path) -> None:
 def test_a_bad_file_of_events_is_told(tmp_path: Path, name: str, text: str, problem: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ScenarioError, match=f"{name}: .*{problem}|{name}: {problem}"):
-        draws(OwnEvents(DataFile(tmp_path / name)), 1)
+        draws(OwnEvents(tmp_path / name), 1)
 
 
 def test_missing_files_and_empty_folders_are_told(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"the folder has no .xml documents"):
-        draws(OwnEvents(DataFile(tmp_path)), 1)
+        draws(OwnEvents(tmp_path), 1)
     with pytest.raises(ScenarioError, match="no such file"):
-        draws(OwnEvents(DataFile(tmp_path / "none.jsonl")), 1)
+        draws(OwnEvents(tmp_path / "none.jsonl"), 1)
 
 
-def test_the_registry_is_a_plain_dict_of_kinds() -> None:
-    assert {name: kind.kind for name, kind in EVENT_KINDS.items()} == {name: name for name in EVENT_KINDS}
+def test_a_generator_is_chosen_by_its_kind() -> None:
+    kinds = kinds_of(EventGenerator)
+    assert list(kinds) == ["cd", "numbers", "topics", "attributes", "buckets", "xml", "file"]
+    assert [one().kind for one in (kinds["cd"], kinds["numbers"], kinds["topics"])] == ["cd", "numbers", "topics"]

@@ -15,7 +15,6 @@ from earshot.documents import read_xml, write_xml
 from earshot.errors import DtdEndless, DtdEntityRefused, ScenarioError
 from earshot.events import Element
 from earshot.simulation.draws import Span
-from earshot.simulation.settings_schema import DataFile
 from earshot.simulation.workload.dtd import BUILT_IN, MOST_LEVELS, built_in_dtd, read_dtd
 from earshot.simulation.workload.dtd_workload import DocumentShape, draw_document
 from earshot.simulation.workload.generators import XmlDocuments
@@ -125,7 +124,7 @@ def test_documents_of_our_own_dtds_are_valid_and_reach_every_element(name: str) 
 
 def test_documents_of_a_published_recursive_dtd_are_valid(shared_data: Path) -> None:
     path = shared_data / "yfilter" / "nitf-2-5.dtd"
-    source, random = XmlDocuments(file=DataFile(path), max_depth=12, max_elements=200), Random("nitf")
+    source, random = XmlDocuments(file=path, max_depth=12, max_elements=200), Random("nitf")
     for number in range(30):
         document = source.draw(random, number).root
         assert validated(path.read_bytes(), document) == []
@@ -161,7 +160,7 @@ def test_ids_differ_and_references_lead_to_one() -> None:
     ("make", "problem"),
     [
         (lambda: XmlDocuments(), r"write one of dtd \(news, protein, customer\) and file"),
-        (lambda: XmlDocuments(dtd="news", file=DataFile(built_in_dtd("news"))), "write one of dtd"),
+        (lambda: XmlDocuments(dtd="news", file=built_in_dtd("news")), "write one of dtd"),
         (lambda: XmlDocuments(dtd="news", optional=1.5), "optional must be from 0 to 1, got 1.5"),
         (lambda: XmlDocuments(dtd="news", attributes=-1), "attributes must be from 0 to 1, got -1"),
         (lambda: XmlDocuments(dtd="news", repeats=Span(0, 0.5)), "repeats must be whole numbers from 0 to 1,000"),
@@ -182,7 +181,7 @@ def test_an_absurd_smallest_document_is_refused(tmp_path: Path) -> None:
     levels = "".join(f"<!ELEMENT e{n} (e{n + 1}, e{n + 1})>" for n in range(40))
     file.write_text(f"{levels}<!ELEMENT e40 EMPTY>")
     with pytest.raises(ScenarioError, match=r"max_elements must be at least 2\.19902e\+12: the smallest 'e0'"):
-        XmlDocuments(file=DataFile(file), max_depth=64)
+        XmlDocuments(file=file, max_depth=64)
     file.write_text('<!ENTITY % e SYSTEM "file:///etc/hosts">%e;<!ELEMENT a EMPTY>')
     with pytest.raises(DtdEntityRefused, match=r"doubling\.dtd: the DTD refers to 'file:///etc/hosts'"):
-        XmlDocuments(file=DataFile(file))
+        XmlDocuments(file=file)

@@ -17,7 +17,6 @@ from earshot.filters import Filter, Subscription
 from earshot.filters.language.syntax import Axis, LocationPath, PathStep
 from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
-from earshot.simulation.settings_schema import DataFile
 from earshot.simulation.workload.dtd import BUILT_IN, Dtd, built_in_dtd, load_dtd, read_dtd
 from earshot.simulation.workload.dtd_workload import MOST_NODES, MOST_STEPS, QueryShape, draw_query, steered_pool
 from earshot.simulation.workload.generators import XmlDocuments
@@ -152,7 +151,7 @@ def test_the_same_seed_gives_the_same_bytes_in_another_process() -> None:
 
 
 def test_queries_of_a_published_dtd_are_steered_too(shared_data: Path) -> None:
-    source = XmlDocuments(file=DataFile(shared_data / "yfilter" / "nitf-2-5.dtd"), max_elements=80)
+    source = XmlDocuments(file=shared_data / "yfilter" / "nitf-2-5.dtd", max_elements=80)
     interest, random = XPaths("n", selectivity=0.3), Random("nitf")
     queries = [interest.draw(random, number, {"n": source}) for number in range(60)]
     events = [source.draw(random, number) for number in range(60)]

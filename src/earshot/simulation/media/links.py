@@ -7,27 +7,24 @@ at given times, and rotate links at intervals, as the mobility experiments of th
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from earshot.errors import SettingsError
 from earshot.geometry import Position
+from earshot.settings import AtLeastOne, Count, NotNegative, Positive, SettingsTable
 from earshot.simulation.faults import Partition
 from earshot.simulation.media.neighbours import Neighbours
 from earshot.simulation.mobility import Trajectories
 
 State = Literal["up", "down", "free"]
-STATES = get_args(State)
 Link = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class LinkChange:
+class LinkChange(SettingsTable, frozen=True):
     """From `time_s` on the link between two nodes is held up, held down, or free: as the radio has it."""
 
-    time_s: float
+    time_s: NotNegative
     "From when on."
     a: str
     "One node of the link."
@@ -36,17 +33,12 @@ class LinkChange:
     state: State
     "up, down, or free."
 
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.time_s) and self.time_s >= 0):
-            raise SettingsError(f"a link change's time_s must be a time from 0 on, got {self.time_s}")
-        if self.state not in STATES:
-            raise SettingsError(f"a link's state is one of {', '.join(STATES)}, got {self.state!r}")
+    def validate(self) -> None:
         if self.a == self.b:
             raise SettingsError(f"a link joins two nodes, got {self.a!r} twice")
 
 
-@dataclass(frozen=True, slots=True)
-class Rotation:
+class Rotation(SettingsTable, frozen=True):
     """Links that take turns: `together` neighbours in the list are up at once, all others of the
     list down, and every `interval_s` the window moves on by one, round and round.
 
@@ -56,24 +48,18 @@ class Rotation:
 
     links: tuple[Link, ...]
     "Pairs of nodes, in the order of their turns."
-    interval_s: float
+    interval_s: Positive
     "How long a turn lasts."
-    together: int = 1
+    together: AtLeastOne = 1
     "How many are up at once."
-    pauses: int = 0
+    pauses: Count = 0
     "Empty places at the end of the list."
-    start_s: float = 0.0
+    start_s: NotNegative = 0.0
     "When the first turn begins; until then the links are free."
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "links", _checked_links(self.links))
+    def validate(self) -> None:
+        _check_links(self.links)
         places = len(self.links) + self.pauses
-        if not (math.isfinite(self.interval_s) and self.interval_s > 0):
-            raise SettingsError(f"a rotation's interval_s must be positive, got {self.interval_s}")
-        if not (math.isfinite(self.start_s) and self.start_s >= 0):
-            raise SettingsError(f"a rotation's start_s must be a time from 0 on, got {self.start_s}")
-        if self.pauses < 0:
-            raise SettingsError(f"a rotation's pauses must not be negative, got {self.pauses}")
         if not self.links or not 1 <= self.together <= places:
             raise SettingsError(f"a rotation needs links and 1 to {places} of them together, got {self.together}")
 
@@ -92,8 +78,7 @@ class Rotation:
             step += 1
 
 
-@dataclass(frozen=True, slots=True)
-class LinkScript:
+class LinkScript(SettingsTable, frozen=True):
     """`graph`: these links and no others, whatever the distance (None: as the radio has it).
     `changes` and `rotations` hold single links up or down over that."""
 
@@ -104,11 +89,8 @@ class LinkScript:
     rotations: tuple[Rotation, ...] = ()
     "Links that take turns."
 
-    def __post_init__(self) -> None:
-        if self.graph is not None:
-            object.__setattr__(self, "graph", _checked_links(self.graph))
-        object.__setattr__(self, "changes", tuple(self.changes))
-        object.__setattr__(self, "rotations", tuple(self.rotations))
+    def validate(self) -> None:
+        _check_links(self.graph or ())
 
     def __bool__(self) -> bool:
         return self.graph is not None or bool(self.changes or self.rotations)
@@ -120,11 +102,10 @@ class LinkScript:
         return heapq.merge(given, *turns, key=lambda change: change.time_s)
 
 
-def _checked_links(links: Sequence[Link]) -> tuple[Link, ...]:
+def _check_links(links: Sequence[Link]) -> None:
     for link in links:
-        if len(link) != 2 or link[0] == link[1]:
+        if link[0] == link[1]:
             raise SettingsError(f"a link names two different nodes, got {list(link)}")
-    return tuple((a, b) for a, b in links)
 
 
 class Everybody:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
-from typing import ClassVar, Literal
+from typing import Literal
 
 from earshot.errors import ScenarioError
 from earshot.records.trajectories import ALWAYS, Interval, Trajectory
+from earshot.settings import AtLeastOne, Finite, KindTable, NotNegative, SettingsTable
 from earshot.simulation.draws import Span
 from earshot.simulation.extent import Box, Ground, box_of
+from earshot.simulation.settings_reader import SpanSetting
 
 
-@dataclass(frozen=True, slots=True)
-class Uniform:
+class Uniform(KindTable, frozen=True, tag="uniform"):
     """Every place is equally likely, for each node apart from the others."""
 
-    kind: ClassVar[str] = "uniform"
     box_m: Box | None = None
     "Where: [least x, least y, most x, most y]; the whole area where not given."
 
@@ -32,23 +31,15 @@ class Uniform:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(KindTable, frozen=True, tag="grid"):
     """Rows and columns, as near to square as the box allows, each node in the middle of its field."""
 
-    kind: ClassVar[str] = "grid"
     box_m: Box | None = None
     "Where: [least x, least y, most x, most y]; the whole area where not given."
-    columns: int | None = None
+    columns: AtLeastOne | None = None
     "Nodes in a row; chosen to make the fields square where not given."
-    jitter_m: float = 0.0
+    jitter_m: NotNegative = 0.0
     "How far from the middle of its field a node may stand, in x and in y."
-
-    def __post_init__(self) -> None:
-        if self.columns is not None and self.columns < 1:
-            raise ScenarioError(f"columns must be at least 1, got {self.columns}")
-        if self.jitter_m < 0:
-            raise ScenarioError(f"jitter_m must not be negative, got {self.jitter_m}")
 
     def paths(
         self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
@@ -67,12 +58,10 @@ class Grid:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(KindTable, frozen=True, tag="given"):
     """Each node at its own written place."""
 
-    kind: ClassVar[str] = "given"
-    at_m: tuple[tuple[float, float], ...]
+    at_m: tuple[tuple[Finite, Finite], ...]
     "One [x, y] a node."
 
     @property
@@ -88,15 +77,13 @@ class Given:
 # Scripted moves: each node through its own list of places and times.
 
 
-@dataclass(frozen=True, slots=True)
-class Scripted:
+class Scripted(KindTable, frozen=True, tag="scripted"):
     """Straight and even motion from one written place to the next; a node waits before its first and after its last."""
 
-    kind: ClassVar[str] = "scripted"
-    moves: tuple[tuple[tuple[float, float, float], ...], ...]
+    moves: tuple[tuple[tuple[Finite, Finite, Finite], ...], ...]
     "One list a node of [time in s, x in m, y in m], in order of time; one time twice is a jump."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         for number, moves in enumerate(self.moves):
             if not moves:
                 raise ScenarioError(f"moves[{number}] is empty; a node needs at least one [time, x, y]")
@@ -117,18 +104,17 @@ class Scripted:
 # Vehicles on the lanes of a road, each at a speed of its own.
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(SettingsTable, frozen=True):
     """One straight lane; vehicles go from its start to its end."""
 
-    start_m: tuple[float, float]
+    start_m: tuple[Finite, Finite]
     "[x, y] where vehicles enter."
-    end_m: tuple[float, float]
+    end_m: tuple[Finite, Finite]
     "[x, y] where they leave."
-    speed_m_s: Span
+    speed_m_s: SpanSetting
     "A vehicle's speed, drawn evenly and kept."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if self.length_m == 0:
             raise ScenarioError(f"a lane must lead somewhere: start_m and end_m are both {list(self.start_m)}")
         if self.speed_m_s.low <= 0:
@@ -146,11 +132,9 @@ class Lane:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(KindTable, frozen=True, tag="lanes"):
     """Vehicles dealt to the lanes in turn, each keeping its lane and its speed."""
 
-    kind: ClassVar[str] = "lanes"
     lanes: tuple[Lane, ...]
     "The road's lanes; two with opposite ends make a two-way road."
     spacing: Literal["even", "random"] = "random"
@@ -158,10 +142,10 @@ class Lanes:
     at_end: Literal["wrap", "re-enter"] = "wrap"
     'At the end of its lane a vehicle is at once at its start again ("wrap": the number on the road stays), '
     'or leaves the network and enters anew ("re-enter").'
-    away_s: Span = Span(10.0, 60.0)
+    away_s: SpanSetting = Span(10.0, 60.0)
     "How long a vehicle stays away before it enters anew."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if not self.lanes:
             raise ScenarioError("lanes needs at least one lane")
         if self.away_s.low <= 0:
@@ -209,19 +193,17 @@ class Lanes:
 Knot = tuple[float, float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class RandomWaypoint:
+class RandomWaypoint(KindTable, frozen=True, tag="random-waypoint"):
     """From one random place to the next, with pauses."""
 
-    kind: ClassVar[str] = "random-waypoint"
-    speed_m_s: Span
+    speed_m_s: SpanSetting
     "The speed of a leg, drawn evenly."
-    pause_s: Span = Span(0.0, 0.0)
+    pause_s: SpanSetting = Span(0.0, 0.0)
     "The pause after a leg, drawn evenly."
     box_m: Box | None = None
     "Where: [least x, least y, most x, most y]; the whole area where not given."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if self.speed_m_s.low <= 0:
             raise ScenarioError(
                 f"speed_m_s must begin above 0, got {self.speed_m_s.low:g}: with a least speed of 0 legs "

@@ -4,46 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path as FilePath
 from random import Random
-from typing import ClassVar
 
 import numpy as np
 
 from earshot.errors import ScenarioError, TraceError
 from earshot.geometry import LocalPlane
 from earshot.records.trajectories import Floats, Interval, Trajectory
+from earshot.settings import Finite, KindTable, Positive
 from earshot.simulation.extent import Ground
-from earshot.simulation.settings_schema import DataFile
 from earshot.traces import Trace, read_trace
 from earshot.traces.tables import EMPTY_LINE
 
 
-@dataclass(frozen=True, slots=True)
-class Playback:
+class Playback(KindTable, frozen=True, tag="playback"):
     """Nodes that go where a trace says they went; they come and go with their rows."""
 
-    kind: ClassVar[str] = "playback"
-    file: DataFile
+    file: FilePath
     "A trace of any format that `earshot ingest` reads, or a folder of Parquet files. Tables need columns "
     "for node, time and x, y or lat, lon; further columns are not read."
-    start_s: float | None = None
+    start_s: Finite | None = None
     "The trace's time that becomes the run's 0; by default that of its first row."
-    max_gap_s: float = 30.0
+    max_gap_s: Positive = 30.0
     "A node without a row for longer than this has left the network, and joins again with its next row. "
     "A trace of waypoints (ns-2, BonnMotion) has no such gaps."
-    origin_lat_deg: float | None = None
+    origin_lat_deg: Finite | None = None
     "The plane's origin for latitudes and longitudes; by default the trace's south-west corner."
-    origin_lon_deg: float | None = None
+    origin_lon_deg: Finite | None = None
     "See origin_lat_deg."
-    shift_m: tuple[float, float] = (0.0, 0.0)
+    shift_m: tuple[Finite, Finite] = (0.0, 0.0)
     "[x, y] to add to every position, to lay the trace on the area."
 
-    def __post_init__(self) -> None:
-        if self.max_gap_s <= 0:
-            raise ScenarioError(f"max_gap_s must be positive, got {self.max_gap_s}")
+    def validate(self) -> None:
         if (self.origin_lat_deg is None) != (self.origin_lon_deg is None):
             raise ScenarioError("origin_lat_deg and origin_lon_deg belong together: write both or neither")
 
@@ -95,8 +89,7 @@ class Playback:
         return np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
 
     def _rows(self) -> Trace:
-        path = self.file.path
-        return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
+        return _read(self.file, self.file.stat().st_mtime_ns if self.file.exists() else 0)
 
 
 def _within(presence: tuple[Interval, ...], until_s: float) -> tuple[Interval, ...]:

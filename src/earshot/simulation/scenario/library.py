@@ -10,7 +10,7 @@ from typing import Any
 
 from earshot.errors import ScenarioError, UnknownName
 from earshot.simulation.scenario.merging import leaves, merged, without
-from earshot.simulation.scenario.scenario import CHOICES, Scenario
+from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import LocatedError, Where, read
 
 MAX_BASES = 16
@@ -65,7 +65,7 @@ def _with_bases(file: Path, above: list[Path]) -> tuple[dict[str, Any], dict[str
         except KeyError:
             raise LocatedError(str(file), "without", f"the base has no {key!r}") from None
     origins.update(dict.fromkeys(leaves(table), str(file)))
-    return merged(under, table, CHOICES), origins
+    return merged(under, table, Scenario), origins
 
 
 def _base_file(base: Any, file: Path) -> Path:

@@ -6,43 +6,40 @@ that the new kind does not have are dropped. None leaves a key out.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Mapping
 from typing import Any
 
 from earshot.errors import ScenarioError
-from earshot.simulation.settings_schema import settings_of
+from earshot.settings import fields_of, is_table, kinds_of
 
 Table = Mapping[str, Any]
 
-Choices = Mapping[str, Mapping[str, Any]]
-"The kinds of each table whose `kind` decides what other keys it has, by the table's key."
 
-
-def merged(base: Table, over: Table, choices: Choices, name: str = "") -> dict[str, Any]:
-    """`over` laid on `base`; `name` is the key the two stand under."""
-    found = _kept(base, over, choices.get(name))
+def merged(base: Table, over: Table, hint: Any) -> dict[str, Any]:
+    """`over` laid on `base`; both are read as `hint`."""
+    kinds = kinds_of(hint)
+    chosen = kinds.get(over.get("kind", base.get("kind"))) if kinds else hint
+    known = fields_of(chosen) if is_table(chosen) else {}
+    found = dict(base)
+    if kinds and "kind" in over and over["kind"] != base.get("kind", over["kind"]):
+        found = {key: value for key, value in base.items() if key in known}
     for key, value in over.items():
+        inner = (
+            known[key].hint if key in known else typing.get_args(hint)[-1] if typing.get_origin(hint) is dict else None
+        )
+        under = found.get(key)
+        if isinstance(under, str) and kinds_of(inner):
+            under = {"kind": under}
         if value is None:
             found.pop(key, None)
         elif isinstance(value, Mapping):
-            under = found.get(key)
-            if isinstance(under, str) and key in choices:
-                under = {"kind": under}
-            found[key] = merged(under if isinstance(under, Mapping) else {}, value, choices, key)
-        elif isinstance(value, str) and key in choices and isinstance(found.get(key), Mapping):
-            found[key] = merged(found[key], {"kind": value}, choices, key)
+            found[key] = merged(under if isinstance(under, Mapping) else {}, value, inner)
+        elif isinstance(value, str) and kinds_of(inner) and isinstance(under, Mapping):
+            found[key] = merged(under, {"kind": value}, inner)
         else:
             found[key] = value
     return found
-
-
-def _kept(base: Table, over: Table, kinds: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What of a base's table stays: all of it, or where the kind changes what the new kind has too."""
-    if kinds is not None and "kind" in over and over["kind"] != base.get("kind", over["kind"]):
-        chosen = kinds.get(over["kind"])
-        known = settings_of(chosen) if chosen is not None else {}
-        return {key: value for key, value in base.items() if key in known}
-    return dict(base)
 
 
 def nested(changes: Table) -> dict[str, Any]:

@@ -7,29 +7,25 @@ key), or built in Python. Everything random in it is drawn from the run's seed.
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from earshot.errors import ScenarioError
+from earshot.settings import LARGEST, Count, Finite, KindTable, NotNegative, Positive, SettingsTable
 from earshot.simulation.extent import Ground, box_of
 from earshot.simulation.faults import FaultSettings
 from earshot.simulation.media.links import LinkScript
-from earshot.simulation.media.medium_settings import MEDIA, MediumSettings, Overlay, UnitDisk
-from earshot.simulation.mobility import MOBILITY_KINDS, Playback, Trajectories, Trajectory, Uniform
+from earshot.simulation.media.medium_settings import MediumSettings, Overlay, UnitDisk
+from earshot.simulation.mobility import Mobility, Playback, Trajectories, Trajectory, Uniform
 from earshot.simulation.scenario.merging import merged, nested
-from earshot.simulation.settings_reader import Where, read
-from earshot.simulation.settings_schema import plain
+from earshot.simulation.settings_reader import Where, as_table, read
 from earshot.simulation.workload.actions import Action, Workload
-from earshot.simulation.workload.generators import EVENT_KINDS
-from earshot.simulation.workload.interests import FILTER_KINDS
 from earshot.simulation.workload.traffic import (
-    WHEN_KINDS,
     OwnWorkload,
     Publish,
     Stage,
@@ -41,20 +37,17 @@ from earshot.simulation.workload.traffic import (
 # Node groups: who there is and how they move; and abilities, how able each one is.
 
 
-@dataclass(frozen=True, slots=True)
-class NodeGroup:
+class NodeGroup(SettingsTable, frozen=True):
     """Nodes of one sort. They are called after the group and a number: car-00, car-01."""
 
-    count: int | None = None
+    count: Count | None = None
     "How many; where places, moves or a trace say it already, it may be left out, and of a trace takes the first."
     names: tuple[str, ...] = ()
     "Names of their own, one a node."
-    mobility: Any = field(default=Uniform(), metadata={"kinds": MOBILITY_KINDS})
+    mobility: Mobility = Uniform()
     "How they move."
 
-    def __post_init__(self) -> None:
-        if self.count is not None and self.count < 0:
-            raise ScenarioError(f"count must not be negative, got {self.count}")
+    def validate(self) -> None:
         given = getattr(self.mobility, "count", None)
         if given is not None and self.count is not None and self.count != given:
             raise ScenarioError(f"count is {self.count}, but {self.mobility.kind} mobility has {given} nodes")
@@ -80,7 +73,7 @@ class NodeGroup:
             return names[: self.count]
         if self.names:
             return self.names
-        count = self.count if self.count is not None else self.mobility.count
+        count = self.count if self.count is not None else getattr(self.mobility, "count", 0)
         width = len(str(max(count - 1, 0)))
         return tuple(f"{group}-{i:0{width}}" for i in range(count))
 
@@ -88,37 +81,27 @@ class NodeGroup:
         """Where the group's nodes go. Each draws from a stream of its own: more nodes do not move the others."""
         names = self.node_names(group)
         randoms = [Random(f"{seed}:mobility:{group}:{i}") for i in range(len(names))]
-        found: list[Trajectory] = self.mobility.paths(names, ground, randoms, until_s)
-        return found
+        return self.mobility.paths(names, ground, randoms, until_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Equal:
+class Equal(KindTable, frozen=True, tag="equal"):
     """All nodes are able alike: 1."""
-
-    kind: ClassVar[str] = "equal"
 
     def draw(self, random: Random) -> float:
         return 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class PowerLaw:
+class PowerLaw(KindTable, frozen=True, tag="power-law"):
     """Few are very able, most are not: the density falls like ability ** -exponent."""
 
-    kind: ClassVar[str] = "power-law"
-    exponent: float = 2.5
+    exponent: Annotated[float, msgspec.Meta(gt=1, le=LARGEST)] = 2.5
     "How steeply; above 1."
-    least: float = 1.0
+    least: Positive = 1.0
     "The ability of the least able."
-    most: float | None = None
+    most: Finite | None = None
     "A bound on the ablest, if any."
 
-    def __post_init__(self) -> None:
-        if self.exponent <= 1:
-            raise ScenarioError(f"exponent must be above 1, got {self.exponent}")
-        if self.least <= 0:
-            raise ScenarioError(f"least must be positive, got {self.least}")
+    def validate(self) -> None:
         if self.most is not None and self.most <= self.least:
             raise ScenarioError(f"most must exceed least, got {self.most} and {self.least}")
 
@@ -128,17 +111,15 @@ class PowerLaw:
         return value if self.most is None else min(value, self.most)
 
 
-@dataclass(frozen=True, slots=True)
-class UniformAbility:
+class UniformAbility(KindTable, frozen=True, tag="uniform"):
     """Every ability between two bounds is equally likely."""
 
-    kind: ClassVar[str] = "uniform"
-    least: float = 0.0
+    least: Finite = 0.0
     "The least ability."
-    most: float = 1.0
+    most: Finite = 1.0
     "The greatest ability."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if not 0 <= self.least < self.most:
             raise ScenarioError(f"least must be from 0 to below most, got {self.least} and {self.most}")
 
@@ -146,64 +127,47 @@ class UniformAbility:
         return random.uniform(self.least, self.most)
 
 
-ABILITY_KINDS: dict[str, Any] = {"equal": Equal, "power-law": PowerLaw, "uniform": UniformAbility}
+Ability = Equal | PowerLaw | UniformAbility
 
 
-def draw_abilities(law: Any, names: Sequence[str], seed: int) -> list[float]:
+def draw_abilities(law: Ability, names: Sequence[str], seed: int) -> list[float]:
     """Every node's ability, each from a stream of its own."""
     return [law.draw(Random(f"{seed}:ability:{name}")) for name in names]
 
 
-CHOICES: dict[str, Mapping[str, Any]] = {
-    "medium": MEDIA,
-    "ability": ABILITY_KINDS,
-    "mobility": MOBILITY_KINDS,
-    "events": EVENT_KINDS,
-    "filters": FILTER_KINDS,
-    "when": WHEN_KINDS,
-}
-"The tables whose `kind` decides what other keys they have."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class Scenario(SettingsTable, frozen=True, kw_only=True):
     """What a run simulates, apart from the protocol and the seed."""
 
     name: str = "unnamed"
     "What it is called; a file's own name where not given."
     description: str = ""
     "One line for `earshot scenarios`."
-    duration_s: float
+    duration_s: Positive
     "How long the run lasts."
-    warm_up_s: float = 0.0
+    warm_up_s: NotNegative = 0.0
     "Publishing starts here, and metrics count from here on; the run itself starts at 0."
-    cool_down_s: float = 0.0
+    cool_down_s: NotNegative = 0.0
     "Nothing is published in the last seconds, so that what is under way can arrive."
     area: Ground = Ground()
     "The ground the nodes live on."
-    medium: MediumSettings = field(default=UnitDisk(), metadata={"kinds": MEDIA})
+    medium: MediumSettings = UnitDisk()
     "Who hears whom."
     overlay: Overlay = Overlay()
     "The network under protocols that run over an overlay, where the medium is a radio."
     faults: FaultSettings = FaultSettings()
     "What goes wrong."
-    nodes: dict[str, NodeGroup] = field(default_factory=dict)
+    nodes: dict[str, NodeGroup] = msgspec.field(default_factory=dict)
     "The nodes: a table for each group."
-    ability: Any = field(default=Equal(), metadata={"kinds": ABILITY_KINDS})
+    ability: Ability = Equal()
     "How able each node is."
-    publish: dict[str, Publish] = field(default_factory=dict)
+    publish: dict[str, Publish] = msgspec.field(default_factory=dict)
     "What is published: a table for each entry."
-    subscribe: dict[str, Subscribe] = field(default_factory=dict)
+    subscribe: dict[str, Subscribe] = msgspec.field(default_factory=dict)
     "What is asked for: a table for each entry."
     own: OwnWorkload = OwnWorkload()
     "Events and subscriptions from files of the user's own."
 
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.duration_s) and self.duration_s > 0):
-            raise ScenarioError(f"duration_s must be a positive number of seconds, got {self.duration_s}")
-        for name, value in (("warm_up_s", self.warm_up_s), ("cool_down_s", self.cool_down_s)):
-            if not (math.isfinite(value) and value >= 0):
-                raise ScenarioError(f"{name} must not be negative, got {value}")
+    def validate(self) -> None:
         if self.warm_up_s + self.cool_down_s >= self.duration_s:
             raise ScenarioError(
                 f"duration_s must exceed warm_up_s and cool_down_s together, got {self.duration_s:g} s for "
@@ -213,7 +177,7 @@ class Scenario:
             raise ScenarioError("nodes is missing: write a table such as [nodes.car] with a count")
         # A run must not depend on the order in which a file lists its entries: `canonical` does not tell it.
         for name in ("nodes", "publish", "subscribe"):
-            object.__setattr__(self, name, dict(sorted(getattr(self, name).items())))
+            msgspec.structs.force_setattr(self, name, dict(sorted(getattr(self, name).items())))
         self._check_references()
 
     def _check_references(self) -> None:
@@ -297,13 +261,13 @@ class Scenario:
 
     def table(self) -> dict[str, Any]:
         """The scenario as a TOML table, every default written out."""
-        table: dict[str, Any] = plain(self)
+        table: dict[str, Any] = as_table(self)
         return table
 
     def canonical(self) -> dict[str, Any]:
         """All that decides the run, as plain JSON values, equal for scenarios that run alike: names
         and descriptions are left out, and files are known by their content."""
-        table: dict[str, Any] = plain(self, by_content=True)
+        table: dict[str, Any] = as_table(self, by_content=True)
         return {key: value for key, value in table.items() if key not in ("name", "description")}
 
     def medium_for(self, medium: Literal["radio", "overlay"]) -> MediumSettings:
@@ -324,7 +288,7 @@ class Scenario:
         has that key too.
         """
         changed = {**(changes or {}), **more}
-        table = merged(plain(self, sparse=True), nested(changed), CHOICES)
+        table = merged(as_table(self, sparse=True), nested(changed), Scenario)
         return read(Scenario, table, Where(self.name, origins=dict.fromkeys(changed, f"override of {self.name}")))
 
     def _groups(self) -> dict[str, tuple[str, ...]]:

@@ -10,51 +10,47 @@ queries ask for: the queries of an epoch are given by `filters_in`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from earshot.errors import ScenarioError
 from earshot.events import Element, Event, EventType
 from earshot.filters import Filter
+from earshot.settings import AtLeastOne, Count, KindTable
 from earshot.simulation.draws import Span
+from earshot.simulation.settings_reader import SpanSetting
 
 Members = tuple[frozenset[int], ...]
 "The queries in each bucket."
 DOCUMENT = "Document"
 
 
-@dataclass(frozen=True, slots=True)
-class Buckets:
+class Buckets(KindTable, frozen=True, tag="buckets"):
     """Documents for the queries of a few category buckets, as in the CoDD paper's synthetic data."""
 
-    kind: ClassVar[str] = "buckets"
-    queries: int = 400
+    queries: AtLeastOne = 400
     "How many queries there are (n)."
-    buckets: int = 20
+    buckets: AtLeastOne = 20
     "How many category buckets there are (k)."
-    query_buckets: Span = Span(1.0, 3.0)
+    query_buckets: SpanSetting = Span(1.0, 3.0)
     "How many of them a query is in."
-    document_buckets: int = 2
+    document_buckets: AtLeastOne = 2
     "How many of them a document is for."
-    shuffle_every: int = 200
+    shuffle_every: Count = 200
     "After so many documents buckets are shuffled (cf); 0: never."
-    shuffle_from: int = 0
+    shuffle_from: Count = 0
     "The first shuffle comes so many documents later than it would."
-    shuffle_buckets: int = 4
+    shuffle_buckets: Count = 4
     "How many buckets are split and merged in a shuffle (c = k/5)."
     shuffle: Literal["data", "subscriptions"] = "data"
     "Whether a shuffle changes which documents meet which queries, or what the queries ask for."
     draw_seed: int = 0
     "Which assignment of queries to buckets, and which shuffles."
-    payload_bytes: int = 0
+    payload_bytes: Count = 0
     "The size of a payload to carry along."
 
-    def __post_init__(self) -> None:
-        for name in ("queries", "buckets", "document_buckets"):
-            if getattr(self, name) < 1:
-                raise ScenarioError(f"{name} must be at least 1, got {getattr(self, name)}")
+    def validate(self) -> None:
         low, high = self.query_buckets.low, self.query_buckets.high
         if not (low >= 1 and high <= self.buckets and low.is_integer() and high.is_integer()):
             raise ScenarioError(
@@ -62,11 +58,8 @@ class Buckets:
             )
         if self.document_buckets > self.buckets:
             raise ScenarioError(f"document_buckets must not exceed buckets, got {self.document_buckets}")
-        if not 0 <= self.shuffle_buckets <= self.buckets:
+        if self.shuffle_buckets > self.buckets:
             raise ScenarioError(f"shuffle_buckets must be from 0 to {self.buckets}, got {self.shuffle_buckets}")
-        for name in ("shuffle_every", "shuffle_from", "payload_bytes"):
-            if getattr(self, name) < 0:
-                raise ScenarioError(f"{name} must not be negative, got {getattr(self, name)}")
 
     def types(self) -> tuple[EventType, ...]:
         return (EventType(DOCUMENT, {"word": "string"}),)
@@ -141,11 +134,9 @@ def _members(generator: Buckets, epoch: int) -> Members:
     return tuple(members)
 
 
-@dataclass(frozen=True, slots=True)
-class BucketQueries:
+class BucketQueries(KindTable, frozen=True, tag="buckets"):
     """The queries of the CoDD paper's synthetic data: the first subscriber has the first, and so on."""
 
-    kind: ClassVar[str] = "buckets"
     of: str
     'The publish entry, of kind "buckets", whose documents are asked for.'
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import inf
+from pathlib import Path
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
+
+from msgspec import Meta, field
+from msgspec.structs import force_setattr
 
 from earshot.documents import LIMITS
 from earshot.errors import EventError, ScenarioError
 from earshot.events import Element, Event, EventType, Value
+from earshot.settings import AtLeastOne, Count, Finite, KindTable, NotNegative, Share
 from earshot.simulation.draws import Span, zipf_rank
-from earshot.simulation.settings_schema import DataFile
+from earshot.simulation.settings_reader import SpanSetting
 from earshot.simulation.workload.codd_workload import Buckets
 from earshot.simulation.workload.dtd import BUILT_IN, MOST_LEVELS, Dtd, built_in_dtd, load_dtd
 from earshot.simulation.workload.dtd_workload import DocumentShape, draw_document
@@ -22,8 +26,6 @@ from earshot.simulation.workload.workload_files import read_events
 
 class Generator(Protocol):
     """Draws unstamped events of the types it names."""
-
-    kind: ClassVar[str]
 
     def types(self) -> tuple[EventType, ...]:
         """The event types it draws from, the most popular first."""
@@ -62,11 +64,9 @@ FIGURE_2 = (
 "The events of figure 2 of the content-based ODMRP paper, timestamps as printed."
 
 
-@dataclass(frozen=True, slots=True)
-class Cds:
+class Cds(KindTable, frozen=True, tag="cd"):
     """XML events about CDs, as in the content-based ODMRP paper."""
 
-    kind: ClassVar[str] = "cd"
     which: Literal["figure", "random"] = "figure"
     "The three events of the paper's figure 2 in turn, or CDs drawn from a small catalogue."
 
@@ -82,17 +82,15 @@ class Cds:
         return _cd(f"{number:03}", moment.isoformat(), category, composer, f"{random.randrange(500, 3000) / 100:.2f}")
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(KindTable, frozen=True, tag="numbers"):
     """One whole number an event, as in the DRIP paper's number-interval model."""
 
-    kind: ClassVar[str] = "numbers"
     low: int = 1
     "The least value."
     high: int = 100
     "The greatest value."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if self.low > self.high:
             raise ScenarioError(f"low must not exceed high, got {self.low} and {self.high}")
 
@@ -103,22 +101,15 @@ class Numbers:
         return Event("Number", {"value": random.randint(self.low, self.high)})
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
+class Topics(KindTable, frozen=True, tag="topics"):
     """Events of many types and hardly any content: topic-based publish/subscribe."""
 
-    kind: ClassVar[str] = "topics"
-    count: int = 20
+    count: AtLeastOne = 20
     "How many topics there are: topic-1, topic-2 and so on."
-    zipf: float = 1.0
+    zipf: NotNegative = 1.0
     "How uneven their popularity is: the exponent of Zipf's law, 0 for even."
-    payload_bytes: int = 0
+    payload_bytes: Count = 0
     "The size of a payload to carry along."
-
-    def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ScenarioError(f"count must be at least 1, got {self.count}")
-        _check_popularity(self.zipf, self.payload_bytes)
 
     def types(self) -> tuple[EventType, ...]:
         content = {"number": "integer"} | ({"payload": "string"} if self.payload_bytes else {})
@@ -129,11 +120,9 @@ class Topics:
         return Event(topic, {"number": number} | _payload(self.payload_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(KindTable, frozen=True, tag="integer"):
     """A whole number, drawn evenly."""
 
-    kind: ClassVar[str] = "integer"
     low: int
     "The least value."
     high: int
@@ -141,7 +130,7 @@ class Integer:
 
     type: ClassVar[str] = "integer"
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if self.low > self.high:
             raise ScenarioError(f"low must not exceed high, got {self.low} and {self.high}")
 
@@ -149,64 +138,51 @@ class Integer:
         return random.randint(self.low, self.high)
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(KindTable, frozen=True, tag="float"):
     """A number, drawn evenly, to so many decimals."""
 
-    kind: ClassVar[str] = "float"
-    low: float
+    low: Finite
     "The least value."
-    high: float
+    high: Finite
     "The greatest value."
-    decimals: int = 2
+    decimals: Annotated[int, Meta(ge=0, le=12)] = 2
     "Digits after the point."
 
     type: ClassVar[str] = "float"
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if self.low > self.high:
             raise ScenarioError(f"low must not exceed high, got {self.low} and {self.high}")
-        if not 0 <= self.decimals <= 12:
-            raise ScenarioError(f"decimals must be from 0 to 12, got {self.decimals}")
 
     def draw(self, random: Random) -> Value:
         return round(random.uniform(self.low, self.high), self.decimals)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(KindTable, frozen=True, tag="choice"):
     """One of several texts."""
 
-    kind: ClassVar[str] = "choice"
     of: tuple[str, ...]
     "The texts, the most popular first."
-    zipf: float = 0.0
+    zipf: NotNegative = 0.0
     "How uneven their popularity is: the exponent of Zipf's law, 0 for even."
 
     type: ClassVar[str] = "string"
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if not self.of:
             raise ScenarioError("of needs at least one text")
-        _check_popularity(self.zipf, 0)
 
     def draw(self, random: Random) -> Value:
         return self.of[zipf_rank(random, len(self.of), self.zipf)]
 
 
-@dataclass(frozen=True, slots=True)
-class Boolean:
+class Boolean(KindTable, frozen=True, tag="boolean"):
     """True or false."""
 
-    kind: ClassVar[str] = "boolean"
-    chance: float = 0.5
+    chance: Share = 0.5
     "The chance of true."
 
     type: ClassVar[str] = "boolean"
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.chance <= 1:
-            raise ScenarioError(f"chance must be from 0 to 1, got {self.chance}")
 
     def draw(self, random: Random) -> Value:
         return random.random() < self.chance
@@ -215,27 +191,24 @@ class Boolean:
 Attribute = Integer | Number | Choice | Boolean
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(KindTable, frozen=True, tag="attributes"):
     """Flat events of one type, each attribute drawn by itself."""
 
-    kind: ClassVar[str] = "attributes"
     type: str
     "The event type."
     attributes: dict[str, Attribute]
     "A table for each attribute: its kind (integer, float, choice, boolean) and that kind's keys."
-    payload_bytes: int = 0
+    payload_bytes: Count = 0
     "The size of a payload to carry along."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if not self.type:
             raise ScenarioError("type must not be empty")
         if not self.attributes:
             raise ScenarioError("attributes needs at least one")
         if "payload" in self.attributes and self.payload_bytes:
             raise ScenarioError("an attribute named payload and payload_bytes exclude each other")
-        _check_popularity(0.0, self.payload_bytes)
-        object.__setattr__(self, "attributes", dict(sorted(self.attributes.items())))
+        force_setattr(self, "attributes", dict(sorted(self.attributes.items())))
 
     def types(self) -> tuple[EventType, ...]:
         content = {name: one.type for name, one in self.attributes.items()}
@@ -246,12 +219,10 @@ class Attributes:
         return Event(self.type, values | _payload(self.payload_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnEvents:
+class OwnEvents(KindTable, frozen=True, tag="file"):
     """Events from a file of the user's own."""
 
-    kind: ClassVar[str] = "file"
-    file: DataFile
+    file: Path
     "A .jsonl file (an event a line), an .xml document, or a folder of .xml documents."
     choose: Literal["in-turn", "random"] = "in-turn"
     "Which comes next: as they stand, over and over, or any."
@@ -259,19 +230,19 @@ class OwnEvents:
     "A table for each event type: its content's names and their types (integer, float, string, boolean, time, "
     "position), to type the values of XML documents. Types left out keep what the file says."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         ordered = {name: dict(sorted(content.items())) for name, content in sorted(self.structure.items())}
-        object.__setattr__(self, "structure", ordered)
+        force_setattr(self, "structure", ordered)
 
     def types(self) -> tuple[EventType, ...]:
         found: dict[str, EventType] = {}
-        for event in read_events(self.file.path):
+        for event in read_events(self.file):
             if event.type not in found:
                 found[event.type] = self._type(event)
         return tuple(found.values())
 
     def draw(self, random: Random, number: int) -> Event:
-        events = read_events(self.file.path)
+        events = read_events(self.file)
         event = events[number % len(events)] if self.choose == "in-turn" else random.choice(events)
         if event.type in self.structure:
             try:
@@ -286,45 +257,36 @@ class OwnEvents:
         return structure_of(event)
 
 
-@dataclass(frozen=True, slots=True)
-class XmlDocuments:
+class XmlDocuments(KindTable, frozen=True, tag="xml"):
     """XML documents drawn after a DTD, as in the CoDD paper; each is valid."""
 
-    kind: ClassVar[str] = "xml"
     dtd: Literal["news", "protein", "customer"] | None = None
     "One of our own DTDs, with the shapes of those in the paper: 132, 66 and 78 elements on 12, 9 and 6 levels."
-    file: DataFile | None = None
+    file: Path | None = None
     "Or a .dtd file of the user's own."
     root: str | None = None
     "The root element; where not given, the one that stands in no other."
-    optional: float = 0.5
+    optional: Share = 0.5
     "The chance that an optional part is there."
-    repeats: Span = Span(0.0, 3.0)
+    repeats: SpanSetting = Span(0.0, 3.0)
     "How often a part that may repeat does."
-    attributes: float = 0.5
+    attributes: Share = 0.5
     "The chance that an attribute that may be left out is there."
-    words: Span = Span(1.0, 8.0)
+    words: SpanSetting = Span(1.0, 8.0)
     "How many words a text has."
-    max_depth: int = 12
+    max_depth: Annotated[int, Meta(ge=1, le=MOST_LEVELS)] = 12
     "How many levels a document has at most: a DTD may be recursive."
-    max_elements: int = 500
+    max_elements: Annotated[int, Meta(ge=1, le=LIMITS.elements)] = 500
     "How many elements a document has at most."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if (self.dtd is None) == (self.file is None):
             raise ScenarioError(f"write one of dtd ({', '.join(BUILT_IN)}) and file")
-        for name, chance in (("optional", self.optional), ("attributes", self.attributes)):
-            if not 0 <= chance <= 1:
-                raise ScenarioError(f"{name} must be from 0 to 1, got {chance:g}")
         for name, span, most in (("repeats", self.repeats, 1000), ("words", self.words, 10_000)):
             if not (span.low >= 0 and span.high <= most and span.low.is_integer() and span.high.is_integer()):
                 raise ScenarioError(
                     f"{name} must be whole numbers from 0 to {most:,}, got {span.low:g} to {span.high:g}"
                 )
-        if not 1 <= self.max_depth <= MOST_LEVELS:
-            raise ScenarioError(f"max_depth must be from 1 to {MOST_LEVELS}, got {self.max_depth}")
-        if not 1 <= self.max_elements <= LIMITS.elements:
-            raise ScenarioError(f"max_elements must be from 1 to {LIMITS.elements:,}, got {self.max_elements}")
         dtd = self.document_type()
         least = dtd.least(dtd.root, self.max_depth)
         if least == inf:
@@ -334,7 +296,7 @@ class XmlDocuments:
 
     def document_type(self) -> Dtd:
         """The DTD, as its file has it now."""
-        return load_dtd(self.file.path if self.file is not None else built_in_dtd(self.dtd or ""), self.root)
+        return load_dtd(self.file if self.file is not None else built_in_dtd(self.dtd or ""), self.root)
 
     def types(self) -> tuple[EventType, ...]:
         return (EventType(self.document_type().root),)
@@ -361,22 +323,7 @@ def _payload(size: int) -> dict[str, Any]:
     return {"payload": "x" * size} if size else {}
 
 
-def _check_popularity(zipf: float, payload_bytes: int) -> None:
-    if zipf < 0:
-        raise ScenarioError(f"zipf must not be negative, got {zipf}")
-    if payload_bytes < 0:
-        raise ScenarioError(f"payload_bytes must not be negative, got {payload_bytes}")
-
-
-EVENT_KINDS: dict[str, Any] = {
-    "cd": Cds,
-    "numbers": Numbers,
-    "topics": Topics,
-    "attributes": Attributes,
-    "buckets": Buckets,
-    "xml": XmlDocuments,
-    "file": OwnEvents,
-}
-"Every kind of `events` table; a new generator is a new row."
+EventGenerator = Cds | Numbers | Topics | Attributes | Buckets | XmlDocuments | OwnEvents
+"Every kind of `events` table; a new generator is a new member."
 
 Generators = Mapping[str, Generator]

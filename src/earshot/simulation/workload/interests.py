@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
+
+from msgspec import Meta
 
 from earshot.errors import ScenarioError
 from earshot.filters import Filter
 from earshot.filters.language.syntax import And, Compare, Comparison, Condition, Field
+from earshot.settings import KindTable, NotNegative, Share
 from earshot.simulation.draws import Span, zipf_rank
+from earshot.simulation.settings_reader import FilterSetting, SpanSetting
 from earshot.simulation.workload.codd_workload import BucketQueries
 from earshot.simulation.workload.dtd import Dtd
 from earshot.simulation.workload.dtd_workload import MOST_STEPS, QueryPool, QueryShape, draw_query, steered_pool
@@ -29,8 +32,6 @@ from earshot.simulation.workload.generators import (
 class Interest(Protocol):
     """Draws filters; `sources` are the scenario's event generators by publish entry."""
 
-    kind: ClassVar[str]
-
     def draw(self, random: Random, number: int, sources: Generators) -> Filter:
         """The filter number `number` (from 0) of its subscribe entry."""
         ...
@@ -40,22 +41,19 @@ class Interest(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(KindTable, frozen=True, tag="written"):
     """Filters written out."""
 
-    kind: ClassVar[str] = "written"
-    texts: tuple[Filter, ...]
+    texts: tuple[FilterSetting, ...]
     'Filters in either language, as in "Siren: speed > 10 and within 200 m" or "/CD[category=\'jazz\']".'
     choose: Literal["in-turn", "random"] = "random"
     "Which a subscriber gets: the next, over and over, or any."
-    zipf: float = 0.0
+    zipf: NotNegative = 0.0
     'How uneven their popularity is with choose = "random": the exponent of Zipf\'s law, 0 for even.'
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if not self.texts:
             raise ScenarioError("texts needs at least one filter")
-        _check_zipf(self.zipf)
 
     def draw(self, random: Random, number: int, sources: Generators) -> Filter:
         if self.choose == "in-turn":
@@ -76,11 +74,9 @@ FIGURE_3 = (
 "The subscriptions of figure 3 of the content-based ODMRP paper."
 
 
-@dataclass(frozen=True, slots=True)
-class CdFilters:
+class CdFilters(KindTable, frozen=True, tag="cd"):
     """XPath filters about CDs, as in the content-based ODMRP paper."""
 
-    kind: ClassVar[str] = "cd"
     which: Literal["figure", "random"] = "figure"
     "The five filters of the paper's figure 3 in turn, or filters drawn from the catalogue of `events` of this kind."
 
@@ -100,25 +96,21 @@ class CdFilters:
         pass
 
 
-@dataclass(frozen=True, slots=True)
-class NumberIntervals:
+class NumberIntervals(KindTable, frozen=True, tag="number-intervals"):
     """Intervals of numbers, as in the DRIP paper: an even centre, a length drawn from a normal distribution."""
 
-    kind: ClassVar[str] = "number-intervals"
     low: int = 1
     "The least value asked for."
     high: int = 100
     "The greatest value asked for."
-    length_mean: float = 5.0
+    length_mean: NotNegative = 5.0
     "The mean of an interval's length."
-    length_variance: float = 2.0
+    length_variance: NotNegative = 2.0
     "The variance of an interval's length; a negative length counts as 0."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if self.low > self.high:
             raise ScenarioError(f"low must not exceed high, got {self.low} and {self.high}")
-        if self.length_mean < 0 or self.length_variance < 0:
-            raise ScenarioError("length_mean and length_variance must not be negative")
 
     def draw(self, random: Random, number: int, sources: Generators) -> Filter:
         centre = random.randint(self.low, self.high)
@@ -130,18 +122,13 @@ class NumberIntervals:
         pass
 
 
-@dataclass(frozen=True, slots=True)
-class Types:
+class Types(KindTable, frozen=True, tag="types"):
     """All events of one type."""
 
-    kind: ClassVar[str] = "types"
     of: str
     "The publish entry whose event types are asked for."
-    zipf: float = 0.0
+    zipf: NotNegative = 0.0
     "How uneven the types' popularity among subscribers is: the exponent of Zipf's law, 0 for even."
-
-    def __post_init__(self) -> None:
-        _check_zipf(self.zipf)
 
     def draw(self, random: Random, number: int, sources: Generators) -> Filter:
         types = sources[self.of].types()
@@ -151,21 +138,19 @@ class Types:
         _entry(self.of, sources)
 
 
-@dataclass(frozen=True, slots=True)
-class Conjunctions:
+class Conjunctions(KindTable, frozen=True, tag="conjunctions"):
     """A few conditions on attributes, all of which must hold."""
 
-    kind: ClassVar[str] = "conjunctions"
     of: str
     'The publish entry, of kind "attributes", whose attributes are asked for.'
-    terms: Span = Span(1.0, 2.0)
+    terms: SpanSetting = Span(1.0, 2.0)
     "How many attributes a filter names."
-    width: Span = Span(0.2, 0.5)
+    width: SpanSetting = Span(0.2, 0.5)
     "How much of a number's span one condition takes, from 0 to 1."
     also: str = ""
     'A condition every filter has besides, as in "within 300 m".'
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if self.terms.low < 0:
             raise ScenarioError(f"terms must not be negative, got {self.terms.low:g}")
         if not 0 <= self.width.low <= self.width.high <= 1:
@@ -203,34 +188,27 @@ class Conjunctions:
             raise ScenarioError(f'of must name a publish entry whose events are of kind "attributes", got {self.of!r}')
 
 
-@dataclass(frozen=True, slots=True)
-class XPaths:
+class XPaths(KindTable, frozen=True, tag="xpath"):
     """XPath twigs drawn after a DTD, as in the CoDD paper (section 4.2)."""
 
-    kind: ClassVar[str] = "xpath"
     of: str
     'The publish entry, of kind "xml", whose DTD is asked about.'
-    p_star: float = 0.2
+    p_star: Share = 0.2
     "The probability of a step using a wildcard, the paper's p_*."
-    p_child: float = 0.3
+    p_child: Share = 0.3
     "The probability of an element having more than one child in the query, the paper's p_c."
-    p_descendant: float = 0.2
+    p_descendant: Share = 0.2
     "The probability of a step along the closure axis //, the paper's p_λ."
-    steps: Span = Span(3.0, 8.0)
+    steps: SpanSetting = Span(3.0, 8.0)
     "How many steps a branch has, as far as the DTD goes."
-    selectivity: float | None = None
+    selectivity: Annotated[float, Meta(gt=0, lt=1)] | None = None
     "The share of the documents that queries select on average, measured on a sample of 500: they are drawn from 1000 "
     "by weights that make it so. What comes where not given."
 
-    def __post_init__(self) -> None:
-        for name in ("p_star", "p_child", "p_descendant"):
-            if not 0 <= (value := getattr(self, name)) <= 1:
-                raise ScenarioError(f"{name} must be from 0 to 1, got {value:g}")
+    def validate(self) -> None:
         low, high = self.steps.low, self.steps.high
         if not (low >= 1 and high <= MOST_STEPS and low.is_integer() and high.is_integer()):
             raise ScenarioError(f"steps must be whole numbers from 1 to {MOST_STEPS}, got {low:g} to {high:g}")
-        if self.selectivity is not None and not 0 < self.selectivity < 1:
-            raise ScenarioError(f"selectivity must be between 0 and 1, got {self.selectivity:g}")
 
     @property
     def shape(self) -> QueryShape:
@@ -275,18 +253,5 @@ def _all(terms: list[Condition]) -> Condition:
     return flat[0] if len(flat) == 1 else And(tuple(flat))
 
 
-def _check_zipf(zipf: float) -> None:
-    if zipf < 0:
-        raise ScenarioError(f"zipf must not be negative, got {zipf}")
-
-
-FILTER_KINDS: dict[str, Any] = {
-    "written": Written,
-    "cd": CdFilters,
-    "number-intervals": NumberIntervals,
-    "types": Types,
-    "conjunctions": Conjunctions,
-    "buckets": BucketQueries,
-    "xpath": XPaths,
-}
-"Every kind of `filters` table; a new one is a new row."
+FilterSource = Written | CdFilters | NumberIntervals | Types | Conjunctions | BucketQueries | XPaths
+"Every kind of `filters` table; a new one is a new member."

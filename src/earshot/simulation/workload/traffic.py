@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
 from earshot.filters import Subscription
-from earshot.geometry import AnyShape, Area, Position, Proximity
+from earshot.geometry import Area, Position, Proximity
 from earshot.protocols.machine import Announcement
+from earshot.settings import Count, Finite, KindTable, NotNegative, Positive, SettingsTable, Share
 from earshot.simulation.draws import Span, by_weight
 from earshot.simulation.extent import Ground
 from earshot.simulation.mobility import Trajectories
-from earshot.simulation.settings_schema import DataFile
+from earshot.simulation.settings_reader import ShapeSetting, SpanSetting
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
-from earshot.simulation.workload.generators import EVENT_KINDS, Generator, Generators, structure_of
-from earshot.simulation.workload.interests import FILTER_KINDS
+from earshot.simulation.workload.generators import EventGenerator, Generator, Generators, structure_of
+from earshot.simulation.workload.interests import FilterSource
 from earshot.simulation.workload.workload_files import read_timed_events, read_timed_subscriptions
 
 # Timing: when a publish entry's events come, and from whom. Each is one kind of `when` table.
@@ -44,8 +46,6 @@ class Publisher:
 class Timing(Protocol):
     """Draws the times at which publishers publish."""
 
-    kind: ClassVar[str]
-
     def times(
         self, publishers: Sequence[Publisher], random: Random, from_s: float, until_s: float
     ) -> Iterator[tuple[float, Publisher]]:
@@ -53,12 +53,10 @@ class Timing(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Periodic:
+class Periodic(KindTable, frozen=True, tag="periodic"):
     """One event every so many seconds."""
 
-    kind: ClassVar[str] = "periodic"
-    interval_s: float
+    interval_s: Positive
     "The time from one event to the next."
     of: Of = "each"
     'Whether each publisher keeps this interval ("each"), or all of them together ("all").'
@@ -66,14 +64,8 @@ class Periodic:
     'With of = "all", who publishes next: anyone, the next in turn, or in proportion to ability.'
     phase: Literal["random", "zero"] = "random"
     'With of = "each", whether a publisher begins anywhere in its first interval or at its start.'
-    jitter_s: float = 0.0
+    jitter_s: NotNegative = 0.0
     "Each event comes up to so much later."
-
-    def __post_init__(self) -> None:
-        if self.interval_s <= 0:
-            raise ScenarioError(f"interval_s must be positive, got {self.interval_s}")
-        if self.jitter_s < 0:
-            raise ScenarioError(f"jitter_s must not be negative, got {self.jitter_s}")
 
     def times(
         self, publishers: Sequence[Publisher], random: Random, from_s: float, until_s: float
@@ -95,21 +87,15 @@ class Periodic:
             step += 1
 
 
-@dataclass(frozen=True, slots=True)
-class Poisson:
+class Poisson(KindTable, frozen=True, tag="poisson"):
     """Events at random moments, so many a second on average."""
 
-    kind: ClassVar[str] = "poisson"
-    rate_per_s: float
+    rate_per_s: Positive
     "Events a second."
     of: Of = "all"
     'Whether that is the rate of all publishers together ("all") or of each ("each").'
     choose: Choose = "random"
     'With of = "all", who publishes next: anyone, the next in turn, or in proportion to ability.'
-
-    def __post_init__(self) -> None:
-        if self.rate_per_s <= 0:
-            raise ScenarioError(f"rate_per_s must be positive, got {self.rate_per_s}")
 
     def times(
         self, publishers: Sequence[Publisher], random: Random, from_s: float, until_s: float
@@ -128,21 +114,15 @@ class Poisson:
             time += random.expovariate(self.rate_per_s)
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(KindTable, frozen=True, tag="at"):
     """Events at written times."""
 
-    kind: ClassVar[str] = "at"
-    times_s: tuple[float, ...]
+    times_s: tuple[NotNegative, ...]
     "The times, in seconds from the run's start; those outside from_s..until_s are left out."
     of: Of = "each"
     'Whether each publisher publishes at these times ("each"), or one of them at each ("all").'
     choose: Choose = "in-turn"
     'With of = "all", who publishes next: anyone, the next in turn, or in proportion to ability.'
-
-    def __post_init__(self) -> None:
-        if any(time < 0 for time in self.times_s):
-            raise ScenarioError(f"times_s must not be negative, got {min(self.times_s)}")
 
     def times(
         self, publishers: Sequence[Publisher], random: Random, from_s: float, until_s: float
@@ -165,8 +145,8 @@ def _chooser(publishers: Sequence[Publisher], choose: Choose, random: Random) ->
     return lambda: random.choice(publishers)
 
 
-WHEN_KINDS: dict[str, Any] = {"periodic": Periodic, "poisson": Poisson, "at": At}
-"Every kind of `when` table; a new one is a new row."
+PublishTimes = Periodic | Poisson | At
+"Every kind of `when` table; a new one is a new member."
 
 
 Nodes = str | tuple[str, ...]
@@ -231,18 +211,17 @@ def _list(names: Mapping[str, Any]) -> str:
     return ", ".join(names) or "none"
 
 
-@dataclass(frozen=True, slots=True)
-class ProximitySettings:
+class ProximitySettings(SettingsTable, frozen=True):
     """Where a publisher's events are of interest."""
 
-    shape: AnyShape
+    shape: ShapeSetting
     'As in "circle:300m", "rectangle:100x50m@30", "ellipse:80x40m" or "polygon:0,0 100,0 0,100".'
     mobile: bool = True
     "Whether the area moves with its publisher, or stays where it was announced."
     at: Position | None = None
     "[x, y] of a stationary proximity; where the publisher is when it announces, where not given."
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         if self.mobile and self.at is not None:
             raise ScenarioError("at belongs to a stationary proximity: write mobile = false, or leave at out")
 
@@ -250,11 +229,10 @@ class ProximitySettings:
         return Proximity(self.shape, self.at if self.at is not None else naval, self.mobile)
 
 
-@dataclass(frozen=True, slots=True)
-class RegionSettings:
+class RegionSettings(SettingsTable, frozen=True):
     """A subscriber's region of interest."""
 
-    shape: AnyShape
+    shape: ShapeSetting
     'As in "circle:300m"; see proximity.'
     at: Literal["node", "anywhere"] | Position = "node"
     "Around the subscriber's place when it subscribes, around a place drawn evenly from the area, or [x, y]."
@@ -267,66 +245,54 @@ class RegionSettings:
         return Area(self.shape, Position(random.uniform(0.0, ground.width_m), random.uniform(0.0, ground.height_m)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
+class Who(SettingsTable, frozen=True, kw_only=True):
     """The nodes that an entry is about."""
 
     nodes: Nodes = "all"
     'The nodes it is about: "all", a group, a node, or a list of these.'
-    share: float | None = None
+    share: Share | None = None
     "This share of them, drawn by the seed."
-    chance: float | None = None
+    chance: Share | None = None
     "Each of them with this chance."
-    count: int | None = None
+    count: Count | None = None
     "So many of them, drawn by the seed."
 
-    def check_who(self) -> None:
+    def validate(self) -> None:
         given = [name for name in ("share", "chance", "count") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ScenarioError(f"write one of share, chance and count, not {' and '.join(given)}")
-        for name, value in (("share", self.share), ("chance", self.chance)):
-            if value is not None and not 0 <= value <= 1:
-                raise ScenarioError(f"{name} must be from 0 to 1, got {value:g}")
-        if self.count is not None and self.count < 0:
-            raise ScenarioError(f"count must not be negative, got {self.count}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publish(Who):
+class Publish(Who, frozen=True, kw_only=True):
     """Who publishes what, when, and where it is of interest."""
 
-    events: Any = field(metadata={"kinds": EVENT_KINDS})
+    events: EventGenerator
     "What they publish."
-    when: Any = field(metadata={"kinds": WHEN_KINDS})
+    when: PublishTimes
     "When."
-    from_s: float | None = None
+    from_s: NotNegative | None = None
     "The first event comes from here on; the warm-up's end where not given."
-    until_s: float | None = None
+    until_s: NotNegative | None = None
     "The last comes before this; the cool-down's start where not given. Publishers then unannounce."
-    limit: int | None = None
+    limit: Count | None = None
     "At most so many events in all."
     announce: bool = True
     "Whether publishers announce their event types before."
-    announce_s: Span = Span(0.0, 1.0)
+    announce_s: SpanSetting = Span(0.0, 1.0)
     "When they announce."
     proximity: ProximitySettings | None = None
     "Where the events are of interest; everywhere where not given."
-    lifespan_s: float | None = None
+    lifespan_s: Positive | None = None
     "How long an event is of interest; the protocol's own default where not given."
     priority: int = 0
     "The events' priority."
 
-    def __post_init__(self) -> None:
-        self.check_who()
-        for name, value in (("from_s", self.from_s), ("until_s", self.until_s), ("announce_s", self.announce_s.low)):
-            if value is not None and value < 0:
-                raise ScenarioError(f"{name} must not be negative, got {value:g}")
+    def validate(self) -> None:
+        super().validate()
+        if self.announce_s.low < 0:
+            raise ScenarioError(f"announce_s must not be negative, got {self.announce_s.low:g}")
         if self.from_s is not None and self.until_s is not None and self.until_s <= self.from_s:
             raise ScenarioError(f"until_s must come after from_s, got {self.until_s:g} and {self.from_s:g}")
-        if self.limit is not None and self.limit < 0:
-            raise ScenarioError(f"limit must not be negative, got {self.limit}")
-        if self.lifespan_s is not None and self.lifespan_s <= 0:
-            raise ScenarioError(f"lifespan_s must be positive, got {self.lifespan_s}")
         if self.proximity is not None and not self.announce:
             raise ScenarioError("a proximity is part of an announcement: leave announce = false out")
 
@@ -374,25 +340,24 @@ class Publish(Who):
             yield time, node, event
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscribe(Who):
+class Subscribe(Who, frozen=True, kw_only=True):
     """Who asks for what, when, and where it must happen."""
 
-    filters: Any = field(metadata={"kinds": FILTER_KINDS})
+    filters: FilterSource
     "What they ask for."
-    each: Span = Span(1.0, 1.0)
+    each: SpanSetting = Span(1.0, 1.0)
     "Subscriptions a subscriber."
-    at_s: Span = Span(0.0, 1.0)
+    at_s: SpanSetting = Span(0.0, 1.0)
     "When they subscribe."
-    until_s: float | None = None
+    until_s: Finite | None = None
     "When they unsubscribe; never where not given."
-    lasting_s: Span | None = None
+    lasting_s: SpanSetting | None = None
     "How long a subscription lasts before its owner changes to another."
     region: RegionSettings | None = None
     "Where an event must happen to be of interest; anywhere where not given."
 
-    def __post_init__(self) -> None:
-        self.check_who()
+    def validate(self) -> None:
+        super().validate()
         if self.each.low < 0 or not (self.each.low.is_integer() and self.each.high.is_integer()):
             raise ScenarioError(f"each must be whole numbers from 0 on, got [{self.each.low:g}, {self.each.high:g}]")
         if self.at_s.low < 0:
@@ -425,14 +390,13 @@ class Subscribe(Who):
                         yield Action(min(time, end_s), node, Unsubscribe(id))
 
 
-@dataclass(frozen=True, slots=True)
-class OwnWorkload:
+class OwnWorkload(SettingsTable, frozen=True):
     """A workload from files of the user's own, besides what publish and subscribe draw."""
 
-    events: DataFile | None = None
+    events: Path | None = None
     'A .jsonl file; a line is {"time_s": 12.5, "node": "car-03", "type": "Siren", "content": {"speed": 21.5}}, '
     'or with "xml": "<CD>...</CD>" for type and content.'
-    subscriptions: DataFile | None = None
+    subscriptions: Path | None = None
     'A .jsonl file; a line is {"node": "car-03", "filter": "Siren: within 300 m"}, with at_s, until_s, '
     'id and region ({"shape": "circle:300m", "at": [500, 500]}) where wanted.'
     announce: bool = True
@@ -447,9 +411,9 @@ class OwnWorkload:
         if self.events is not None:
             yield from self._events(self.events, index, stage)
 
-    def _events(self, file: DataFile, index: Mapping[str, int], stage: Stage) -> Iterator[Action]:
+    def _events(self, file: Path, index: Mapping[str, int], stage: Stage) -> Iterator[Action]:
         announced: dict[tuple[int, str], EventType] = {}
-        for row in read_timed_events(file.path):
+        for row in read_timed_events(file):
             node = _numbered(row.node, index, file)
             if self.announce and (node, row.event.type) not in announced:
                 announced[node, row.event.type] = structure_of(row.event)
@@ -461,8 +425,8 @@ class OwnWorkload:
             if row.time_s < stage.duration_s:
                 yield Action(row.time_s, node, row.event)
 
-    def _subscriptions(self, file: DataFile, index: Mapping[str, int], stage: Stage) -> Iterator[Action]:
-        for number, row in enumerate(read_timed_subscriptions(file.path)):
+    def _subscriptions(self, file: Path, index: Mapping[str, int], stage: Stage) -> Iterator[Action]:
+        for number, row in enumerate(read_timed_subscriptions(file)):
             node = _numbered(row.node, index, file)
             id = row.id or f"{row.node}/own/{number}"
             time = stage.first_there(node, row.at_s)
@@ -473,7 +437,7 @@ class OwnWorkload:
                 yield Action(row.until_s, node, Unsubscribe(id))
 
 
-def _numbered(name: str, index: Mapping[str, int], file: DataFile) -> int:
+def _numbered(name: str, index: Mapping[str, int], file: Path) -> int:
     if name not in index:
         raise ScenarioError(f"{file}: no node is called {name!r}")
     return index[name]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
+
+import msgspec
 
 from earshot.records import Kind
 from earshot.simulation.engine.log import Log
@@ -34,7 +35,7 @@ def churning(case: Case) -> Sequence[Row]:
         ):
             crashes.append(Crash(name, time, DOWN_S))
             time += DOWN_S
-    scenario = replace(scenario, faults=FaultSettings(crashes=tuple(crashes)))
+    scenario = msgspec.structs.replace(scenario, faults=FaultSettings(crashes=tuple(crashes)))
     log = _Recoveries()
     result = run(scenario, "codd", {}, case["seed"], log)
     recoveries = sorted(log.took_s)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
+
+import msgspec
 
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import quantile, summarise
@@ -45,7 +46,7 @@ def crashed(case: Case) -> Sequence[Row]:
     gone = random.sample(ablest, case["crashes"])
     start, end = WARM_UP_S + 10.0, scenario.duration_s - COOL_DOWN_S - 30.0
     crashes = tuple(Crash(name, start + (end - start) * number / max(len(gone), 1)) for number, name in enumerate(gone))
-    return [_measured(replace(scenario, faults=FaultSettings(crashes=crashes)), case, crashes)]
+    return [_measured(msgspec.structs.replace(scenario, faults=FaultSettings(crashes=crashes)), case, crashes)]
 
 
 def _scenario(case: Case) -> Scenario:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from earshot.errors import ScenarioError
@@ -141,7 +142,7 @@ def crashing(case: Case) -> Sequence[Row]:
     names = scenario.names()
     gone = random.sample(names, round(case["share"] * len(names)))
     crashes = tuple(Crash(name, random.uniform(scenario.warm_up_s, scenario.duration_s)) for name in gone)
-    return [_simulated(replace(scenario, faults=FaultSettings(crashes=crashes)), case["seed"], {})]
+    return [_simulated(msgspec.structs.replace(scenario, faults=FaultSettings(crashes=crashes)), case["seed"], {})]
 
 
 def growing(case: Case) -> Sequence[Row]:
