@@ -24,7 +24,7 @@ def call(*arguments: str) -> Result:
     return CliRunner().invoke(earshot, arguments, catch_exceptions=False, standalone_mode=False)
 
 
-def told(*arguments: str) -> Any:
+def json_of(*arguments: str) -> Any:
     return json.loads(call(*arguments, "--json").output)
 
 
@@ -43,34 +43,34 @@ def test_a_run_ends_with_its_summary() -> None:
 
 
 def test_the_same_seed_gives_the_same_summary_and_another_seed_another() -> None:
-    one, again = (told("simulate", "base", "-p", "flooding", *SHORT) for _ in range(2))
-    other = told("simulate", "base", "-p", "flooding", "--seed", "2", *SHORT)
+    one, again = (json_of("simulate", "base", "-p", "flooding", *SHORT) for _ in range(2))
+    other = json_of("simulate", "base", "-p", "flooding", "--seed", "2", *SHORT)
     assert one == again
     assert one["events"] > 0
     assert {name for name in one if one[name] != other[name]} > {"seed", "transmissions"}
 
 
 def test_settings_and_scenario_keys_are_changed_from_the_command_line() -> None:
-    summary = told(
+    summary = json_of(
         "simulate", "base", "-p", "gossip", "--setting", "probability=0", "--setting", "distance_m=0", *SHORT
     )
     assert summary["settings"]["probability"] == 0.0
     assert summary["nodes"] == 20
     assert summary["cost"] == 1.0
-    apart = told(
+    apart = json_of(
         "simulate", "base", "-p", "flooding", "--set", "medium.kind=lossy", "--set", "medium.certain_m=1", *SHORT
     )
     assert apart["drops"] != {}
 
 
-def test_values_are_written_as_in_toml_or_plain_and_nothing_leaves_a_key_out() -> None:
+def test_values_are_written_as_in_toml_or_plain_and_an_empty_value_removes_a_key() -> None:
     changes = ("--set", "publish.news.count=", "--set", "nodes.node.mobility={kind = 'uniform'}", "--set", "name=x y")
-    assert told("simulate", "base", "-p", "flooding", *changes, *SHORT)["scenario"] == "x y"
+    assert json_of("simulate", "base", "-p", "flooding", *changes, *SHORT)["scenario"] == "x y"
 
 
-def test_a_scenario_file_of_ones_own_runs(tmp_path: Path) -> None:
+def test_a_scenario_file_of_the_user_runs(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('base = "base"\nduration_s = 30\n[nodes.node]\ncount = 10')
-    assert told("simulate", str(tmp_path / "mine.toml"), "-p", "flooding")["scenario"] == "mine"
+    assert json_of("simulate", str(tmp_path / "mine.toml"), "-p", "flooding")["scenario"] == "mine"
 
 
 def test_a_log_is_written_beside_what_was_run(tmp_path: Path) -> None:
@@ -103,13 +103,13 @@ def test_a_log_is_written_beside_what_was_run(tmp_path: Path) -> None:
         (("none.toml", "-p", "flooding"), "earshot: none.toml: no such scenario file"),
     ],
 )
-def test_mistakes_are_said_in_a_line_with_exit_code_2(
+def test_mistakes_are_reported_in_one_line_with_exit_code_2(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], problem: str
 ) -> None:
     assert problem in refused(capsys, "simulate", *arguments)
 
 
-def test_a_log_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_that_cannot_be_written_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     problem = refused(capsys, "simulate", "base", "-p", "flooding", "--log", str(tmp_path / "file" / "x"))
     assert f"--log {tmp_path / 'file' / 'x'}: Not a directory" in problem
@@ -120,7 +120,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def on_a_terminal(arguments: list[str], until: bytes) -> tuple[subprocess.Popen[str], int, bytes]:
-    """Start a command with its errors on a terminal, and read there until these words come."""
+    """Start a command with its errors on a terminal, and read there until these words appear."""
     leader, follower = pty.openpty()
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=follower, text=True)
     os.close(follower)
@@ -142,7 +142,7 @@ def test_there_is_a_progress_bar_on_a_terminal_and_none_in_a_pipe() -> None:
 
 
 def test_ctrl_c_leaves_no_log_and_an_earlier_one_untouched(tmp_path: Path) -> None:
-    """The run is stopped when it has come some way: it would last for very long."""
+    """The run is stopped after a while; otherwise it would take very long."""
     (tmp_path / "log.parquet").write_text("an earlier one")
     arguments = command("simulate", "base", "-p", "flooding", "--log", str(tmp_path), "--set", "duration_s=20000")
     process, leader, _ = on_a_terminal(arguments, until=b"1%")
@@ -157,7 +157,7 @@ def test_ctrl_c_leaves_no_log_and_an_earlier_one_untouched(tmp_path: Path) -> No
 
 
 def test_every_protocol_is_listed_with_paper_medium_and_settings() -> None:
-    rows = {row["name"]: row for row in told("protocols")}
+    rows = {row["name"]: row for row in json_of("protocols")}
     assert set(rows) == set(PROTOCOLS)
     for name, row in rows.items():
         assert row["paper"]
@@ -177,8 +177,8 @@ def test_one_protocol_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no protocol named 'gosip'; did you mean 'gossip'?" in refused(capsys, "protocols", "gosip")
 
 
-def test_every_scenario_is_listed_with_its_line() -> None:
-    rows = {row["name"]: row for row in told("scenarios")}
+def test_every_scenario_is_listed_with_its_description() -> None:
+    rows = {row["name"]: row for row in json_of("scenarios")}
     assert set(rows) == set(built_in())
     assert rows["drip"]["nodes"] == 200
     assert rows["drip"]["medium"] == "contention"
@@ -190,7 +190,7 @@ def test_a_scenario_is_printed_whole_and_can_be_run_from_that(tmp_path: Path) ->
     text = call("scenarios", "city").output
     (tmp_path / "city.toml").write_text(text)
     assert load_scenario(tmp_path / "city.toml") == load_scenario("city")
-    assert told("scenarios", "city") == tomllib.loads(text)
+    assert json_of("scenarios", "city") == tomllib.loads(text)
 
 
 @pytest.mark.parametrize("name", ["simulate", "protocols", "scenarios"])

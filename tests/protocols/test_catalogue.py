@@ -54,7 +54,7 @@ def test_an_unknown_setting_names_the_nearest() -> None:
         ({"hop_limit": 0}, "hop_limit must be at least 1, got 0"),
     ],
 )
-def test_a_value_that_will_not_do_is_named(given: dict[str, object], message: str) -> None:
+def test_an_invalid_value_is_named(given: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         build_settings(FloodingSettings, given)
     assert str(caught.value) == message

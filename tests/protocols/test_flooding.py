@@ -1,4 +1,4 @@
-"""Flooding: once each, within its limits, to whom it concerns."""
+"""Flooding: each event once, within its limits, to the subscriptions that accept it."""
 
 from random import Random
 
@@ -34,7 +34,7 @@ def test_a_new_event_is_delivered_and_passed_on() -> None:
     ]
 
 
-def test_an_event_heard_again_is_nothing() -> None:
+def test_a_duplicate_has_no_effect() -> None:
     a = node()
     a.hear(Flood(EVENT, hops=3), "b", now=1.5)
     assert a.hear(Flood(EVENT, hops=1), "c", now=1.6) is NOTHING
@@ -51,7 +51,7 @@ def test_an_event_stops_at_the_hop_limit_but_is_still_delivered_there() -> None:
     assert a.hear(Flood(EVENT, hops=3), "b", now=1.5) == [Deliver(EVENT, "a/0", 3), Drop("hop-limit", "x-0")]
 
 
-def test_an_event_beyond_its_lifespan_is_let_go() -> None:
+def test_an_event_beyond_its_lifespan_is_dropped() -> None:
     own = Event(type="CD", id="x-1", source="x", time=1.0, lifespan_s=0.5)
     settings = FloodingSettings(lifespan_s=10.0)
     wanted = Filter.of_type("CD")
@@ -63,7 +63,7 @@ def test_an_event_beyond_its_lifespan_is_let_go() -> None:
     ]
 
 
-def test_an_event_is_delivered_only_where_it_is_of_interest() -> None:
+def test_an_event_is_delivered_only_inside_its_area() -> None:
     near, far = (
         Event(type="CD", id=f"x-{radius}", source="x", position=Position(0, 0), area=Area(Circle(radius)))
         for radius in (51.0, 49.0)
@@ -83,7 +83,7 @@ def test_memory_is_bounded_and_the_oldest_forgotten_first() -> None:
     assert len(a.heard) == 2
 
 
-def test_with_jitter_an_event_waits_its_draw() -> None:
+def test_with_jitter_an_event_waits_a_random_time() -> None:
     a = node(FloodingSettings(jitter_s=0.5))
     at = 2.0 + Random("a").uniform(0.0, 0.5)
     assert a.hear(Flood(EVENT, 1), "b", now=2.0) == [StartTimer(("jitter", 1), at)]
@@ -91,13 +91,13 @@ def test_with_jitter_an_event_waits_its_draw() -> None:
     assert a.wake(("jitter", 1), now=at) == []
 
 
-def test_a_subscription_withdrawn_is_delivered_no_more() -> None:
+def test_a_withdrawn_subscription_receives_nothing() -> None:
     a = node(PLAIN, "a", Filter.of_type("CD"))
     assert a.unsubscribe("a/0", now=0.5) is NOTHING
     assert a.hear(Flood(EVENT, 1), "b", now=1.5) == [Broadcast(Flood(EVENT, 2))]
 
 
-def test_a_flood_on_the_tabletop_reaches_everybody_once() -> None:
+def test_a_flood_on_the_tabletop_reaches_every_node_once() -> None:
     names = "abcdef"
     machines = [node(PLAIN, name, Filter.of_type("CD")) for name in names]
     table = Tabletop(machines, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a"), ("d", "e")])

@@ -24,7 +24,7 @@ def test_the_papers_parameters_are_the_defaults() -> None:
     assert (GossipSettings().distance_m, GossipSettings().probability) == (200.0, 0.8)
 
 
-def test_within_the_distance_everybody_passes_it_on() -> None:
+def test_within_the_distance_every_node_passes_it_on() -> None:
     sure = GossipSettings(distance_m=200.0, probability=0.0)
     assert node(sure, 200.0).hear(Rumour(EVENT, 1), "b", now=1.0) == [
         Deliver(EVENT, "s", 1),
@@ -32,7 +32,7 @@ def test_within_the_distance_everybody_passes_it_on() -> None:
     ]
 
 
-def test_beyond_it_nobody_does_with_probability_0_and_everybody_with_1() -> None:
+def test_beyond_it_no_node_does_with_probability_0_and_every_node_with_1() -> None:
     never, always = (GossipSettings(distance_m=200.0, probability=p) for p in (0.0, 1.0))
     assert node(never, 201.0).hear(Rumour(EVENT, 1), "b", now=1.0) == [Deliver(EVENT, "s", 1), Drop("gossip", "x-0")]
     assert node(always, 201.0).hear(Rumour(EVENT, 1), "b", now=1.0) == [
@@ -50,7 +50,7 @@ def test_beyond_it_the_share_that_does_is_the_probability() -> None:
     assert passed / 2000 == pytest.approx(0.8, abs=0.03)
 
 
-def test_an_event_without_a_place_counts_as_far_away() -> None:
+def test_an_event_without_a_position_counts_as_far_away() -> None:
     lost = Event(type="CD", id="x-1", source="x")
     assert node(GossipSettings(probability=0.0), 0.0).hear(Rumour(lost, 1), "b", now=0.0) == [
         Deliver(lost, "s", 1),
@@ -58,7 +58,7 @@ def test_an_event_without_a_place_counts_as_far_away() -> None:
     ]
 
 
-def test_the_toss_is_made_once_for_each_event() -> None:
+def test_the_coin_is_tossed_once_per_event() -> None:
     a = node(GossipSettings(probability=0.0), 201.0)
     a.hear(Rumour(EVENT, 1), "b", now=1.0)
     assert a.hear(Rumour(EVENT, 1), "c", now=1.0) is NOTHING
@@ -88,7 +88,7 @@ def test_memory_is_bounded() -> None:
     assert a.hear(Rumour(EVENT, 1), "c", now=1.0) == [Deliver(EVENT, "s", 1), Broadcast(Rumour(EVENT, 2))]
 
 
-def test_with_jitter_it_waits_its_draw() -> None:
+def test_with_jitter_an_event_waits_a_random_time() -> None:
     a = node(GossipSettings(jitter_s=0.5), 0.0)
     at = 2.0 + Random("a").uniform(0.0, 0.5)
     assert a.hear(Rumour(EVENT, 1), "b", now=2.0) == [Deliver(EVENT, "s", 1), StartTimer(("jitter", 1), at)]
@@ -96,7 +96,7 @@ def test_with_jitter_it_waits_its_draw() -> None:
     assert a.wake(("jitter", 1), now=at) == []
 
 
-def test_a_subscription_withdrawn_is_delivered_no_more() -> None:
+def test_a_withdrawn_subscription_receives_nothing() -> None:
     a = node(GossipSettings(), 0.0)
     a.unsubscribe("s", now=0.5)
     assert a.hear(Rumour(EVENT, 1), "b", now=1.5) == [Broadcast(Rumour(EVENT, 2))]

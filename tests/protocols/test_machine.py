@@ -1,4 +1,4 @@
-"""The machine's base: what a protocol that does nothing does, and the verbs."""
+"""The machine's base: entry points that do nothing, and the verbs."""
 
 from random import Random
 
