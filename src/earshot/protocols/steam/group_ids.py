@@ -6,7 +6,9 @@ to assign identifiers. Two texts may share one; the machine checks event types o
 
 from __future__ import annotations
 
-from earshot.geometry import AnyShape, Circle, Ellipse, Polygon, Position, Proximity, Rectangle
+from msgspec.structs import astuple
+
+from earshot.geometry import AnyShape, Circle, Ellipse, Polygon, Proximity, Rectangle
 
 GROUP_BITS = 24
 MULTIPLIER = 2_654_435_769
@@ -35,26 +37,21 @@ def description(subject: str, proximity: Proximity | None) -> str:
     if proximity is None:
         return f"{subject}|everywhere"
     kind = "mobile" if proximity.mobile else "stationary"
-    return f"{subject}|{kind}|{_shape_text(proximity.shape)}|{_numbers(*_pair(proximity.naval))}"
+    return f"{subject}|{kind}|{_shape_text(proximity.shape)}|{_numbers(*astuple(proximity.naval))}"
 
 
 def _shape_text(shape: AnyShape) -> str:
     match shape:
-        case Circle():
-            return f"circle|{_numbers(shape.radius_m)}|{_numbers(*_pair(shape.reference))}"
-        case Rectangle():
-            sides = _numbers(shape.width_m, shape.height_m, shape.angle_deg)
-            return f"rectangle|{sides}|{_numbers(*_pair(shape.reference))}"
-        case Ellipse():
-            axes = _numbers(shape.a_m, shape.b_m, shape.angle_deg)
-            return f"ellipse|{axes}|{_numbers(*_pair(shape.reference))}"
         case Polygon():
             rings = (shape.corners, *shape.holes)
             return "polygon|" + "/".join(_numbers(*(value for corner in ring for value in corner)) for ring in rings)
-
-
-def _pair(position: Position) -> tuple[float, float]:
-    return position.x_m, position.y_m
+        case Circle():
+            dimensions = f"circle|{_numbers(shape.radius_m)}"
+        case Rectangle():
+            dimensions = f"rectangle|{_numbers(shape.width_m, shape.height_m, shape.angle_deg)}"
+        case Ellipse():
+            dimensions = f"ellipse|{_numbers(shape.a_m, shape.b_m, shape.angle_deg)}"
+    return f"{dimensions}|{_numbers(*astuple(shape.reference))}"
 
 
 def _numbers(*values: float) -> str:
