@@ -3,8 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earshot.live.datagrams import Fragment
-from earshot.live.fragments import Reassembly, split
+from earshot.live.datagrams import Fragment, Reassembly, split
 from earshot.wire import MAX_PACKET_BYTES
 
 

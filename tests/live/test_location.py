@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from desk import Desk, acquainted, free_port, taken, until
 
+from earshot.cli.live import parse_location
 from earshot.errors import LocationUnavailable, UnknownName
 from earshot.geometry import STILL, LocalPlane, Position, Velocity
 from earshot.live import Fix, Fixed, Gpsd, NmeaFile, TracePlayback
 from earshot.live.gpsd import reading_in
 from earshot.live.location import Whereabouts
-from earshot.live.location_text import parse_location
 from earshot.live.nmea import KNOT_M_S, Reading, parse_line
 
 LIVERPOOL = (53.4, -2.97)

@@ -12,8 +12,7 @@ from earshot.errors import UsageError
 from earshot.events import EventType
 from earshot.live import datagrams
 from earshot.live.datagrams import Frame
-from earshot.live.peers import Peers
-from earshot.live.trust import RateLimits, Refused, Seal, Window, read_keys
+from earshot.live.trust import Peers, RateLimits, Refused, Seal, Window, read_keys
 
 OLD, NEW, OTHER = bytes(32), bytes(range(32)), b"o" * 32
 

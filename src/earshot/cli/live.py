@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from earshot.cli.tables import print_table
-from earshot.errors import UsageError
+from earshot.errors import LocationUnavailable, UsageError
 
 if TYPE_CHECKING:
     from earshot.events import Event
-    from earshot.live.node import Node
+    from earshot.live import LocationService, Node
 
 _LENGTH = re.compile(r"([0-9]*\.?[0-9]+)\s*(m|km)?")
 _TIME = re.compile(r"([0-9]*\.?[0-9]+)\s*(ms|s|min|h)?")
@@ -98,7 +98,6 @@ def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def make_node(options: dict[str, Any]) -> Node:
     """The node these options ask for."""
     from earshot.cli.simulate import pairs
-    from earshot.live.location_text import parse_location
     from earshot.live.network import DEFAULT_PORT
     from earshot.live.node import Node
 
@@ -125,6 +124,41 @@ def make_node(options: dict[str, Any]) -> Node:
     )
 
 
+LOCATION_FORMS = "fixed:LAT,LON, plane:X,Y, gpsd[:HOST:PORT], nmea:FILE or trace:FILE#NODE"
+
+
+def parse_location(text: str) -> LocationService:
+    """Read `fixed:53.4,-2.97`, `plane:10,20`, `gpsd`, `gpsd:HOST:PORT`, `nmea:FILE` or `trace:FILE#NODE`."""
+    from earshot.live import Fixed, Gpsd, NmeaFile, TracePlayback
+
+    kind, _, rest = text.partition(":")
+    match kind:
+        case "fixed":
+            return Fixed(*_pair(rest, text))
+        case "plane":
+            return Fixed.on_plane(*_pair(rest, text))
+        case "gpsd":
+            host, _, port = rest.rpartition(":")
+            if not rest:
+                return Gpsd()
+            if host and port.isdigit():
+                return Gpsd(host, int(port))
+        case "nmea" if rest:
+            return NmeaFile(rest)
+        case "trace" if rest:
+            path, _, node = rest.partition("#")
+            return TracePlayback(path, node)
+    raise LocationUnavailable(f"cannot read the location {text!r}; write {LOCATION_FORMS}")
+
+
+def _pair(rest: str, text: str) -> tuple[float, float]:
+    try:
+        first, second = (float(part) for part in rest.split(","))
+    except ValueError:
+        raise LocationUnavailable(f"cannot read the location {text!r}; write {LOCATION_FORMS}") from None
+    return first, second
+
+
 def _origin(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
@@ -138,7 +172,7 @@ def _origin(text: str | None) -> tuple[float, float] | None:
 def _run(work: Coroutine[Any, Any, None]) -> None:
     """Run it, with warnings of the node on standard error."""
     logging.basicConfig(format="earshot: %(message)s", stream=sys.stderr, level=logging.WARNING)
-    from earshot.live.loop import run
+    from earshot.live import run
 
     run(work)
 

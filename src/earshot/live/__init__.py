@@ -2,10 +2,9 @@
 
 from earshot.live.gpsd import Gpsd
 from earshot.live.location import Fix, Fixed, LocationService
-from earshot.live.loop import run
 from earshot.live.network import NetworkSettings
 from earshot.live.nmea import NmeaFile
-from earshot.live.node import Node, Publisher, Stream
+from earshot.live.node import Node, Publisher, Stream, run
 from earshot.live.trace import TracePlayback
 
 __all__ = [

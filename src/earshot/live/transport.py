@@ -18,12 +18,10 @@ from typing import Protocol
 from earshot.errors import MalformedPacket
 from earshot.geometry import Position
 from earshot.live import datagrams, sockets
-from earshot.live.datagrams import MAX_ACKS, MAX_DATAGRAM_BYTES, MAX_PACKETS, Fragment, Frame
-from earshot.live.fragments import Reassembly, split
+from earshot.live.datagrams import MAX_ACKS, MAX_DATAGRAM_BYTES, MAX_PACKETS, Fragment, Frame, Reassembly, split
 from earshot.live.network import NetworkSettings
-from earshot.live.peers import Peers
 from earshot.live.sockets import Ears, group_address
-from earshot.live.trust import Address, RateLimits, Refused, Seal
+from earshot.live.trust import Address, Peers, RateLimits, Refused, Seal
 from earshot.records import DropReason
 from earshot.wire import Packet, encode
 
