@@ -14,8 +14,8 @@ from earshot.cli.live import parse_location
 from earshot.errors import LocationUnavailable, UnknownName
 from earshot.geometry import STILL, LocalPlane, Position, Velocity
 from earshot.live import Fix, Fixed, Gpsd, NmeaFile, TracePlayback
-from earshot.live.gpsd import reading_in
-from earshot.live.location import Whereabouts
+from earshot.live.gpsd import parse_report
+from earshot.live.location import NodeLocation
 from earshot.live.nmea import KNOT_M_S, Reading, parse_line
 
 LIVERPOOL = (53.4, -2.97)
@@ -147,15 +147,15 @@ class Moving:
 
 
 def test_a_stale_fix_is_said_once_and_no_longer_carried_on() -> None:
-    said: list[str] = []
-    where = Whereabouts(Moving(), said.append, stale_s=5.0)
+    warnings: list[str] = []
+    where = NodeLocation(Moving(), warnings.append, stale_s=5.0)
     assert (where.position(2.0), where.velocity(2.0)) == (Position(120.0, 0.0), Velocity(10.0, 0.0))
-    assert said == []
+    assert warnings == []
     assert (where.position(60.0), where.velocity(60.0)) == (Position(150.0, 0.0), STILL)
-    assert said == ["stale-fix: 60 s old"]
+    assert warnings == ["stale-fix: 60 s old"]
     assert where.fix(60.0).age_s(60.0) == 60.0
     assert where.position(1.0) == Position(110.0, 0.0)
-    assert said[1:] == ["fresh-fix: the location is known again"]
+    assert warnings[1:] == ["fresh-fix: the location is known again"]
 
 
 def test_precision_coarsens_everything_that_leaves_the_node() -> None:
@@ -188,7 +188,7 @@ def test_precision_coarsens_everything_that_leaves_the_node() -> None:
     ],
 )
 def test_reports_without_a_position_are_none(line: bytes) -> None:
-    assert reading_in(line) is None
+    assert parse_report(line) is None
 
 
 def test_a_gpsd_that_goes_away_leaves_an_ageing_fix_and_is_found_again() -> None:

@@ -78,15 +78,15 @@ def test_what_a_partition_kept_away_is_recovered_when_it_heals() -> None:
             await siren.publish(n=0)
             await taken(wanted, 1)
             # Cut off: what comes from the network is thrown away, in both directions.
-            cut: list[Any] = [node.host.transport._take for node in (shop, car)]
+            cut: list[Any] = [node.host.transport._receive for node in (shop, car)]
             for node in (shop, car):
-                node.host.transport._take = lambda *_: 1  # type: ignore[method-assign]
+                node.host.transport._receive = lambda *_: 1  # type: ignore[method-assign]
             for number in range(1, 6):
                 await siren.publish(n=number)
             await until(lambda: not car.host.transport.joined)
             assert len(wanted) == 0
-            for node, take in zip((shop, car), cut, strict=True):
-                node.host.transport._take = take  # type: ignore[method-assign]
+            for node, receive in zip((shop, car), cut, strict=True):
+                node.host.transport._receive = receive  # type: ignore[method-assign]
             recovered = await taken(wanted, 5)
             assert sorted(event.content["n"] for event in recovered) == [1, 2, 3, 4, 5]
 

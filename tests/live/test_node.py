@@ -9,7 +9,7 @@ from earshot.errors import ContentMismatch, NetworkUnavailable, SettingsError, U
 from earshot.events import Event, EventType
 from earshot.geometry import Area, Circle, Position
 from earshot.live.node import Node
-from earshot.live.sockets import Ears, open_own
+from earshot.live.sockets import MulticastSockets, open_own
 from earshot.protocols.catalogue import PROTOCOLS as CATALOGUE
 from earshot.protocols.flooding import Flood
 from earshot.protocols.machine import Effects
@@ -294,8 +294,8 @@ def test_a_handler_is_called_at_once_and_its_failure_harms_nobody() -> None:
 def test_the_kernel_keeps_a_nodes_own_broadcasts_from_its_ears() -> None:
     port = free_port()
     own, other = open_own("127.0.0.1", 0, "lo"), open_own("127.0.0.1", 0, "lo")
-    ears = Ears(port, "lo", own.getsockname())
-    ear = ears.join("239.255.69.83")
+    multicast = MulticastSockets(port, "lo", own.getsockname())
+    ear = multicast.join("239.255.69.83")
     assert ear is not None
     for number, mouth in enumerate((own, other, own, other)):
         mouth.sendto(bytes([number]), ("239.255.69.83", port))
@@ -304,7 +304,7 @@ def test_the_kernel_keeps_a_nodes_own_broadcasts_from_its_ears() -> None:
     ear.setblocking(False)
     with pytest.raises(BlockingIOError):
         ear.recv(10)
-    ears.close()
+    multicast.close()
     own.close()
     other.close()
 

@@ -26,7 +26,7 @@ SEALED = b"ES\x01\x01"
 MAX_DATAGRAM_BYTES = 65_507
 MAX_NAME = 128
 MAX_PACKETS = 4096
-"In one datagram; transmissions are numbered by it."
+"In one datagram; the numbers of transmissions depend on it."
 MAX_ACKS = 512
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
@@ -35,7 +35,7 @@ _Word = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 
 
 class Fragment(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One piece of a packet that is too large for a datagram. `number` is the first piece's sequence."""
+    """One piece of a packet that is too large for a datagram. `number` is the sequence of the first piece."""
 
     number: _Count
     index: Annotated[int, msgspec.Meta(ge=0, lt=MAX_PACKETS)]
@@ -48,17 +48,17 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
 
     sender: _Name
     life: _Count
-    "When the sending host started, in nanoseconds: a restarted host begins a new count."
+    "When the sending host started, in nanoseconds: a restarted host numbers its frames from 1 again."
     sequence: _Count
     time: float
     plane: _Word
-    "The origin its positions are measured from; hosts of different planes do not understand each other."
+    "The origin of its positions; hosts refuse the frames of other planes."
     position: Position | None
     group: Annotated[int, msgspec.Meta(ge=0, lt=2**24)] | None
     to: _Word
-    "The peer it is for, who acknowledges it; empty for all who hear it."
+    "The peer it is for, which acknowledges it; empty for all hosts."
     acks: Annotated[list[int], msgspec.Meta(max_length=MAX_ACKS)]
-    "Sequences of the receiver's frames that have arrived."
+    "Sequences of the receiver's frames that have arrived here."
     packets: Annotated[list[bytes], msgspec.Meta(max_length=MAX_PACKETS)]
     fragment: Fragment | None = None
 
@@ -78,7 +78,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(data: bytes | memoryview) -> Frame:
-    """The frame in these bytes, without their header; MalformedPacket where there is none."""
+    """The frame in these bytes, without their header; MalformedPacket if there is none."""
     try:
         frame = _decoder.decode(data)
     except (msgspec.DecodeError, ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -89,7 +89,7 @@ def decode(data: bytes | memoryview) -> Frame:
     if not math.isfinite(frame.time):
         raise MalformedPacket("a time must be finite")
     if frame.fragment is not None and frame.fragment.index >= frame.fragment.count:
-        raise MalformedPacket("a fragment beyond its packet's last")
+        raise MalformedPacket("a fragment's index must be below its count")
     return frame
 
 
@@ -111,8 +111,8 @@ class _Partial:
 
 
 class Reassembly:
-    """Pieces waiting for the rest. One sender holds no more than `sender_bytes`, all together no more
-    than `total_bytes`; where it gets tight, whoever holds most loses its oldest."""
+    """Fragments that wait for the rest of their packet. One sender holds at most `sender_bytes`, all senders at
+    most `total_bytes`; beyond that, the sender that holds most loses its oldest packet."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Reassembly:
         return len(self._partials)
 
     def add(self, sender: str, life: int, fragment: Fragment, now: float) -> bytes | None:
-        """The whole packet, where this was its last missing piece."""
+        """The whole packet, if this was its last missing fragment."""
         key = (sender, life, fragment.number)
         self.expire(now)
         partial = self._partials.get(key)
@@ -166,7 +166,7 @@ class Reassembly:
         return None
 
     def expire(self, now: float) -> None:
-        """Give up what has waited too long."""
+        """Drop the packets that have waited too long."""
         while self._partials:
             key, partial = next(iter(self._partials.items()))
             if now - partial.started_at <= self._patience_s:

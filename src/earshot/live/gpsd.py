@@ -22,7 +22,7 @@ MAX_LINE_BYTES = 1 << 16
 RETRY_S = 2.0
 
 
-def reading_in(line: bytes) -> Reading | None:
+def parse_report(line: bytes) -> Reading | None:
     """The position in a TPV report with at least a 2D fix; None for any other line."""
     try:
         report: Any = json.loads(line)
@@ -40,8 +40,7 @@ def reading_in(line: bytes) -> Reading | None:
 
 
 class Gpsd:
-    """Where the receiver behind gpsd says the node is. A lost connection is made again; until then the
-    last fix grows old."""
+    """The position that gpsd reports. A lost connection is opened again; until then the last fix grows older."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 2947, first_fix_s: float = FIRST_FIX_S) -> None:
         self._address = (host, port)
@@ -106,7 +105,7 @@ class Gpsd:
         writer.write(WATCH)
         await writer.drain()
         while line := await reader.readline():
-            reading = reading_in(line)
+            reading = parse_report(line)
             if reading is not None:
                 self._plane = self._plane or plane_near(reading.lat_deg, reading.lon_deg)
                 self._latest = reading.fix(self._plane, clock())

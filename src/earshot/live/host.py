@@ -1,7 +1,7 @@
 """The live host: runs one machine, unchanged, between real hosts.
 
 It calls the machine's entry points with what happens on the network and in the application, carries
-out the effects they return, counts what is let go, and tells the spool.
+out the effects they return, counts drops, and writes records into the spool.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from earshot.filters import Filter, Subscription
 from earshot.filters.language.syntax import And, Inside
 from earshot.geometry import Position
 from earshot.live.datagrams import MAX_NAME, Frame
-from earshot.live.location import Fix, LocationService, Whereabouts, plane_name
+from earshot.live.location import Fix, LocationService, NodeLocation, plane_name
 from earshot.live.network import NetworkSettings
 from earshot.live.spool import Record, Spool
 from earshot.live.transport import Transport
@@ -50,8 +50,8 @@ logger = logging.getLogger("earshot.live")
 POSITION_EVERY_S = 1.0
 MAX_TIMERS = 65_536
 
-Hand = Callable[[Event], None]
-"Where delivered events of one subscription go."
+Handler = Callable[[Event], None]
+"Called with each delivered event of one subscription."
 
 
 class Host:
@@ -63,7 +63,7 @@ class Host:
         protocol: type[Machine],
         settings: Any,
         network: NetworkSettings,
-        location: Whereabouts,
+        location: NodeLocation,
         *,
         plane: str = "",
         spool: Spool | None = None,
@@ -85,7 +85,7 @@ class Host:
         self._now = 0.0
         self._published = 0
         self._announcements: dict[str, Announcement] = {}
-        self._hands: dict[str, Hand] = {}
+        self._handlers: dict[str, Handler] = {}
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._ticking: asyncio.TimerHandle | None = None
         self._flushing = False
@@ -103,7 +103,7 @@ class Host:
         }
 
     def now(self) -> float:
-        """Seconds since the epoch; it never goes back."""
+        """Seconds since the epoch; never earlier than before."""
         now = time.time()
         if now < self._now:
             return self._now
@@ -118,7 +118,7 @@ class Host:
         self.transport.open()
         if not self.network.keys:
             logger.warning(
-                "%s: no network key: whoever is in reach can read, forge and replay; name one with --key-file",
+                "%s: no network key: anyone in range can read, forge and replay; give one with --key-file",
                 self.name,
             )
         if self.spool is not None:
@@ -151,14 +151,14 @@ class Host:
         self._loop = None
 
     def _tick(self) -> None:
-        """Once a second: where we are, into the spool, and whether that is still known."""
+        """Once a second: write the position into the spool, and warn if it has become stale."""
         at = self.location.exact(self.now())
         if self.spool is not None:
             self.record(Kind.POSITION, at=at)
         if self._loop is not None:
             self._ticking = self._loop.call_later(POSITION_EVERY_S, self._tick)
 
-    # What the application does. What it gets wrong is raised here.
+    # What the application does. Its mistakes are raised here.
 
     def announce(self, announcement: Announcement) -> None:
         """The application will publish events of this type."""
@@ -169,32 +169,32 @@ class Host:
         self._carry_out(effects)
 
     def unannounce(self, subject: str) -> None:
-        """It no longer will."""
+        """The application will publish no more events of this type."""
         if self._announcements.pop(subject, None) is not None:
             if self.spool is not None:
                 self.record(Kind.UNANNOUNCE, detail=subject)
             self._carry_out(self.machine.unannounce(subject, self.now()))
 
-    def subscribe(self, subscription: Subscription, hand: Hand) -> None:
-        """The application wants what this filter matches; each match goes to `hand`."""
-        self._hands[subscription.id] = hand
+    def subscribe(self, subscription: Subscription, handler: Handler) -> None:
+        """The application subscribes; `handler` is called with each event."""
+        self._handlers[subscription.id] = handler
         if self.spool is not None:
             self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=_wanted(subscription))
         try:
             self._carry_out(self.machine.subscribe(subscription, self.now()))
         except Exception:
-            del self._hands[subscription.id]
+            del self._handlers[subscription.id]
             raise
 
     def unsubscribe(self, subscription: str) -> None:
-        """It no longer does."""
-        if self._hands.pop(subscription, None) is not None and self._loop is not None:
+        """The application unsubscribes."""
+        if self._handlers.pop(subscription, None) is not None and self._loop is not None:
             if self.spool is not None:
                 self.record(Kind.UNSUBSCRIBE, subscription=subscription)
             self._carry_out(self.machine.unsubscribe(subscription, self.now()))
 
     def publish(self, event: Event, event_type: EventType | None = None) -> Event:
-        """Stamp and publish; the event as it leaves, its content as its type has it."""
+        """Publish an event; returns it stamped, with its content converted to its type."""
         if event_type is not None and event_type.content:
             event = event_type.read(event)
         return self.publish_new(event.type, event.content, event.lifespan_s, event.priority)
@@ -202,7 +202,7 @@ class Host:
     def publish_new(
         self, subject: str, content: dict[str, Any] | Element, lifespan_s: float | None = None, priority: int = 0
     ) -> Event:
-        """Publish an event of this type and content, made here and now; the event as it leaves."""
+        """Publish an event of this type and content, at the current time and position; returns it."""
         now = self.now()
         position = self.location.position(now)
         announcement = self._announcements.get(subject)
@@ -228,7 +228,7 @@ class Host:
         return event
 
     def fix(self) -> Fix:
-        """Where the node last knew it was; `age_s` tells how old that is."""
+        """The node's latest fix; `age_s` is its age."""
         return self.location.fix(self.now())
 
     # Carrying out what the machine asks.
@@ -238,7 +238,7 @@ class Host:
             self._carry[type(effect)](effect)
 
     def _guarded(self, entry_point: Callable[..., Effects], *arguments: Any) -> None:
-        """An entry point called by what came from outside: its failure is counted and told, never raised."""
+        """Call an entry point for something that came from outside: a failure is counted and logged, never raised."""
         try:
             self._carry_out(entry_point(*arguments, self.now()))
         except Exception:
@@ -278,9 +278,9 @@ class Host:
             event, hops = effect.event.id, effect.hops
             at = self.location.exact(self.now())
             self.record(Kind.DELIVER, event=event, subscription=effect.subscription, hops=hops, at=at)
-        hand = self._hands.get(effect.subscription)
-        if hand is not None:
-            hand(effect.event)
+        handler = self._handlers.get(effect.subscription)
+        if handler is not None:
+            handler(effect.event)
 
     def _drop(self, effect: Drop) -> None:
         self.drops[effect.reason] += 1
@@ -297,7 +297,7 @@ class Host:
         if self.spool is not None:
             self.record(Kind.NOTE, detail=f"{effect.topic}: {effect.detail}")
 
-    # What the transport tells: see `transport.Listener`.
+    # What the transport reports: see `transport.Listener`.
 
     def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None:
         try:
@@ -331,15 +331,15 @@ class Host:
 
     def dropped(self, reason: DropReason, peer: str = "", event: str = "") -> None:
         self.drops[reason] += 1
-        # Refused datagrams are counted only: a flood must not fill the disk.
+        # Further refused datagrams are only counted: a flood must not fill the disk.
         if self.spool is not None and (event or self.drops[reason] <= 1000):
             self.record(Kind.DROP, detail=reason, peer=peer, event=event)
 
-    def whereabouts(self, now: float) -> Position | None:
-        return self.location.lately(now)
+    def header_position(self, now: float) -> Position | None:
+        return self.location.recent_position(now)
 
-    def said(self, message: str) -> None:
-        """Something the person at the node should know, about its location or its subscribers."""
+    def warn(self, message: str) -> None:
+        """Warn the user about the node's location or its subscribers."""
         logger.warning("%s: %s", self.name, message)
         if self.spool is not None:
             self.record(Kind.NOTE, detail=message)
@@ -357,7 +357,7 @@ class Host:
         detail: str = "",
         at: Position | None = None,
     ) -> None:
-        """Put a record into the spool; it is on its way to the file at the end of this turn of the loop."""
+        """Put a record into the spool; it is written to the file at the end of this turn of the loop."""
         if self.spool is None:
             return
         x_m, y_m = (None, None) if at is None else (at.x_m, at.y_m)
@@ -450,10 +450,10 @@ async def open_host(
     life = time.time_ns()
     try:
         opened = Spool(spool, name, life) if spool else None
-        told: list[Callable[[str], None]] = []
-        where = Whereabouts(service, lambda text: told[0](text), stale_s=stale_s, precision_m=precision_m)
+        warnings: list[Callable[[str], None]] = []
+        where = NodeLocation(service, lambda text: warnings[0](text), stale_s=stale_s, precision_m=precision_m)
         host = Host(name, protocol, settings, network, where, plane=plane_name(service.plane), spool=opened, life=life)
-        told.append(host.said)
+        warnings.append(host.warn)
         try:
             host.start()
         except BaseException:

@@ -1,7 +1,7 @@
 """Location services: where a live node is, and how old that knowledge is.
 
-A service gives fixes; `Whereabouts` stands between it and the machine: it says when a fix is stale,
-carries a moving node on from its last fix, and coarsens what leaves the node where that is wished.
+A service gives fixes. `NodeLocation` stands between it and the machine: it warns when a fix is stale,
+extrapolates from the last fix of a moving node, and rounds positions if a precision is set.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from earshot.geometry import ORIGIN, STILL, LocalPlane, Position, Velocity
 logger = logging.getLogger("earshot.live")
 
 STALE_S = 10.0
-MOMENT_S = 0.005
+RECENT_S = 0.005
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
-    """Where a node was at one time, and how it moved."""
+    """Where a node was at one time, and its velocity."""
 
     position: Position
     velocity: Velocity
     time: float
 
     def age_s(self, now: float) -> float:
-        """Seconds since it was true."""
+        """The age of the fix in seconds."""
         return max(0.0, now - self.time)
 
 
@@ -39,31 +39,31 @@ class LocationService(Protocol):
 
     @property
     def plane(self) -> LocalPlane | None:
-        """What its positions are measured from; None for a plane that is nowhere in particular."""
+        """The plane of its positions; None for a plane without an origin on Earth."""
         ...
 
     async def start(self, clock: Callable[[], float], plane: LocalPlane | None) -> None:
-        """Begin; returns once there is a first fix. Latitudes become metres on `plane`, or on one the
+        """Start; returns after the first fix. Degrees become metres on `plane`, or on a plane that the
         service chooses."""
         ...
 
     async def stop(self) -> None:
-        """End."""
+        """Stop."""
         ...
 
     def fix(self, now: float) -> Fix:
-        """The latest fix; one whose time is `now` never grows stale."""
+        """The latest fix. A service whose fixes always have the time `now` never becomes stale."""
         ...
 
 
 def plane_near(lat_deg: float, lon_deg: float) -> LocalPlane:
-    """The plane nodes agree on without being told: around the nearest whole degrees. Nodes near the
-    border between two of them must be given one origin."""
+    """The plane that nodes use if no origin is given: around the nearest whole degrees. Nodes near the
+    border between two such planes must be given the same origin."""
     return LocalPlane(float(round(lat_deg)), float(round(lon_deg)))
 
 
 def plane_name(plane: LocalPlane | None) -> str:
-    """How datagrams name a plane."""
+    """The name of a plane in datagrams."""
     return "" if plane is None else f"{plane.origin_lat_deg!r},{plane.origin_lon_deg!r}"
 
 
@@ -78,7 +78,7 @@ class Fixed:
 
     @classmethod
     def on_plane(cls, x_m: float = 0.0, y_m: float = 0.0) -> Fixed:
-        """At so many metres east and north of the network's own origin."""
+        """At this many metres east and north of the network's origin."""
         if not (math.isfinite(x_m) and math.isfinite(y_m)):
             raise LocationUnavailable(f"a position is two finite numbers of metres, got {x_m},{y_m}")
         made = cls(0.0, 0.0)
@@ -103,71 +103,71 @@ class Fixed:
         return Fix(self._at, STILL, now)
 
 
-class Whereabouts:
-    """The machine's location: the service's latest fix, carried on by its velocity while it is fresh."""
+class NodeLocation:
+    """The machine's location: the service's latest fix, extrapolated by its velocity while it is fresh."""
 
     def __init__(
         self,
         service: LocationService,
-        said: Callable[[str], None],
+        warn: Callable[[str], None],
         *,
         stale_s: float = STALE_S,
         precision_m: float | None = None,
     ) -> None:
         self._service = service
-        self._said = said
+        self._warn = warn
         self._stale_s = stale_s
         self._precision_m = precision_m
         self.stale = False
-        self._asked_at = -math.inf
+        self._updated_at = -math.inf
         self._position = ORIGIN
         self._velocity = STILL
         self._moves = True
         if isinstance(service, Fixed):
-            self._look(0.0)
+            self._update(0.0)
             self._moves = False
 
     def fix(self, now: float) -> Fix:
-        """The latest fix, as it is; a stale one is said, once."""
+        """The latest fix. Warns when it becomes stale, and when it is fresh again."""
         fix = self._service.fix(now)
         age_s = fix.age_s(now)
         if (age_s > self._stale_s) is not self.stale:
             self.stale = not self.stale
-            self._said(f"stale-fix: {age_s:.0f} s old" if self.stale else "fresh-fix: the location is known again")
+            self._warn(f"stale-fix: {age_s:.0f} s old" if self.stale else "fresh-fix: the location is known again")
         return fix
 
     def exact(self, now: float) -> Position:
-        """Where the node is, as well as it knows: carried on from the last fix, for as long as that is fresh."""
-        return self._carried_on(self.fix(now), now)
+        """The best estimate of the node's position: extrapolated from the last fix while that is fresh."""
+        return self._extrapolated(self.fix(now), now)
 
-    def _carried_on(self, fix: Fix, now: float) -> Position:
-        onward_s = min(fix.age_s(now), self._stale_s)
-        if not onward_s or fix.velocity is STILL:
+    def _extrapolated(self, fix: Fix, now: float) -> Position:
+        ahead_s = min(fix.age_s(now), self._stale_s)
+        if not ahead_s or fix.velocity is STILL:
             return fix.position
-        return fix.position.moved(fix.velocity.x_m_s * onward_s, fix.velocity.y_m_s * onward_s)
+        return fix.position.moved(fix.velocity.x_m_s * ahead_s, fix.velocity.y_m_s * ahead_s)
 
     def position(self, now: float) -> Position:
-        """Where the machine, and with it everybody else, is told the node is."""
-        if self._moves and now != self._asked_at:
-            self._look(now)
+        """The node's position as the machine and other nodes see it, rounded to the precision."""
+        if self._moves and now != self._updated_at:
+            self._update(now)
         return self._position
 
     def velocity(self, now: float) -> Velocity:
-        """How the node moves; a stale fix says nothing about that."""
-        if self._moves and now != self._asked_at:
-            self._look(now)
+        """The node's velocity; zero if the fix is stale."""
+        if self._moves and now != self._updated_at:
+            self._update(now)
         return self._velocity
 
-    def _look(self, now: float) -> None:
-        """Once for each moment: a datagram's events are all heard at one."""
+    def _update(self, now: float) -> None:
+        """Ask the service once for each time: all packets of a datagram have the same one."""
         fix = self.fix(now)
-        at, step = self._carried_on(fix, now), self._precision_m
+        at, step = self._extrapolated(fix, now), self._precision_m
         if step is not None:
             at = Position(round(at.x_m / step) * step, round(at.y_m / step) * step)
         self._position = at
         self._velocity = STILL if self.stale else fix.velocity
-        self._asked_at = now
+        self._updated_at = now
 
-    def lately(self, now: float) -> Position:
-        """The position told last, where that was a moment ago: good enough to head a datagram."""
-        return self._position if now - self._asked_at < MOMENT_S or not self._moves else self.position(now)
+    def recent_position(self, now: float) -> Position:
+        """The last position if it is at most a few milliseconds old: exact enough for a datagram's header."""
+        return self._position if now - self._updated_at < RECENT_S or not self._moves else self.position(now)

@@ -1,4 +1,4 @@
-"""The network a live host is on, as settings: multicast on an interface, or named peers."""
+"""The network of a live host, as settings: multicast on an interface, or named peers."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ DEFAULT_PORT = 47474
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """Where datagrams go, and what the host puts up with."""
+    """Where datagrams go, and what the host accepts."""
 
     interface: str = ""
-    "The network interface for multicast; the system's choice where not given."
+    "The network interface for multicast; without one, the system chooses."
     group: str = f"{DEFAULT_GROUP}:{DEFAULT_PORT}"
-    "The multicast group and port of the whole network; event groups are joined beside it, on the same port."
+    "The multicast group and port of the whole network; groups of events use the same port."
     peers: tuple[str, ...] = ()
-    "HOST:PORT of peers; with some, there is no multicast and a broadcast goes to every peer."
+    "HOST:PORT of peers. If there are any, a broadcast goes to each peer and multicast is not used."
     listen: str = ""
-    "[HOST:]PORT to be reached by; with it, and no interface, there is no multicast."
+    "The [HOST:]PORT to listen on. With it and without an interface, multicast is not used."
     emulate_range_m: float | None = None
-    "What comes from farther is discarded, so that many nodes can share one desk."
+    "Datagrams from farther away are discarded, so that many nodes can be tested on one desk."
     keys: tuple[bytes, ...] = ()
-    "The network's keys: the first seals, all open."
+    "The network's keys: the first one encrypts, all of them decrypt."
     hello_interval_s: float = 1.0
-    "How often a host says that it is there."
+    "How often a host sends a hello."
     peer_expiry_s: float = 5.0
-    "A peer that has been silent for so long is gone."
+    "A peer that has been silent for this long expires."
     acknowledge_s: float = 0.2
     "How long a unicast datagram waits for its acknowledgement before it is sent again."
     attempts: int = 4
-    "How often it is sent before its peer counts as unreachable."
+    "How often a unicast datagram is sent before its peer counts as unreachable."
     datagram_bytes: int | None = None
-    "The largest datagram; what the interface carries whole, where not given."
+    "The largest datagram; by default what the interface carries without fragments."
     rate_limit: float = 5000.0
-    "Datagrams a second from one sender; more are dropped unread."
+    "Datagrams per second from one sender; more are dropped unread."
     clock_skew_s: float = 30.0
-    "With a key: datagrams whose time differs by more are refused."
+    "With a key, datagrams whose time differs by more than this are refused."
 
     def __post_init__(self) -> None:
         for name in ("hello_interval_s", "peer_expiry_s", "acknowledge_s", "rate_limit", "clock_skew_s"):
@@ -58,5 +58,5 @@ class NetworkSettings:
 
     @property
     def multicast(self) -> bool:
-        """Whether broadcasts go to groups rather than to peers one by one."""
+        """Whether broadcasts go to multicast groups and not to each peer."""
         return not self.peers and (not self.listen or bool(self.interface))

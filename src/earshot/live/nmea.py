@@ -1,4 +1,4 @@
-"""NMEA 0183: what GPS receivers say, from a device as it comes or from a log played back at its own pace."""
+"""NMEA 0183: the sentences of GPS receivers, read from a device, or from a log that is played back in real time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_LINE = 256
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One position a receiver reported: `time` in seconds since the epoch, the course in degrees from north."""
+    """One position that a receiver reported: `time` in seconds since the epoch, the course in degrees from north."""
 
     time: float
     lat_deg: float
@@ -32,12 +32,12 @@ class Reading:
     course_deg: float = 0.0
 
     def fix(self, plane: LocalPlane, at: float) -> Fix:
-        """On the plane, true at that time of our own clock."""
+        """The fix on a plane, with a time of this host's clock."""
         return Fix(plane.position(self.lat_deg, self.lon_deg), velocity(self.speed_m_s, self.course_deg), at)
 
 
 def velocity(speed_m_s: float, course_deg: float) -> Velocity:
-    """From speed over ground and course from north."""
+    """The velocity from speed over ground and course from north."""
     if not speed_m_s or not (math.isfinite(speed_m_s) and math.isfinite(course_deg)):
         return STILL
     course = math.radians(course_deg)
@@ -45,10 +45,10 @@ def velocity(speed_m_s: float, course_deg: float) -> Velocity:
 
 
 def parse_line(line: str) -> Reading | None:
-    """The position in an RMC sentence with a valid fix; None for any other line, or a damaged one."""
+    """The position in an RMC sentence with a valid fix; None for any other line and for a damaged one."""
     line = line.strip()
     body, star, checksum = line[1:].partition("*")
-    if not line.startswith("$") or (star and not _sums_up(body, checksum)):
+    if not line.startswith("$") or (star and not _has_checksum(body, checksum)):
         return None
     fields = body.split(",")
     if len(fields) < 10 or fields[0][-3:] != "RMC" or fields[2] != "A":
@@ -66,10 +66,10 @@ def parse_line(line: str) -> Reading | None:
     return Reading((moment + timedelta(seconds=part)).timestamp(), lat_deg, lon_deg, speed, course)
 
 
-def _sums_up(body: str, checksum: str) -> bool:
+def _has_checksum(body: str, checksum: str) -> bool:
     total = 0
-    for sign in body:
-        total ^= ord(sign)
+    for character in body:
+        total ^= ord(character)
     try:
         return int(checksum[:2], 16) == total
     except ValueError:
@@ -83,14 +83,14 @@ def _degrees(text: str, digits: int, negative: bool) -> float:
 
 
 class Track:
-    """Readings played back at their own pace from the moment the node starts."""
+    """Positions that are played back in real time from the start of the node."""
 
     def __init__(self, times: list[float], positions: list[Position], started_at: float) -> None:
         self._times = [started_at + time - times[0] for time in times]
         self._positions = positions
 
     def fix(self, now: float) -> Fix:
-        """On the way from one reading to the next; past the last one the fix grows old."""
+        """The position between two readings; after the last one the fix grows older."""
         k = bisect_right(self._times, now)
         if k == 0:
             return Fix(self._positions[0], STILL, now)
@@ -104,14 +104,14 @@ class Track:
 
 
 def track_of(readings: Iterable[Reading], plane: LocalPlane, started_at: float) -> Track:
-    """A track through readings in order of time; a second one at the same time is left out."""
+    """A track through readings in order of time; of two readings at one time the later one counts."""
     ordered = sorted({reading.time: reading for reading in readings}.values(), key=lambda reading: reading.time)
     positions = [plane.position(reading.lat_deg, reading.lon_deg) for reading in ordered]
     return Track([reading.time for reading in ordered], positions, started_at)
 
 
 class NmeaFile:
-    """A receiver's sentences: a log file is played back from its beginning, a device or a pipe is read as it speaks."""
+    """A receiver's sentences: a log file is played back, a device or a pipe is read as data arrive."""
 
     def __init__(self, path: str | Path, first_fix_s: float = FIRST_FIX_S) -> None:
         self._path = Path(path)
@@ -160,7 +160,7 @@ class NmeaFile:
     def _read(self, clock: Callable[[], float], first: asyncio.Future[None]) -> None:
         data = os.read(self._file, 4096)
         if not data:
-            # Whoever wrote into the pipe is gone; the last fix grows old.
+            # The pipe's writer has gone; the last fix grows older.
             asyncio.get_running_loop().remove_reader(self._file)
             return
         *lines, self._rest = (self._rest[-MAX_LINE:] + data).split(b"\n")

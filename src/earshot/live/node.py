@@ -1,4 +1,4 @@
-"""`Node`: publish and subscribe from Python, between real hosts, no server anywhere.
+"""`Node`: publish and subscribe from Python, between real hosts, without a server.
 
 ::
 
@@ -24,7 +24,7 @@ from earshot.errors import UsageError
 from earshot.events import Element, Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import AnyShape, Area, Circle, Ellipse, LocalPlane, Polygon, Position, Proximity, Rectangle
-from earshot.live.host import Hand, Host, open_host
+from earshot.live.host import Handler, Host, open_host
 from earshot.live.location import STALE_S, Fix, Fixed, LocationService
 from earshot.live.network import NetworkSettings
 from earshot.live.trust import Address, read_keys
@@ -37,12 +37,12 @@ logger = logging.getLogger("earshot.live")
 
 QUEUE = 10_000
 YIELD_EVERY = 64
-"A burst of publications lets the rest of the program have its turn this often."
+"After this many publications in a row, other tasks of the program run."
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A peer this node has heard lately."""
+class HeardPeer:
+    """A peer that this node has heard recently."""
 
     name: str
     address: Address
@@ -53,8 +53,8 @@ class Neighbour:
 class Node:
     """One node of the network. Use it as an async context manager.
 
-    `location` is where the node is (`Fixed`, `Gpsd`, `NmeaFile`, `TracePlayback`); without one it stands at
-    the origin of a plane of its own. Network options are those of `NetworkSettings`, by name.
+    `location` says where the node is (`Fixed`, `Gpsd`, `NmeaFile`, `TracePlayback`); without one it is at the
+    origin of a plane without degrees. `network` takes the options of `NetworkSettings` by name.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Node:
         except TypeError:
             known = NetworkSettings.__dataclass_fields__
             wrong = ", ".join(repr(option) for option in network if option not in known)
-            raise UsageError(f"a node has no option {wrong}; there are: {', '.join(known)}") from None
+            raise UsageError(f"a node has no option {wrong}; the options are: {', '.join(known)}") from None
         self._network = replace(options, keys=read_keys(key_file)) if key_file is not None else options
         self._location = location if location is not None else Fixed.on_plane()
         self._plane = None if origin is None else LocalPlane(*origin)
@@ -98,7 +98,7 @@ class Node:
 
     async def __aenter__(self) -> Node:
         if self._host is not None:
-            raise UsageError(f"the node {self.name!r} is running already")
+            raise UsageError(f"the node {self.name!r} is already running")
         self._host = await open_host(
             self.name,
             self._protocol,
@@ -124,7 +124,7 @@ class Node:
 
     @property
     def host(self) -> Host:
-        """What runs the machine: its counts and drops."""
+        """The host that runs the machine; it counts packets and drops."""
         if self._host is None:
             raise UsageError(f"the node {self.name!r} is not running; use it in: async with Node(...) as node")
         return self._host
@@ -134,9 +134,9 @@ class Node:
     async def announce(
         self, event_type: EventType | str, within: AnyShape | Area | Proximity | None = None
     ) -> Publisher:
-        """Say that this node will publish events of this type, and where they are of interest.
+        """Announce that this node will publish events of this type, and within which proximity.
 
-        A shape moves with the node, an area stays where it is, None is everywhere.
+        A shape moves with the node, an area does not move, None is everywhere.
         """
         host = self.host
         kind = EventType(event_type) if isinstance(event_type, str) else event_type
@@ -155,13 +155,13 @@ class Node:
         raise UsageError(f"`within` is a shape, an Area, a Proximity or None, got {type(within).__name__}")
 
     async def publish(self, event: Event) -> Event:
-        """Publish an event of an announced type (some protocols need no announcement); it comes back stamped."""
+        """Publish an event of an announced type (some protocols need no announcement); returns it stamped."""
         stamped = self.host.publish(event)
-        await self._breathe()
+        await self._yield_to_loop()
         return stamped
 
-    async def _breathe(self) -> None:
-        """Let the loop turn now and then, and the socket get rid of what waits for it."""
+    async def _yield_to_loop(self) -> None:
+        """Let other tasks run now and then, and wait while the socket is congested."""
         host = self.host
         if not host.counts["send"] % YIELD_EVERY:
             await asyncio.sleep(0)
@@ -179,15 +179,15 @@ class Node:
         region: Area | None = None,
         queue: int = QUEUE,
     ) -> Stream:
-        """The events of a type, those that meet `where`, from now on: an async iterator.
+        """Subscribe to the events of a type that satisfy `where`; returns an async iterator.
 
-        Instead of a type and a `where`, a `filter` says all (XPath, or `Siren: speed > 10`). A program
-        that is slower than its events loses the oldest beyond `queue`; `dropped` counts them.
+        Instead of a type and a `where`, give a whole `filter` (XPath, or `Siren: speed > 10`). The queue holds
+        at most `queue` events; if the program is too slow, the oldest are dropped, and `dropped` counts them.
         """
         if queue < 1:
-            raise UsageError(f"a queue holds at least 1 event, got {queue}")
+            raise UsageError(f"queue must be at least 1, got {queue}")
         inbox = _Inbox(self.host, self._next_id(), queue)
-        self._ask(inbox.id, _wanted(event_type, where, filter), region, inbox.put)
+        self._subscribe(inbox.id, _wanted(event_type, where, filter), region, inbox.put)
         self._inboxes[inbox.id] = inbox
         return Stream(self, inbox)
 
@@ -200,45 +200,45 @@ class Node:
         filter: Filter | str | None = None,
         region: Area | None = None,
     ) -> Callable[[], None]:
-        """Call `handler` with each event as it arrives, without a queue; the answer ends the subscription.
+        """Call `handler` with each event as it arrives, without a queue. Call the returned function to unsubscribe.
 
-        It is called in the event loop and must not block; what it raises is told and counted, and the node goes on.
+        The handler runs in the event loop and must not block; its exceptions are logged and counted.
         """
         host, id = self.host, self._next_id()
 
-        def hand(event: Event) -> None:
+        def guarded(event: Event) -> None:
             try:
                 handler(event)
             except Exception:
                 host.dropped(DropReason.HANDLER_FAILURE, event=event.id)
                 logger.exception("%s: the handler of %s failed", self.name, id)
 
-        self._ask(id, _wanted(event_type, where, filter), region, hand)
+        self._subscribe(id, _wanted(event_type, where, filter), region, guarded)
         return lambda: host.unsubscribe(id)
 
     def _next_id(self) -> str:
         self._subscribed += 1
         return f"{self.name}/{self._subscribed}"
 
-    def _ask(self, id: str, wanted: Filter, region: Area | None, hand: Hand) -> None:
-        self.host.subscribe(Subscription(id, self.name, wanted, region), hand)
+    def _subscribe(self, id: str, wanted: Filter, region: Area | None, handler: Handler) -> None:
+        self.host.subscribe(Subscription(id, self.name, wanted, region), handler)
 
     # What the node knows.
 
-    def peers(self) -> list[Neighbour]:
-        """Who has been heard lately, by name."""
+    def peers(self) -> list[HeardPeer]:
+        """The peers that have been heard recently, sorted by name."""
         host = self.host
         now = host.now()
         present = host.transport.peers.present(now)
-        return [Neighbour(peer.name, peer.address, peer.position, now - peer.heard_at) for peer in present]
+        return [HeardPeer(peer.name, peer.address, peer.position, now - peer.heard_at) for peer in present]
 
     def fix(self) -> Fix:
-        """Where this node last knew it was."""
+        """This node's latest fix."""
         return self.host.fix()
 
     @property
     def drops(self) -> Mapping[str, int]:
-        """What was let go on this node, by reason."""
+        """How many packets and events this node dropped, by reason."""
         return self.host.drops
 
     def _unsubscribe(self, id: str) -> None:
@@ -247,7 +247,7 @@ class Node:
 
 
 def _wanted(event_type: str | None, where: str | None, filter: Filter | str | None) -> Filter:
-    """The filter a subscription asks for."""
+    """The filter of a subscription."""
     if filter is not None:
         if where is not None or event_type is not None:
             raise UsageError("give a filter, or a type and a where, not both")
@@ -267,7 +267,7 @@ class Publisher:
         self._node = node
 
     async def publish(self, content: Mapping[str, Any] | Element | None = None, /, **values: Any) -> Event:
-        """Publish an event with this content, or with these named values; it comes back stamped."""
+        """Publish an event with this content, or with these named values; returns it stamped."""
         kind, host = self.event_type, self._node.host
         given = content if isinstance(content, Element) else {**content, **values} if content else values
         if kind.content:
@@ -275,16 +275,16 @@ class Publisher:
         else:
             event = host.publish_new(kind.subject, given)
         if host.transport.congested or not host.counts["send"] % YIELD_EVERY:
-            await self._node._breathe()
+            await self._node._yield_to_loop()
         return event
 
     async def unannounce(self) -> None:
-        """Publish no more."""
+        """End the announcement: no more events of this type will be published."""
         self._node.host.unannounce(self.event_type.subject)
 
 
 class _Inbox:
-    """Delivered events that nobody has taken yet: a bounded queue between the host and a stream."""
+    """A bounded queue of delivered events between the host and a stream."""
 
     __slots__ = ("dropped", "ended", "events", "host", "id", "limit", "waiting")
 
@@ -298,19 +298,19 @@ class _Inbox:
         self.waiting: asyncio.Future[None] | None = None
 
     def put(self, event: Event) -> None:
-        """Take an event in; a full inbox lets its oldest go."""
+        """Add an event; a full inbox drops its oldest."""
         if len(self.events) >= self.limit:
             lost = self.events.popleft()
             self.dropped += 1
             self.host.dropped(DropReason.SLOW_SUBSCRIBER, event=lost.id)
             if self.dropped == 1:
-                self.host.said(f"slow-subscriber: {self.id} holds {self.limit} events; the oldest are dropped")
+                self.host.warn(f"slow-subscriber: {self.id} holds {self.limit} events; the oldest are dropped")
         self.events.append(event)
         if self.waiting is not None:
             self.wake()
 
     def end(self) -> None:
-        """No more will come."""
+        """No more events will come."""
         self.ended = True
         self.wake()
 
@@ -320,8 +320,8 @@ class _Inbox:
 
 
 class Stream:
-    """The events of one subscription. `async for` reads it. It ends with `close`, with the node, or when
-    nobody holds it any more."""
+    """The events of one subscription, to be read with `async for`. It ends with `close`, with the node, or when
+    the program holds no reference to it."""
 
     def __init__(self, node: Node, inbox: _Inbox) -> None:
         self._node = node
@@ -334,7 +334,7 @@ class Stream:
 
     @property
     def dropped(self) -> int:
-        """Events lost because nobody took them in time."""
+        """How many events were lost because the program did not read them in time."""
         return self._inbox.dropped
 
     def __aiter__(self) -> Stream:
@@ -346,7 +346,7 @@ class Stream:
             if inbox.ended:
                 raise StopAsyncIteration
             if inbox.waiting is not None:
-                raise UsageError("two tasks read one subscription; subscribe twice instead")
+                raise UsageError("two tasks cannot read one subscription; subscribe twice instead")
             inbox.waiting = asyncio.get_running_loop().create_future()
             try:
                 await inbox.waiting
@@ -355,7 +355,7 @@ class Stream:
         return inbox.events.popleft()
 
     def __len__(self) -> int:
-        """How many events wait."""
+        """How many events wait to be read."""
         return len(self._inbox.events)
 
     def __enter__(self) -> Stream:
@@ -369,7 +369,7 @@ class Stream:
             self.close()
 
     def close(self) -> None:
-        """Unsubscribe; what waits can still be read."""
+        """Unsubscribe; waiting events can still be read."""
         self._inbox.end()
         self._node._unsubscribe(self.id)
 

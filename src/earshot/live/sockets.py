@@ -1,7 +1,8 @@
-"""Sockets: one of its own for each host, to send and to be reached by, and ears on multicast groups.
+"""Sockets: each host has one socket with a port of its own to send and to receive unicasts, and sockets that
+receive multicast groups.
 
-Many hosts share a machine: all bind the groups' port, each has a port of its own besides. Linux lets a
-socket join twenty groups, so there are as many ears as it takes.
+Several hosts can share a machine: all of them bind the groups' port. Linux lets a socket join at most twenty
+groups, so a host opens as many sockets as it needs.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def group_address(group: int) -> str:
 
 
 def parse_address(text: str, what: str, default_host: str | None = None) -> Address:
-    """Read HOST:PORT (or PORT alone where there is a default host) into an IPv4 address and a port."""
+    """Read HOST:PORT (or PORT alone, if there is a default host) into an IPv4 address and a port."""
     host, colon, port = text.rpartition(":")
     if not colon:
         host = ""
@@ -52,19 +53,19 @@ def parse_address(text: str, what: str, default_host: str | None = None) -> Addr
 
 
 def mtu_of(interface: str) -> int:
-    """The largest IP packet the interface carries whole."""
-    return int(struct.unpack("16si12x", _ask(interface, _SIOCGIFMTU))[1])
+    """The largest IP packet that the interface carries without fragments."""
+    return int(struct.unpack("16si12x", _ioctl(interface, _SIOCGIFMTU))[1])
 
 
 def address_of(interface: str) -> str:
     """The interface's IPv4 address."""
-    return socket.inet_ntoa(_ask(interface, _SIOCGIFADDR)[20:24])
+    return socket.inet_ntoa(_ioctl(interface, _SIOCGIFADDR)[20:24])
 
 
-def _ask(interface: str, what: int) -> bytes:
+def _ioctl(interface: str, request: int) -> bytes:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            return fcntl.ioctl(probe, what, struct.pack("16s16x", interface.encode()[:15]))
+            return fcntl.ioctl(probe, request, struct.pack("16s16x", interface.encode()[:15]))
         except OSError as error:
             names = ", ".join(name for _, name in socket.if_nameindex())
             raise NetworkUnavailable(
@@ -73,7 +74,7 @@ def _ask(interface: str, what: int) -> bytes:
 
 
 def open_own(host: str, port: int, interface: str = "") -> socket.socket:
-    """The host's own socket. What it sends to a group goes one hop, and to this machine's own hosts too."""
+    """The host's own socket. What it sends to a group travels one hop, and also reaches other hosts on this machine."""
     own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         own.setblocking(False)
@@ -91,7 +92,7 @@ def open_own(host: str, port: int, interface: str = "") -> socket.socket:
 
 
 def _membership(group: str, interface: str) -> bytes:
-    """Linux's ip_mreqn: a group, any address, an interface by its number."""
+    """Linux's ip_mreqn: a group, any address, and the number of an interface."""
     number = socket.if_nametoindex(interface) if interface else 0
     return struct.pack("=4s4si", socket.inet_aton(group), b"\0\0\0\0", number)
 
@@ -99,12 +100,12 @@ def _membership(group: str, interface: str) -> bytes:
 _SO_ATTACH_FILTER = 26
 _LOAD_HALF, _LOAD_WORD, _JUMP_IF_EQUAL, _RETURN = 0x28, 0x20, 0x15, 0x06
 _IP_SOURCE = 0xFFF0_0000 + 12
-"In a packet filter: the source address, counted from the start of the IP header."
+"In a packet filter: the offset of the source address in the IP header."
 
 
-def deaf_to(ear: socket.socket, address: Address) -> None:
-    """Let the kernel throw away what we sent ourselves: a multicast comes back to its sender's own ears,
-    and would wake it for nothing. Where the kernel refuses, the transport sorts it out."""
+def ignore_sender(receiver: socket.socket, address: Address) -> None:
+    """Let the kernel discard multicast datagrams that this host sent itself, so that they do not wake it.
+    If the kernel refuses the filter, the transport discards them."""
     host, port = address
     program = [
         (_LOAD_HALF, 0, 0, 0),  # the source port
@@ -116,11 +117,13 @@ def deaf_to(ear: socket.socket, address: Address) -> None:
     ]
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
     with suppress(OSError):
-        ear.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(program), ctypes.addressof(code)))
+        receiver.setsockopt(
+            socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("@HP", len(program), ctypes.addressof(code))
+        )
 
 
-class Ears:
-    """The sockets that hear multicast groups on one port, all but what comes from `own`."""
+class MulticastSockets:
+    """The sockets that receive multicast groups on one port, without the datagrams that `own` sent."""
 
     def __init__(self, port: int, interface: str, own: Address) -> None:
         self.port = port
@@ -129,15 +132,15 @@ class Ears:
         self._sockets: dict[socket.socket, set[str]] = {}
 
     def join(self, group: str) -> socket.socket | None:
-        """Hear this group; the socket, where a new one had to be opened."""
+        """Receive this group; returns the socket if a new one was opened."""
         if any(group in groups for groups in self._sockets.values()):
             return None
         opened = None
-        ear = next((ear for ear, groups in self._sockets.items() if len(groups) < GROUPS_A_SOCKET), None)
-        if ear is None:
-            ear = opened = self._open()
+        receiver = next((receiver for receiver, groups in self._sockets.items() if len(groups) < GROUPS_A_SOCKET), None)
+        if receiver is None:
+            receiver = opened = self._open()
         try:
-            ear.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _membership(group, self.interface))
+            receiver.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, _membership(group, self.interface))
         except OSError as error:
             if opened is not None:
                 opened.close()
@@ -147,19 +150,19 @@ class Ears:
                 f"cannot join the multicast group {group} {where} ({error.strerror}); name an interface that "
                 "carries multicast (lo for this machine alone), or name peers instead"
             ) from None
-        self._sockets[ear].add(group)
+        self._sockets[receiver].add(group)
         return opened
 
     def leave(self, group: str) -> None:
-        """Hear it no more."""
-        for ear, groups in self._sockets.items():
+        """Stop receiving this group."""
+        for receiver, groups in self._sockets.items():
             if group in groups:
                 groups.discard(group)
-                ear.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, _membership(group, self.interface))
+                receiver.setsockopt(socket.IPPROTO_IP, socket.IP_DROP_MEMBERSHIP, _membership(group, self.interface))
 
     def close(self) -> None:
-        for ear in self._sockets:
-            ear.close()
+        for receiver in self._sockets:
+            receiver.close()
         self._sockets.clear()
 
     @property
@@ -167,18 +170,18 @@ class Ears:
         return list(self._sockets)
 
     def _open(self) -> socket.socket:
-        ear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
-            ear.setblocking(False)
-            ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            ear.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
-            # Otherwise it also hears the groups that other programs on this machine have joined.
-            ear.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
-            ear.bind(("", self.port))
+            receiver.setblocking(False)
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+            # Otherwise it also receives the groups that other programs on this machine have joined.
+            receiver.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+            receiver.bind(("", self.port))
         except OSError as error:
-            ear.close()
+            receiver.close()
             raise NetworkUnavailable(f"cannot listen on port {self.port}: {error.strerror}") from None
         if self.own[0] != "0.0.0.0":
-            deaf_to(ear, self.own)
-        self._sockets[ear] = set()
-        return ear
+            ignore_sender(receiver, self.own)
+        self._sockets[receiver] = set()
+        return receiver

@@ -1,8 +1,8 @@
-"""The spool: an append-only log of what happened on a live node, as `earshot.records` has it.
+"""The spool: an append-only log of what happened on a live node, in the schema of `earshot.records`.
 
-One folder, segments of JSON lines. A segment grows under `.open.jsonl` and is closed by renaming it
-to `.jsonl`. A record is written whole with the newline that ends it; what a kill leaves without its
-newline is no record. Columns that are empty are left out of a line; `read_spool` puts them back.
+It is a folder with segments of JSON lines. A segment grows as `.open.jsonl` and is closed by renaming it
+to `.jsonl`. Each record ends with a newline; a last line without one, after a kill, is not a record.
+Empty columns are left out of a line; `read_spool` adds them again.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Spool:
         self._segment += 1
         self._path = self.folder / f"{self._stem}-{self._segment:05}.open.jsonl"
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
-        # Whoever finds a segment it can lock knows that its writer is gone.
+        # A process that can lock a segment knows that its writer is gone.
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._written = 0
 
@@ -84,7 +84,7 @@ class Spool:
             self.flush()
 
     def flush(self) -> None:
-        """Put what has gathered into the file."""
+        """Write the buffered records to the file."""
         while self._buffer:
             done = os.write(self._file, self._buffer)
             del self._buffer[:done]
@@ -94,7 +94,7 @@ class Spool:
             self._open()
 
     def close(self) -> None:
-        """The last segment is closed too."""
+        """Flush, and close the last segment."""
         self.flush()
         self._finish()
 
@@ -107,8 +107,10 @@ class Spool:
 
 
 def _file_name(node: str) -> str:
-    """A node's name as part of a file's: what is unusual there is written as its code."""
-    return "".join(sign if sign.isalnum() or sign in "-_" else f"%{ord(sign):x}" for sign in node)[:80]
+    """A node's name as part of a file name: unusual characters are written as their codes."""
+    return "".join(
+        character if character.isalnum() or character in "-_" else f"%{ord(character):x}" for character in node
+    )[:80]
 
 
 def _closed(path: Path) -> Path:
@@ -116,7 +118,8 @@ def _closed(path: Path) -> Path:
 
 
 def close_abandoned(folder: Path) -> int:
-    """Close what killed nodes left open: cut to the last whole record, and renamed. How many there were."""
+    """Close segments that killed nodes left open: cut them after the last whole record and rename them.
+    Returns how many there were."""
     found = 0
     for path in sorted(folder.glob("*.open.jsonl")):
         file = os.open(path, os.O_RDWR)
@@ -135,7 +138,7 @@ def close_abandoned(folder: Path) -> int:
 
 
 def read_records(folder: str | Path) -> Iterator[Record]:
-    """All records in a spool, each node's in order; those of segments still open too."""
+    """All records in a spool, in order for each node, including those of open segments."""
     paths = sorted(Path(folder).glob("*.jsonl"), key=lambda path: path.name.replace(".open.jsonl", ".jsonl"))
     if not paths:
         raise UsageError(f"no spool in {folder}: it has no segment (*.jsonl)")
@@ -153,6 +156,6 @@ def read_records(folder: str | Path) -> Iterator[Record]:
 
 
 def read_spool(folder: str | Path) -> Iterator[dict[str, Any]]:
-    """All records as rows with every column, in order of time: what the simulator's `Log.rows` gives."""
+    """All records as rows with every column, in order of time, like the simulator's `Log.rows`."""
     for record in sorted(read_records(folder), key=lambda record: record.time):
         yield record.row()

@@ -1,8 +1,8 @@
 """The transport: packets of one host to datagrams and back.
 
-A broadcast goes to a multicast group, or to every peer one by one; a send goes to one peer, who
-acknowledges it. The first packet of a turn of the event loop leaves at once, the rest of that turn
-share datagrams. Sockets are drained while they have something, not read once a turn.
+A broadcast goes to a multicast group, or to each peer; a send goes to one peer, which acknowledges
+it. The first packet in a turn of the event loop is sent at once, the others in that turn share datagrams.
+A socket is read until it is empty, not once in each turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from earshot.geometry import Position
 from earshot.live import datagrams, sockets
 from earshot.live.datagrams import MAX_ACKS, MAX_DATAGRAM_BYTES, MAX_PACKETS, Fragment, Frame, Reassembly, split
 from earshot.live.network import NetworkSettings
-from earshot.live.sockets import Ears, group_address
+from earshot.live.sockets import MulticastSockets, group_address
 from earshot.live.trust import Address, Peers, RateLimits, Refused, Seal
 from earshot.records import DropReason
 from earshot.wire import Packet, encode
@@ -28,23 +28,23 @@ from earshot.wire import Packet, encode
 logger = logging.getLogger("earshot.live")
 
 PACKETS_A_TURN = 1024
-"Heard before the loop gets its turn again: what is delivered must be able to leave its queue."
+"At most this many packets are received before other tasks run, so that subscribers can empty their queues."
 BACKLOG_BYTES = 16 << 20
 PENDING_LIMIT = 4096
 IP_AND_UDP_BYTES = 28
 LARGEST_SHARED_BYTES = 32_768
-"Packets share a datagram up to this size, even where the interface carries more."
+"Packets share a datagram up to this size, even if the interface carries more."
 GREET_S = 0.02
-"How long newcomers gather before they are greeted."
+"After a new peer was heard, the host waits this long for other new peers before it sends a hello."
 FRAME_BYTES = 480
-"Room for all of a frame but its packets."
+"Room for a frame without its packets."
 
 Destination = str | int | None
 "A peer's name, a group, or None for all."
 
 
 class Listener(Protocol):
-    """What the transport tells its host."""
+    """What the transport reports to its host."""
 
     def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None: ...
 
@@ -54,7 +54,7 @@ class Listener(Protocol):
 
     def dropped(self, reason: DropReason, peer: str = "") -> None: ...
 
-    def whereabouts(self, now: float) -> Position | None: ...
+    def header_position(self, now: float) -> Position | None: ...
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class _Pending:
 
 
 class Transport:
-    """One host's sockets and everything between them and its packets."""
+    """One host's sockets, and everything between them and its packets."""
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ class Transport:
         self._turn_open = False
         self._buffer = bytearray(MAX_DATAGRAM_BYTES + 1)
         self._view = memoryview(self._buffer)
-        self._ears: Ears | None = None
-        self._told: set[str] = set()
+        self._multicast: MulticastSockets | None = None
+        self._warned: set[str] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._own: socket.socket | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -116,7 +116,7 @@ class Transport:
     # Opening and closing.
 
     def open(self) -> None:
-        """Bind the sockets and say hello."""
+        """Bind the sockets and send a hello."""
         self._loop = asyncio.get_running_loop()
         network = self.network
         self._base = sockets.parse_address(network.group, "group")
@@ -130,68 +130,68 @@ class Transport:
         self.address = self._own.getsockname()
         try:
             if network.multicast:
-                self._ears = Ears(self._base[1], interface, self.address)
-                self._hear(self._ears.join(self._base[0]))
+                self._multicast = MulticastSockets(self._base[1], interface, self.address)
+                self._listen(self._multicast.join(self._base[0]))
         except BaseException:
             self.close()
             raise
-        self._hear(self._own)
-        self.largest_bytes = network.datagram_bytes or self._carried_whole()
+        self._listen(self._own)
+        self.largest_bytes = network.datagram_bytes or self._largest_unfragmented()
         self._room = min(self.largest_bytes, max(LARGEST_SHARED_BYTES, 576)) - FRAME_BYTES - self._seal.overhead_bytes
         self._hello()
 
-    def _carried_whole(self) -> int:
-        """What goes through in one piece: over a loopback much, otherwise what an Ethernet carries."""
+    def _largest_unfragmented(self) -> int:
+        """The largest datagram that is not fragmented: large on a loopback, otherwise what Ethernet carries."""
         if self.network.interface:
             return min(sockets.mtu_of(self.network.interface) - IP_AND_UDP_BYTES, MAX_DATAGRAM_BYTES)
         local = self._configured and all(host.startswith("127.") for host, _ in self._configured)
         return MAX_DATAGRAM_BYTES if local or self.address[0].startswith("127.") else 1500 - IP_AND_UDP_BYTES
 
     def close(self) -> None:
-        """Send what waits, then be gone."""
+        """Send the waiting packets and close the sockets."""
         if self._loop is None:
             return
         if self._own is not None and self._own.fileno() >= 0:
             self._end_turn()
         for timer in self._timers.values():
             timer.cancel()
-        ears = self._ears.sockets if self._ears is not None else []
-        for one in (self._own, *ears):
+        multicast = self._multicast.sockets if self._multicast is not None else []
+        for one in (self._own, *multicast):
             if one is not None and one.fileno() >= 0:
                 self._loop.remove_reader(one)
                 self._loop.remove_writer(one)
-        if self._ears is not None:
-            self._ears.close()
+        if self._multicast is not None:
+            self._multicast.close()
         if self._own is not None:
             self._own.close()
         self._pending.clear()
 
-    def _hear(self, opened: socket.socket | None) -> None:
+    def _listen(self, opened: socket.socket | None) -> None:
         if opened is not None and self._loop is not None:
             self._loop.add_reader(opened, self._drain, opened)
 
     def join(self, group: int) -> None:
-        """Hear broadcasts to this group from now on."""
+        """Receive broadcasts to this group from now on."""
         if group not in self.joined:
             self.joined.add(group)
-            if self._ears is not None and group_address(group) != self._base[0]:
-                self._hear(self._ears.join(group_address(group)))
+            if self._multicast is not None and group_address(group) != self._base[0]:
+                self._listen(self._multicast.join(group_address(group)))
 
     def leave(self, group: int) -> None:
-        """Hear them no more."""
+        """Stop receiving them."""
         if group in self.joined:
             self.joined.discard(group)
-            if self._ears is not None and group_address(group) != self._base[0]:
-                self._ears.leave(group_address(group))
+            if self._multicast is not None and group_address(group) != self._base[0]:
+                self._multicast.leave(group_address(group))
 
     # Sending.
 
     def broadcast(self, packet: Packet, group: int | None) -> None:
-        """To all who are there, or to the members of a group."""
+        """Send to all peers, or to the members of a group."""
         self._queue(group, packet, encode(packet))
 
     def send(self, peer: str, packet: Packet) -> None:
-        """To one peer; `unreachable` where it is not known, or does not acknowledge."""
+        """Send to one peer; the listener's `unreachable` is called if it is unknown or does not acknowledge."""
         if self.peers.get(peer, self._clock()) is None or len(self._pending) >= PENDING_LIMIT:
             self._later(self._listener.unreachable, packet, peer)
         else:
@@ -205,10 +205,10 @@ class Transport:
         if len(data) > self._room:
             if destination in self._batches:
                 self._flush(destination)
-            self._send_pieces(destination, packet, data)
+            self._send_fragments(destination, packet, data)
             return
         if not self._turn_open and self._loop is not None:
-            self._leave(destination, [packet], [data])
+            self._send_together(destination, [packet], [data])
             self._open_turn(self._loop)
             return
         batch = self._batches.get(destination)
@@ -222,7 +222,7 @@ class Transport:
         batch.bytes += len(data) + 5
 
     def _open_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """What is sent from now on, to the end of this turn of the loop, shares datagrams."""
+        """Packets that are sent until the end of this turn of the loop share datagrams."""
         self._turn_open = True
         loop.call_soon(self._end_turn)
 
@@ -235,17 +235,17 @@ class Transport:
 
     def _flush(self, destination: Destination) -> None:
         batch = self._batches.pop(destination)
-        self._leave(destination, batch.packets, batch.datas)
+        self._send_together(destination, batch.packets, batch.datas)
 
-    def _leave(self, destination: Destination, packets: list[Packet], datas: list[bytes]) -> None:
-        """These packets, together."""
+    def _send_together(self, destination: Destination, packets: list[Packet], datas: list[bytes]) -> None:
+        """Send these packets in one datagram."""
         frame = self._frame(destination, datas)
         self._post(destination, frame, packets.copy() if isinstance(destination, str) else packets)
         to = destination if isinstance(destination, str) else ""
         for index, data in enumerate(datas):
             self._listener.sent(packets[index], len(data), to, frame, index)
 
-    def _send_pieces(self, destination: Destination, packet: Packet, data: bytes) -> None:
+    def _send_fragments(self, destination: Destination, packet: Packet, data: bytes) -> None:
         pieces = split(data, self._room)
         number = self._sequence + 1
         to = destination if isinstance(destination, str) else ""
@@ -261,7 +261,7 @@ class Transport:
         now = self._clock()
         to = destination if isinstance(destination, str) else ""
         group = destination if isinstance(destination, int) else None
-        at = self._listener.whereabouts(now)
+        at = self._listener.header_position(now)
         acks = self._acks.pop(to, []) if to else []
         return Frame(
             self.name, self._life, self._sequence, now, self._plane, at, group, to, acks[:MAX_ACKS], datas, fragment
@@ -282,10 +282,10 @@ class Transport:
         due = self._clock() + self.network.acknowledge_s
         self._pending[frame.sequence] = _Pending(datagram, peer.address, destination, packets, due)
         self._transmit(datagram, peer.address)
-        self._start("sweep", self.network.acknowledge_s, self._sweep)
+        self._start_timer("retransmit", self.network.acknowledge_s, self._retransmit)
 
     def _addresses(self, group: int | None) -> list[Address]:
-        if self._ears is not None:
+        if self._multicast is not None:
             return [(group_address(group), self._base[1]) if group is not None else self._base]
         known = dict.fromkeys(self._configured)
         known.update(dict.fromkeys(peer.address for peer in self.peers.present(self._clock())))
@@ -301,7 +301,7 @@ class Transport:
                     self._loop.add_writer(self._own, self._send_backlog)
             except OSError as error:
                 self._listener.dropped(DropReason.SEND_FAILED)
-                self._tell(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
+                self._warn_once(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
                 return
         if self._backlog_bytes + len(datagram) > BACKLOG_BYTES:
             self._listener.dropped(DropReason.SEND_BUFFER_FULL)
@@ -330,7 +330,7 @@ class Transport:
         return bool(self._backlog)
 
     def _acknowledge(self, to: str) -> None:
-        """Nothing went to that peer in this turn that could have carried the acknowledgements."""
+        """Send the acknowledgements alone: no packet to that peer in this turn could carry them."""
         peer = self.peers.get(to, self._clock())
         if peer is None:
             del self._acks[to]
@@ -341,8 +341,8 @@ class Transport:
         )
         self._transmit(self._seal.close(datagrams.encode(bare)), peer.address)
 
-    def _sweep(self) -> None:
-        """Send again what was not acknowledged; give up what was sent often enough."""
+    def _retransmit(self) -> None:
+        """Send again what was not acknowledged; give up after the last attempt."""
         now = self._clock()
         for sequence, pending in list(self._pending.items()):
             if pending.due > now:
@@ -350,7 +350,7 @@ class Transport:
             peer = self.peers.get(pending.peer, now)
             if peer is None or peer.address != pending.address or pending.attempts >= self.network.attempts:
                 del self._pending[sequence]
-                # The pieces of one packet share this list: it is given up once.
+                # The fragments of one packet share this list, so that the packet is given up once.
                 lost = pending.packets.copy()
                 pending.packets.clear()
                 for packet in lost:
@@ -360,44 +360,44 @@ class Transport:
             pending.due = now + self.network.acknowledge_s * pending.attempts
             self._transmit(pending.datagram, pending.address)
         if self._pending:
-            self._start("sweep", self.network.acknowledge_s / 2, self._sweep)
+            self._start_timer("retransmit", self.network.acknowledge_s / 2, self._retransmit)
 
     def _hello(self) -> None:
-        """An empty frame to all: who we are and where."""
+        """An empty frame to all: the host's name and position."""
         frame = self._frame(None, [])
         self._post(None, frame, [])
         self.reassembly.expire(self._clock())
-        self._start("hello", self.network.hello_interval_s, self._hello)
+        self._start_timer("hello", self.network.hello_interval_s, self._hello)
 
     def _greet(self) -> None:
-        """Somebody new: it should know us before our next hello is due."""
+        """A new peer was heard: send it a hello before the next one is due."""
         self._post(None, self._frame(None, []), [])
 
-    def _start(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
+    def _start_timer(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
         running = self._timers.get(name)
         if self._loop is not None and (running is None or running.cancelled() or running.when() <= self._loop.time()):
             self._timers[name] = self._loop.call_later(delay_s, call)
 
-    # Hearing.
+    # Receiving.
 
-    def _drain(self, ear: socket.socket) -> None:
-        """Everything the socket holds, up to a turn's worth."""
+    def _drain(self, receiver: socket.socket) -> None:
+        """Receive all that the socket holds, up to the limit of one turn."""
         left = PACKETS_A_TURN
         assert self._loop is not None
         while left > 0:
             try:
-                size, address = ear.recvfrom_into(self._buffer)
+                size, address = receiver.recvfrom_into(self._buffer)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
                 self._listener.dropped(DropReason.RECEIVE_FAILED)
-                self._tell(f"receive {error.errno}", f"cannot receive: {error.strerror}")
+                self._warn_once(f"receive {error.errno}", f"cannot receive: {error.strerror}")
                 return
             if address == self.address:
                 left -= 1
                 continue
             try:
-                left -= self._take(self._view[:size], address, self._loop.time())
+                left -= self._receive(self._view[:size], address, self._loop.time())
             except Refused as refused:
                 self._listener.dropped(refused.reason)
                 left -= 1
@@ -405,8 +405,8 @@ class Transport:
                 self._listener.dropped(DropReason.MALFORMED)
                 left -= 1
 
-    def _take(self, datagram: memoryview, address: Address, ticks: float) -> int:
-        """How many packets were in it, itself counted."""
+    def _receive(self, datagram: memoryview, address: Address, ticks: float) -> int:
+        """Receive a datagram; returns the number of its packets plus one."""
         if not self._limits.allows(address, ticks):
             raise Refused(DropReason.RATE_LIMIT)
         frame = datagrams.decode(self._seal.open(datagram))
@@ -415,7 +415,7 @@ class Transport:
         peer, new = self.peers.admit(frame, address, now)
         self._limits.know(address, ticks)
         if new:
-            self._start("greet", GREET_S, self._greet)
+            self._start_timer("greet", GREET_S, self._greet)
         if frame.to:
             self._acks.setdefault(frame.sender, []).append(frame.sequence)
             if not self._turn_open and self._loop is not None:
@@ -438,29 +438,29 @@ class Transport:
         return 1 + len(frame.packets)
 
     def _check(self, frame: Frame, now: float) -> None:
-        """Refuse what is not for us, too old, from another plane or from too far."""
+        """Refuse a frame that is for another host, too old, from another plane or from too far away."""
         if frame.sender == self.name:
-            self._tell("name", f"another node on this network is called {self.name!r} too; names must differ")
+            self._warn_once("name", f"another node on this network is also called {self.name!r}; names must differ")
             raise Refused(DropReason.OWN_NAME)
         if frame.to and frame.to != self.name:
             raise Refused(DropReason.NOT_FOR_US)
         if self._seal.keyed and abs(frame.time - now) > self.network.clock_skew_s:
             raise Refused(DropReason.STALE_DATAGRAM)
         if frame.plane != self._plane:
-            self._tell(
+            self._warn_once(
                 f"plane {frame.plane}",
-                f"{frame.sender!r} measures positions from {frame.plane or 'a plane of its own'}, this node from "
-                f"{self._plane or 'a plane of its own'}; give all nodes one origin",
+                f"{frame.sender!r} measures positions from {frame.plane or 'a plane without an origin'}, this node "
+                f"from {self._plane or 'a plane without an origin'}; give all nodes the same origin",
             )
             raise Refused(DropReason.OTHER_PLANE)
         range_m = self.network.emulate_range_m
         if range_m is not None and frame.position is not None:
-            here = self._listener.whereabouts(now)
+            here = self._listener.header_position(now)
             if here is not None and here.distance_to(frame.position) > range_m:
                 raise Refused(DropReason.OUT_OF_RANGE)
 
-    def _tell(self, key: str, message: str) -> None:
-        """Say it, once."""
-        if key not in self._told and len(self._told) < 64:
-            self._told.add(key)
+    def _warn_once(self, key: str, message: str) -> None:
+        """Log a warning, once for each key."""
+        if key not in self._warned and len(self._warned) < 64:
+            self._warned.add(key)
             logger.warning("%s: %s", self.name, message)

@@ -1,9 +1,9 @@
-"""Trust: sealed datagrams, refused replays, limits on what one sender may cost.
+"""Trust: sealed datagrams, refused replays, limits for each sender, and the peers that were heard.
 
 With a key every datagram is encrypted and authenticated (ChaCha20-Poly1305). All nodes of a network
-share it; a second key is accepted while the first is being changed. What a seal cannot tell, that
-the same bytes came before, the window of sequence numbers does; datagrams from too long ago are
-refused by their time, so that a node that has just started is not told old news.
+share it; a second key is accepted while the first is being changed. Each peer has a window of sequence
+numbers, which refuses replays. A node that has just started has no windows yet, so old datagrams are
+also refused by their time. One address speaks for one name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SEAL_BYTES = NONCE_BYTES + 16
 
 
 class Refused(Exception):
-    """A datagram that is not let in, and why."""
+    """A datagram that is not accepted, and why."""
 
     def __init__(self, reason: DropReason) -> None:
         super().__init__(reason)
@@ -37,7 +37,7 @@ class Refused(Exception):
 
 
 class Seal:
-    """Closes and opens datagrams. Without keys they travel open."""
+    """Encrypts and decrypts datagrams. Without keys they are sent in plain text."""
 
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
         for key in keys:
@@ -52,7 +52,7 @@ class Seal:
 
     @property
     def overhead_bytes(self) -> int:
-        """What it adds to a frame."""
+        """How many bytes it adds to a frame."""
         return HEADER_BYTES + (SEAL_BYTES if self._ciphers else 0)
 
     def close(self, frame: bytes) -> bytes:
@@ -66,7 +66,7 @@ class Seal:
         return SEALED + nonce + self._ciphers[0].encrypt(nonce, frame, SEALED)
 
     def open(self, datagram: memoryview) -> bytes | memoryview:
-        """The frame in a datagram; Refused where it is not one of ours."""
+        """The frame in a datagram; Refused if it does not belong to this network."""
         header = bytes(datagram[:HEADER_BYTES])
         if header == PLAIN:
             if self._ciphers:
@@ -87,13 +87,13 @@ class Seal:
         raise Refused(DropReason.WRONG_KEY)
 
     def _renew(self) -> None:
-        """A nonce is never used twice: a random beginning of 8 bytes, then a count."""
+        """A nonce is never used twice: it is a random prefix of 8 bytes and a counter."""
         self._prefix = os.urandom(NONCE_BYTES - 4)
         self._counter = 0
 
 
 def read_keys(path: str | Path) -> tuple[bytes, ...]:
-    """The keys in a file: 64 hexadecimal digits a line. The first seals, all open."""
+    """The keys in a file, 64 hexadecimal digits in each line. The first one encrypts, all of them decrypt."""
     try:
         lines = Path(path).read_text(encoding="ascii").split()
     except (OSError, UnicodeDecodeError) as error:
@@ -111,7 +111,7 @@ def read_keys(path: str | Path) -> tuple[bytes, ...]:
 
 
 class Window:
-    """Which of a sender's sequence numbers have come: the latest, and the thousand before it."""
+    """Which of a sender's sequence numbers have arrived: the highest, and the thousand before it."""
 
     __slots__ = ("_bits", "_highest")
 
@@ -123,7 +123,7 @@ class Window:
         self._bits = 0
 
     def fresh(self, sequence: int) -> bool:
-        """Whether this number is new; from now on it is not. One too old to tell is not."""
+        """Whether this number is new; afterwards it is not. A number before the window counts as old."""
         ahead = sequence - self._highest
         if ahead > 0:
             self._bits = (self._bits << ahead | 1) & self._MASK if ahead < self.WIDTH else 1
@@ -139,8 +139,8 @@ Address = tuple[str, int]
 
 
 class RateLimits:
-    """Datagrams a second from one address. All addresses that have not shown a valid datagram yet
-    share one allowance, so that a flood from many ports costs no more than one from a single port."""
+    """Datagrams per second from one address. All addresses that have not sent a valid datagram yet
+    share one limit, so that a flood from many ports costs no more than a flood from one port."""
 
     def __init__(self, per_second: float, addresses: int = 4096) -> None:
         self._per_second = per_second
@@ -149,7 +149,7 @@ class RateLimits:
         self._strangers = [per_second, 0.0]
 
     def allows(self, address: Address, now: float) -> bool:
-        """Whether one more datagram from there may be looked at."""
+        """Whether one more datagram from this address may be read."""
         bucket = self._known.get(address, self._strangers)
         left = min(self._per_second, bucket[0] + (now - bucket[1]) * self._per_second)
         bucket[1] = now
@@ -160,7 +160,7 @@ class RateLimits:
         return True
 
     def know(self, address: Address, now: float) -> None:
-        """A valid datagram came from there: from now on it has an allowance of its own."""
+        """A valid datagram came from this address: from now on it has its own limit."""
         if address in self._known:
             return
         if len(self._known) >= self._addresses:
@@ -170,7 +170,7 @@ class RateLimits:
 
 @dataclass(slots=True)
 class Peer:
-    """One of them."""
+    """One host that was heard."""
 
     name: str
     address: Address
@@ -181,8 +181,8 @@ class Peer:
 
 
 class Peers:
-    """By name and by address: one address speaks for one name, one name for one address, until it has
-    been silent for `expiry_s`. A restarted host comes from another address, with a later life."""
+    """Peers by name and by address. One address speaks for one name, and one name has one address, until the peer
+    has been silent for `expiry_s`. A restarted host has another address and a later life."""
 
     def __init__(self, expiry_s: float, limit: int = 4096) -> None:
         self.expiry_s = expiry_s
@@ -194,7 +194,7 @@ class Peers:
         return len(self._by_name)
 
     def admit(self, frame: Frame, address: Address, now: float) -> tuple[Peer, bool]:
-        """The peer this frame is from, now heard, and whether it is new; Refused where another speaks in its name."""
+        """The peer that sent this frame, and whether it is new; Refused if its name or address is another's."""
         peer = self._by_name.get(frame.sender)
         new = peer is None or peer.address != address or peer.life != frame.life
         if peer is None or new:
@@ -227,11 +227,11 @@ class Peers:
             self._by_address.pop(peer.address, None)
 
     def get(self, name: str, now: float) -> Peer | None:
-        """The peer of that name, where it has been heard lately."""
+        """The peer of that name, if it has been heard recently."""
         peer = self._by_name.get(name)
         return peer if peer is not None and now - peer.heard_at <= self.expiry_s else None
 
     def present(self, now: float) -> list[Peer]:
-        """All that have been heard lately, by name."""
+        """All peers that have been heard recently, sorted by name."""
         found = [peer for peer in self._by_name.values() if now - peer.heard_at <= self.expiry_s]
         return sorted(found, key=lambda peer: peer.name)

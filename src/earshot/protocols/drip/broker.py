@@ -42,7 +42,7 @@ Action = Effect | RoutedPacket
 
 
 @dataclass(slots=True)
-class Peer:
+class PeerUpdates:
     """What another broker has received of this broker's subscriber updates."""
 
     offered_at: float = -math.inf
@@ -70,7 +70,7 @@ class Broker:
         self.bridges: SoftTable[str, str] = SoftTable(settings.memory)
         "For each broker the bridge that reported last."
         self.next_contact = now
-        self.peers: dict[str, Peer] = {}
+        self.peers: dict[str, PeerUpdates] = {}
         self.signs_of_life: dict[str, float] = {}
         "For each broker the latest announcement that is known."
         self.reachable: set[str] = set()
@@ -269,10 +269,10 @@ class Broker:
         """Section V.B.2: subscriber updates for one broker, and when other brokers were last heard."""
         settings = self.settings
         limit = settings.contact_records if self.sharing.shares_subscriptions else 0
-        for offered_at, name in sorted((self.peers.get(name, Peer()).offered_at, name) for name in peers):
+        for offered_at, name in sorted((self.peers.get(name, PeerUpdates()).offered_at, name) for name in peers):
             if now - offered_at < settings.exchange_interval_s:
                 break
-            peer = self.peers.setdefault(name, Peer())
+            peer = self.peers.setdefault(name, PeerUpdates())
             updates = self.subscribers.updates_for(name, peer.confirmed_version, limit)
             if not updates and now - offered_at < settings.announce_interval_s:
                 continue
@@ -283,7 +283,7 @@ class Broker:
             return [self._exchange_packet(name, peer, records, now)]
         return []
 
-    def _exchange_packet(self, name: str, peer: Peer, records: list[SubscriberRecord], now: float) -> Exchange:
+    def _exchange_packet(self, name: str, peer: PeerUpdates, records: list[SubscriberRecord], now: float) -> Exchange:
         """Subscriptions that the other broker has confirmed are left out."""
         recent = self.settings.replace_after_s
         brokers = {broker: at for broker, at in sorted(self.signs_of_life.items()) if now - at < recent}
