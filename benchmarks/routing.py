@@ -1,12 +1,12 @@
-"""Routed paths a minute over still networks: all at once, one by one, and general shortest paths.
+"""Routed paths per minute over still networks: as arrays, one by one, and general shortest paths.
 
     python benchmarks/routing.py [--quick]
 
-Networks of 45 neighbours a node; each path leads from a random node to the home cell of a random point.
-`arrays` is what studies use (asked for: a million paths a minute on two processes), `one by one` is the
+Networks with 45 neighbours per node; each path leads from a random node to the home cell of a random point.
+`arrays` is what studies use (required: a million paths per minute on two processes), `one by one` is the
 same routing step by step; both give the same hops and home cells. The peers are given the home cell and
-only look for the shortest way there on the same cell graph: networkx's bidirectional search a path, and
-scipy's breadth-first search a source. Medians of repeats; building networks and graphs is not counted.
+only look for the shortest path there on the same cell graph: networkx with one bidirectional search per path,
+scipy with one breadth-first search per source. Medians of repeats, without the time to build networks and graphs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from earshot.protocols.georendezvous.cells import route, towards
 from earshot.studies.georendezvous.still_networks import StillNetwork, draw_network
 
 Cells = npt.NDArray[np.int64]
-ASKED = 1_000_000
+REQUIRED = 1_000_000
 
 
 def paths(network: StillNetwork, count: int, seed: int) -> tuple[Cells, Cells]:
@@ -39,7 +39,7 @@ def paths(network: StillNetwork, count: int, seed: int) -> tuple[Cells, Cells]:
 
 
 def route_some(job: tuple[StillNetwork, int, int]) -> int:
-    """In a process of its own: draw paths and route them; the hops together."""
+    """In a process of its own: draw paths and route them; the total of the hops."""
     network, count, seed = job
     hops, _ = network.graph.routes(*paths(network, count, seed))
     return int(hops.sum())
@@ -55,7 +55,7 @@ def median_s(work: Callable[[], object], repeats: int) -> float:
 
 
 def check(network: StillNetwork, count: int) -> None:
-    """The two ways of ours agree, to the hop."""
+    """Check that both routers agree, to the hop."""
     starts, targets = paths(network, count, seed=1)
     hops, homes = network.graph.routes(starts, targets)
     populated = set(map(tuple, network.graph.populated.tolist()))
@@ -70,7 +70,7 @@ def measure(nodes: int, count: int, repeats: int) -> list[tuple[str, float]]:
     route_some((network, 1000, 0))
     populated = set(map(tuple, network.graph.populated.tolist()))
     order = {cell: number for number, cell in enumerate(sorted(populated))}
-    edges = [(cell, towards(cell, way)) for cell in populated for way in range(8) if towards(cell, way) in populated]
+    edges = [(cell, near) for cell in populated for near in (towards(cell, i) for i in range(8)) if near in populated]
     graph = nx.Graph(edges)
     ends = np.array([(order[a], order[b]) for a, b in edges])
     matrix = csr_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(order), len(order)))
@@ -95,7 +95,7 @@ def measure(nodes: int, count: int, repeats: int) -> list[tuple[str, float]]:
         ("arrays, one process", 60 * count / alone),
         ("one by one", 60 * few / stepwise),
         ("networkx, bidirectional", 60 * few / searched),
-        ("scipy, a sweep a source", 60 * few / swept),
+        ("scipy, a search per source", 60 * few / swept),
     ]
 
 
@@ -106,11 +106,11 @@ def main() -> None:
     count, repeats = (40_000, 1) if quick else (400_000, 3)
     sizes = [600, 3000] if quick else [80, 600, 3000, 30_000]
     tables = {nodes: dict(measure(nodes, count, repeats)) for nodes in sizes}
-    print(f"{'paths a minute':26}" + "".join(f"{nodes:>12,} nodes" for nodes in sizes))
+    print(f"{'paths per minute':26}" + "".join(f"{nodes:>12,} nodes" for nodes in sizes))
     for name in tables[sizes[0]]:
         print(f"{name:26}" + "".join(f"{tables[nodes][name]:>18,.0f}" for nodes in sizes))
     slowest = min(table["arrays, two processes"] for table in tables.values())
-    print(f"asked for on two processes: {ASKED:,}; reached at every size: {slowest / ASKED:.1f} times that")
+    print(f"required on two processes: {REQUIRED:,}; reached at every size: {slowest / REQUIRED:.1f} times that")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from earshot import Filter
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import summarise
 from earshot.simulation.workload.interests import FIGURE_3
-from earshot.studies.content_odmrp import worlds as worlds
-from earshot.studies.content_odmrp.runs import conversion, moving, throughput, traffic
-from earshot.studies.content_odmrp.study import CLAIMS, EXPERIMENTS, STUDY, THREE
+from earshot.studies.content_odmrp import worlds
+from earshot.studies.content_odmrp.claims import CLAIMS, THREE
+from earshot.studies.content_odmrp.study import EXPERIMENTS, STUDY, conversion, moving, throughput, traffic
 from earshot.studies.study import Finding, Row, judge
 
 

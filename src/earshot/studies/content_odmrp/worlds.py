@@ -21,7 +21,7 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "N channels": ("odmrp", {"channels": list(FIGURE_3)}),
     "flooding": ("flooding", {}),
 }
-"Section IV.A's three ways to send events, and flooding: protocol and settings."
+"Section IV.A's three systems, and flooding: protocol and settings."
 
 ROUTERS = ("F1", "F2", "F3", "F4", "F5")
 ABOVE = ("F3", "F3", "F4", "F5", "F5")
@@ -32,7 +32,7 @@ WARM_UP_S = 10.0
 
 @cache
 def _built_in(name: str) -> Scenario:
-    """A scenario of the library, read once for thousands of small cases."""
+    """A scenario of the library, cached for thousands of small cases."""
     return load_scenario(name)
 
 
@@ -80,7 +80,7 @@ def _moving(name: str, links: dict[str, Any], names: list[str], start_s: float, 
 
 
 def alternating(step_s: float, start_s: float, messages: int = MESSAGES) -> Scenario:
-    """Figure 9A: the receiver walks to and fro; its links 1 and 2 take turns every `step_s`."""
+    """Figure 9A: the receiver moves back and forth; its links 1 and 2 alternate every `step_s`."""
     links = {
         "graph": [["S", "F1"], ["S", "F2"], ["F1", "F2"]],
         "rotations": [{"links": [["F1", "R1"], ["F2", "R1"]], "interval_s": step_s}],
@@ -120,13 +120,13 @@ def walking(step_s: float, start_s: float, messages: int = MESSAGES) -> Scenario
 
 
 DEGREE = 14.0
-"Neighbours a node has on average in the large networks."
+"The average number of neighbours in the large networks."
 RANGE_M = 200.0
 
 
 def city(brokers: int, subscriptions: int, publishers: int = 5) -> Scenario:
     """Brokers that walk and cycle on open ground at constant density. Events have three attributes,
-    subscriptions ask for two of them: an event meets one in some 100 subscriptions."""
+    subscriptions constrain two of them: an event matches about one subscription in 100."""
     side_m = math.sqrt(brokers * math.pi * RANGE_M**2 / DEGREE)
 
     def words(letter: str, count: int) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The study of GeoRendezvous. Start with `study`."""
+"""The study of GeoRendezvous. Start with `study`; `paths` needs no machines, `runs` simulates them."""

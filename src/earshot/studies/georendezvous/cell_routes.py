@@ -1,7 +1,7 @@
-"""Many routes at once over one static network: the steps of `cells.step`, taken by whole arrays.
+"""Many routes at once over one static network: the steps of `cells.step`, as array operations.
 
-A study asks for the lengths of millions of routes and for no machine; this gives exactly the hops
-and the home cells that machines on the same network would find.
+The study needs the lengths of millions of routes; this gives exactly the hops and the home cells that
+machines on the same network would find, which tests check.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from earshot.protocols.georendezvous.cells import (
 )
 
 Cells = npt.NDArray[np.int64]
-"An array of cells, one a row: column and row."
+"An array of cells, one per row: column and row."
 Counts = npt.NDArray[np.int64]
 
 _CHUNK: Final = 1024
-"Routes that step together: few enough for their arrays to stay in a core's cache."
+"Routes that are computed together: few enough for their arrays to stay in a core's cache."
 
 _OFFSETS: Final = np.array(DIRECTIONS, dtype=np.int64)
 _EAST, _NORTH = _OFFSETS.T.copy()
@@ -38,7 +38,7 @@ _PLANAR: Final = np.array(PLANAR, dtype=np.int64)
 _NEXT_EDGE: Final = np.array(NEXT_EDGE, dtype=np.int64)
 _BITS: Final = 1 << np.arange(8, dtype=np.int64)
 _PRESENT: Final = -(np.arange(256, dtype=np.int64) >> np.arange(8, dtype=np.int64)[:, None] & 1)
-"For each direction and neighbourhood: all bits where there is a neighbour, else none."
+"For each direction and neighbourhood: all bits set where there is a neighbour, otherwise none."
 _AT_ONCE, _BY_EAST, _BY_NORTH = 8 * np.array(GREEDY_SCORES, dtype=np.int64).T[:, :, None]
 _AT_ONCE[:, 0] += np.arange(8)
 _NEVER: Final = np.iinfo(np.int64).max
@@ -79,7 +79,7 @@ class CellGraph:
         return int(self.populated[:, 1].max() - self._corner[1]) + 2
 
     def _index(self, cells: Cells) -> Counts:
-        """Where in the table a cell of the network stands: in the order of column and row."""
+        """The place of a cell in the table: in the order of column and row."""
         index: Counts = (cells[:, 0] - self._corner[0]) * self._rows + cells[:, 1] - self._corner[1]
         return index
 
@@ -130,7 +130,7 @@ class CellGraph:
         return by_size
 
     def largest_part(self) -> CellGraph:
-        """The network that the nodes of its largest part know of: other parts' cells are neighbours of none."""
+        """The largest connected part of the network."""
         return CellGraph(self.populated[self.components() == 0])
 
     def routes(self, starts: Cells, targets: Cells) -> tuple[Counts, Cells]:
@@ -147,7 +147,7 @@ class CellGraph:
         return hops, homes
 
     def _routes(self, starts: Cells, targets: Cells) -> tuple[Counts, Cells]:
-        """`cells.step` for all routes at once, those that have arrived taken out as they do."""
+        """`cells.step` for all routes at once; routes that have arrived are removed."""
         hops = np.zeros(len(starts), dtype=np.int64)
         homes = self._index(starts)
         table, moves, places = self._neighbours, self._moves, len(self._neighbours)
@@ -191,7 +191,7 @@ class CellGraph:
 
 
 def _greedy(neighbours: Counts, east: Counts, north: Counts) -> Counts:
-    """`cells.greedy_direction` for all: the least of the scores below 0, each with its direction in its last bits."""
+    """`cells.greedy_direction` for all: the least score below 0; the last bits of a score hold its direction."""
     scores = _BY_EAST * east
     scores += _BY_NORTH * north
     scores += _AT_ONCE

@@ -1,8 +1,8 @@
 """GeoRendezvous' experiments on still networks (sections 3 and 4): hops, trees, chances and state.
 
-No packet is sent here: `cell_routes` gives the hops that machines take on the same network, as its
-tests hold. A case is a block of networks; each has its 20 publishers and subscribers and as many
-topics, whose rendezvous points the protocol's own hash gives.
+No packet is sent here: `cell_routes` gives the hops that machines take on the same network, which tests
+check. A case is a block of networks; each has 20 publishers, 20 subscribers and 20 topics, whose rendezvous
+points come from the protocol's own hash.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLOSENESS = (0.25, 0.5, 1.0)
 
 
 def _networks(case: Case) -> Iterator[tuple[int, StillNetwork, np.random.Generator]]:
-    """The block's networks, with a source of chance for each."""
+    """The block's networks, with a random generator for each."""
     for place in range(case["networks"]):
         number = case["seed"] * case["networks"] + place
         yield number, draw_network(case["nodes"], number), np.random.default_rng([case["nodes"], number, 1])
@@ -126,28 +126,28 @@ def trees(case: Case) -> Sequence[Row]:
     return rows
 
 
-Step = tuple[Cell, Cell]
+CellStep = tuple[Cell, Cell]
 
 
 @dataclass(frozen=True)
-class Tree:
-    """One notification's way: to the rendezvous cells in use, and from each to its subscribers."""
+class NotificationTree:
+    """One notification's route: to the rendezvous cells in use, and from each to its subscribers."""
 
     served_by: list[int]
     "Each subscriber's point."
-    to_home: list[list[Step]]
+    to_home: list[list[CellStep]]
     "The steps from the publisher to each point's home cell."
-    from_home: list[list[Step]]
+    from_home: list[list[CellStep]]
     "The steps from its rendezvous cell to each subscriber's cell."
     inside: list[int]
     "The last hop within the subscriber's own cell, where there is one."
 
     def in_use(self, count: int) -> set[int]:
-        """The points that serve the first so many subscribers."""
+        """The points that serve the first `count` subscribers."""
         return set(self.served_by[:count])
 
     def cost(self, count: int) -> int:
-        """Transmissions, one copy a subscriber."""
+        """Transmissions, one copy for each subscriber."""
         copies = [*(self.to_home[point] for point in self.in_use(count)), *self.from_home[:count]]
         return sum(map(len, copies)) + sum(self.inside[:count])
 
@@ -166,17 +166,13 @@ def _tree(
     publisher: int,
     subscribers: list[int],
     random: np.random.Generator,
-) -> Tree:
+) -> NotificationTree:
     """Each subscriber is served through the point, of its m nearest ones, with the fewest hops."""
     points = network.points(topic, n)
     homes = network.homes(points)
     count = len(subscribers)
     hops = _path_hops(
-        network,
-        np.full(count * n, publisher),
-        np.tile(homes, (count, 1)),
-        np.array(subscribers).repeat(n),
-        random,
+        network, np.full(count * n, publisher), np.tile(homes, (count, 1)), np.array(subscribers).repeat(n), random
     ).reshape(count, n)
     away = np.linalg.norm(points[None] - network.positions[subscribers][:, None], axis=2)
     near = np.argsort(away, axis=1, kind="stable")[:, :m]
@@ -185,20 +181,20 @@ def _tree(
     to_home = [_steps(network, network.cells[publisher], home) for home in homes]
     from_home = [_steps(network, homes[served_by[i]], network.cells[subscribers[i]]) for i in range(count)]
     inside = [int(hops[i, served_by[i]]) - len(to_home[served_by[i]]) - len(from_home[i]) for i in range(count)]
-    return Tree(served_by.tolist(), to_home, from_home, inside)
+    return NotificationTree(served_by.tolist(), to_home, from_home, inside)
 
 
-def _steps(network: StillNetwork, start: Cells, end: Cells) -> list[Step]:
+def _steps(network: StillNetwork, start: Cells, end: Cells) -> list[CellStep]:
     path = route((int(start[0]), int(start[1])), (int(end[0]), int(end[1])), network.members)
     return list(pairwise(path))
 
 
 def chances(case: Case) -> Sequence[Row]:
     """Section 3: how likely a random rendezvous node R gives d(A, R) + d(R, B) <= l + 2kl, beside the
-    bound's parts, over shortest paths between nodes.
+    terms of the bound, over shortest paths between nodes.
 
-    The diameter L is the longest distance met from the ends of the paths and from the node farthest
-    from the first of them; the growth constant is the largest |N(X, 2r)| / |N(X, r)| met at those ends.
+    The diameter L is the longest distance found from the ends of the paths and from the node farthest
+    from the first of them; the growth constant is the largest |N(X, 2r)| / |N(X, r)| found at those ends.
     """
     rows: list[Row] = []
     for number, network, random in _networks(case):
@@ -230,7 +226,7 @@ def chances(case: Case) -> Sequence[Row]:
 
 
 def _links(network: StillNetwork) -> csr_matrix:
-    """Who hears whom, as a sparse matrix."""
+    """Which nodes hear each other, as a sparse matrix."""
     pairs = cKDTree(network.positions).query_pairs(RANGE_M, output_type="ndarray")
     ends = np.concatenate([pairs, pairs[:, ::-1]])
     size = len(network)
@@ -238,14 +234,14 @@ def _links(network: StillNetwork) -> csr_matrix:
 
 
 def _distances(links: csr_matrix, sources: Counts) -> Counts:
-    """Hops from each source to every node, by breadth-first search. All nodes are reached: no network has parts."""
+    """Hops from each source to every node, by breadth-first search. The networks are connected."""
     hops = np.empty((len(sources), links.shape[0]), dtype=np.int64)
     for source, row in zip(sources.tolist(), hops, strict=True):
         order, reached_from = breadth_first_order(links, source)
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         above = place[reached_from[order[1:]]]
-        # Those a ring reaches stand in a row too, after the ring itself.
+        # The order lists rings of equal distance one after the other.
         first, end, ring = 0, 1, 0
         while first < end:
             row[order[first:end]] = ring
@@ -283,6 +279,6 @@ def state(case: Case) -> Sequence[Row]:
 
 
 def _numbered(cells: Cells) -> Counts:
-    """The cells as numbers, equal ones alike."""
+    """The cells as numbers, the same number for equal cells."""
     _, numbers = np.unique(cells, axis=0, return_inverse=True)
     return numbers.reshape(-1)

@@ -1,9 +1,8 @@
-"""GeoRendezvous' experiments with machines: what an unused rendezvous costs, and what the paper leaves
+"""GeoRendezvous' experiments with machines: the cost of an unused rendezvous cell, and what the paper leaves
 out: nodes that move, nodes that crash, networks of 30,000 nodes."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -22,6 +21,7 @@ from earshot.protocols.georendezvous.rendezvous_cell import Notify, Prune, Reque
 from earshot.protocols.georendezvous.rendezvous_table import Subscribe
 from earshot.protocols.machine import Announcement, FixedLocation
 from earshot.protocols.tabletop import Tabletop
+from earshot.records import Kind
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import RunResult
 from earshot.simulation.engine.run import run
@@ -34,15 +34,15 @@ from earshot.studies.georendezvous.cell_routes import CellGraph, Cells, cells_of
 from earshot.studies.georendezvous.still_networks import RANGE_M, draw_network, range_share
 from earshot.studies.study import Case, Row
 
-SELDOM: dict[str, Any] = {"beacon_interval_s": 30.0, "neighbour_lifespan_s": 100.0}
-"Where nobody moves, one beacon lasts."
+FEW_BEACONS: dict[str, Any] = {"beacon_interval_s": 30.0, "neighbour_lifespan_s": 100.0}
+"Settings for nodes that do not move: few beacons are enough."
 
 
 def messages(case: Case) -> Sequence[Row]:
     """Section 4: messages for rendezvous cells that a new subscriber tries and does not keep, where the
     publisher is notifying all of them already. A message counts once, however many hops it takes."""
     n, seed = case["n"], case["seed"]
-    quiet = {**SELDOM, "renew_interval_s": 500.0, "record_lifespan_s": 1000.0}
+    quiet = {**FEW_BEACONS, "renew_interval_s": 500.0, "record_lifespan_s": 1000.0}
     settings = GeoRendezvousSettings(rendezvous=n, nearest=n, range_m=RANGE_M, **quiet)
     table, names = _table(case["nodes"], seed, settings)
     random = Random(f"{seed}:messages")
@@ -63,7 +63,7 @@ def messages(case: Case) -> Sequence[Row]:
         table.run(table.now + 4.0)
         if len(machine.published[topic].asking) == n:
             break
-    # A member of a rendezvous cell need not send a message there: newcomers are none.
+    # A member of a rendezvous cell need not send a message there, so newcomers are not members.
     keepers = {node for node in others if _keeps(table, node, topic)}
     newcomers = [node for node in others if node not in keepers][: case["newcomers"]]
     rows: list[Row] = []
@@ -149,7 +149,7 @@ def growing(case: Case) -> Sequence[Row]:
     """Connected still networks up to 30,000 nodes, through the simulator."""
     changes = {"warm_up_s": 45.0, "duration_s": 75.0, "subscribe.news.share": None, "subscribe.news.count": 60}
     scenario = _scenario(case, changes)
-    return [_simulated(scenario, _connected(scenario, case["seed"]), SELDOM)]
+    return [_simulated(scenario, _connected(scenario, case["seed"]), FEW_BEACONS)]
 
 
 def _connected(scenario: Scenario, block: int) -> int:
@@ -164,17 +164,12 @@ def _scenario(case: Case, changes: dict[str, Any]) -> Scenario:
     """The paper's setting at this case's size: 45 neighbours a node."""
     nodes = case["nodes"]
     side_m = RANGE_M / range_share(nodes)
-    sizes = {
-        "nodes.node.count": nodes,
-        "medium.range_m": RANGE_M,
-        "area.width_m": side_m,
-        "area.height_m": side_m,
-    }
+    sizes = {"nodes.node.count": nodes, "medium.range_m": RANGE_M, "area.width_m": side_m, "area.height_m": side_m}
     return load_scenario("georendezvous").with_({**sizes, **changes})
 
 
 class _Notes(Log):
-    """A log of what nodes note: what is sent and received would fill it for nothing."""
+    """A log without what is sent and received, which would only fill it."""
 
     keeps_transmissions = False
 
@@ -229,11 +224,5 @@ def _cells(trajectories: Trajectories, time: float) -> Cells:
 
 def _records_per_node(log: Log, result: RunResult) -> float:
     """Records a node keeps at the end of the run, on average, as the nodes have noted."""
-    last: dict[int, int] = {}
-    for chunk in log.chunks():
-        kinds, nodes, details = (chunk.columns[name] for name in ("kind", "node", "detail"))
-        note = chunk.words["kind"].index("note")
-        for row in np.flatnonzero(kinds == note).tolist():
-            words = chunk.words["detail"][int(details[row])]
-            last[int(nodes[row])] = int(words.rpartition(" ")[2])
-    return math.fsum(last.values()) / len(result.nodes)
+    last = {row["node"]: int(row["detail"].rpartition(" ")[2]) for row in log.rows() if row["kind"] == Kind.NOTE}
+    return sum(last.values()) / len(result.nodes)

@@ -1,5 +1,5 @@
-"""Still networks as GeoRendezvous' evaluation draws them: nodes strewn evenly over a square, so many
-neighbours each on average, and the hops that cell routing takes between them."""
+"""Still networks as GeoRendezvous' evaluation draws them: nodes spread evenly over a square, with a given
+average number of neighbours, and the hops that cell routing takes between them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ DEGREE = 45.0
 
 
 def range_share(nodes: int, degree: float = DEGREE) -> float:
-    """The range, as a share of the square's side, that gives nodes so many neighbours on average.
+    """The range, as a share of the square's side, that gives nodes this average number of neighbours.
 
     Two even draws from a unit square lie within r <= 1 of each other with the probability
-    pi r^2 - 8/3 r^3 + r^4 / 2; borders are counted, which a plain density would not do.
+    pi r^2 - 8/3 r^3 + r^4 / 2, which counts the borders, unlike a plain density.
     """
     wanted = min(degree / (nodes - 1), 0.97)
     low, high = 0.0, 1.0
@@ -43,7 +43,7 @@ class StillNetwork:
 
     side_m: float
     positions: npt.NDArray[np.float64]
-    "One row a node: x and y in metres."
+    "One row per node: x and y in metres."
     left_out: int
 
     @cached_property
@@ -105,14 +105,14 @@ class StillNetwork:
         return hops
 
     def pairs(self, count: int, random: np.random.Generator) -> tuple[Counts, Counts]:
-        """So many publishers, each with a subscriber other than itself."""
+        """Publishers, each with a subscriber other than itself."""
         publishers = random.integers(len(self), size=count)
         subscribers = (publishers + random.integers(1, len(self), size=count)) % len(self)
         return publishers, subscribers
 
 
 def draw_network(nodes: int, seed: int, degree: float = DEGREE) -> StillNetwork:
-    """A network of so many nodes; the same seed gives the same one."""
+    """A random network; the same seed gives the same one."""
     random = np.random.default_rng([nodes, seed])
     side_m = RANGE_M / range_share(nodes, degree)
     positions = random.random((nodes, 2)) * side_m

@@ -1,7 +1,7 @@
 """The GeoRendezvous study: figures 3(a) to (d), section 3's theorem, the cost of unused rendezvous
 cells, and beyond the paper: motion, crashes, 30,000 nodes, state by cell.
 
-What "similar", "close" or "limited" are taken to mean is written into each claim.
+Each claim states how it reads words such as "similar", "close" or "limited".
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ from earshot.studies.study import (
 )
 
 SIZES = (80, 150, 300, 600, 1000, 2000, 3000)
-BLOCKS = range(10)
 IN_BLOCK = 20
-"200 networks, in blocks that are one task each."
+"200 networks, in blocks; a block is one task."
 FLAT = 0.02
-"Of the direct path, for each doubling of the network: less is no dependence worth the name."
+"Of the direct path, for each doubling of the network: a smaller change counts as no dependence."
 
 
 def _best_of_n(rows: Rows) -> Finding:
@@ -57,14 +56,14 @@ def _more_than_eight(rows: Rows) -> Finding:
 
 
 def _size_independent(rows: Rows) -> Finding:
-    told, flat, lines = [], True, []
+    parts, flat, lines = [], True, []
     for n in (1, 2, 4, 8, 16):
         at_n = rows_at(rows["paths"], n=n)
         fit = fit_line([math.log2(row["nodes"]) for row in at_n], [row["ratio"] for row in at_n])
-        told.append(f"n = {n}: {fit.slope:+.4f} [{fit.low:+.4f}, {fit.high:+.4f}]")
+        parts.append(f"n = {n}: {fit.slope:+.4f} [{fit.low:+.4f}, {fit.high:+.4f}]")
         flat &= fit.low > -FLAT and fit.high < FLAT
         lines.append(curve(at_n, "nodes", "ratio").series(f"n = {n}"))
-    return Finding(f"change of the ratio for each doubling of the network, {'; '.join(told)}", flat, series=lines)
+    return Finding(f"change of the ratio for each doubling of the network, {'; '.join(parts)}", flat, series=lines)
 
 
 def _two_nearest(rows: Rows) -> Finding:
@@ -98,36 +97,36 @@ def _listed(line: Curve, chosen: Sequence[float]) -> str:
 
 @lru_cache
 def limit(k: float, draws: int = 200_000) -> float:
-    """What the chance comes to in an endlessly large network: hops are distances in a square there."""
+    """The chance in an infinitely large network, where hops are distances in a square."""
     a, b, r = np.random.default_rng(3).random((3, draws, 2))
     through = np.linalg.norm(a - r, axis=1) + np.linalg.norm(r - b, axis=1)
     return float((through <= (1 + 2 * k) * np.linalg.norm(a - b, axis=1)).mean())
 
 
 def _does_not_vanish(rows: Rows) -> Finding:
-    told, holds, lines = [], True, []
+    parts, holds, lines = [], True, []
     for k in CLOSENESS:
         at_k = rows_at(rows["chances"], k=k)
         share, bound = curve(at_k, "nodes", "share"), curve(at_k, "nodes", "bound")
         ends = limit(k)
         above = all(s.low > b.high for s, b in zip(share.estimates, bound.estimates, strict=True))
         holds &= above and share.estimates[-1].high >= 0.95 * ends
-        told.append(
+        parts.append(
             f"k = {k:g}: {share.estimates[0].mean:.3f} at {share.x[0]:g} nodes, {share.estimates[-1].mean:.3f} at "
             f"{share.x[-1]:g} (bound {bound.estimates[-1].mean:.4f}, limit of a continuous square {ends:.3f})"
         )
         lines += [share.series(f"measured, k = {k:g}"), bound.series(f"bound, k = {k:g}")]
-    return Finding("; ".join(told), holds, series=lines)
+    return Finding("; ".join(parts), holds, series=lines)
 
 
 def _unused(rows: Rows) -> Finding:
-    told, holds = [], True
+    parts, holds = [], True
     for (n,), group in grouped(rows["messages"], "n").items():
         full = [row for row in group if row["notified"] == n]
         holds &= bool(full) and all(row["unnecessary"] == 3 * (n - 1) and row["to_publisher"] == 0 for row in full)
         holds &= all(row["unnecessary"] == row["expected"] for row in group)
-        told.append(f"n = {n}: {estimate(row['unnecessary'] for row in full)} over {len(full)} new subscribers")
-    return Finding("; ".join(told), holds)
+        parts.append(f"n = {n}: {estimate(row['unnecessary'] for row in full)} over {len(full)} new subscribers")
+    return Finding("; ".join(parts), holds)
 
 
 def _every_notification(rows: Rows) -> Finding:
@@ -162,17 +161,17 @@ def _crashes(rows: Rows) -> Finding:
 
 
 def _state(rows: Rows) -> Finding:
-    told, flat, lines = [], True, []
+    parts, flat, lines = [], True, []
     for (zipf,), group in grouped(rows["state"], "zipf").items():
         name = "equally popular topics" if zipf == 0 else f"Zipf's law, exponent {zipf:g}"
         mean, most = curve(group, "nodes", "mean"), curve(group, "nodes", "most")
         flat &= max(mean.means.values()) <= 1.25 * min(mean.means.values())
-        told.append(
+        parts.append(
             f"{name}: mean {mean.estimates[0].mean:.1f} at {mean.x[0]:g} nodes, {mean.estimates[-1].mean:.1f} at "
             f"{mean.x[-1]:g}; fullest cell {most.estimates[0].mean:.0f} and {most.estimates[-1].mean:.0f}"
         )
         lines += [mean.series(f"mean, {name}"), most.series(f"fullest, {name}")]
-    return Finding("records a populated cell keeps, " + "; ".join(told), flat, series=lines)
+    return Finding("records a populated cell keeps, " + "; ".join(parts), flat, series=lines)
 
 
 def _blocks(networks: int, **parameters: Sequence[float]) -> list[dict[str, float]]:
@@ -183,13 +182,10 @@ def _blocks(networks: int, **parameters: Sequence[float]) -> list[dict[str, floa
 STUDY = Study(
     name="georendezvous",
     paper=GeoRendezvous.paper,
-    # The longest cases come first, so that both cores stay busy to the end.
+    # The longest cases come first, so that all cores stay busy to the end.
     experiments=[
         Experiment(
-            "growing",
-            growing,
-            cases(nodes=[30_000, 10_000, 3000, 600], seed=range(2)),
-            cases(nodes=[150], seed=[0]),
+            "growing", growing, cases(nodes=[30_000, 10_000, 3000, 600], seed=range(2)), cases(nodes=[150], seed=[0])
         ),
         Experiment(
             "moving",
@@ -198,10 +194,7 @@ STUDY = Study(
             cases(speed_m_s=[0.0, 10.0], nodes=[150], seed=[0]),
         ),
         Experiment(
-            "paths",
-            paths,
-            _blocks(200, nodes=SIZES),
-            cases(nodes=[80, 600], networks=[IN_BLOCK], seed=range(2)),
+            "paths", paths, _blocks(200, nodes=SIZES), cases(nodes=[80, 600], networks=[IN_BLOCK], seed=range(2))
         ),
         Experiment(
             "nearest",
@@ -336,4 +329,3 @@ STUDY = Study(
     ],
     notes="Hops are those of cell routing; figure 3(d) is read as trees whose shared steps count once.",
 )
-"""Everything of the study."""
