@@ -4,7 +4,7 @@ from random import Random
 
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
-from earshot.protocols.codd.dissemination_tree import Tree
+from earshot.protocols.codd.dissemination_tree import DisseminationTree
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.codd.packets import NEW
 from earshot.protocols.codd.settings import CoddSettings
@@ -91,7 +91,7 @@ class CoddTable(Tabletop):
         assert isinstance(machine, Codd)
         return machine
 
-    def tree(self, name: str, source: str = "source-0") -> Tree | None:
+    def tree(self, name: str, source: str = "source-0") -> DisseminationTree | None:
         for id, tree in self.machine(name).trees.items():
             if id.startswith(f"{source}#"):
                 return tree

@@ -11,6 +11,7 @@ from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
 from earshot.protocols.codd.machine import Codd
+from earshot.protocols.codd.overlap import overhead_of, structural_overlap
 from earshot.protocols.codd.packets import (
     NEW,
     Add,
@@ -34,7 +35,7 @@ from earshot.protocols.codd.packets import (
     SeedSet,
     Source,
 )
-from earshot.protocols.codd.recent_documents import bitmap, overhead_of, structural_overlap
+from earshot.protocols.codd.recent_documents import bitmap
 from earshot.protocols.codd.settings import CoddSettings
 from earshot.protocols.machine import Announcement, Broadcast, Drop, FixedLocation, Send
 
@@ -326,15 +327,13 @@ def test_the_source_accepts_the_highest_overheads_first_and_one_at_a_time():
 def test_figure_6_searches_from_the_root_and_prunes_what_cannot_be_better():
     node, _ = busy(replace(WIDE, delta=0.0))
     node.trees[TREE].parent, node.trees[TREE].ancestors = "p", ("source-0", "p")
-    node.reorganising.on_granted(node.trees[TREE], 3.0)
+    node.on_granted(node.trees[TREE], 3.0)
     asked = []
 
     def answer(overhead, spare, children=()):
         peer, packet = sent(node.effects(), GetOverhead)[0]
         asked.append(peer)
-        node.reorganising.on_overhead(
-            Overhead(TREE, packet.request, overhead, spare, children), node.trees[TREE], peer, 3.0
-        )
+        node.on_overhead(Overhead(TREE, packet.request, overhead, spare, children), node.trees[TREE], peer, 3.0)
 
     answer(20.0, False, ("n",))  # the present parent
     answer(0.0, False, ("p", "q", "r"))  # the root is full
@@ -349,7 +348,7 @@ def test_figure_6_searches_from_the_root_and_prunes_what_cannot_be_better():
 def test_a_parent_that_leaves_ends_the_search_for_a_better_one():
     node, _ = busy(WIDE)
     node.trees[TREE].parent, node.trees[TREE].ancestors = "p", ("source-0", "p")
-    node.reorganising.on_granted(node.trees[TREE], 3.0)
+    node.on_granted(node.trees[TREE], 3.0)
     (asked,) = [packet for _, packet in sent(node.effects(), GetOverhead)]
     effects = node.hear(NewParent(TREE, "source-0", True, 40, 0), "p", 3.1)
     assert [packet.replaces for _, packet in sent(effects, AddChild)] == ["p"]
@@ -361,12 +360,10 @@ def test_a_move_that_gains_nothing_is_not_made_unless_the_figure_is_followed():
     for delta, moves in ((0.0, False), (None, True)):
         node, _ = busy(replace(WIDE, delta=delta))
         node.trees[TREE].parent, node.trees[TREE].ancestors = "p", ("source-0", "p")
-        node.reorganising.on_granted(node.trees[TREE], 3.0)
+        node.on_granted(node.trees[TREE], 3.0)
         for overhead, spare in ((5.0, False), (5.0, True)) if delta is not None else ((5.0, True),):
             peer, packet = sent(node.effects(), GetOverhead)[0]
-            node.reorganising.on_overhead(
-                Overhead(TREE, packet.request, overhead, spare, ()), node.trees[TREE], peer, 3.0
-            )
+            node.on_overhead(Overhead(TREE, packet.request, overhead, spare, ()), node.trees[TREE], peer, 3.0)
         assert bool(sent(node.effects(), AddChild)) is moves
 
 

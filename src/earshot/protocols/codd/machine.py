@@ -1,25 +1,28 @@
 """CoDD, by S. Chawathe and A. Anand: dissemination trees for the hours after a disaster.
 
-Each source is the root of a tree of its subscribers. A node knows what each child's subtree wants and
-passes a document on only to children whose aggregate filter it meets. Newcomers go down the tree to
-where they overlap most; nodes that receive too much that is not for them send a child elsewhere.
+Each source is the root of a tree of its subscribers. A node knows what each child's subtree wants and passes a
+document on only to children whose aggregate filter it meets. Newcomers go down the tree to where they overlap most;
+a node that receives too much that it does not want asks a child to move elsewhere.
 
-Joining and leaving are in `codd_membership.py`, aggregate queries in `codd_queries.py`, reorganising in
-`codd_reorganising.py`, keep-alives in `codd_keep_alives.py`, the system agent in `codd_directory.py`.
+The handlers here follow the paper's sections and figures. They ask the parts of this folder for values (the tree, the
+join's state machine, overlaps, the search of figure 6, the directory) and send what follows.
 Readings and departures: docs/papers/codd.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 from random import Random
 
 from earshot.events import Event
-from earshot.filters import Subscription
+from earshot.filters import FilterIndex, Subscription
 from earshot.protocols.codd.directory import Directory
-from earshot.protocols.codd.dissemination_tree import Child, Tree
-from earshot.protocols.codd.keep_alives import KeepAlives
-from earshot.protocols.codd.membership import Membership
+from earshot.protocols.codd.dissemination_tree import Child, DisseminationTree
+from earshot.protocols.codd.join import ASKED, JoinEvent, JoinState
+from earshot.protocols.codd.overlap import least_overlap_child, max_overlap_child, overhead_for, window
 from earshot.protocols.codd.packets import (
+    NEW,
     Add,
     AddChild,
     AddQuery,
@@ -48,24 +51,17 @@ from earshot.protocols.codd.packets import (
     Unregister,
     source_of,
 )
-from earshot.protocols.codd.queries import Queries
-from earshot.protocols.codd.recent_documents import Held
-from earshot.protocols.codd.reorganising import Reorganising
+from earshot.protocols.codd.recent_documents import HeldDocument, bitmap
+from earshot.protocols.codd.reorganising import Search
 from earshot.protocols.codd.settings import CoddSettings
-from earshot.protocols.common.filter_answers import Answers, meets, read_filter
-from earshot.protocols.common.local_filter_texts import OwnTexts
+from earshot.protocols.common.filter_texts import LocalFilterTexts, read_filter
 from earshot.protocols.common.wanted_types import could_match
-from earshot.protocols.machine import (
-    NOTHING,
-    Announcement,
-    Effects,
-    Location,
-    Machine,
-    Send,
-    Timer,
-)
+from earshot.protocols.machine import Announcement, Effect, Effects, Location, Machine, Send, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
+
+MOST_RESENT = 1000
+"Lost documents that are sent again at a time."
 
 
 class Codd(Machine):
@@ -76,83 +72,91 @@ class Codd(Machine):
     medium = "overlay"
     Settings = CoddSettings
 
-    def __init__(self, node: str, settings: CoddSettings, location: Location, random: Random) -> None:
+    def __init__(
+        self,
+        node: str,
+        settings: CoddSettings,
+        location: Location,
+        random: Random,
+        new_index: Callable[[], FilterIndex] = FilterIndex,
+    ) -> None:
+        """`new_index` makes the index of a tree's filters: a host that runs many machines may share one."""
         super().__init__(node, settings, location, random)
         self.settings: CoddSettings = settings
-        self.local = OwnTexts()
-        self.trees: dict[str, Tree] = {}
-        self.own_tree: Tree | None = None
+        self.local = LocalFilterTexts()
+        self.trees: dict[str, DisseminationTree] = {}
+        self.own_tree: DisseminationTree | None = None
         self.own_types: tuple[str, ...] = ()
-        self.directory = Directory(self)
-        self.membership = Membership(self)
-        self.queries = Queries(self)
-        self.reorganising = Reorganising(self)
-        self.keep_alives = KeepAlives(self)
+        self.directory = Directory(node, settings, random)
+        self._new_index = new_index
+        self._join_requests = count(1)
+        self._overhead_requests = count(1)
+        self._sends_keep_alives = False
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        if type(packet) is Document:
-            return self.on_document(packet, sender, now)
         match packet:
+            case Document():
+                self.on_document(packet, sender, now)
             case Register() | Unregister() | GetSeedSet():
-                self.directory.on_agent_packet(packet, sender, now)
+                self.carry_out(self.directory.on_agent_packet(packet, sender, now), now)
             case SeedSet():
                 if sender in self.settings.agents:
-                    self.directory.on_seed_set(packet, now)
+                    self.on_seed_set(packet, now)
             case KeepAlive():
-                self.keep_alives.on_keep_alive(packet, sender, now)
+                self.on_keep_alive(packet, sender, now)
             case _:
                 tree = self.trees.get(getattr(packet, "tree", ""))
                 if tree is None:
                     self.not_in_tree(packet, sender)
                 else:
                     self.on_tree_packet(packet, tree, sender, now)
-        return self.effects() if self._effects else NOTHING
+        return self.effects()
 
-    def on_tree_packet(self, packet: Packet, tree: Tree, sender: str, now: float) -> None:
+    def on_tree_packet(self, packet: Packet, tree: DisseminationTree, sender: str, now: float) -> None:
         match packet:
-            case GetOverhead():  # the two of which there are most
-                self.reorganising.on_get_overhead(packet, tree, sender)
-            case Overhead():
-                self.reorganising.on_overhead(packet, tree, sender, now)
             case Add():
-                self.membership.on_add(packet, tree, now)
+                self.on_add(packet, tree)
             case AddResult():
-                self.membership.on_add_result(packet, tree, sender, now)
+                self.on_add_result(packet, tree, sender, now)
             case AddChild():
-                self.membership.on_add_child(packet, tree, sender, now)
+                self.on_add_child(packet, tree, sender, now)
             case Answer():
-                self.membership.on_answer(packet, tree, sender, now)
-            case AddQuery():
-                self.queries.on_add_query(packet, tree, sender, now)
-            case RemoveQuery():
-                self.queries.on_remove_query(packet, tree, sender, now)
-            case Registered():
-                self.queries.on_registered(packet, tree, sender)
-            case GetAggregate():
-                self.queries.on_get_aggregate(tree, sender)
-            case Aggregate():
-                self.queries.on_aggregate(packet, tree, sender)
+                self.on_answer(packet, tree, sender, now)
+            case AddQuery() | RemoveQuery():
+                self.on_query(packet, tree, sender, now)
+            case Registered() if sender == tree.parent:
+                self._effects += tree.on_registered(packet)
+            case GetAggregate() if sender == tree.parent:
+                self.send(sender, Aggregate(tree.id, tree.version, tree.own, tuple(sorted(tree.wants.holders))))
+            case Aggregate() if sender in tree.members:
+                self._effects += tree.on_aggregate(packet, sender, self.readable(packet.wants))
             case NewPath() if sender == tree.parent:
-                self.membership.under(tree, packet.ancestors, now)
+                self.set_ancestors(tree, packet.ancestors, now)
             case Leave():
-                self.membership.on_leave(packet, tree, sender, now)
+                self.on_leave(packet, tree, sender, now)
             case NewParent() if sender == tree.parent:
-                self.membership.on_new_parent(packet, tree, sender, now)
+                self.on_new_parent(packet, tree, sender, now)
             case Gone() if sender == tree.parent:
                 self.forget_tree(tree)
             case Resend():
                 self.on_resend(packet, tree, sender)
             case Move() if sender == tree.parent:
-                self.reorganising.request(tree, packet.overhead, now)
+                self.request_move(tree, packet.overhead)
+            case Reorganize() if tree.is_root:
+                self._effects += tree.move_requests.on_reorganize(packet, sender, now)
             case Reorganize():
-                self.reorganising.on_reorganize(packet, tree, sender, now)
+                self.drop(DropReason.NOT_THE_SOURCE)
             case Granted() if sender == tree.source:
-                self.reorganising.on_granted(tree, now)
+                self.on_granted(tree, now)
+            case GetOverhead():
+                self.on_get_overhead(packet, tree, sender)
+            case Overhead():
+                self.on_overhead(packet, tree, sender, now)
             case Moved():
-                self.reorganising.on_moved(tree, sender, now)
+                self._effects += tree.move_requests.on_moved(sender, now)
 
     def not_in_tree(self, packet: Packet, sender: str) -> None:
-        """Somebody takes this node for a member of a tree that it is not in."""
+        """A peer takes this node for a member of a tree that it is not in."""
         match packet:
             case Add():
                 self.send(packet.newcomer, AddResult(packet.tree, packet.request, spare=False))
@@ -166,86 +170,530 @@ class Codd(Machine):
     def wake(self, timer: Timer, now: float) -> Effects:
         match timer:
             case "alive":
-                self.keep_alives.tick(now)
+                self.send_keep_alives(now)
             case "directory":
-                self.directory.tick(now)
+                self.carry_out(self.directory.visit(bool(self.local.by_id), now), now)
             case "asked":
-                self.directory.no_answer(now)
+                self.carry_out(self.directory.no_answer(now), now)
             case "ask-again":
-                self.directory.ask(now)
+                self.carry_out(self.directory.ask(now), now)
             case "push":
-                self.directory.push(now)
+                self.carry_out(self.directory.push(), now)
             case (str() as what, str() as id) if id in self.trees:
                 self.wake_tree(what, self.trees[id], now)
         return self.effects()
 
-    def wake_tree(self, what: str, tree: Tree, now: float) -> None:
+    def wake_tree(self, what: str, tree: DisseminationTree, now: float) -> None:
         match what:
             case "candidates":
-                self.membership.choose(tree, now)
+                if tree.join.state is JoinState.COLLECTING:
+                    self.ask_candidate(tree, now)
             case "answer":
-                self.membership.refused(tree, now)
+                self.refused(tree, now)
             case "retry":
-                self.membership.join_again(tree, now)
+                if not tree.is_in:
+                    self.join(tree, now)
             case "guests":
-                self.membership.forget_guests(tree)
+                self._effects += tree.lose(name for name, child in tree.children.items() if child.guest)
             case "gap":
-                last = max(tree.ahead, default=0)
-                if tree.parent and (missing := tree.missing_links(last)):
+                if tree.parent and (missing := tree.missing_links(max(tree.ahead, default=0))):
                     self.send(tree.parent, Resend(tree.id, missing))
             case "gather":
-                self.reorganising.accept(tree, now)
+                self._effects += tree.move_requests.accept(now)
             case "grant":
-                self.reorganising.grant_next(tree, now)
+                self._effects += tree.move_requests.grant_next(now)
             case "search":
-                self.reorganising.no_answer(tree, now)
+                self.no_overhead(tree, now)
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
         match packet:
             case Register() | Unregister():
-                pass
+                return self.effects()
             case SeedSet():
                 self.directory.members.pop(peer, None)
+                return self.effects()
             case GetSeedSet():
                 self.cancel_timer("asked")
-                self.directory.no_answer(now)
+                self.carry_out(self.directory.no_answer(now), now)
+                return self.effects()
             case Add() if packet.tree in self.trees:
-                self.membership.add_unreachable(packet, self.trees[packet.tree], peer, now)
+                self.add_unreachable(packet, self.trees[packet.tree], peer, now)
             case AddChild() if packet.tree in self.trees:
-                self.membership.refused(self.trees[packet.tree], now, packet.request)
+                self.refused(self.trees[packet.tree], now, packet.request)
             case GetOverhead() if packet.tree in self.trees:
-                self.reorganising.no_answer(self.trees[packet.tree], now, packet.request)
-        if not isinstance(packet, Register | Unregister | GetSeedSet | SeedSet):
-            self.gone(peer, now)
-        return self.effects()
-
-    def gone(self, peer: str, now: float) -> None:
-        """A peer does not answer: it is no longer anybody's parent or child here."""
+                self.no_overhead(self.trees[packet.tree], now, packet.request)
         for tree in list(self.trees.values()):
             if peer in tree.children:
-                self.queries.remove(tree, tree.give_up(peer))
+                self._effects += tree.lose([peer])
             if tree.parent == peer:
-                self.membership.orphaned(tree, now)
+                self.orphaned(tree, now)
+        return self.effects()
+
+    # Section 3: documents go down the tree.
+
+    def publish(self, event: Event, now: float) -> Effects:
+        """Send it down this node's own tree. Its own applications have it already."""
+        tree = self.be_source(event.type, now)
+        tree.number += 1
+        tree.complete = tree.number
+        document = tree.held.add(tree.number, event, 0)
+        if tree.children:
+            self.pass_on(tree, document, tree.wants.matching(event))
+        return self.effects()
+
+    def on_document(self, packet: Document, sender: str, now: float) -> None:
+        """Deliver it, and propagate it to a child only if it satisfies that child's aggregate filter."""
+        tree, number, event = self.trees.get(packet.tree), packet.number, packet.event
+        if tree is None or tree.is_root:
+            self.drop(DropReason.NOT_IN_TREE, event.id)
+            return
+        if event.source != tree.source or not event.id:
+            self.drop(DropReason.MALFORMED_DOCUMENT, event.id)
+            return
+        if sender == tree.parent:
+            tree.parent_heard_at = now
+            if not tree.arrived(packet.link, packet.complete):
+                self.start_timer(("gap", tree.id), at=now + self.settings.candidate_wait_s)
+        if number <= tree.number and (number < tree.number - tree.held.capacity or number in tree.held):
+            return
+        tree.number = max(tree.number, number)
+        document = tree.held.add(number, event, packet.hops)
+        tree.transfers += 1
+        met = tree.wants.matching(event)
+        if met.isdisjoint(tree.own):
+            tree.extraneous += 1
+        else:
+            tree.wanted.add(number)
+            self.local.deliver_local(self, event, packet.hops, now)
+        if tree.children:
+            self.pass_on(tree, document, met)
+            if number >= tree.next_look:
+                self.look_at_overhead(tree)
+
+    def pass_on(self, tree: DisseminationTree, document: HeldDocument, met: set[str]) -> None:
+        for name, child in tree.children.items():
+            if not child.guest and not met.isdisjoint(child.wants):
+                self.send_document(tree, name, child.send(document.number), document)
+
+    def send_document(self, tree: DisseminationTree, name: str, link: int, document: HeldDocument) -> None:
+        number, event, hops = document
+        self.send(name, Document(event, hops + 1, tree.id, number, link, tree.complete))
+
+    def send_missed(self, tree: DisseminationTree, name: str, child: Child, texts: tuple[str, ...], since: int) -> None:
+        """Send what a child that comes from elsewhere lacks, as far as it is held here."""
+        if since > NEW:
+            for document in tree.missed(child, texts, since):
+                self.send_document(tree, name, child.send(document.number), document)
+
+    def on_resend(self, packet: Resend, tree: DisseminationTree, sender: str) -> None:
+        """Documents got lost between the two."""
+        if (child := tree.children.get(sender)) is not None:
+            for link in packet.links[:MOST_RESENT]:
+                if (document := tree.held.get(child.number_at(link))) is not None:
+                    self.send_document(tree, sender, link, document)
+
+    # Section 3.1, figure 2: a newcomer joins.
+
+    def join(self, tree: DisseminationTree, now: float, first: Iterable[tuple[str, ...]] = ()) -> None:
+        """Look for a place, beginning at these seed sets, then at the agent's."""
+        seed_sets = [*first, self.directory.seeds(tree.id)]
+        tree.join.begin(tuple(sorted({seed for seed in seeds if seed and seed != self.node})) for seeds in seed_sets)
+        self.try_next_seeds(tree, now)
+
+    def try_next_seeds(self, tree: DisseminationTree, now: float) -> None:
+        """Send TYPE_ADD to the seeds."""
+        if not tree.join.seed_sets:
+            self.join_failed(tree, now)
+            return
+        wants = tuple(sorted(tree.wants.holders))
+        for seed in tree.join.next_seeds(next(self._join_requests)):
+            self.send(seed, Add(tree.id, self.node, tree.join.request, wants))
+        self.start_timer(("candidates", tree.id), at=now + self.settings.candidate_wait_s)
+
+    def join_failed(self, tree: DisseminationTree, now: float) -> None:
+        """Figure 2 returns FAIL. It is reported after some attempts; a node never gives up for good."""
+        tree.join.happens(JoinEvent.NO_SEEDS)
+        tree.join.failures += 1
+        wait_s = self.settings.candidate_wait_s
+        if tree.join.failures % self.settings.join_attempts == 0:
+            self.drop(DropReason.JOIN_FAILED)
+            self.note("join-failed", f"{tree.id} after {tree.join.failures} attempts")
+            wait_s = self.settings.retry_s
+            self.carry_out(self.directory.ask(now), now)
+        if tree.id in self.trees:
+            self.start_timer(("retry", tree.id), at=now + wait_s * self.random.uniform(0.5, 1.5))
+
+    def on_add_result(self, packet: AddResult, tree: DisseminationTree, sender: str, now: float) -> None:
+        """TYPE_ADDRESULT: a candidate."""
+        if tree.join.collects(packet.request) and tree.join.on_candidate(sender, packet.spare):
+            self.ask_candidate(tree, now)
+
+    def ask_candidate(self, tree: DisseminationTree, now: float) -> None:
+        """All seeds have answered, or TIMEOUT has passed: ask min_cost_candidate, the first that answered."""
+        self.cancel_timer(("candidates", tree.id))
+        if tree.join.candidates:
+            self.ask_to_take(tree, JoinEvent.CANDIDATE, tree.join.candidates.pop(0), now)
+        else:
+            self.try_next_seeds(tree, now)
+
+    def ask_to_take(self, tree: DisseminationTree, event: JoinEvent, peer: str, now: float, replaces: str = "") -> None:
+        """TYPE_ADDCHILD: ask a node to take this one, and its subtree, as a child."""
+        wants = tuple(sorted(tree.wants.holders))
+        tree.join.ask(event, peer, next(self._join_requests), wants)
+        self.send(peer, AddChild(tree.id, tree.join.request, tree.own, wants, tree.since, replaces))
+        self.start_timer(("answer", tree.id), at=now + self.settings.candidate_wait_s)
+
+    def on_answer(self, packet: Answer, tree: DisseminationTree, sender: str, now: float) -> None:
+        """The response to TYPE_ADDCHILD."""
+        is_current = tree.join.waits_for(sender, packet.request)
+        if packet.accepted and is_current:
+            self.accepted(packet, tree, sender, now)
+        elif packet.accepted and sender != tree.parent:  # too late: this node has gone on
+            self.send(sender, Leave(tree.id))
+        elif not packet.accepted and is_current:
+            self.refused(tree, now)
+        elif not packet.accepted and packet.request == 0 and sender == tree.parent:
+            self.orphaned(tree, now)
+
+    def accepted(self, packet: Answer, tree: DisseminationTree, parent: str, now: float) -> None:
+        """The node has a parent, and waits to receive data."""
+        self.cancel_timer(("answer", tree.id))
+        tree.join.happens(JoinEvent.ACCEPTED)
+        tree.join.failures = 0
+        old, stated = tree.parent, tree.join.stated
+        tree.bond(parent, packet.link, now)
+        tree.registering, tree.registering_since = True, now
+        self.note("parent", f"{tree.id} {parent} {len(packet.ancestors)}")
+        if old and old != parent:
+            self.send(old, Leave(tree.id))
+        if new := [text for text in sorted(tree.wants.holders) if text not in stated]:
+            self._effects += tree.add_query(new, tree.since, (self.node,))
+        self._effects += tree.remove_query(sorted(text for text in stated if text not in tree.wants))
+        self.set_ancestors(tree, packet.ancestors, now)
+        self.end_search(tree, moved=True)
+
+    def refused(self, tree: DisseminationTree, now: float, request: int | None = None) -> None:
+        """FALSE, or no answer to TYPE_ADDCHILD: try the next candidate."""
+        state = tree.join.state
+        if state not in ASKED or (request is not None and request != tree.join.request):
+            return
+        self.cancel_timer(("answer", tree.id))
+        if state is JoinState.MOVING:
+            tree.join.happens(JoinEvent.REFUSED)
+            self.end_search(tree, moved=False)
+        elif state is JoinState.SUCCEEDING:
+            self.orphaned(tree, now)
+        else:
+            self.ask_candidate(tree, now)
+
+    def set_ancestors(self, tree: DisseminationTree, ancestors: tuple[str, ...], now: float) -> None:
+        """The path from the root to this node has changed. Pass it on to the children."""
+        if self.node in ancestors:
+            self.leave_cycle(tree, now)
+        elif ancestors != tree.ancestors:
+            tree.ancestors = ancestors
+            for name in tree.members:
+                self.send(name, NewPath(tree.id, (*ancestors, self.node)))
+
+    def leave_cycle(self, tree: DisseminationTree, now: float) -> None:
+        """Two nodes moved below each other at the same time. This one goes back to the seeds."""
+        if not tree.is_root and tree.parent:
+            self.drop(DropReason.CYCLE)
+            self.send(tree.parent, Leave(tree.id))
+            self.lose_parent(tree, now)
+            self.join(tree, now)
+
+    # Section 3.1, figure 3: the tree takes a newcomer.
+
+    def on_add(self, packet: Add, tree: DisseminationTree) -> None:
+        """TYPE_ADD: offer a place where there is spare capacity; otherwise pass it on to the maximal-overlap child."""
+        newcomer = packet.newcomer
+        if newcomer in tree.members:
+            self._effects += tree.lose([newcomer])  # it would not ask if it were still here
+        if not tree.is_in or newcomer == self.node or newcomer in tree.ancestors:
+            self.send(newcomer, AddResult(tree.id, packet.request, spare=False))
+        elif tree.fan_out < self.settings.fan_out:
+            self.send(newcomer, AddResult(tree.id, packet.request, spare=True))
+        else:
+            self.send(max_overlap_child(tree, packet.wants, self.settings, self.random), packet)
+
+    def add_unreachable(self, packet: Add, tree: DisseminationTree, peer: str, now: float) -> None:
+        """A seed, or the child that a newcomer was passed on to, is gone."""
+        if packet.newcomer != self.node:
+            self._effects += tree.lose([peer])
+            self.on_add(packet, tree)
+        elif tree.join.collects(packet.request) and tree.join.seed_answered(peer):
+            self.ask_candidate(tree, now)
+
+    def on_add_child(self, packet: AddChild, tree: DisseminationTree, sender: str, now: float) -> None:
+        """TYPE_ADDCHILD: take the sender and its subtree, where there is room."""
+        takes_over = sender in tree.members or packet.replaces in tree.members
+        room = tree.fan_out < self.settings.fan_out or takes_over
+        if not tree.is_in or not room or sender == self.node or sender in tree.ancestors:
+            self.send(sender, Answer(tree.id, packet.request, accepted=False))
+            return
+        wants = self.readable(packet.wants)
+        before = tree.children.get(sender)
+        lost = [text for text in before.wants if text not in wants] if before is not None else []
+        child = tree.take(sender, packet.own, wants, now)
+        gone = [text for text in lost if text not in tree.wants]
+        if packet.replaces and packet.replaces != sender:
+            gone += tree.give_up(packet.replaces)
+        self.send(sender, Answer(tree.id, packet.request, True, (*tree.ancestors, self.node), child.first_link))
+        self.send_missed(tree, sender, child, wants, packet.since)
+        if tree.is_root:
+            self.send(sender, Registered(tree.id, (sender,), tree.number))
+        else:
+            self._effects += tree.add_query(wants, packet.since, (sender, self.node))
+        self._effects += tree.remove_query(sorted(set(gone)))
+
+    def on_query(self, packet: AddQuery | RemoveQuery, tree: DisseminationTree, sender: str, now: float) -> None:
+        """TYPE_ADD_QUERY and figure 5's TYPE_REMOVE_QUERY. A child's queries count in the order of their versions."""
+        child = tree.children.get(sender)
+        for query in child.in_turn(packet) if child is not None else ():
+            if isinstance(query, AddQuery):
+                self.add_query(query, tree, sender, now)
+            else:
+                self._effects += tree.remove_from_child(tree.children[sender], query.texts)
+
+    def add_query(self, packet: AddQuery, tree: DisseminationTree, sender: str, now: float) -> None:
+        """Update the child's aggregate filter, and the parent's as well. A node that finds its own name on the query's
+        path is below itself."""
+        if self.node in packet.path:
+            self.leave_cycle(tree, now)
+            return
+        texts, child = self.readable(packet.texts), tree.children[sender]
+        tree.add_to_child(child, texts, is_own=packet.path == (sender,))
+        guest = tree.children.get(packet.path[0])
+        gone = tree.give_up(packet.path[0]) if guest is not None and guest.guest else []  # it has come below
+        self.send_missed(tree, sender, child, texts, packet.since)
+        if tree.is_root:
+            self.send(sender, Registered(tree.id, packet.path, tree.number))
+        else:
+            self._effects += tree.add_query(texts, packet.since, (*packet.path, self.node))
+        self._effects += tree.remove_query(gone)
+
+    def readable(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """A peer's filters, without the malformed ones."""
+        found = tuple(text for text in texts if read_filter(text) is not None)
+        if len(found) < len(texts):
+            self.drop(DropReason.MALFORMED_FILTER)
+        return found
+
+    # Section 3.2, figures 4 and 5: leaving.
 
     def stop(self, now: float) -> Effects:
-        """Section 3.2: leave every tree in good order."""
-        self.directory.unregister_own(now)
+        """Leave every tree in good order."""
+        if self.own_tree is not None:
+            self.register(self.own_tree, (), now)
         for tree in list(self.trees.values()):
-            self.membership.leave(tree)
+            self.leave(tree)
         return self.effects()
 
-    # Subscribing.
+    def leave(self, tree: DisseminationTree) -> None:
+        """Figure 4: a leaf leaves; an interior node is replaced by its maximal-overlap child, below which its other
+        children join again; a source takes its tree with it."""
+        children = tree.members
+        if tree.is_root:
+            for name in children:
+                self.send(name, Gone(tree.id))
+        elif not children:
+            if tree.parent:
+                self.send(tree.parent, Leave(tree.id))
+        else:
+            successor = max_overlap_child(tree, tree.own, self.settings, self.random)
+            if tree.parent:
+                self.send(tree.parent, Leave(tree.id, successor))
+            guests = tuple((name, tuple(sorted(child.wants))) for name, child in children.items() if name != successor)
+            for name, child in children.items():
+                chosen = name == successor
+                parent, below = (tree.parent, guests) if chosen else (successor, ())
+                self.send(name, NewParent(tree.id, parent, chosen, tree.complete, child.link, below))
+        self.trees.pop(tree.id, None)
+
+    def on_leave(self, packet: Leave, tree: DisseminationTree, sender: str, now: float) -> None:
+        """TYPE_LEAVE: remove the child; its successor, if any, takes its place."""
+        child = tree.children.get(sender)
+        if child is None:
+            return
+        if packet.successor and packet.successor not in tree.children and packet.successor not in tree.ancestors:
+            tree.take(packet.successor, (), child.wants, now)
+        self._effects += tree.lose([sender])
+
+    def on_new_parent(self, packet: NewParent, tree: DisseminationTree, sender: str, now: float) -> None:
+        """TYPE_NEWPARENT: the parent leaves. Take its place, or join again below its successor."""
+        self.end_search(tree, moved=False)
+        if tree.heard_link == packet.link:
+            tree.completed(packet.complete)
+        if not (packet.successor and packet.parent):
+            grandparent = tree.grandparent
+            self.lose_parent(tree, now)
+            self.join(tree, now, [(packet.parent,), (grandparent,)])
+            return
+        for name, wants in packet.guests:
+            if name not in tree.children and name != self.node:
+                tree.take(name, (), self.readable(wants), now, guest=True)
+        self.start_timer(("guests", tree.id), at=now + self.settings.silence_s)
+        # The place counts as this node's until it is refused, so that the others find a place below it meanwhile.
+        tree.bond(packet.parent, 0, now)
+        self.ask_to_take(tree, JoinEvent.SUCCESSION, packet.parent, now, replaces=sender)
+        self.set_ancestors(tree, tree.ancestors[:-1], now)
+
+    def orphaned(self, tree: DisseminationTree, now: float) -> None:
+        """The parent left ungracefully. Join again at the grandparent, then at the seeds."""
+        grandparent, lost = tree.grandparent, tree.parent
+        self.lose_parent(tree, now)
+        self.note("orphan", f"{tree.id} {lost}")
+        self.join(tree, now, [(grandparent,)])
+
+    def lose_parent(self, tree: DisseminationTree, now: float) -> None:
+        tree.bond("", 0, now)
+        self.end_search(tree, moved=False)
+
+    def forget_tree(self, tree: DisseminationTree) -> None:
+        """The tree has ended: pass that on to the children."""
+        for name in tree.children:
+            self.send(name, Gone(tree.id))
+        self.trees.pop(tree.id, None)
+
+    # Section 3.2: keep-alive messages and timeouts. They also state how far documents and queries have come.
+
+    def send_keep_alives(self, now: float) -> None:
+        """One message a peer, for all trees."""
+        down: dict[str, list[tuple[str, int, int]]] = {}
+        up: dict[str, list[tuple[str, int]]] = {}
+        for tree in list(self.trees.values()):
+            self.check_silence(tree, now)
+            for name, child in tree.members.items():
+                down.setdefault(name, []).append((tree.id, tree.complete, child.link))
+            if tree.parent:
+                up.setdefault(tree.parent, []).append((tree.id, tree.version))
+        for peer in sorted({*down, *up}):
+            self.send(peer, KeepAlive(tuple(down.get(peer, ())), tuple(up.get(peer, ()))))
+        self._sends_keep_alives = bool(self.trees)
+        if self.trees:
+            self.start_timer("alive", at=now + self.settings.keep_alive_s)
+
+    def check_silence(self, tree: DisseminationTree, now: float) -> None:
+        silence_s = self.settings.silence_s
+        self._effects += tree.lose(name for name, child in tree.members.items() if now - child.heard_at > silence_s)
+        if tree.parent and now - tree.parent_heard_at > silence_s:
+            self.orphaned(tree, now)
+        elif tree.parent and tree.registering and now - tree.registering_since > silence_s:
+            tree.registering_since = now
+            self._effects += tree.add_query(sorted(tree.wants.holders), tree.since, (self.node,))
+        elif not tree.is_in and tree.join.state is JoinState.IDLE:
+            self.join(tree, now)
+
+    def on_keep_alive(self, packet: KeepAlive, sender: str, now: float) -> None:
+        for id, complete, link in packet.down:
+            tree = self.trees.get(id)
+            if tree is None or tree.parent != sender:
+                self.send(sender, Leave(id))
+                continue
+            tree.parent_heard_at = now
+            if missing := tree.missing_links(link):
+                self.send(sender, Resend(id, missing))
+            else:
+                tree.completed(complete)
+        for id, version in packet.up:
+            tree = self.trees.get(id)
+            child = None if tree is None else tree.members.get(sender)
+            if child is None:
+                self.send(sender, Answer(id, 0, accepted=False))
+                continue
+            child.heard_at = now
+            if version > child.version:
+                self.send(sender, GetAggregate(id))
+
+    # Section 3.3: reorganisation.
+
+    def look_at_overhead(self, tree: DisseminationTree) -> None:
+        """A high-overhead node asks the child with which it has the least overlap to move."""
+        overhead = tree.excessive_overhead(self.settings)
+        if overhead is None:
+            return
+        mover = self.node if self.settings.mover == "self" else least_overlap_child(tree, self.settings)
+        self.note("reorganise", f"{tree.id} {overhead:.4f} {mover}")
+        if mover == self.node:
+            self.request_move(tree, overhead)
+        else:
+            self.send(mover, Move(tree.id, overhead))
+
+    def request_move(self, tree: DisseminationTree, overhead: float) -> None:
+        """TYPE_REORGANIZE, to the system agent: here the source."""
+        if tree.search is None and tree.parent:
+            self.send(tree.source, Reorganize(tree.id, overhead))
+
+    def on_granted(self, tree: DisseminationTree, now: float) -> None:
+        """Figure 6: search for the best parent, from the root on."""
+        first = window(tree, self.settings)
+        bits = bitmap(tree.held.numbers, first)
+        if not tree.parent or tree.join.state is not JoinState.IDLE or tree.search is not None or not bits:
+            self.send(tree.source, Moved(tree.id, moved=False))
+            return
+        tree.search = Search(self.node, tree.parent, tree.source, first, bits, self.settings.delta)
+        self.search_on(tree, tree.search, now)
+
+    def search_on(self, tree: DisseminationTree, search: Search, now: float) -> None:
+        """TYPE_GETOVERHEAD to the next prospective parent; after the last one, TYPE_ADDCHILD to the best."""
+        if peer := search.next_prospective():
+            search.request = next(self._overhead_requests)
+            self.send(peer, GetOverhead(tree.id, search.request, search.first, search.bits))
+            self.start_timer(("search", tree.id), at=now + self.settings.candidate_wait_s)
+            return
+        self.cancel_timer(("search", tree.id))
+        if tree.join.state is JoinState.IDLE and search.is_worth_moving(tree.number):
+            self.ask_to_take(tree, JoinEvent.BETTER_PARENT, search.best, now)
+        else:
+            self.end_search(tree, moved=False)
+
+    def on_get_overhead(self, packet: GetOverhead, tree: DisseminationTree, sender: str) -> None:
+        """Return compute_overhead(this, n), and the children."""
+        overhead = float(overhead_for(tree, sender, packet.bits, packet.first, self.settings))
+        names: tuple[str, ...] = ()
+        spare = False
+        if sender not in tree.ancestors and tree.is_in:
+            names = tuple(tree.members)
+            spare = len(names) < self.settings.fan_out
+        self.send(sender, Overhead(tree.id, packet.request, overhead, spare, names))
+
+    def on_overhead(self, packet: Overhead, tree: DisseminationTree, sender: str, now: float) -> None:
+        search = tree.search
+        if search is not None and search.asked == sender and packet.request == search.request:
+            search.on_overhead(packet, tree.parent)
+            self.search_on(tree, search, now)
+
+    def no_overhead(self, tree: DisseminationTree, now: float, request: int | None = None) -> None:
+        """A prospective parent does not answer."""
+        if tree.search is not None and (request is None or request == tree.search.request):
+            self.search_on(tree, tree.search, now)
+
+    def end_search(self, tree: DisseminationTree, moved: bool) -> None:
+        """The source may grant the next request."""
+        if tree.search is not None:
+            tree.search = None
+            self.cancel_timer(("search", tree.id))
+            self.note("moved" if moved else "stays", tree.id)
+            self.send(tree.source, Moved(tree.id, moved))
+
+    # Subscriptions and sources: which trees this node is in.
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
-        """Join the trees of all sources whose types this could match; in those this node is in already,
-        tell the parent."""
+        """Join the trees of all sources whose types this could match; in those the node is in already, add to its
+        query."""
         first = not self.local.by_id
         self.local.add(subscription)
-        self.directory.begin(now)
+        self.carry_out(self.directory.begin(now), now)
         if first:
-            self.directory.ask(now)
+            self.carry_out(self.directory.ask(now), now)
         self.sources_changed(now)
         return self.effects()
+
+    def on_seed_set(self, packet: SeedSet, now: float) -> None:
+        self.cancel_timer("asked")
+        self.directory.on_seed_set(packet)
+        self.sources_changed(now)
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
         if self.local.remove(subscription) is not None:
@@ -253,27 +701,27 @@ class Codd(Machine):
         return self.effects()
 
     def sources_changed(self, now: float) -> None:
-        """What this node wants, or what sources there are, has changed: be in the right trees."""
+        """The node's subscriptions, or the known sources, have changed: join and leave trees accordingly."""
         for tree in list(self.trees.values()):
-            if tree is not self.own_tree and self._superseded(tree):
+            if tree is not self.own_tree and self.is_obsolete(tree):
                 self.forget_tree(tree)
         for id, source in sorted(self.directory.sources.items()):
             own = self.query(source.types)
             if id in self.trees:
-                self.queries.change_own(self.trees[id], own)
+                self._effects += self.trees[id].change_own(own)
                 if not own and not self.trees[id].children:
-                    self.membership.leave(self.trees[id])
+                    self.leave(self.trees[id])
             elif own:
                 tree = self.new_tree(id, is_root=False, now=now)
-                self.queries.change_own(tree, own)
-                self.membership.join(tree, now)
+                self._effects += tree.change_own(own)
+                self.join(tree, now)
 
-    def _superseded(self, tree: Tree) -> bool:
-        """Its source has lost its memory and begun a new tree; or is gone, and the node found no place."""
+    def is_obsolete(self, tree: DisseminationTree) -> bool:
+        """The source lost its memory and has a new tree; or it is gone, and the node found no place."""
         if tree.id in self.directory.sources:
             return False
         newer = any(source_of(one) == tree.source for one in self.directory.sources)
-        return newer or (not tree.is_in and self.membership.hopeless(tree))
+        return newer or (not tree.is_in and tree.join.failures >= self.settings.join_attempts)
 
     def query(self, types: tuple[str, ...]) -> tuple[str, ...]:
         """What this node wants of events of these types."""
@@ -284,121 +732,48 @@ class Codd(Machine):
                 found.add(text)
         return tuple(sorted(found))
 
-    def new_tree(self, id: str, is_root: bool, now: float) -> Tree:
-        tree = Tree(id, self.node, is_root, self.settings.held_documents)
-        tree.next_look = self.settings.reorganise_every
-        self.trees[id] = tree
-        self.keep_alives.begin(now)
+    def new_tree(self, id: str, is_root: bool, now: float) -> DisseminationTree:
+        tree = self.trees[id] = DisseminationTree(id, self.node, is_root, self.settings, self._new_index())
+        if not self._sends_keep_alives:
+            self._sends_keep_alives = True
+            self.start_timer("alive", at=now + self.settings.keep_alive_s * self.random.uniform(0.5, 1.0))
         return tree
-
-    def forget_tree(self, tree: Tree) -> None:
-        """The tree is no more: those below are told."""
-        for name in tree.children:
-            self.send(name, Gone(tree.id))
-        self.membership.forget(tree)
-        self.reorganising.forget(tree)
-        self.trees.pop(tree.id, None)
-
-    # Publishing.
 
     def announce(self, announcement: Announcement, now: float) -> Effects:
         """This node is a source: the root of a tree of its own."""
-        self._be_source(announcement.event_type.subject, now)
+        self.be_source(announcement.event_type.subject, now)
         return self.effects()
 
     def unannounce(self, subject: str, now: float) -> Effects:
-        """The tree stays for what else is published; without any type left it goes."""
-        self.own_types = tuple(known for known in self.own_types if known != subject)
+        """The tree ends with the last type that the node publishes."""
         if self.own_tree is not None:
-            if self.own_types:
-                self.directory.register_own(now)
-            else:
-                self.directory.unregister_own(now)
+            types = tuple(known for known in self.own_types if known != subject)
+            self.register(self.own_tree, types, now)
+            if not types:
                 self.forget_tree(self.own_tree)
                 self.own_tree = None
         return self.effects()
 
-    def _be_source(self, subject: str, now: float) -> Tree:
+    def be_source(self, subject: str, now: float) -> DisseminationTree:
         if self.own_tree is None:
             self.own_tree = self.new_tree(f"{self.node}#{max(0, round(now * 1000)):x}", is_root=True, now=now)
-            self.directory.begin(now)
+            self.carry_out(self.directory.begin(now), now)
         if subject not in self.own_types:
-            self.own_types = (*self.own_types, subject)
-            self.directory.register_own(now)
+            self.register(self.own_tree, (*self.own_types, subject), now)
         return self.own_tree
 
-    def publish(self, event: Event, now: float) -> Effects:
-        """Down the tree. This node's own applications know it already."""
-        tree = self._be_source(event.type, now)
-        tree.number += 1
-        tree.complete = tree.number
-        tree.held.add(tree.number, event, 0)
-        if tree.children:
-            self.pass_on(tree, tree.number, event, 0, tree.wants.answers(event))
-        return self.effects()
+    def register(self, tree: DisseminationTree, types: tuple[str, ...], now: float) -> None:
+        """Register the node's tree and its types with the agents; without types, end the registration."""
+        self.own_types = types
+        self.directory.own = Register(tree.id, types) if types else None
+        self.carry_out(self.directory.to_all_agents(self.directory.own or Unregister(tree.id)), now)
 
-    # Documents.
-
-    def on_document(self, packet: Document, sender: str, now: float) -> Effects:
-        """Section 3: deliver it, and propagate it to a child only if it satisfies that child's filter."""
-        tree = self.trees.get(packet.tree)
-        if tree is None or tree.is_root:
-            self.drop(DropReason.NOT_IN_TREE, packet.event.id)
-            return self.effects()
-        number, event = packet.number, packet.event
-        if event.source != tree.source or not event.id:
-            self.drop(DropReason.MALFORMED_DOCUMENT, event.id)
-            return self.effects()
-        if sender == tree.parent:
-            tree.parent_heard_at = now
-            if not tree.arrived(packet.link, packet.complete):
-                self.start_timer(("gap", tree.id), at=now + self.settings.candidate_wait_s)
-        if number > tree.number:
-            tree.number = number
-        elif number < tree.number - tree.held.capacity or number in tree.held.numbers:
-            return self.effects() if self._effects else NOTHING
-        tree.held.add(number, event, packet.hops)
-        tree.transfers += 1
-        answers = tree.wants.answers(event)
-        if meets(event, tree.own, answers):
-            tree.wanted.numbers.append(number)
-            self.local.tell_known(self, event, answers, packet.hops, now)
-        else:
-            tree.extraneous += 1
-        if tree.children:
-            self.pass_on(tree, number, event, packet.hops, answers)
-            if number >= tree.next_look:
-                self.reorganising.look(tree, now)
-        return self.effects() if self._effects else NOTHING
-
-    def pass_on(self, tree: Tree, number: int, event: Event, hops: int, answers: Answers) -> None:
-        effects, id, complete = self._effects, tree.id, tree.complete
-        hops, met, asked = hops + 1, answers.met, answers.asked
-        for name, child in tree.children.items():
-            wants = child.wants
-            if child.guest or (met.isdisjoint(wants) and (asked.issuperset(wants) or not meets(event, wants, answers))):
-                continue  # the two sets are what `meets` looks at first; most end here
-            child.sent.append(number)
-            child.link += 1
-            effects.append(Send(name, Document(event, hops, id, number, child.link, complete)))
-
-    def send_missed(self, tree: Tree, name: str, child: Child, texts: tuple[str, ...], since: int) -> None:
-        """What a newcomer from elsewhere lacks, as far as it is here."""
-        for held in list(tree.missed(child, texts, since)):
-            child.sent.append(held.number)
-            child.link += 1
-            self.send_held(tree, name, child.link, held)
-
-    def send_held(self, tree: Tree, name: str, link: int, held: Held) -> None:
-        self.send(name, Document(held.event, held.hops + 1, tree.id, held.number, link, tree.complete))
-
-    def on_resend(self, packet: Resend, tree: Tree, sender: str) -> None:
-        """Something got lost between the two."""
-        child = tree.children.get(sender)
-        if child is None:
-            return
-        held = {one.number: one for one in tree.held.since(0)}
-        for link in packet.links[:1000]:
-            number = child.number_at(link)
-            if number is not None and number in held:
-                self.send_held(tree, sender, link, held[number])
+    def carry_out(self, effects: Sequence[Effect], now: float) -> None:
+        """Do what the directory asks for. A packet to the node itself is heard at once."""
+        for effect in effects:
+            if not isinstance(effect, Send) or effect.peer != self.node:
+                self._effects.append(effect)
+            elif isinstance(effect.packet, SeedSet):
+                self.on_seed_set(effect.packet, now)
+            else:
+                self.carry_out(self.directory.on_agent_packet(effect.packet, self.node, now), now)

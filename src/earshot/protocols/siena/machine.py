@@ -8,24 +8,20 @@ The central control that Siena assumes is a node that all others know. Readings:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from random import Random
 
 from earshot.events import Event
-from earshot.filters import Subscription
-from earshot.protocols.common.filter_answers import Answers, FilterTexts, meets, read_filter
-from earshot.protocols.common.local_filter_texts import OwnTexts
+from earshot.filters import FilterIndex, Subscription
+from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts, read_filter
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.common.wanted_types import could_match
 from earshot.protocols.machine import (
-    NOTHING,
     Announcement,
     Effects,
     Location,
     Machine,
-    Send,
     Timer,
 )
 from earshot.protocols.siena.control import Control, SienaSettings
@@ -44,7 +40,6 @@ from earshot.records import DropReason
 from earshot.wire import Packet
 
 
-@lru_cache(maxsize=1 << 19)
 def _covers(general: str, special: str) -> bool:
     one, other = read_filter(general), read_filter(special)
     return one is not None and other is not None and one.covers(other)
@@ -83,18 +78,26 @@ class Siena(Machine):
     medium = "overlay"
     Settings = SienaSettings
 
-    def __init__(self, node: str, settings: SienaSettings, location: Location, random: Random) -> None:
+    def __init__(
+        self,
+        node: str,
+        settings: SienaSettings,
+        location: Location,
+        random: Random,
+        new_index: Callable[[], FilterIndex] = FilterIndex,
+    ) -> None:
+        """`new_index` makes the index of a node's filters: a host that runs many machines may share one."""
         super().__init__(node, settings, location, random)
         self.settings: SienaSettings = settings
-        self.local = OwnTexts()
+        self.local = LocalFilterTexts()
         self.own_types: tuple[str, ...] = ()
         self.broker = False
         self.above: str | None = None
         "The broker above; empty for the root, None without a place."
         self.links: dict[str, Link] = {}
-        self.texts = FilterTexts()
+        self.texts = FilterTexts(new_index())
         "What any link, or this node, wants."
-        self.interest = FilterTexts()
+        self.interest = FilterTexts(new_index())
         "What this node, and a broker's clients, want."
         self.seen = RecentKeys(settings.memory)
         self.transfers = self.extraneous = 0
@@ -112,7 +115,7 @@ class Siena(Machine):
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:
             case Notify():
-                return self.on_notify(packet, sender, now)
+                self.on_notify(packet, sender, now)
             case Enter():
                 self.on_enter(packet, sender)
             case Elected():
@@ -126,7 +129,7 @@ class Siena(Machine):
                 self.early.append((packet, sender))
             case _:
                 self.on_neighbour(packet, sender)
-        return self.effects() if self._effects else NOTHING
+        return self.effects()
 
     def on_neighbour(self, packet: Packet, sender: str) -> None:
         match packet:
@@ -401,32 +404,29 @@ class Siena(Machine):
         if self.above is None:
             self.waiting = [*self.waiting, event][-self.settings.memory :]
         else:
-            self.forward(event, 0, "", self.texts.answers(event) if self.broker else None)
+            self.forward(event, 0, "", self.texts.matching(event))
         return self.effects()
 
-    def on_notify(self, packet: Notify, sender: str, now: float) -> Effects:
+    def on_notify(self, packet: Notify, sender: str, now: float) -> None:
         event = packet.event
         if not event.id:
             self.drop(DropReason.MALFORMED_DOCUMENT)
-            return self.effects()
+            return
         if not self.seen.add(event.id):
-            return NOTHING
-        answers = self.texts.answers(event)
+            return
+        met = self.texts.matching(event)
         self.transfers += 1
-        mine = meets(event, self.local.texts.values(), answers)
-        of_interest = mine or (
-            self.settings.broker_interest == "clients" and meets(event, self.interest.holders, answers)
-        )
-        self.extraneous += not of_interest
+        mine = not met.isdisjoint(self.local.texts.values())
+        if not mine and (self.settings.broker_interest == "own" or met.isdisjoint(self.interest.holders)):
+            self.extraneous += 1
         if mine:
-            self.local.tell_known(self, event, answers, packet.hops, now)
+            self.local.deliver_local(self, event, packet.hops, now)
         if self.broker:
-            self.forward(event, packet.hops, sender, answers)
-        return self.effects() if self._effects else NOTHING
+            self.forward(event, packet.hops, sender, met)
 
-    def forward(self, event: Event, hops: int, sender: str, answers: Answers | None) -> None:
-        """A client to its broker, a broker to whoever wants it."""
+    def forward(self, event: Event, hops: int, sender: str, met: set[str]) -> None:
+        """A client sends it to its broker, a broker to every neighbour that wants it."""
         packet = Notify(event, hops + 1)
         for name, link in self.links.items():
-            if name != sender and (answers is None or meets(event, link.wants, answers)):
-                self._effects.append(Send(name, packet))
+            if name != sender and (not self.broker or not met.isdisjoint(link.wants)):
+                self.send(name, packet)

@@ -7,10 +7,12 @@ encoded, measured or logged, which is what 10,000 documents over a thousand node
 from __future__ import annotations
 
 import heapq
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+from earshot.events import Event
+from earshot.filters import Filter, FilterIndex, Viewer
 from earshot.protocols.codd.packets import Document
 from earshot.protocols.machine import (
     CancelTimer,
@@ -26,6 +28,36 @@ from earshot.protocols.siena.packets import Notify
 
 Watcher = Callable[[str, str, str], None]
 "Told a node, a note's topic and its detail."
+
+
+class SharedIndex(FilterIndex):
+    """One index of filters for all machines: a document is matched once, not again at each of a thousand nodes.
+
+    A machine that asks for its own filters gets those of all machines that the document meets.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._holders: Counter[Hashable] = Counter()
+        self._event: Event | None = None
+        self._met: set[Any] = set()
+
+    def add(self, key: Hashable, filter: Filter) -> None:
+        self._holders[key] += 1
+        if self._holders[key] == 1:
+            super().add(key, filter)
+            self._event = None
+
+    def remove(self, key: Hashable) -> None:
+        self._holders[key] -= 1
+        if not self._holders[key]:
+            super().remove(key)
+            self._event = None
+
+    def match(self, event: Event, viewer: Viewer | None = None) -> set[Any]:
+        if event is not self._event:
+            self._event, self._met = event, super().match(event, viewer)
+        return self._met
 
 
 class Pipes:

@@ -19,7 +19,7 @@ from earshot.protocols.codd.machine import Codd
 from earshot.protocols.machine import Announcement, FixedLocation, Machine
 from earshot.protocols.siena.machine import Siena
 from earshot.simulation.engine.engine import rare_collections
-from earshot.studies.codd.pipes import Pipes
+from earshot.studies.codd.pipes import Pipes, SharedIndex
 from earshot.studies.study import Row
 
 SOURCE = "source"
@@ -180,14 +180,15 @@ def _is_interior(machine: Machine) -> bool:
 
 def _machines(system: str, fan_out: int, settings: dict[str, Any], names: Sequence[str], seed: int) -> list[Machine]:
     mine = {name: value for name, value in settings.items() if name.startswith("broker") is (system == "siena")}
-    made: type[Machine] = Siena if system == "siena" else Codd
+    made: type[Siena] | type[Codd] = Siena if system == "siena" else Codd
+    shared = SharedIndex()
     if system == "siena":
         known = {"agents": [SOURCE], "clients": fan_out}
     else:
         known = {"agents": [SOURCE], "fan_out": fan_out, "reorganise": system == "codd-r", **QUIET}
         known["held_documents"] = max(400, settings.get("window_documents", 0))
-    built = build_settings(made.Settings, {**known, **mine})
-    return [made(name, built, FixedLocation(), Random(f"{seed}:{name}")) for name in names]
+    built: Any = build_settings(made.Settings, {**known, **mine})
+    return [made(name, built, FixedLocation(), Random(f"{seed}:{name}"), lambda: shared) for name in names]
 
 
 @rare_collections()

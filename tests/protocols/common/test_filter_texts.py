@@ -1,4 +1,4 @@
-"""A node's own subscriptions by text: answered by what is known of an event, unless somebody asks for a place."""
+"""Filters by text: a set that counts its holders, and a node's local subscriptions as texts."""
 
 from random import Random
 
@@ -6,8 +6,7 @@ import pytest
 
 from earshot import Circle, Event, Filter, Position, Proximity, Viewer
 from earshot.filters import Subscription
-from earshot.protocols.common.filter_answers import Answers
-from earshot.protocols.common.local_filter_texts import OwnTexts
+from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts
 from earshot.protocols.machine import Deliver, Effects, FixedLocation, Machine
 
 HERE, AWAY = Viewer(Position(0, 0)), Viewer(Position(900, 0))
@@ -15,16 +14,16 @@ AREA = Proximity(Circle(300), naval=Position(0, 0)).area(Position(0, 0))
 FAST = Event("Siren", {"speed": 18.0}, position=Position(0, 0))
 
 
-def own(**filters: str) -> OwnTexts:
-    found = OwnTexts()
+def own(**filters: str) -> LocalFilterTexts:
+    found = LocalFilterTexts()
     for id, text in filters.items():
         found.add(Subscription(id, "me", Filter.where(text, type="Siren")))
     return found
 
 
-def receiving(own: OwnTexts, event: Event, viewer: Viewer, known: Answers | None = None) -> Effects:
+def receiving(own: LocalFilterTexts, event: Event, viewer: Viewer) -> Effects:
     machine = Machine("me", None, FixedLocation(viewer.position), Random(0))
-    own.tell_known(machine, event, known or Answers(frozenset(), set()), 2, now=0.0)
+    own.deliver_local(machine, event, 2, now=0.0)
     return machine.effects()
 
 
@@ -32,12 +31,22 @@ def deliveries(event: Event, *subscriptions: str) -> Effects:
     return [Deliver(event, id, 2) for id in subscriptions]
 
 
-def test_an_answer_that_is_known_is_not_looked_for_again() -> None:
-    held = own(b="speed > 30", a="speed > 10")
-    assert receiving(held, FAST, AWAY) == deliveries(FAST, "a")
-    texts = held.texts.values()
-    assert receiving(held, FAST, AWAY, Answers(frozenset(texts), set(texts))) == deliveries(FAST, "a", "b")
-    assert receiving(held, FAST, AWAY, Answers(frozenset(texts), set())) == []
+def test_subscriptions_without_a_place_are_delivered_by_content_alone() -> None:
+    assert receiving(own(b="speed > 30", a="speed > 10"), FAST, AWAY) == deliveries(FAST, "a")
+
+
+def test_a_text_leaves_out_the_terms_about_the_consumers_place() -> None:
+    assert own(a="speed > 10 and within 200 m").texts == {"a": "Siren: speed > 10"}
+
+
+def test_a_text_is_in_the_set_while_it_has_a_holder() -> None:
+    slow, fast, malformed = "Siren: speed > 10", "Siren: speed > 30", "]["
+    texts = FilterTexts()
+    assert texts.hold([slow, fast, malformed]) == [slow, fast, malformed]
+    assert texts.hold([slow]) == []
+    assert texts.matching(FAST) == {slow}
+    assert texts.release([slow, fast, malformed, "unknown"]) == [fast, malformed]
+    assert (texts.release([slow]), len(texts), texts.matching(FAST)) == ([slow], 0, set())
 
 
 @pytest.mark.parametrize(("viewer", "expected"), [(HERE, ["a"]), (AWAY, [])])

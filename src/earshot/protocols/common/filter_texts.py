@@ -1,0 +1,84 @@
+"""Filters by their text: what nodes of an overlay tell each other about what they want."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from earshot.errors import EarshotError
+from earshot.events import Event
+from earshot.filters import Filter, FilterIndex, Subscription
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions
+
+MOST_FILTERS = 1 << 16
+
+
+@lru_cache(maxsize=MOST_FILTERS)
+def read_filter(text: str) -> Filter | None:
+    """The filter that a peer sent as text; None where the text is not a filter, or asks for a consumer's place."""
+    try:
+        found = Filter.parse(text)
+        return found if found.without_viewer_terms() == found else None
+    except (EarshotError, RecursionError, ValueError):
+        return None
+
+
+class FilterTexts:
+    """A set of filters, by text; each counts its holders and is in the set while it has one."""
+
+    def __init__(self, index: FilterIndex | None = None) -> None:
+        self.holders: dict[str, int] = {}
+        self._index = FilterIndex() if index is None else index
+
+    def __contains__(self, text: str) -> bool:
+        return text in self.holders
+
+    def __len__(self) -> int:
+        return len(self.holders)
+
+    def hold(self, texts: Iterable[str]) -> list[str]:
+        """Count one more holder of each text. Returns the texts that are new to the set."""
+        new = []
+        for text in texts:
+            count = self.holders.get(text, 0)
+            self.holders[text] = count + 1
+            if not count:
+                new.append(text)
+                if (filter := read_filter(text)) is not None:
+                    self._index.add(text, filter)
+        return new
+
+    def release(self, texts: Iterable[str]) -> list[str]:
+        """Count one holder of each text less. Returns the texts that have left the set."""
+        gone = []
+        for text in texts:
+            count = self.holders.get(text, 0)
+            if count > 1:
+                self.holders[text] = count - 1
+            elif count:
+                del self.holders[text]
+                gone.append(text)
+                if text in self._index:
+                    self._index.remove(text)
+        return gone
+
+    def matching(self, event: Event) -> set[str]:
+        """The texts of the filters that the event meets."""
+        return self._index.match(event)
+
+
+class LocalFilterTexts(LocalSubscriptions):
+    """What the applications on this node want, also as texts for peers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: dict[str, str] = {}
+        "By subscription, its filter's text without terms about the consumer's place."
+
+    def add(self, subscription: Subscription) -> None:
+        super().add(subscription)
+        self.texts[subscription.id] = str(subscription.filter.without_viewer_terms())
+
+    def remove(self, subscription_id: str) -> Subscription | None:
+        self.texts.pop(subscription_id, None)
+        return super().remove(subscription_id)
