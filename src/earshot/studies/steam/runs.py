@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import FaultSettings
 from earshot.simulation.media.medium_settings import UnitDisk
-from earshot.simulation.media.transmission import Transmission
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
@@ -140,29 +138,6 @@ class SteamRun:
     "When beacons were sent."
 
 
-class TransmissionCounts(Log):
-    """A log that counts transmissions by what they carried, and keeps nothing else."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.events: Counter[str] = Counter()
-        "How often each event was transmitted."
-        self.beacons: list[float] = []
-        "When beacons were transmitted."
-
-    def send(self, time: float, transmission: Transmission) -> None:
-        if transmission.event:
-            self.events[transmission.event] += 1
-        elif transmission.kind.tag == "steam-beacon":
-            self.beacons.append(time)
-
-    def receive(self, time: float, transmission: Transmission, nodes: list[int], lost: str = "") -> None:
-        """Not kept."""
-
-    def row(self, kind: Kind, time: float, node: int, **columns: Any) -> None:
-        """Not kept."""
-
-
 def warn(
     trajectories: Trajectories,
     proximity: Proximity,
@@ -179,7 +154,7 @@ def warn(
     actions = [Action(0.0, k, Subscription("warnings", name, wanted)) for k, name in enumerate(names) if k]
     actions.append(Action(0.0, 0, Announcement(WARNING, proximity)))
     actions += [Action(time, 0, Event("Warning", {"text": "slow down"})) for time in raise_at]
-    return simulate(trajectories, actions, max(raise_at) + settle_s, settings, seed, silent, TransmissionCounts())
+    return simulate(trajectories, actions, max(raise_at) + settle_s, settings, seed, silent, Log())
 
 
 def simulate(
@@ -189,7 +164,7 @@ def simulate(
     settings: SteamSettings,
     seed: int,
     silent: Sequence[str] = (),
-    log: TransmissionCounts | None = None,
+    log: Log | None = None,
 ) -> SteamRun:
     """One run of STEAM over a lossless radio; with a log, transmissions are counted."""
     engine = Engine(
@@ -206,10 +181,10 @@ def simulate(
     reached: list[set[int]] = [set() for _ in engine.published]
     for node, event in zip(engine.deliveries.node, engine.deliveries.event, strict=True):
         reached[event].add(node)
-    if log is None:
-        return SteamRun(trajectories, engine.published, [], reached)
-    counts = [log.events[event.id] for event in engine.published]
-    return SteamRun(trajectories, engine.published, counts, reached, log.beacons)
+    sent = [row for row in log.rows() if row["kind"] == Kind.SEND] if log is not None else []
+    counts = Counter(row["event"] for row in sent)
+    beacons = [row["time"] for row in sent if row["packet"] == "steam-beacon"]
+    return SteamRun(trajectories, engine.published, [counts[event.id] for event in engine.published], reached, beacons)
 
 
 def inside(run: SteamRun, number: int) -> set[int]:
