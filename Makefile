@@ -1,19 +1,27 @@
-# Two commands: `make demo` and `make test`. Each sets up what it needs in .venv, once.
+# `make demo` and `make test`; `make check` while working. Each sets up what it needs in .venv, once.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo docs test test-long lint types clean
+.PHONY: demo docs check test test-long lint types clean
+
+# A file's tests stay in one process, which keeps its fixtures; tests/conftest.py puts the slow files first.
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 demo: $(INSTALLED)
 	$(BIN)/earshot compare city --seeds 2 --lake demo-lake
 
+check: $(INSTALLED) lint types
+	EARSHOT_TEST_SIZE=quick $(PYTEST) -m "not long and not spark" $(filter-out tests/test_docs.py \
+	  tests/test_base_install.py, $(wildcard tests/test_*.py)) tests/filters tests/protocols tests/records \
+	  tests/simulation tests/traces
+
 test: $(INSTALLED) lint types
-	$(BIN)/pytest -m "not long" -n 2 --dist worksteal
+	$(PYTEST) -m "not long"
 
 test-long: $(INSTALLED) lint types
-	EARSHOT_TEST_SIZE=long $(BIN)/pytest --timeout=3600 -n 2 --dist worksteal
+	EARSHOT_TEST_SIZE=long $(PYTEST) --timeout=3600
 
 docs: $(INSTALLED)
 	$(BIN)/mkdocs build --strict

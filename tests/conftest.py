@@ -7,17 +7,37 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sizes import LONG
+from sizes import LONG, QUICK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 settings.register_profile("short", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("long" if LONG else "short")
+settings.register_profile("quick", settings.get_profile("short"), max_examples=10)
+settings.load_profile("long" if LONG else "quick" if QUICK else "short")
+
+
+SLOW_FIRST = (
+    "pipeline/watch/test_stream.py",
+    "test_docs.py",
+    "pipeline/campaigns",
+    "pipeline/spark",
+    "pipeline",
+    "studies",
+    "live",
+    "cli",
+)
+"Files that take long start first: otherwise one process works alone at the end."
+
+
+def _rank(item: pytest.Item) -> int:
+    path = item.path.relative_to(Path(__file__).parent).as_posix()
+    return next((i for i, start in enumerate(SLOW_FIRST) if path.startswith(start)), len(SLOW_FIRST))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_rank)
     if not LONG:
         for item in items:
             if "long" in item.keywords:
