@@ -110,10 +110,6 @@ class SameColumn(ValueColumn):
     def has_rows_for(self, test: Same) -> bool:
         return test.wanted in self._wanted
 
-    def row_for(self, test: Same) -> int:
-        """The row of the value a test asks for."""
-        return self._wanted[test.wanted]
-
     def add(self, slot: int, test: Same) -> bool:
         wanted = test.wanted
         if wanted not in self._wanted:

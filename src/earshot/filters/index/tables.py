@@ -1,4 +1,4 @@
-"""Tables of plans as rows of bits: an event costs one step for each of its values, however many plans there are.
+"""A table of plans as rows of bits: an event costs one step for each of its values, however many plans there are.
 
 Each plan has a slot. Each value that tests can tell from others (a text, an interval between two bounds) has
 a row with one bit for each slot: can the plan still hold when this is the value? An event selects one row for each of
@@ -6,10 +6,6 @@ its values; the slots that are set in all of these rows are the plans that hold.
 1.2 KB a row.
 
 A slot whose plan is not exact is a candidate that its owner checks; one with a rounded bound is checked here.
-
-A `PagedTable` is for very many plans: rows grow with the number of slots, and an `AttributeTable` reads whole rows.
-Plans that ask for a value share pages of 64 slots, each by the value that the fewest other plans ask for. An event
-reads only the pages of its own values.
 """
 
 from __future__ import annotations
@@ -34,8 +30,8 @@ from earshot.filters.index.bits import (
     row_intersection,
     slots_of,
 )
-from earshot.filters.index.columns import MOST_ROUNDED, RoundedRanges, SameColumn, ValueColumn, new_column
-from earshot.filters.index.event_values import Between, EventValues, InDocument, Same, SimpleTest, Source
+from earshot.filters.index.columns import MOST_ROUNDED, RoundedRanges, ValueColumn, new_column
+from earshot.filters.index.event_values import Between, EventValues, InDocument, SimpleTest, Source
 from earshot.filters.index.plans import Plan
 
 MOST_SHAPES = 64
@@ -88,7 +84,9 @@ class AttributeTable(Generic[Owner]):
         """Give the plan a slot; its owner checks the tests for which the table has no room."""
         if self._bits.is_full:
             plan = self._what_fits(plan)
-        slot = self._new_slot(plan)
+        if not self._free:
+            self._add_slots()
+        slot = self._free.pop()
         self.size += 1
         self._keys[slot] = key
         self._taken[slot] = (plan, owner)
@@ -123,11 +121,15 @@ class AttributeTable(Generic[Owner]):
                 self._drop_column(test)
         for source in plan.needs:
             self._need_not(source, slot)
-        self._free_slot(slot)
+        self._free.append(slot)
 
     def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner]:
         """Collect for an event whose content is one value a name."""
-        slots = self._intersection(self._bits, self._rows_of(content))
+        names = tuple(content)
+        shape = self._shapes.get(names)
+        if shape is None:
+            shape = self._new_shape(names)
+        slots = self._intersection(self._bits, [shape.row, *map(getitem, shape.columns, shape.values(content))])
         if self._rounded.count or self._unsure:
             return self._collect_slots(slots, content.get, keys)
         keys.update(self._keys[slots].tolist())
@@ -171,24 +173,8 @@ class AttributeTable(Generic[Owner]):
         assert taken is not None
         return taken
 
-    def _new_slot(self, plan: Plan) -> int:
-        if not self._free:
-            self._free = self._new_slots()
-        return self._free.pop()
-
-    def _free_slot(self, slot: int) -> None:
-        self._free.append(slot)
-
-    def _rows_of(self, content: Mapping[str, Any]) -> list[int]:
-        """The rows of flat content: one for its names, one for each value."""
-        names = tuple(content)
-        shape = self._shapes.get(names)
-        if shape is None:
-            shape = self._new_shape(names)
-        return [shape.row, *map(getitem, shape.columns, shape.values(content))]
-
-    def _new_slots(self) -> list[int]:
-        """A page of new slots."""
+    def _add_slots(self) -> None:
+        """Add a word of new slots."""
         slot = len(self._taken)
         self._taken += [None] * 64
         if slot == self._bits.slots:
@@ -201,7 +187,7 @@ class AttributeTable(Generic[Owner]):
         if slot == len(self._keys):
             self._keys.resize(self._bits.slots, refcheck=False)
             self._rounded.resize(self._bits.slots)
-        return list(range(slot + 63, slot - 1, -1))
+        self._free = list(range(slot + 63, slot - 1, -1))
 
     def _what_fits(self, plan: Plan) -> Plan:
         """The plan without the tests that have no row."""
@@ -263,84 +249,3 @@ class AttributeTable(Generic[Owner]):
         for row in {shape.row for shape in self._shapes.values()}:
             self._bits.free_row(row)
         self._shapes.clear()
-
-
-class _ValuePages:
-    """Pages for plans that ask for one value."""
-
-    __slots__ = ("free", "numbers", "row", "test", "used")
-
-    def __init__(self, test: Same | None) -> None:
-        self.test = test
-        self.row: int | None = None
-        "The row of the value."
-        self.numbers: list[int] = []
-        self.free: list[int] = []
-        self.used = 0
-
-
-class PagedTable(AttributeTable[Owner]):
-    """A table for very many plans that ask for some value."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._pages_of: dict[Same | None, _ValuePages] = {}
-        self._by_row: dict[int, _ValuePages] = {}
-        self._by_page: list[_ValuePages | None] = []
-        self._free_pages: list[list[int]] = []
-
-    def add(self, key: Hashable, plan: Plan, owner: Owner) -> int:
-        slot = super().add(key, plan, owner)
-        pages = self._by_page[slot >> 6]
-        assert pages is not None
-        if pages.row is None and pages.test is not None:
-            column = self._columns[type(pages.test), pages.test.source]
-            assert isinstance(column, SameColumn)
-            pages.row = column.row_for(pages.test)
-            self._by_row[pages.row] = pages
-        return slot
-
-    def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner]:
-        rows = self._rows_of(content)
-        read = [page for pages in map(self._by_row.get, rows) if pages is not None for page in pages.numbers]
-        if None in self._pages_of:
-            read += self._pages_of[None].numbers
-        if not read:
-            return []
-        words = self._bits.words
-        numbers = np.array(read)
-        met = and_all(words.ravel().take(np.array(rows)[:, None] * words.shape[1] + numbers))
-        bits = slots_of(met.view(np.uint8))
-        return self._collect_slots((numbers[bits >> 6] << 6) + (bits & 63), content.get, keys)
-
-    def _new_slot(self, plan: Plan) -> int:
-        tests = [test for test in plan.tests if not isinstance(test, Between)]
-        test = min(tests, key=self._use_of, default=None)
-        pages = self._pages_of.get(test)
-        if pages is None:
-            pages = self._pages_of[test] = _ValuePages(test)
-        if not pages.free:
-            pages.free = self._free_pages.pop() if self._free_pages else self._new_slots()
-            page = pages.free[0] >> 6
-            pages.numbers.append(page)
-            self._by_page += [None] * (page + 1 - len(self._by_page))
-            self._by_page[page] = pages
-        pages.used += 1
-        return pages.free.pop()
-
-    def _free_slot(self, slot: int) -> None:
-        pages = self._by_page[slot >> 6]
-        assert pages is not None
-        pages.free.append(slot)
-        pages.used -= 1
-        if not pages.used:
-            del self._pages_of[pages.test]
-            if pages.row is not None:
-                del self._by_row[pages.row]
-            for page in pages.numbers:
-                self._by_page[page] = None
-                self._free_pages.append(list(range(page << 6, (page + 1) << 6)))
-
-    def _use_of(self, test: Same) -> int:
-        pages = self._pages_of.get(test)
-        return 0 if pages is None else pages.used
