@@ -1,4 +1,4 @@
-"""Subscriptions, and the one predicate that says whether an event is for a subscriber.
+"""Subscriptions, and the one predicate that decides whether an event is for a subscriber.
 
 `accepts` asks everything at once: type, content, the event's area around the subscriber, and the
 subscriber's region of interest around the event. Machines, the simulator, the oracle, `why` and the
@@ -33,7 +33,7 @@ def accepts(event: Event, subscription: Subscription, viewer: Viewer | None) -> 
 def agrees_in_place(event: Event, region: Area | None, viewer: Viewer | None) -> bool:
     """The part of `accepts` that concerns places outside the filter.
 
-    The subscriber stands inside the event's area, and the event happened inside the subscriber's
+    The subscriber is inside the event's area, and the event happened inside the subscriber's
     region of interest. An index that has matched the filter asks only this.
     """
     if event.area is not None and (viewer is None or not event.area.contains(viewer.position)):

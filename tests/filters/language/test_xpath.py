@@ -108,7 +108,7 @@ def test_an_empty_text_is_no_node() -> None:
         ("/CD/", 5, "expected a step"),
         ("/CD//", 6, "expected a step"),
         ("///CD", 3, "expected a step"),
-        ("/CD/..", 5, "only goes down"),
+        ("/CD/..", 5, "paths lead downwards only"),
         ("/CD//.", 6, "// is followed by"),
         ("/CD/.[price]", 6, "takes no predicate"),
         ("/CD/@id/x", 9, "nothing below it"),

@@ -122,5 +122,5 @@ def test_a_broken_set_is_malformed(data: bytes) -> None:
 
 
 def test_bytes_left_over_are_malformed() -> None:
-    with pytest.raises(MalformedPacket, match="1 bytes too many"):
+    with pytest.raises(MalformedPacket, match="1 extra bytes"):
         BitReader(b"x", "set").end()

@@ -385,7 +385,7 @@ def test_a_summary_of_another_version_is_refused() -> None:
 
 
 def test_a_summary_of_another_size_is_refused() -> None:
-    with pytest.raises(MalformedPacket, match="another size"):
+    with pytest.raises(MalformedPacket, match="another shape"):
         Summary.from_bytes(wheres("p = 1").to_bytes(), SMALL)
 
 

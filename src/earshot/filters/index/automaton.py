@@ -1,14 +1,14 @@
 """Many location paths, one walk over the document: which paths select something in it?
 
 Paths are kept in a tree of shared prefixes, YFilter's automaton (Diao, Altinel, Franklin, Zhang, Fischer:
-Path sharing and predicate evaluation for high-performance XML filtering, TODS 2003). What a document
-reaches in it depends only on the names from the root down to an element, so the sets of nodes reached
-are remembered as states, one for each such sequence of names seen: a document that looks like earlier
-ones costs one look-up an element, however many paths there are. A guard, a test on attributes, depends on
-more than names: the nodes whose guards hold at an element make a state of their own, followed beside.
+Path sharing and predicate evaluation for high-performance XML filtering, TODS 2003). The nodes that a document
+reaches in it depend only on the names from the root down to an element, so they are remembered as states, one for
+each sequence of names seen: a document that resembles earlier ones costs one look-up for each element, however many
+paths there are. A guard, a test on attributes, depends on more than names: the nodes whose guards hold at an
+element form a separate state, followed in parallel.
 
-The states are a cache. They are dropped when they hold too much, and kept up to date by following
-each added path over them, so that a new path costs its own reach and not the whole cache.
+The states are a cache. They are dropped when they hold too much. A path that is added or removed is followed over the
+known states, so that it costs only the states it reaches.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Label = str | tuple[str, str]
 ANY = "*"
 TEXT: Label = ("text", "")
 _UNKNOWN: Label = ("element", "")
-"All names that no path mentions: to the automaton they are one."
+"All names that no path mentions count as one."
 
 MOST_HELD = 2_000_000
-"Entries in all states together (8 to 50 bytes each) before they are dropped."
+"States are dropped when they hold more entries than this (8 to 50 bytes each)."
 _STATE_COST = 40
-"What a state costs beside its entries, counted in entries."
+"The cost of a state itself, counted in entries."
 MOST_RESULTS = 256
-"Documents that look different whose results are remembered."
+"Results are remembered for this many different sets of states."
 MOST_UNAPPLIED = 64
-"More changes than this between two documents: states are built anew rather than kept up to date."
+"After more changes than this between two documents, the states are built anew."
 
 
 def attribute(name: str) -> Label:
@@ -81,7 +81,7 @@ PathMoves = tuple[PathMove, ...]
 
 
 class _Edges:
-    """The moves on from a node."""
+    """The moves that lead on from a node."""
 
     __slots__ = ("guarded", "plain")
 
@@ -90,7 +90,7 @@ class _Edges:
         self.guarded: dict[Label, dict[Guards, _PrefixNode]] = {}
 
     def among(self, move: PathMove) -> dict[Any, _PrefixNode]:
-        """Where such a move is kept, and under what."""
+        """The dictionary that holds such a move."""
         return self.guarded.setdefault(move.label, {}) if move.guards else self.plain
 
     def drop(self, move: PathMove) -> None:
@@ -142,18 +142,18 @@ class _GuardIndex:
 
 
 class _State:
-    """What a document has reached at the end of one sequence of names."""
+    """The nodes that a document has reached at the end of one sequence of names."""
 
     __slots__ = ("answers", "guards", "leads", "next", "reached", "waiting")
 
     def __init__(self, reached: list[_PrefixNode], waiting: list[_PrefixNode]) -> None:
         self.next: dict[Label, _State] = {}
         self.reached = reached
-        "Nodes with moves to a child, reached at this very element."
+        "Nodes with moves to a child, reached at this element."
         self.waiting = waiting
         "Nodes with moves to anything below, reached here or further up."
         self.guards: _GuardIndex | None = None
-        "Nodes that are reached here too, if a guard lets the element pass."
+        "Nodes that are also reached here if their guards hold."
         self.answers: dict[Any, None] = {}
         self.leads: dict[Any, None] = {}
 
@@ -178,13 +178,13 @@ class _Change(NamedTuple):
     result: Hashable
     is_answer: bool
     fresh: tuple[_PrefixNode | None, ...] = ()
-    "For each move the node it starts at, where that node had no such moves before."
+    "For each move the node it starts at, if that node had no such moves before."
     guarded: _PrefixNode | None = None
-    "The node behind the first guard, where it is new."
+    "The node behind the first guard, if it is new."
 
 
 class PathAutomaton:
-    """Paths and what they result in: an answer, or a lead that is still to be followed."""
+    """Paths and their results: an answer, or a lead that the caller follows."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -194,17 +194,17 @@ class PathAutomaton:
         self._extras = 0
         "How many paths end in an attribute or in text()."
         self._guarded = 0
-        "How many have guards."
+        "How many paths have guards."
         self._start: _State | None = None
         "The state before the root; all states follow from it or from those behind guards."
         self._behind: dict[frozenset[_PrefixNode], _State] = {}
         self._results: dict[frozenset[_State], tuple[frozenset[Any], frozenset[Any]]] = {}
-        "What documents had that looked alike."
+        "By the states that a document reached: its answers and leads."
         self._held = 0
         self._unapplied: list[_Change] = []
 
     def add(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
-        """Let a path have a result; several may share a path."""
+        """Add a result to a path; several results may share a path."""
         node = self._root
         fresh: list[_PrefixNode | None] = []
         guarded: _PrefixNode | None = None
@@ -236,7 +236,7 @@ class PathAutomaton:
         self._note(_Change(True, moves, result, is_answer, tuple(fresh), guarded))
 
     def remove(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
-        """Take back what was added."""
+        """Remove a result that was added to a path."""
         edges: list[_Edges] = []
         nodes = [self._root]
         for move in moves:
@@ -272,7 +272,7 @@ class PathAutomaton:
             leads: set[Any] = set().union(*[state.leads for state in states])
             if len(self._results) >= MOST_RESULTS:
                 self._results.clear()
-            # A copy of a set that has grown is no larger than it must be, and quicker to copy again.
+            # A copy has no spare room, unlike the set that has grown, and is faster to copy again.
             known = self._results[states] = (frozenset(answers), frozenset(leads))
             self._held += len(answers) + len(leads)
         return known
@@ -319,14 +319,14 @@ class PathAutomaton:
         return frozenset(found)
 
     def _behind_guards(self, nodes: frozenset[_PrefixNode]) -> _State:
-        """The state of having passed the guards of these nodes."""
+        """The state of an element at which the guards of these nodes hold."""
         known = self._behind.get(nodes)
         if known is None:
             known = self._behind[nodes] = self._new_state(nodes, [])
         return known
 
     def _follow(self, state: _State, label: Label) -> _State:
-        """The state one move down, made where it is not known yet."""
+        """The state one move further down, created if it is new."""
         if label not in self._labels:
             label = _UNKNOWN if isinstance(label, str) else (label[0], "")
         known = state.next.get(label)
@@ -359,7 +359,7 @@ class PathAutomaton:
         return made
 
     def _current_start(self) -> _State:
-        """The state before the root, and all states after it up to date."""
+        """The state before the root, with all states after it brought up to date."""
         if self._held > MOST_HELD:
             self._start = None
             self._behind.clear()
@@ -387,7 +387,7 @@ class PathAutomaton:
             self._unapplied.clear()
 
     def _apply(self, change: _Change, start: _State) -> None:
-        """Follow the path over the states that are known, and put them right; as far as the first guard."""
+        """Follow the path over the known states up to its first guard, and correct them."""
         states = [start]
         for index, (below, label, guards) in enumerate(change.moves):
             sources = _with_all_below(states) if below else states

@@ -1,4 +1,4 @@
-"""The rows of a table: which row an event's value stands for, under one kind of test.
+"""The columns of a table: which row an event's value selects, for one kind of test.
 
 A column of ranges has a limited number of bounds. Ranges between them are rounded outwards, and `RoundedRanges`
 checks them.
@@ -23,7 +23,7 @@ from earshot.filters.index.event_values import SAME_AS, Between, Same, SameText,
 from earshot.filters.language.values import number_of
 
 MOST_BOUNDS = 256
-"Bounds that ranges of one source are told apart by; other bounds are rounded outwards and checked."
+"Bounds that cut the numbers of one source into cells; other bounds are rounded outwards and checked."
 MOST_ROUNDED = 3
 "Rounded ranges that are kept for a slot."
 MOST_REMEMBERED = 4096
@@ -31,7 +31,7 @@ MOST_REMEMBERED = 4096
 
 
 class ValueColumn(ABC, dict[Any, int]):
-    """The rows of one kind of test on one source: value -> row, filled as values come by."""
+    """The rows of one kind of test on one source: value -> row, filled when a value is first seen."""
 
     def __init__(self, source: Source, bits: Bits) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class ValueColumn(ABC, dict[Any, int]):
         self.users = 0
         self._bits = bits
         self._nothing = bits.new_row()
-        "For values that meet no test."
+        "The row of values that meet no test."
         self._rows: NDArray[np.intp] | None = None
 
     def __missing__(self, value: Value) -> int:
@@ -65,10 +65,10 @@ class ValueColumn(ABC, dict[Any, int]):
 
     @abstractmethod
     def add(self, slot: int, test: Any) -> bool:
-        """Let the slot stand under the test; True where the rows tell it exactly, False where it was rounded."""
+        """Enter the slot's test; True where the rows are exact, False where it was rounded."""
 
     def remove(self, slot: int, test: Any) -> None:
-        """Let the slot stand under no test, as before."""
+        """Remove the slot's test."""
         self._bits.set(self.rows, slot)
 
     def has_rows_for(self, test: Any) -> bool:
@@ -76,11 +76,11 @@ class ValueColumn(ABC, dict[Any, int]):
         return True
 
     def rows_around(self, values: tuple[Value, ...]) -> Iterable[int]:
-        """For several values of one source: rows of which any may hold."""
+        """Rows for several values of one source, any of which may hold."""
         return {self.row_of(value): None for value in values}
 
     def _forget(self) -> None:
-        """There are other rows now."""
+        """Forget the rows of values: the rows have changed."""
         self._rows = None
         self.clear()
 
@@ -96,7 +96,7 @@ class SameColumn(ValueColumn):
         self._uses: Counter[Any] = Counter()
 
     def __missing__(self, value: Value) -> int:
-        # true, 1 and 1.0 are one key to a dictionary but three texts: where texts count, only texts are remembered.
+        # true, 1 and 1.0 are one dictionary key but three texts: a column of texts remembers only texts.
         if self._is_of_texts and not isinstance(value, str):
             return self.row_of(value)
         return super().__missing__(value)
@@ -132,7 +132,7 @@ class SameColumn(ValueColumn):
 
 class RangeColumn(ValueColumn):
     """Ranges of numbers. Bounds cut the numbers into cells, each with a row: cell i holds the numbers
-    from bound i - 1 on, up to but without bound i. What is no number meets no test."""
+    from bound i - 1 up to, but not including, bound i. A value that is not a number meets no test."""
 
     def __init__(self, source: Source, bits: Bits) -> None:
         super().__init__(source, bits)
@@ -140,10 +140,10 @@ class RangeColumn(ValueColumn):
         self._uses: Counter[float] = Counter()
         self._cells = [bits.new_row()]
         self._rounded: dict[int, int] = {}
-        "For slots with bounds that cut no cells, which ones: bit i for bound i."
+        "By slot, the bounds that were rounded: bit i for bound i."
 
     def __missing__(self, value: Value) -> int:
-        # Fractions seldom come twice: they are looked up quicker than remembered.
+        # Fractions seldom repeat: looking them up costs less than remembering them.
         if type(value) is float and value == value:
             return self._cells[bisect_right(self._bounds, value)]
         return super().__missing__(value)
@@ -153,7 +153,7 @@ class RangeColumn(ValueColumn):
         return self._nothing if isnan(number) else self._cells[bisect_right(self._bounds, number)]
 
     def rows_around(self, values: tuple[Value, ...]) -> Iterable[int]:
-        """Two bounds of one range may be met by two values, so that all cells between the values count."""
+        """Two values may meet the two bounds of one range, so all cells between the values count."""
         numbers = [number for number in map(number_of, values) if not isnan(number)]
         if not numbers:
             return [self._nothing]
@@ -180,7 +180,7 @@ class RangeColumn(ValueColumn):
                 self._use_bound_less(bound)
 
     def _use_bound(self, bound: float) -> bool:
-        """Cut the cell the bound lies in, where there is room for more."""
+        """Split the cell that holds the bound; False where there is no room for more cells."""
         if bound not in self._uses:
             if len(self._bounds) >= MOST_BOUNDS or self._bits.is_full:
                 return False
@@ -192,8 +192,7 @@ class RangeColumn(ValueColumn):
         return True
 
     def _use_bound_less(self, bound: float) -> None:
-        """Where the bound is used no more, make one cell of the two it parted. They differ where ranges
-        were rounded to it."""
+        """Join the two cells beside a bound that is no longer used. They differ where ranges were rounded to it."""
         self._uses[bound] -= 1
         if not self._uses[bound]:
             del self._uses[bound]
@@ -221,13 +220,13 @@ def new_column(test: SimpleTest, bits: Bits) -> ValueColumn:
 
 
 class RoundedRanges:
-    """For each slot up to three ranges; where there are fewer, the others hold for every event."""
+    """Up to three rounded ranges for each slot; where there are fewer, the others hold for every event."""
 
     def __init__(self) -> None:
         self.count = 0
-        "How many slots have any."
+        "How many slots have ranges."
         self._places: dict[Source, int] = {}
-        "Where a source's number stands among an event's numbers, the first of which is always 0."
+        "The place of a source's number among an event's numbers; place 0 always holds 0."
         self._which = np.zeros((0, MOST_ROUNDED), np.uint32)
         self._lows = np.zeros((0, MOST_ROUNDED))
         self._highs = np.zeros((0, MOST_ROUNDED))

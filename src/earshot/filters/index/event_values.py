@@ -46,7 +46,7 @@ class SameBoolean(msgspec.Struct, frozen=True, gc=False):
 
 
 class Between(msgspec.Struct, frozen=True, gc=False):
-    """A value counts as a number not below the one bound, and a value, maybe another, as one not above the other."""
+    """A value counts as a number not below `low`, and a value, maybe another, as one not above `high`."""
 
     source: Source
     low: float
@@ -61,21 +61,21 @@ SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
     SameNumber: number_of,
     SameBoolean: boolean_of,
 }
-"What a value is compared as."
+"The conversion before each kind of comparison."
 
 
 class EventValues:
-    """An event's values by source, each gathered once, when it is first asked for."""
+    """An event's values by source, gathered when they are first asked for."""
 
     __slots__ = ("_compared", "_elements", "_values", "event", "flat")
 
     def __init__(self, event: Event) -> None:
         self.event = event
         self.flat = event.content if isinstance(event.content, dict) else None
-        "The content, where it is one value a name."
+        "The content, if it has one value for each name."
         self._values: dict[Source, tuple[Value, ...]] = {}
         self._compared: dict[tuple[type[SimpleTest], Source], frozenset[Any]] = {}
-        "What the values of a source are compared as, by one kind of test."
+        "The converted values of a source, by the kind of test."
         self._elements: dict[str, list[Element]] | None = None
 
     def has(self, source: Source) -> bool:

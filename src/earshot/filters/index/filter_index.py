@@ -1,6 +1,6 @@
-"""`FilterIndex`: many filters, one event, who matches.
+"""`FilterIndex`: many filters, one event: which filters match?
 
-A filter is taken apart into plans (`plans.py`): a path, simple tests on values, and whether that is all.
+A filter is split into plans (`plans.py`): a path, simple tests on values, and whether these are exact.
 
 - Paths are walked together in one automaton (`automaton.py`); a path alone is answered there.
 - Tests on values are answered by tables of bits, one for each event type and one for each path that
@@ -8,8 +8,8 @@ A filter is taken apart into plans (`plans.py`): a path, simple tests on values,
 - What neither can answer (`not`, places, which element a predicate is about) is left to the filter
   itself, and only where everything else in one of its plans holds.
 
-So an event costs what its values and names cost, and then what matches; adding and removing a filter
-touches the filter's own rows and paths.
+So the cost of an event follows its values, its names and its matches; adding and removing a filter
+changes only the filter's own rows and paths.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from earshot.filters.language.matching import Viewer
 
 
 class FilterIndex:
-    """Filters by key. `match` gives the keys of those that `filter.matches` the event, no more and no less."""
+    """Filters by key. `match` gives the keys of exactly those filters that match the event."""
 
     def __init__(self) -> None:
         self._parts: dict[Hashable, tuple[IndexedPlan | PathMoves, ...]] = {}
-        "What each filter was taken apart into: paths that answer for it, and plans in groups."
+        "The parts of each filter: paths that answer for it, and plans in groups."
         self._by_type: dict[str | None, PlanGroup] = {}
         self._by_path: dict[PathMoves, PlanGroup] = {}
         self._paths = PathAutomaton()
@@ -45,7 +45,7 @@ class FilterIndex:
         return key in self._parts
 
     def add(self, key: Hashable, filter: Filter) -> None:
-        """Add a filter; one that is there under the same key is replaced."""
+        """Add a filter; it replaces one with the same key."""
         parts = tuple(_part(key, filter, plan) for plan in plans_of(filter))
         if key in self._parts:
             self.remove(key)
@@ -57,7 +57,7 @@ class FilterIndex:
                 self._paths.add(part, key, is_answer=True)
 
     def remove(self, key: Hashable) -> None:
-        """Remove a filter; KeyError where there is none under the key."""
+        """Remove a filter; KeyError if the key is unknown."""
         for part in self._parts.pop(key):
             if not isinstance(part, IndexedPlan):
                 self._paths.remove(part, key, is_answer=True)
@@ -104,6 +104,6 @@ def _part(key: Hashable, filter: Filter, plan: Plan) -> IndexedPlan | PathMoves:
     if plan.moves is None:
         return IndexedPlan(key, filter, plan)
     if filter.type is not None:
-        # Groups are of one path or of one type: of both, the type is left to be checked.
+        # A group has one path or one type; where a filter has both, the type is left to be checked.
         return IndexedPlan(key, filter, replace(plan, exact=False))
     return plan.moves if plan.is_path_alone else IndexedPlan(key, filter, plan)

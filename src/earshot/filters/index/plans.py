@@ -7,8 +7,8 @@
     /CD[category="jazz"]/track               ->  one plan: the path /CD/track, SameText; to be checked
     price < 20 and not approaching           ->  one plan: Between; to be checked
 
-Every event the filter matches meets at least one plan. An exact plan also holds the other way round,
-for events that have no field twice; any other is only a candidate, and the filter itself decides.
+Every event the filter matches meets at least one plan. The converse is true of an exact
+plan, for events that have no field twice; any other plan only gives a candidate, and the filter itself decides.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from earshot.filters.language.syntax import (
 from earshot.filters.language.values import moment
 
 MOST_PLANS = 16
-"A part of a filter with more alternatives than this is not looked up but checked."
+"A part of a filter with more alternatives than this is checked instead of looked up."
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def is_path_alone(self) -> bool:
-        """Whether a path is all there is to it."""
+        """Whether the plan is a path and nothing else."""
         return self.moves is not None and self.exact and not self.needs
 
 
@@ -189,7 +189,7 @@ def _numeric(source: Source, op: Comparison, literal: float) -> SimpleTest | Non
 
 
 def _walked(path: LocationPath, here: str) -> list[Plan]:
-    """What a path inside a predicate needs: something of each name on its way, and its own predicates."""
+    """What a path inside a predicate needs: something of each name along it, and its own predicates."""
     parts = [[_UNKNOWN]]
     for index in range(len(path.steps)):
         source = _end(LocationPath(False, path.steps[: index + 1]), here)
@@ -201,12 +201,12 @@ def _walked(path: LocationPath, here: str) -> list[Plan]:
 
 
 def _name(step: PathStep) -> str:
-    """The name of the elements a step selects; "*" where it may be any, or where they are no elements."""
+    """The name of the elements a step selects; "*" for any name, or where it selects other nodes."""
     return step.name if step.kind is NodeKind.ELEMENT else ANY
 
 
 def _end(path: LocationPath, here: str) -> InDocument | None:
-    """Where the path's values are to be found; None where its names do not say."""
+    """The source of the path's values; None where its names do not determine it."""
     last = path.steps[-1] if path.steps else None
     if last is None or last.kind is NodeKind.SELF:
         return None if here == ANY else InDocument(here)
@@ -226,7 +226,7 @@ def _move_of(step: PathStep) -> PathMove:
 
 @lru_cache(maxsize=4096)
 def _move(below: bool, label: Label, guards: Guards) -> PathMove:
-    """Paths have the same few moves: they share them."""
+    """Many paths have the same few moves, and share them."""
     return PathMove(below, label, guards)
 
 
@@ -256,7 +256,7 @@ def _label(step: PathStep) -> Label:
 
 
 def _all(parts: Iterable[list[Plan]]) -> list[Plan]:
-    """One alternative of each part; a part that would make too many is left to be checked."""
+    """The product of the parts' alternatives; a part that would make too many is left to be checked."""
     kept: list[list[Plan]] = []
     count = 1
     for part in parts:
@@ -285,7 +285,7 @@ def _together(plans: tuple[Plan, ...]) -> Plan:
                 continue
             if isinstance(known, Between) and isinstance(test, Between):
                 low, high = max(known.low, test.low), min(known.high, test.high)
-                # Bounds in the wrong order: only several values can meet both tests, and then they lie around them.
+                # Bounds in the wrong order: only several values can meet both tests; their span includes both.
                 exact = exact and low <= high
                 tests[kind] = Between(test.source, min(low, high), max(low, high))
             else:

@@ -1,6 +1,6 @@
 """A table of plans as rows of bits: an event costs one step for each of its values, however many plans there are.
 
-Each plan has a slot. Each value that tests can tell from others (a text, an interval between two bounds) has
+Each plan has a slot. Each value that tests distinguish (a text, an interval between two bounds) has
 a row with one bit for each slot: can the plan still hold when this is the value? An event selects one row for each of
 its values; the slots that are set in all of these rows are the plans that hold. Ten thousand slots take
 1.2 KB a row.
@@ -75,7 +75,6 @@ class AttributeTable(Generic[Owner]):
         self._taken: list[tuple[Plan, Owner] | None] = []
         self._keys: NDArray[np.object_] = np.empty(0, object)
         self._free: list[int] = []
-        self.size = 0
 
     def owners(self) -> Iterator[Owner]:
         return (taken[1] for taken in self._taken if taken is not None)
@@ -87,7 +86,6 @@ class AttributeTable(Generic[Owner]):
         if not self._free:
             self._add_slots()
         slot = self._free.pop()
-        self.size += 1
         self._keys[slot] = key
         self._taken[slot] = (plan, owner)
         for source in plan.needs:
@@ -106,7 +104,6 @@ class AttributeTable(Generic[Owner]):
     def remove(self, slot: int) -> None:
         """Free the slot."""
         plan, _ = self._at(slot)
-        self.size -= 1
         self._keys[slot] = self._taken[slot] = None
         self._unsure.discard(slot)
         self._rounded.remove(slot)

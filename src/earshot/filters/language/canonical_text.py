@@ -1,4 +1,4 @@
-"""Filters to text and back: the canonical text of a filter parses to an equal filter."""
+"""Conditions to text and back: the canonical text of a filter parses to an equal filter."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from earshot.geometry import Area, Circle, Corner, Ellipse, Polygon, Rectangle
 
 
 def parse(text: str) -> TypedCondition:
-    """The condition and the event type that a filter's text stands for."""
+    """The condition and the event type that a filter's text describes."""
     parser = Parser(text)
     type = _type_in_front(parser)
     return TypedCondition(where.condition(parser), type)
 
 
 def _type_in_front(parser: Parser) -> str | None:
-    """Read `Siren:`, if that is how the text begins."""
+    """Read `Siren:`, if the text begins with a type."""
     start = parser.at
     try:
         name = parser.backquoted() if parser.sees("`") else parser.name()

@@ -37,7 +37,7 @@ from earshot.filters.language.syntax import (
 from earshot.filters.language.values import text_of
 
 _SHOWN = 3
-"Values and alternatives shown of many."
+"At most this many values or alternatives are shown."
 
 Verdict = Callable[[Condition], bool]
 Finding = Callable[[Condition], str]
@@ -61,23 +61,23 @@ def explanation(condition: Condition, type: str | None, event: Event, viewer: Vi
 
 
 def _reasons(condition: Condition, met: bool, holds: Verdict, finding: Finding) -> list[str]:
-    """The terms that decided, those that failed first."""
+    """The terms that decided, failed ones first."""
     match condition:
         case And(terms):
             failed = [term for term in terms if not holds(term)]
-            told = [reason for term in failed for reason in _reasons(term, False, holds, finding)]
-            return told + [f"{_told(term, True, holds, finding)}" for term in terms if term not in failed]
+            reasons = [reason for term in failed for reason in _reasons(term, False, holds, finding)]
+            return reasons + [_described(term, True, holds, finding) for term in terms if term not in failed]
         case Or(terms) if met:
-            return [next(_told(term, True, holds, finding) for term in terms if holds(term))]
+            return [next(_described(term, True, holds, finding) for term in terms if holds(term))]
         case Or(terms):
-            tried = [_told(term, False, holds, finding) for term in terms[:_SHOWN]]
+            tried = [_described(term, False, holds, finding) for term in terms[:_SHOWN]]
             more = len(terms) - len(tried)
             return [f"none of {len(terms)} alternatives held: {', '.join(tried)}{f', and {more} more' if more else ''}"]
         case _:
-            return [_told(condition, met, holds, finding)]
+            return [_described(condition, met, holds, finding)]
 
 
-def _told(condition: Condition, met: bool, holds: Verdict, finding: Finding) -> str:
+def _described(condition: Condition, met: bool, holds: Verdict, finding: Finding) -> str:
     """One term, whether it held, and what was found."""
     match condition:
         case Always():
@@ -95,7 +95,7 @@ def _told(condition: Condition, met: bool, holds: Verdict, finding: Finding) -> 
 
 
 def _event_finding(condition: Condition, event: Event, viewer: Viewer | None) -> str:
-    """What the event has to show for a term."""
+    """What the event has that a term is about."""
     match condition:
         case Compare(Field(name)) | Contains(Field(name)) | StartsWith(Field(name)) | Exists(Field(name)):
             return _shown(name, [text_of(value) for value in event.fields.get(name, ())])
@@ -136,22 +136,22 @@ def _value(text: str) -> str:
     return short if short.replace(".", "", 1).lstrip("-").isdigit() else quoted(short)
 
 
-# XPath: how far a path came.
+# XPath: which step or predicate of a path failed.
 
 
 def _path_finding(steps: tuple[PathStep, ...], start: Node) -> str:
-    """How far the steps led: to nodes, or up to which step or predicate."""
+    """What the steps selected, or the step or predicate that selected nothing."""
     for done, step in enumerate(steps):
         before = steps[:done]
         bare = replace(step, predicates=())
         candidates = selector((*before, bare))(start, {})
         if not candidates:
             return _nothing(before, step)
-        for tried, predicate_ in enumerate(step.predicates):
-            sifted = replace(step, predicates=step.predicates[: tried + 1])
-            passed = selector((*before, sifted))(start, {})
+        for tried, condition in enumerate(step.predicates):
+            narrowed = replace(step, predicates=step.predicates[: tried + 1])
+            passed = selector((*before, narrowed))(start, {})
             if not passed:
-                return _predicate_finding(predicate_, candidates, _plain((*before, step)))
+                return _predicate_finding(condition, candidates, _plain((*before, step)))
             candidates = passed
     if not steps[-1].predicates:
         return ""
@@ -192,7 +192,7 @@ def _node_reasons(condition: Condition, met: bool, node: Node) -> list[str]:
 
 
 def _node_finding(condition: Condition, node: Node) -> str:
-    """What a node has to show for a condition on it."""
+    """What a node has that a condition on it is about."""
     match condition:
         case Compare(LocationPath() as path) | Contains(LocationPath() as path) | StartsWith(LocationPath() as path):
             values = [string_value(found) for found in selector(path.steps)(node, {})]

@@ -1,4 +1,4 @@
-"""Reading a filter's text: what the two languages share: blanks, names, literals, limits, errors."""
+"""Parsing a filter's text: what both languages share: blanks, names, literals, limits, errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from earshot.filters.language.syntax import And, Comparison, Condition, Or
 MAX_LENGTH = 20_000
 "Characters in one filter."
 MAX_DEPTH = 32
-"Steps, predicates and parentheses inside one another: the filter's own nesting, which evaluation follows."
+"Nested steps, predicates and parentheses; evaluation recurses as deep."
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _NAME = re.compile(r"[^\W\d][\w.\-\u00b7]*")
@@ -25,7 +25,7 @@ _BACKQUOTED = re.compile(r"`(?:[^`]|``)+`")
 
 
 class Parser:
-    """A place in a filter's text, and what can be read there. Blanks between tokens are skipped."""
+    """A place in a filter's text, and what can be read there. It skips blanks between tokens."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -38,7 +38,7 @@ class Parser:
         self.blanks()
 
     def fail(self, reason: str, at: int | None = None) -> NoReturn:
-        """Refuse the text at this place, or at another."""
+        """Refuse the text at this place, or at the one given."""
         raise FilterSyntaxError(reason, self.text, (self.at if at is None else at) + 1)
 
     def blanks(self) -> None:
@@ -52,7 +52,7 @@ class Parser:
         return self.text.startswith(symbol, self.at)
 
     def take(self, symbol: str) -> bool:
-        """Read the symbol if it stands here."""
+        """Read the symbol if it is next."""
         if not self.sees(symbol):
             return False
         self.at += len(symbol)
@@ -64,21 +64,21 @@ class Parser:
             self.fail(f"expected {symbol!r} {why}, found {self.here()}")
 
     def here(self) -> str:
-        """What stands here, for an error message."""
+        """What is next, for an error message."""
         if self.ended:
             return "the end"
         word = _NAME.match(self.text, self.at)
         return repr(word[0][:40] if word else self.text[self.at])
 
     def word(self) -> str | None:
-        """The name that stands here, unread."""
-        if self._word_at != self.at:  # asked many times of one place
+        """The next name, without reading it."""
+        if self._word_at != self.at:  # asked many times at one place
             found = _NAME.match(self.text, self.at)
             self._word_at, self._word = self.at, found[0] if found else None
         return self._word
 
     def take_word(self, word: str) -> bool:
-        """Read the word if it stands here, whole."""
+        """Read the word if it is the next name."""
         return self.word() == word and self.take(word)
 
     def name(self) -> str | None:
@@ -134,13 +134,13 @@ class Parser:
         return string if string is not None else self.number()
 
     def enter(self) -> None:
-        """One level of nesting further in. (A failure ends the reading, so nothing undoes it.)"""
+        """Enter one more level of nesting. (A failure ends the parsing, so nothing undoes it.)"""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self.fail(f"a filter nests at most {MAX_DEPTH} levels of steps, predicates and parentheses")
 
     def leave(self, levels: int = 1) -> None:
-        """So many levels out again."""
+        """Leave this many levels of nesting."""
         self._depth -= levels
 
 
@@ -156,7 +156,7 @@ def is_name(text: str) -> bool:
 
 
 def name_text(name: str, reserved: frozenset[str] = frozenset()) -> str:
-    """A name as it is written: in backquotes where it would be read as something else."""
+    """A name as it is written: in backquotes where it would be parsed as something else."""
     if is_name(name) and name not in reserved:
         return name
     return f"`{name.replace('`', '``')}`"

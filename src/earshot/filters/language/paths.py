@@ -2,8 +2,8 @@
 
 A path is compiled from its last step backwards: each step becomes a function that asks whether the
 node it is given leads to a node that the whole path selects. XPath's nodes are `Element`s, and plain
-texts for attributes and text nodes. A `//` inside another one remembers what it found of each
-element, so that no document makes a filter cost more than its length times the document's.
+texts for attributes and text nodes. A `//` inside another one remembers what it found for each
+element, so that the cost of a filter is at most its length times the document's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from earshot.filters.language.values import COMPARE, string_test
 Node = Element | str
 "An element, or an attribute's or a text node's text."
 Memo = dict[int, dict[int, bool]]
-"What the inner `//` steps found in one document: step -> element's identity -> found."
+"What the inner `//` steps found in one document: step -> element's identity -> whether found."
 NodeTest = Callable[[Any, Memo], bool]
 
 _step_numbers = count()
@@ -64,7 +64,7 @@ def node_test(condition: Condition, inner: bool = False) -> NodeTest:
         case Always():
             return _yes
         case _:
-            raise TypeError(f"{type(condition).__name__} is no condition on a node")
+            raise TypeError(f"{type(condition).__name__} is not a condition on a node")
 
 
 def _yes(_node: Node, _memo: Memo) -> bool:
@@ -127,7 +127,7 @@ def _leads(steps: tuple[PathStep, ...], last: Callable[[str], bool] | None, inne
 
 
 def _along(step: PathStep, here: NodeTest, inner: bool) -> NodeTest:
-    """What is asked directly below a node, asked along the step's axis."""
+    """A test of what lies directly below a node, applied along the step's axis."""
     if step.axis is Axis.CHILD:
         return here
     return _remembering_descendants(here) if inner else _descendants(here)
@@ -149,7 +149,7 @@ def _child_passes(name: str, passes: NodeTest | None) -> NodeTest:
 
 
 def _descendant_passes(name: str, passes: NodeTest | None) -> NodeTest:
-    """The same for any element below the node: one loop, as most paths begin with it."""
+    """The same for any element below the node, in one loop, because most paths begin with it."""
     any_name = name == "*"
 
     def descendant_passes(node: Node, memo: Memo) -> bool:
@@ -203,12 +203,12 @@ def _texts(step: PathStep) -> Callable[[Node], Sequence[str]]:
 
 
 def _is_text(part: Node) -> TypeGuard[str]:
-    """An empty text is no node: XML cannot tell it from nothing."""
+    """An empty text is not a node: XML cannot represent it."""
     return isinstance(part, str) and part != ""
 
 
 def _descendants(here: NodeTest) -> NodeTest:
-    """Whether the node or any element below it leads on."""
+    """Whether the test holds at the node or at any element below it."""
 
     def somewhere(node: Node, memo: Memo) -> bool:
         if isinstance(node, str):
@@ -225,7 +225,7 @@ def _descendants(here: NodeTest) -> NodeTest:
 
 
 def _remembering_descendants(here: NodeTest) -> NodeTest:
-    """The same, asked of many nodes of one document: each element is looked at once."""
+    """The same for many nodes of one document: each element is tested once."""
     step = next(_step_numbers)
 
     def somewhere(node: Node, memo: Memo) -> bool:
@@ -235,7 +235,7 @@ def _remembering_descendants(here: NodeTest) -> NodeTest:
         if (found := known.get(id(node))) is not None:
             return found
         unknown = [node]
-        for element in unknown:  # grows as it goes
+        for element in unknown:  # grows during the loop
             unknown.extend(child for child in element.elements if id(child) not in known)
         for element in reversed(unknown):
             known[id(element)] = here(element, memo) or any(known[id(child)] for child in element.elements)
@@ -265,9 +265,9 @@ def _first_text(steps: tuple[PathStep, ...]) -> Callable[[Any, Memo], str]:
 
 
 Placed = tuple[int, Node]
-"A node and its place among its parent's children; attributes stand before them all."
-Ways = dict[tuple[int, ...], Node]
-"Nodes by the way down to them, one place a level, so that sorting gives document order."
+"A node and its place among its parent's children; attributes come first."
+NodesByPlace = dict[tuple[int, ...], Node]
+"Nodes by their places, one number for each level, so that sorting gives document order."
 
 
 def selector(steps: tuple[PathStep, ...]) -> Callable[[Any, Memo], list[Node]]:
@@ -275,40 +275,37 @@ def selector(steps: tuple[PathStep, ...]) -> Callable[[Any, Memo], list[Node]]:
     moves = [(step.axis, _picker(step, inner=True)) for step in steps if step.kind is not NodeKind.SELF]
 
     def select(node: Node, memo: Memo) -> list[Node]:
-        ways: Ways = {(): node}
+        nodes: NodesByPlace = {(): node}
         for axis, pick in moves:
-            sources = _with_descendants(ways) if axis is Axis.DESCENDANT else ways
-            ways = {(*way, place): picked for way, source in sources.items() for place, picked in pick(source, memo)}
-        return [ways[way] for way in sorted(ways)]
+            if axis is Axis.DESCENDANT:
+                nodes = _with_descendants(nodes)
+            nodes = {(*above, place): found for above, node in nodes.items() for place, found in pick(node, memo)}
+        return [nodes[place] for place in sorted(nodes)]
 
     return select
 
 
-def _with_descendants(ways: Ways) -> Ways:
+def _with_descendants(nodes: NodesByPlace) -> NodesByPlace:
     """The nodes and all elements below them, each once."""
-    found: Ways = {}
-    for start in sorted(ways):
-        if start in found:
-            continue
-        stack = [(start, ways[start])]
-        while stack:
-            way, node = stack.pop()
-            found[way] = node
+    found: NodesByPlace = {}
+    stack = list(nodes.items())
+    while stack:
+        place, node = stack.pop()
+        if place not in found:
+            found[place] = node
             if isinstance(node, Element):
-                stack.extend(
-                    ((*way, place), child) for place, child in enumerate(node.children) if isinstance(child, Element)
-                )
+                stack += [((*place, at), child) for at, child in enumerate(node.children) if isinstance(child, Element)]
     return found
 
 
 def _picker(step: PathStep, inner: bool) -> Callable[[Any, Memo], list[Placed]]:
     """What the step's node test and predicates select directly below a node, in document order."""
-    sieves = [_sieve(predicate, inner) for predicate in step.predicates]
+    selections = [_selection(predicate, inner) for predicate in step.predicates]
 
     def pick(node: Node, memo: Memo) -> list[Placed]:
         found = [] if isinstance(node, str) else _candidates(node, step)
-        for sieve in sieves:
-            found = sieve(found, memo)
+        for selection in selections:
+            found = selection(found, memo)
         return found
 
     return pick
@@ -327,7 +324,8 @@ def _candidates(node: Element, step: PathStep) -> list[Placed]:
     ]
 
 
-def _sieve(predicate: Condition, inner: bool) -> Callable[[list[Placed], Memo], list[Placed]]:
+def _selection(predicate: Condition, inner: bool) -> Callable[[list[Placed], Memo], list[Placed]]:
+    """A predicate as a function that selects among nodes."""
     if isinstance(predicate, PositionTest):
         compare, wanted = COMPARE[predicate.op], predicate.number
         return lambda nodes, _: [node for position, node in enumerate(nodes, 1) if compare(position, wanted)]

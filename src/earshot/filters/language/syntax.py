@@ -2,11 +2,11 @@
 
 ::
 
-    Filter.xpath("/CD[category='jazz']")   ->  LocationPath
+    Filter.xpath("/CD[category='jazz']")       ->  LocationPath
     Filter.where("price < 20 and approaching") ->  a condition over `Field`s and location terms
 
-Everything is frozen and hashable; `matching.py` evaluates it, `covering.py` compares it,
-`index.py` indexes it, `text.py` writes it back.
+Everything is frozen and hashable; `matching.py` evaluates it, `canonical_text.py` writes it back, the
+relations compare it and the index looks it up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from earshot.geometry import Area
 
 
 class Axis(StrEnum):
-    """How a step goes down from its context."""
+    """How a step leads down from its context."""
 
     CHILD = "/"
     DESCENDANT = "//"
@@ -40,7 +40,7 @@ class NodeKind(StrEnum):
 class PathStep:
     """One step of a location path. `name` is "*" for any; empty for text() and `.`.
 
-    Predicates hold in turn, as XPath's do: `PositionTest` counts among what the ones before it let through.
+    Predicates apply in order, as in XPath: a `PositionTest` counts the nodes that passed the ones before it.
     """
 
     axis: Axis
@@ -101,8 +101,8 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """The text holds the literal. Of a path: the text of its first node, "" where there is none, as
-    XPath 1.0 has it. Of a field: any of its values, so false where there is none."""
+    """The text contains the literal. For a path it is the text of its first node, "" without a node, as in
+    XPath 1.0. For a field it is any of its values, so the term is false without a value."""
 
     operand: LocationPath | Field
     literal: str
@@ -110,7 +110,7 @@ class Contains:
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """The text begins with the literal; of which node or value, as for `Contains`."""
+    """The text begins with the literal; the text is as for `Contains`."""
 
     operand: LocationPath | Field
     literal: str
@@ -125,8 +125,8 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class PositionTest:
-    """`[2]` or `[position() < 3]`: where the node stands among its siblings that the step's name and
-    the predicates before this one let through. Only ever a whole predicate of a step."""
+    """`[2]` or `[position() < 3]`: the node's position among the siblings that passed the step's name and
+    the predicates before this one. It is always a whole predicate of a step."""
 
     op: Comparison
     number: float
@@ -149,7 +149,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The event's position lies within so many metres of the consumer."""
+    """The event's position is at most this far from the consumer."""
 
     distance_m: float
 

@@ -1,4 +1,4 @@
-"""`where` to filters: predicates over an event's named values and over places, as people write them.
+"""`where` to conditions: predicates over an event's named values and over places.
 
 ::
 
@@ -13,8 +13,8 @@
                  |  'polygon(' x y (',' x y)* ('/' x y (',' x y)*)* ')'
     literal    ::=  string | number | 'true' | 'false'
 
-`and` binds tighter than `or`, `not` tighter than both. A text stands in single or double quotes, its
-own quote written twice. A name that is a word of the language or holds odd signs stands in
+`and` binds tighter than `or`, `not` tighter than both. A text is written in single or double quotes, its
+own quote written twice. A name that is a word of the language or contains other signs is written in
 backquotes: `` `within` = 3 ``. Areas are in metres on the network's plane, given by their centre,
 angles in degrees counter-clockwise from east; what follows a slash in a polygon is a hole.
 
@@ -23,7 +23,7 @@ What a term means:
 - A field is every value of that name: flat content has one, an XML document's root attributes and
   leaf elements may have several. A term holds if it holds for any of them, so it is false where
   there is none; `not` turns that around. `price in 10..20` is `price >= 10 and price <= 20`.
-- Against a number the value counts as XPath's number(): text is read, true is 1, what is no number
+- Against a number the value counts as XPath's number(): text is read, true is 1, anything else
   is NaN, which differs from everything and is neither less nor greater.
 - Against a text, `=` and `!=` compare texts; `<`, `<=`, `>` and `>=` compare numbers, as XPath does. A
   value that is a time is compared with an ISO 8601 text as a time, by all six.
@@ -62,7 +62,7 @@ from earshot.geometry import Area, Circle, Corner, Ellipse, Polygon, Position, R
 _LOGIC = ("and", "or", "not", "true", "false", "in", "contains", "starts", "starts-with")
 _PLACES = ("within", "approaching", "receding", "inside")
 WORDS = frozenset((*_LOGIC, *_PLACES))
-"Words of the language: as names they stand in backquotes."
+"Words of the language: as names they are written in backquotes."
 _TERMS = (
     'a term is like price < 20, category = "jazz", price in 10..20, name contains "x", within 200 m, approaching, '
     "receding or inside circle(0, 0, 100)"
@@ -71,7 +71,7 @@ _AREAS = "circle(x, y, radius), rectangle(x, y, width, height), ellipse(x, y, a,
 
 
 def parse(text: str) -> Condition:
-    """The condition a `where` text stands for."""
+    """The condition that a `where` text describes."""
     return condition(Parser(text))
 
 
@@ -132,7 +132,7 @@ def _distance_m(parser: Parser) -> float:
     start = parser.at
     number = parser.number()
     if number is None or number < 0:
-        parser.fail("within takes a distance, as in within 200 m; a field of that name stands in backquotes", start)
+        parser.fail("within takes a distance, as in within 200 m; a field of that name is written in backquotes", start)
     for unit, metres in (("m", 1.0), ("km", 1000.0)):
         if parser.take_word(unit):
             return number * metres
@@ -143,7 +143,7 @@ def _area(parser: Parser) -> Area:
     start = parser.at
     kind = parser.name()
     if kind not in ("circle", "rectangle", "ellipse", "polygon"):
-        parser.fail(f"inside takes {_AREAS}; a field of that name stands in backquotes", start)
+        parser.fail(f"inside takes {_AREAS}; a field of that name is written in backquotes", start)
     parser.expect("(", f"after {kind}")
     try:
         area = _polygon(parser) if kind == "polygon" else _centred(parser, kind, start)
@@ -165,7 +165,7 @@ def _centred(parser: Parser, kind: str, start: int) -> Area:
         case "ellipse", [x, y, a, b, *angle] if len(angle) <= 1:
             return Area(Ellipse(a, b, sum(angle)), Position(x, y))
         case _:
-            parser.fail(f"{kind} has other numbers: {_AREAS}", start)
+            parser.fail(f"{kind} has the wrong number of values: {_AREAS}", start)
 
 
 def _polygon(parser: Parser) -> Area:
@@ -193,7 +193,7 @@ def _content(parser: Parser) -> Condition:
     start = parser.at
     for word, kind in (("contains", Contains), ("starts-with", StartsWith)):
         if parser.take_word(word):
-            parser.expect("(", f"after {word}; a field of that name stands in backquotes")
+            parser.expect("(", f"after {word}; a field of that name is written in backquotes")
             field = _field(parser)
             parser.expect(",", f"between the name and the text of {word}()")
             term = kind(field, _string(parser, word))
@@ -203,13 +203,13 @@ def _content(parser: Parser) -> Condition:
     if literal is not None:
         op = parser.comparison()
         if op is None:
-            parser.fail(f"a literal alone is no condition; {_TERMS}", start)
+            parser.fail(f"a literal alone is not a condition; {_TERMS}", start)
         return _compare(parser, _field(parser), MIRRORED[op], literal, start)
     return _about(parser, _field(parser), start)
 
 
 def _about(parser: Parser, field: Field, start: int) -> Condition:
-    """Read what is said of a field."""
+    """Read the rest of a term about a field."""
     if parser.take_word("in"):
         return _range(parser, field)
     if parser.take_word("contains"):
@@ -259,7 +259,7 @@ def _field(parser: Parser) -> Field:
     if word is None:
         parser.fail(f"expected a term, found {parser.here()}; {_TERMS}")
     if word in WORDS:
-        parser.fail(f"{word} is a word of the language; as a name it stands in backquotes: `{word}`")
+        parser.fail(f"{word} is a word of the language; as a name it is written in backquotes: `{word}`")
     parser.take(word)
     if parser.sees("("):
         parser.fail(f"{word}() is not supported; there are contains() and starts-with()")

@@ -1,4 +1,4 @@
-"""XPath to filters: the part of XPath 1.0 that says which documents are wanted.
+"""XPath to conditions: the part of XPath 1.0 that selects documents.
 
 ::
 
@@ -46,11 +46,11 @@ _SELF = LocationPath(False, (PathStep(Axis.CHILD, NodeKind.SELF),))
 
 
 def parse(text: str) -> Condition:
-    """The condition an XPath expression stands for."""
+    """The condition that an XPath expression describes."""
     parser = Parser(text)
     if not parser.sees("/"):
         parser.fail("an XPath filter starts at the document: begin with / or //")
-    parser.enter()  # as deep as the same path stands in a `where` text, which is how filters are written back
+    parser.enter()  # the depth of the same path inside a `where` text, in which filters are written back
     condition = absolute_path(parser)
     if not parser.ended:
         parser.fail(f"expected /, [ or the end after a step, found {parser.here()}; a filter is one location path")
@@ -76,7 +76,7 @@ def _relative_path(parser: Parser) -> LocationPath:
 
 
 def _steps(parser: Parser, axis: Axis) -> tuple[PathStep, ...]:
-    """Read steps as far as slashes join them. The step `.` stays where it is and is left out."""
+    """Read steps joined by slashes. The step `.` selects its own node and is left out."""
     steps: list[PathStep] = []
     levels = 0
     while True:
@@ -103,7 +103,7 @@ def _steps(parser: Parser, axis: Axis) -> tuple[PathStep, ...]:
 
 def _is_self(parser: Parser) -> bool:
     if parser.sees(".."):
-        parser.fail(f"a path only goes down, .. is not supported; {_STEPS}")
+        parser.fail(f"paths lead downwards only, .. is not supported; {_STEPS}")
     return parser.sees(".")
 
 
@@ -157,7 +157,7 @@ def _predicate(parser: Parser) -> Condition:
 
 
 def _position(parser: Parser) -> PositionTest | None:
-    """Read a predicate that is a position and nothing else; otherwise stay where it began."""
+    """Read a predicate that is only a position; otherwise read nothing."""
     start = parser.at
     number = parser.number()
     if number is not None:
@@ -205,7 +205,7 @@ def _grouped(parser: Parser) -> Condition | None:
 
 
 def _called(parser: Parser) -> Condition | None:
-    """Read a function's call; a name without a parenthesis after it is a step, whatever it is called."""
+    """Read a function call; a name without a parenthesis after it is a step."""
     start = parser.at
     name = parser.name()
     if name is None or name == "text" or not parser.take("("):
@@ -236,7 +236,7 @@ def _compared(parser: Parser) -> Condition:
     if literal is not None:
         op = parser.comparison()
         if op is None:
-            parser.fail("a literal alone is no condition here; compare a path with it", start)
+            parser.fail("a literal alone is not a condition; compare a path with it", start)
         return Compare(_relative_path(parser), MIRRORED[op], literal)
     if not (parser.word() or any(map(parser.sees, "*@./"))):
         parser.fail(f"expected a condition, found {parser.here()}; {_CONDITIONS}")

@@ -31,7 +31,7 @@ from earshot.filters.relations.normal_form import conjunction, disjunction
 MAX_ALTERNATIVES = 16
 "A merged filter with more alternatives is loosened to what they have in common."
 MAX_TERMS = 16
-"So many common terms are kept of a loosened filter."
+"At most this many common terms are kept of a loosened filter."
 
 Branch = frozenset[Condition]
 "A conjunction, as the set of its terms."
@@ -65,7 +65,7 @@ def merge(a: TypedCondition, b: TypedCondition) -> TypedCondition:
 
 
 def _branches(filter: TypedCondition, type: str | None) -> Iterable[Branch]:
-    """The filter's alternatives; each says its type where the merged filter will not."""
+    """The filter's alternatives; each includes the type where the merged filter has none."""
     of_type = _of_type(filter.type) if type is None and filter.type is not None and is_name(filter.type) else ()
     shared = {*_terms(filter.condition), *of_type} - {Always()}
     longest = max((term for term in shared if isinstance(term, Or)), key=lambda term: len(term.terms), default=None)
@@ -79,7 +79,7 @@ def _terms(condition: Condition) -> tuple[Condition, ...]:
 
 
 def _reads_back(condition: Condition) -> bool:
-    """Whether the condition's text is within the limits of what is read."""
+    """Whether the condition's text can be parsed: it may exceed the parser's limits."""
     try:
         where.parse(condition_text(condition))
     except FilterSyntaxError:
@@ -123,7 +123,7 @@ class _Range:
     high: tuple[float, bool] = (inf, True)
 
     def meets(self, other: _Range) -> bool:
-        """Whether the two leave no gap between them."""
+        """Whether there is no gap between the two."""
         return not (_before(self, other) or _before(other, self))
 
     def united(self, other: _Range) -> _Range:
@@ -145,7 +145,7 @@ def _before(a: _Range, b: _Range) -> bool:
 
 
 def _united(branches: list[Branch]) -> list[Branch]:
-    """The branches, with two replaced by one wherever only ranges of one field that meet tell them apart."""
+    """The branches, with any two that differ only in ranges of one field that meet replaced by one."""
     for a, b in combinations(branches, 2):
         if (one := _one_for(a, b)) is not None:
             rest = [branch for branch in branches if branch is not a and branch is not b]

@@ -1,10 +1,10 @@
 """Does one condition imply another? A yes is proof, a no may only mean that no proof was found.
 
-Terms about one field or one node are compared by what they let through: ranges, equalities,
+Terms about one field or one node are compared by the values that meet them: ranges, equalities,
 prefixes. Location paths are compared as tree patterns, by a homomorphism from the wanted pattern
-into the known one: a `/` maps to a `/`, a `//` to any way down, a `*` to any name, and what a wanted
+into the known one: a `/` maps to a `/`, a `//` to any path downwards, a `*` to any name, and what a wanted
 node asks must follow from what is known of the node it maps to. A term holds if it holds for any of
-its values, so two terms about one field say nothing about one and the same value.
+its values, so two terms about one field need not concern the same value.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from earshot.filters.language.syntax import (
 from earshot.filters.language.values import COMPARE, NAN, moment, number, string_test, value_test
 
 BUDGET = 20_000
-"Comparisons of two conditions before a proof is given up."
+"A proof is given up after this many comparisons of two conditions."
 
 EQ, NE = Comparison.EQ, Comparison.NE
 LE, GE = Comparison.LE, Comparison.GE
@@ -53,7 +53,7 @@ def implies(known: Iterable[Condition], wanted: Condition) -> bool:
 
 
 class _Proof:
-    """One search, and what it may still spend."""
+    """One search for a proof, and how many comparisons it has left."""
 
     def __init__(self) -> None:
         self.left = BUDGET
@@ -99,7 +99,7 @@ class _Proof:
     # Paths.
 
     def _leads_alike(self, fact: Condition, wanted: Condition) -> bool:
-        """Whether the node that `fact` says there is serves as the one that `wanted` asks for."""
+        """Whether the node that `fact` promises is one that `wanted` asks for."""
         there, asked = _unfolded(fact), _unfolded(wanted)
         if there is None or asked is None:
             return False
@@ -119,19 +119,19 @@ class _Proof:
             return False
         counted = _up_to_last_position(wanted)
         if counted and (wanted.name != step.name or step.predicates[: len(counted)] != counted):
-            return False  # a position counts what exactly this step and these predicates let through
+            return False  # a position counts the nodes that exactly this step and these predicates select
         return all(self.follows(facts, predicate) for predicate in wanted.predicates[len(counted) :])
 
 
 def _facts(known: Known) -> Known:
-    """What is known, term by term, with what it plainly brings along."""
+    """What is known, term by term, with what follows directly."""
     facts: list[Condition] = []
     for condition in known:
         match condition:
             case And(terms):
                 facts.extend(_facts(terms))
             case Contains(LocationPath() as path) | StartsWith(LocationPath() as path) if path != _SELF:
-                facts.extend((condition, path))  # a text that is not empty needs a node
+                facts.extend((condition, path))  # a text that is not empty comes from a node
             case _:
                 facts.append(condition)
     return tuple(dict.fromkeys(facts)) if len(facts) > 1 else tuple(facts)
@@ -246,7 +246,7 @@ def _part_follows(fact: Condition, wanted: Condition) -> bool:
 
 def _value_follows(fact: Condition, wanted: Condition) -> bool:
     """The same for a field, whose value may be typed: a boolean is 1 and also "true", a time equals
-    more than one text. Where types could differ there is no proof."""
+    several texts. Where types could differ there is no proof."""
     match fact, wanted:
         case _, Exists():
             return not _lets_false_through(fact)
@@ -263,7 +263,7 @@ def _value_follows(fact: Condition, wanted: Condition) -> bool:
 
 
 def _lets_false_through(fact: Condition) -> bool:
-    """Whether the boolean false, which a bare name does not take for a value, could meet the term."""
+    """Whether the boolean false, which does not meet a bare name, could meet the term."""
     match fact:
         case Compare(_, op, literal):
             return value_test(op, literal)(False)
@@ -276,7 +276,7 @@ def _lets_false_through(fact: Condition) -> bool:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a value with this text counts for the same in every comparison, whatever its type."""
+    """Whether a value with this text compares alike as every type."""
     return moment(text) is None and text not in ("true", "false")
 
 
@@ -289,7 +289,7 @@ def _value_meets(text: str, wanted: Condition) -> bool:
 
 
 def _time_follows(op: Comparison, text: str, wanted_op: Comparison, wanted_text: str) -> bool:
-    """Times in order: only a value that is a time is before or after a text that is no number."""
+    """Times in order: only a time is before or after a text that is not a number."""
     limit, wanted = moment(text), moment(wanted_text)
     if limit is None or wanted is None or op in (EQ, NE) or not isnan(number(text)):
         return False

@@ -1,7 +1,7 @@
-"""One form for conditions that plainly mean the same, so that equal filters compare and hash equal.
+"""One form for conditions that obviously mean the same, so that equal filters compare and hash equal.
 
 Conjunctions and disjunctions are flat, sorted by their text and without repeats; constants and
-double negations are worked out; `[a][b]` and `[a and b]` are one; XPath's `price < "20"` is
+double negations are resolved; `[a][b]` and `[a and b]` are one; XPath's `price < "20"` is
 `price < 20`; an area's reference point is its centre. Nothing here changes what a condition matches.
 """
 
@@ -129,7 +129,7 @@ def _path(path: LocationPath) -> LocationPath | None:
 
 
 def _predicates(predicates: tuple[Condition, ...]) -> Iterator[Condition]:
-    """Conjuncts in order of their text, but never past a position, which counts what came before it."""
+    """Conjuncts sorted by their text, but never moved past a position, which counts what precedes it."""
     run: list[Condition] = []
     for predicate in predicates:
         if isinstance(predicate, PositionTest):

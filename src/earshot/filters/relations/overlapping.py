@@ -1,8 +1,8 @@
 """How much two filters have in common, judged by their structure.
 
-Each filter is taken apart into what it asks of each field or path. Where both ask
-something, the share is that of their ranges, areas or texts; where only one does, it is a guess at how
-many events pass. The shares multiply; alternatives are paired with the nearest one on the other side.
+Each filter is split into its constraints on each field or path. Where both filters have one, the share is that of
+their ranges, areas or texts; where only one has, it is a guess at how many events pass. The shares multiply;
+each alternative is paired with the nearest one of the other filter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from earshot.filters.language.values import number
 from earshot.geometry import Area
 
 RANGE_SHARE, EQUALITY_SHARE, EXISTENCE_SHARE, OTHER_SHARE = 0.5, 0.2, 0.8, 0.5
-"Guesses at how many events pass a term that the other filter does not have."
+"Guesses: the share of events that pass a term which the other filter does not have."
 
 
 def overlap(a: TypedCondition, b: TypedCondition) -> float:
@@ -53,8 +53,8 @@ def overlap(a: TypedCondition, b: TypedCondition) -> float:
 
 
 @dataclass(slots=True)
-class _Asked:
-    """What is asked of one field or path."""
+class _Constraint:
+    """What a conjunction asks of one field or path."""
 
     low: float = -inf
     high: float = inf
@@ -67,7 +67,7 @@ class _Asked:
         return self.low > -inf or self.high < inf
 
     def share_alone(self) -> float:
-        """How many events pass this, where the other filter asks nothing."""
+        """The share of events that pass, where the other filter asks nothing."""
         shares = [OTHER_SHARE] * (len(self.others) + len(self.areas))
         if self.text is not None or (self.is_range and self.low == self.high):
             shares.append(EQUALITY_SHARE)
@@ -76,13 +76,13 @@ class _Asked:
         return prod(shares) if shares else EXISTENCE_SHARE
 
 
-Profile = dict[str, _Asked]
-"What a conjunction asks, by field or path."
+Profile = dict[str, _Constraint]
+"Constraints by field or path."
 
 
 @lru_cache(maxsize=1 << 12)
 def _profiles(filter: TypedCondition) -> tuple[Profile, ...]:
-    """One profile an alternative; never changed once made."""
+    """One profile for each alternative; not to be changed."""
     found = []
     condition = filter.condition
     for branch in condition.terms if isinstance(condition, Or) else (condition,):
@@ -97,8 +97,8 @@ def _profiles(filter: TypedCondition) -> tuple[Profile, ...]:
     return tuple(found)
 
 
-def _ask(profile: Profile, key: str) -> _Asked:
-    return profile.setdefault(key, _Asked())
+def _ask(profile: Profile, key: str) -> _Constraint:
+    return profile.setdefault(key, _Constraint())
 
 
 def _note(profile: Profile, term: Condition, above: tuple[PathStep, ...]) -> None:
@@ -129,7 +129,7 @@ def _note(profile: Profile, term: Condition, above: tuple[PathStep, ...]) -> Non
             _ask(profile, _key(above)).others.add(condition_text(term))
 
 
-def _note_path(profile: Profile, steps: tuple[PathStep, ...], above: tuple[PathStep, ...]) -> _Asked:
+def _note_path(profile: Profile, steps: tuple[PathStep, ...], above: tuple[PathStep, ...]) -> _Constraint:
     """Enter each step and its predicates; what is asked of the last one."""
     for step in steps:
         if step.kind is not NodeKind.SELF:
@@ -147,7 +147,7 @@ def _key(above: tuple[PathStep, ...]) -> str:
     return path_text(LocationPath(True, above))
 
 
-def _note_comparison(asked: _Asked, op: Comparison, literal: object, term: Condition) -> None:
+def _note_comparison(asked: _Constraint, op: Comparison, literal: object, term: Condition) -> None:
     limit = literal if isinstance(literal, float) else None
     match op:
         case Comparison.EQ if limit is not None:
@@ -166,14 +166,14 @@ def _share(a: Profile, b: Profile) -> float:
     return prod(_key_share(a.get(key), b.get(key)) for key in sorted({*a, *b}))
 
 
-def _key_share(a: _Asked | None, b: _Asked | None) -> float:
+def _key_share(a: _Constraint | None, b: _Constraint | None) -> float:
     if a is None or b is None:
         alone = a or b
         return alone.share_alone() if alone else 1.0
     return _value_share(a, b) * _set_share(a.others, b.others) * _area_share(a.areas, b.areas)
 
 
-def _value_share(a: _Asked, b: _Asked) -> float:
+def _value_share(a: _Constraint, b: _Constraint) -> float:
     if a.text is not None and b.text is not None:
         return float(a.text == b.text)
     if a.text is None and b.text is None:
@@ -185,8 +185,8 @@ def _value_share(a: _Asked, b: _Asked) -> float:
     return EQUALITY_SHARE if not isnan(value) and others.low <= value <= others.high else 0.0
 
 
-def _range_share(a: _Asked, b: _Asked) -> float:
-    """What two ranges share of what they span together; an open end reaches on as far as the bounds are large."""
+def _range_share(a: _Constraint, b: _Constraint) -> float:
+    """The common part of two ranges, relative to their union; an open end extends as far as the bounds are large."""
     if not a.is_range and not b.is_range:
         return 1.0
     if not a.is_range or not b.is_range:

@@ -3,7 +3,7 @@
 Positions come from a text's 24-bit fingerprint alone, so that an event can carry fingerprints
 instead of texts. Sizes are powers of two: a vector folds to half its size without being rebuilt.
 Hashes are the same in every process. On the wire a vector is its bits, or the positions of its
-few set bits where that is shorter (`bitsets.py`).
+few set bits where that is shorter (`summary_bytes.py`).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class BloomShape:
 
     @classmethod
     def for_rate(cls, items: int, rate: float) -> BloomShape:
-        """The shape that holds so many items at no more than this false-positive rate in the fewest bytes.
+        """The shape that holds `items` at a false-positive rate of at most `rate` in the fewest bytes.
 
         More hashes need fewer bits in memory; fewer hashes leave a vector sparse, and sparse vectors
-        travel compressed. What travels counts here.
+        are sent compressed. The bytes that are sent count here.
         """
         if items < 1 or not 0.0 < rate < 1.0:
             raise UsageError(f"a vector holds at least 1 item at a rate between 0 and 1, got {items} at {rate}")
@@ -59,7 +59,7 @@ class BloomShape:
         return float((1.0 - math.exp(-self.hashes * items / self.bits)) ** self.hashes)
 
     def expected_bytes(self, items: int) -> float:
-        """About how many bytes a vector of so many items travels in."""
+        """The approximate size of a vector of `items` when it is sent."""
         fill = 1.0 - math.exp(-self.hashes * items / self.bits)
         if fill <= 0.0 or fill >= 1.0:
             return self.bits / 8
@@ -104,7 +104,7 @@ class Bloom:
 
     @property
     def rate(self) -> float:
-        """How often an absent item is taken for a present one: fill^k."""
+        """The share of absent items that are reported as present: fill^k."""
         return float(self.fill**self.shape.hashes)
 
     def merged(self, other: Bloom) -> Bloom:
@@ -119,7 +119,7 @@ class Bloom:
         return Bloom(a.shape, (np.frombuffer(a.data, np.uint8) | np.frombuffer(b.data, np.uint8)).tobytes())
 
     def folded(self) -> Bloom:
-        """The same set in half the bits, with more false positives; itself where it is at its smallest."""
+        """The same set in half the bits, with more false positives; unchanged at the smallest size."""
         if self.shape.bits == SMALLEST_BITS:
             return self
         half = len(self.data) // 2

@@ -42,7 +42,7 @@ from earshot.filters.language.values import boolean_of, number_of, text_of
 from earshot.filters.summaries.bloom import fingerprint, name_key, type_key
 
 MOST_CLAUSES = 16
-"A filter of more alternatives is weakened to fewer: rows multiply."
+"A filter with more alternatives is weakened to fewer, because rows multiply."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ ANY = Clause(None, frozenset())
 
 
 def clauses_of(filter: Filter) -> list[Clause]:
-    """The filter's clauses, each at its simplest; none where no event can match."""
+    """The filter's clauses, simplified; none where no event can match."""
     found = _needed(filter.condition, None)
     if filter.type is not None:
         found = _both([Clause(filter.type, frozenset())], found)
@@ -124,7 +124,7 @@ def _needed(condition: Condition, here: str | None) -> list[Clause]:
 
 
 def _refused(condition: Condition, here: str | None) -> list[Clause]:
-    """What must hold for the condition not to."""
+    """What must hold for the condition to fail."""
     match condition:
         case Always():
             return []
@@ -142,7 +142,7 @@ def _refused(condition: Condition, here: str | None) -> list[Clause]:
 
 
 def _both(left: list[Clause], right: list[Clause]) -> list[Clause]:
-    """The product; where it grows too long, the side with more alternatives is left out."""
+    """The product; where it becomes too long, the side with more alternatives is left out."""
     if len(left) * len(right) > MOST_CLAUSES:
         return min(left, right, key=len)
     return _distinct(
@@ -196,12 +196,12 @@ def _arrived(step: PathStep, here: str | None) -> str | None:
 
 
 def attribute_name(element: str, attribute: str) -> str:
-    """What an element's attribute goes by."""
+    """The name that clauses and facts use for an element's attribute."""
     return f"{element}@{attribute}"
 
 
 def _text_term(operand: LocationPath | Field, how: str, literal: str, here: str | None) -> list[Clause]:
-    """XPath takes "" for the text of a path that leads nowhere, and "" is in every text."""
+    """To XPath, a path that selects nothing has the text "", and "" is in every text."""
     found, name = ([ANY], operand.name) if isinstance(operand, Field) else _walked(operand, here)
     if not literal:
         return [_clause(PresenceTerm(name))] if isinstance(operand, Field) and name else [ANY]
@@ -241,7 +241,7 @@ def comparable_number(value: Value) -> float:
 
 
 def _simplest(terms: frozenset[Term]) -> frozenset[Term]:
-    """One range and one text a name: each is needed, so any one of several may stand for all."""
+    """One range and one text for each name: each is necessary, so any one of several may represent all."""
     ranges: dict[str, list[RangeTerm]] = {}
     words: dict[str, list[TextTerm]] = {}
     for term in terms:
@@ -256,9 +256,8 @@ def _simplest(terms: frozenset[Term]) -> frozenset[Term]:
 
 
 def _intersection(name: str, ranges: list[RangeTerm]) -> RangeTerm:
-    """The range every one number must be in. Several numbers of one name may meet several ranges
-    between them; then the span of the numbers reaches from one bound to the other, as the result does
-    with its bounds in order."""
+    """The range that a single number must be in. Several numbers of one name may meet several ranges together; then
+    their span includes both bounds, as the result does with its bounds in order."""
     low = max(one.low for one in ranges)
     high = min(one.high for one in ranges)
     return RangeTerm(name, min(low, high), max(low, high))
@@ -271,7 +270,7 @@ def _selectivity(term: TextTerm) -> tuple[int, int, str]:
 # What an event has.
 
 Span = tuple[float, float]
-"From the smallest to the greatest of a name's numbers."
+"The smallest and the greatest of a name's numbers."
 
 
 class Values:
@@ -281,7 +280,7 @@ class Values:
         self.texts: tuple[str, ...] | None = texts
         self.span = span
         self.anything = anything
-        "True where a value may be compared as something that is neither text nor number, or is unknown."
+        "Whether a value may be neither text nor number, or is unknown: then every term may hold."
 
     @cached_property
     def fingerprints(self) -> frozenset[int]:
@@ -289,7 +288,7 @@ class Values:
 
 
 class FingerprintedValues(Values):
-    """Values of which only fingerprints and span have come over: the texts are unknown."""
+    """Values known only by fingerprints and span: a digest does not carry the texts."""
 
     def __init__(self, fingerprints: frozenset[int], span: Span | None, anything: bool = False) -> None:
         super().__init__((), span, anything)
@@ -309,12 +308,12 @@ class KnownFacts(Protocol):
         ...
 
     def values(self, key: int) -> Values | None:
-        """What it says of the name with this key; None where there is no such name."""
+        """The values of the name with this key; None where there is no such name."""
         ...
 
 
 class EventFacts:
-    """Facts read from the event itself; texts are gathered only for names that are asked for."""
+    """Facts from the event itself; texts are gathered when a name is first asked for."""
 
     def __init__(self, event: Event) -> None:
         self.type = type_key(event.type)
@@ -326,14 +325,14 @@ class EventFacts:
             self._gather(event.content)
             self._add_typed()
         else:
-            # XPath may ask for the root's own text, the flat values' texts in a row.
+            # XPath may ask for the root's own text, which is the concatenation of the flat values' texts.
             self._add(event.type, event.root)
             for name, value in event.content.items():
                 self._add(name, value)
 
     @classmethod
     def of(cls, event: Event) -> EventFacts:
-        """The event's facts, gathered once; again where a schema has typed its fields since."""
+        """The event's facts, gathered once, and again after a schema has typed its fields."""
         known = event.__dict__.get("_facts")
         if not isinstance(known, cls) or known.fields is not event.fields:
             known = event.__dict__["_facts"] = cls(event)
@@ -360,7 +359,7 @@ class EventFacts:
             level = [child for element in level for child in element.elements]
 
     def _add_typed(self) -> None:
-        """Values that a schema has typed: a time compares as a time, whatever its text."""
+        """Values that a schema has typed: a time compares as a time."""
         for name, values in self.fields.items():
             for value in values:
                 if not isinstance(value, str):

@@ -1,5 +1,5 @@
 """A node's statistics of recent documents (CoDD, section 3.1): which of them meet a filter, and how
-much two filters have in common by what was seen of them.
+much two filters have in common judged by these documents.
 
 A look-up traces the filter over bitmaps (`SummaryTree` for paths, `FieldBitmaps` for fields), so that its cost follows
 the summary's size and not the number of documents. Only the documents that the bitmaps cannot decide are
@@ -43,7 +43,7 @@ from earshot.filters.summaries.summary_tree import (
 )
 
 MOST_ANSWERS = 1024
-"Answers remembered between two documents."
+"Answers that are remembered until the next document."
 
 
 class FieldBitmaps:
@@ -90,15 +90,15 @@ class FieldBitmaps:
 
 
 class DataSummary:
-    """The latest documents, summarised; `len()` tells how many are kept.
+    """The latest documents, summarised; `len()` is how many are kept.
 
     A bitmap is an int; its bits stand for documents until the next `add`, and `ids` names them.
     Adding is cheap: a document enters the bitmaps when something is next asked.
     """
 
     def __init__(self, documents: int = 200, vertices: int = 50_000, least_documents: int = 20) -> None:
-        """At most so many documents, and so many places and values in each part of the summary: the
-        oldest documents go first. Below `least_documents` the statistics are thin."""
+        """Keep at most `documents`, and at most `vertices` places and values in each part of the summary: the
+        oldest documents are dropped first. Below `least_documents` the statistics are thin."""
         for name, value in (("documents", documents), ("vertices", vertices), ("least_documents", least_documents)):
             if value < 1:
                 raise SettingsError(f"{name} must be at least 1, got {value}")
@@ -113,7 +113,7 @@ class DataSummary:
         self._tree = SummaryTree()
         self._fields = FieldBitmaps()
         self._in_tree = self._in_fields = 0
-        "Documents up to here have entered."
+        "Documents before this number have entered."
         self._answers: dict[int, tuple[Filter, Bounds, int | None]] = {}
         "By the filter's identity: hashing a large one costs as much as looking it up."
 
@@ -125,7 +125,7 @@ class DataSummary:
 
     @property
     def is_thin(self) -> bool:
-        """Whether too little was seen to judge by."""
+        """Whether there are too few documents to judge by."""
         return len(self._kept) < self.least_documents
 
     @property
@@ -134,7 +134,7 @@ class DataSummary:
         return (1 << self._next - self._first) - (1 << self._oldest - self._first)
 
     def add(self, document_id: Hashable, event: Event) -> None:
-        """Take in a document; one that is kept already changes nothing."""
+        """Add a document; one that is already kept changes nothing."""
         if document_id in self._numbers:
             return
         if self._next - self._first >= 2 * self.documents:
@@ -159,18 +159,18 @@ class DataSummary:
         return exact if exact is None else exact & self.all
 
     def candidates(self, filter: Filter) -> int:
-        """The paper's look-up: the documents with all the places and values the filter asks for. Some may
-        not meet it, having them in different elements; whoever meets it is among them, wherever the viewer."""
+        """The paper's look-up: the documents with all the places and values the filter asks for. A document that has
+        them in different elements does not meet it; every document that meets it, for any viewer, is included."""
         return self._answer(filter)[1].possible & self.all
 
     def selectivity(self, filter: Filter) -> float | None:
-        """The share of the documents that meet the filter; None while there is none, or by viewer."""
+        """The share of the documents that meet the filter; None without documents, or if it depends on the viewer."""
         found = self.matching(filter)
         return None if found is None or not self._kept else found.bit_count() / len(self._kept)
 
     def overlap(self, a: Filter, b: Filter) -> float | None:
         """The extensional overlap: of the documents that meet either filter, the share that meets both.
-        None while statistics are thin, or none of the documents is of interest to either."""
+        None while statistics are thin, or where no document meets either."""
         if self.is_thin:
             return None
         of_a, of_b = self.matching(a), self.matching(b)
@@ -226,7 +226,7 @@ class DataSummary:
                 self._enter_fields()
                 return self._fields.look_up(condition)
             case _:
-                raise TypeError(f"{type(condition).__name__} is no condition on an event")
+                raise TypeError(f"{type(condition).__name__} is not a condition on an event")
 
     def _events(self, bitmap: int) -> Iterator[tuple[int, Event]]:
         for number in self._numbers_of(bitmap):
@@ -239,7 +239,7 @@ class DataSummary:
             yield self._first + lowest.bit_length() - 1
             left ^= lowest
 
-    # Documents enter the parts of the summary that are asked, and leave them all.
+    # Documents enter a part of the summary when it is next asked, and leave all parts together.
 
     @property
     def _oldest(self) -> int:
@@ -258,7 +258,7 @@ class DataSummary:
         self._bound(self._fields)
 
     def _bound(self, part: SummaryTree | FieldBitmaps) -> None:
-        """Let the oldest documents go until the part is small enough; bits keep their places."""
+        """Drop the oldest documents until the part is small enough; bits keep their places."""
         while part.size > self.vertices and self._kept:
             for _ in range(max(1, len(self._kept) // 4)):
                 self._forget_oldest()

@@ -2,8 +2,8 @@
 
 A version byte, the event type's key, then names with the fingerprints of their texts and their
 numbers in 32 bits, shallow names first. Elements that hold elements are named without a value.
-What does not fit is named in a small Bloom filter; an advertisement's digest leaves all open.
-What a digest does not know, it answers with yes.
+Names that do not fit are in a small Bloom filter; an advertisement's digest leaves everything open.
+Where a digest does not know, it answers yes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from earshot.filters.summaries.summary_bytes import BitReader, BitWriter, rounde
 
 DIGEST_VERSION = 1
 DIGEST_BYTES = 64
-"The most a digest takes."
+"A digest's largest size."
 _OPEN, _PARTIAL = 0x10, 0x20
 "Flags beside the version: anything may be there; names that did not fit are in the Bloom filter at the end."
 _REST = BloomShape(128, 2)
 _HEADER = 7
 
 _TEXT, _NUMBER, _ABOUT, _NAME = range(4)
-"What an entry tells: a text; a text and its number; a text and its number rounded; the name alone."
+"What an entry holds: a text; a text and its number; a text and its rounded number; only the name."
 _SIZES = (5, 9, 9, 2)
 
 
@@ -48,7 +48,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Digest:
-    """The bytes, and what they say. Two digests of the same bytes are equal."""
+    """The bytes and their meaning. Two digests of the same bytes are equal."""
 
     data: bytes
 
@@ -79,11 +79,11 @@ class Digest:
 
     @property
     def open(self) -> bool:
-        """Whether it stands for any event of its type."""
+        """Whether it represents any event of its type."""
         return bool(self.data[0] & _OPEN)
 
     def values(self, key: int) -> Values | None:
-        """What it says of the name with this key."""
+        """The values of the name with this key."""
         if self.open or key == self.type & 0xFFFF:
             return ANYTHING
         named, rest = self._read
@@ -176,7 +176,7 @@ def _crowded(entries: list[_Entry]) -> bool:
 
 
 def _fitting(entries: list[_Entry], room: int) -> tuple[list[_Entry], set[int]]:
-    """Whole names as long as they fit; the keys of those that do not."""
+    """The names that fit with all their entries; the keys of those that do not."""
     by_key: dict[int, list[_Entry]] = {}
     for entry in entries:
         by_key.setdefault(entry.key, []).append(entry)
@@ -205,7 +205,7 @@ def _span(reader: BitReader, kind: int) -> Span:
 
 
 def _neighbour(number: float, direction: int) -> float:
-    """A number of 32 bits that lies beyond this one, so that what was rounded to it lies between."""
+    """The next number of 32 bits in a direction: what was rounded to this number lies between its neighbours."""
     step = math.nextafter(number, math.inf * direction)
     return rounded_up(step) if direction > 0 else rounded_down(step)
 

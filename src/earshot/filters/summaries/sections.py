@@ -3,8 +3,8 @@
 The paper's structures: the element association list (EAL) is `rows`, arithmetic element constraints
 (AEC) are `ranges`, string element constraints (SEC) are `equals` and `pieces`: three bit vectors a
 name, for texts to equal, to begin with and to contain. A column of the list is a name and what is
-asked of it. All subscriptions' constraints on a name are pooled, which loses which values belong
-together; `combinations`, one more vector, keeps that.
+asked of it. All subscriptions' constraints on a name are pooled, so they no longer show which values belong
+together; `combinations`, one more vector, records that.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from earshot.filters.summaries.value_combinations import (
 LONGEST_PIECE = 8
 "Prefixes and substrings are kept to this many characters."
 LONGEST_TEXT = 4096
-"Longer texts are not searched for substrings: they may match."
+"Longer texts are not searched for substrings; they count as matching."
 
 Ranges = tuple[Span, ...]
 "Sub-ranges that do not touch, in order; a single value where both ends are equal."
@@ -74,7 +74,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class PieceVectors:
-    """What a name's texts may begin with and contain."""
+    """Beginnings and parts that a name's texts may have."""
 
     prefix: Pieces
     substring: Pieces
@@ -113,24 +113,24 @@ class TypeSection:
     """What the subscriptions to one event type want, pooled."""
 
     columns: tuple[ColumnKey, ...]
-    "In order; those that no row asks for any more are gone."
+    "In order; without those that no row asks for."
     rows: frozenset[Row] | None
-    "None where the association list was given up: then `least` columns must hold, whichever they are."
+    "None where the association list was given up: then any `least` columns must hold."
     least: int
     ranges: dict[int, Ranges] = field(default_factory=dict)
     "By the name's key."
     equals: dict[int, Bloom] = field(default_factory=dict)
     pieces: dict[int, PieceVectors] = field(default_factory=dict)
     combinations: ValueCombinations | None = None
-    "Which texts and ranges occur together in a row; None where that is given up or no row has any."
+    "Which texts and ranges occur together in a row; None where that was given up or no row has any."
 
     @classmethod
     def of(cls, clauses: Iterable[Clause], shape: BloomShape) -> TypeSection:
-        """The section of these clauses, whatever their type."""
-        gathered = _SectionBuilder()
+        """The section of these clauses, regardless of their types."""
+        builder = _SectionBuilder()
         for clause in clauses:
-            gathered.add(clause)
-        return gathered.section(shape)
+            builder.add(clause)
+        return builder.section(shape)
 
     @property
     def unconstrained(self) -> bool:
@@ -198,7 +198,7 @@ class TypeSection:
         ).trimmed()
 
     def without_combinations(self) -> TypeSection:
-        """The same without its combinations: as the paper has it."""
+        """The same without its combinations, as in the paper."""
         if self.combinations is None or self.rows is None:
             return self
         return replace(self, rows=needed(self.rows), combinations=None).trimmed()
@@ -239,7 +239,7 @@ def _united(ours: dict[int, Kept], theirs: dict[int, Kept], merged: Callable[[Ke
 
 
 class _SectionBuilder:
-    """Clauses on their way into a section."""
+    """Collects clauses for a section."""
 
     def __init__(self) -> None:
         self.rows: set[Row] = set()
@@ -250,7 +250,7 @@ class _SectionBuilder:
     def add(self, clause: Clause) -> None:
         row = tuple(sorted({_column_of(term) for term in clause.terms}))
         self.rows.add(row)
-        # Two names may share a key; then either one's value may stand for it.
+        # Two names may share a key; then the value of either may meet a term.
         texts: dict[int, list[int]] = {}
         spans: dict[int, list[Span]] = {}
         for term in clause.terms:
@@ -306,9 +306,9 @@ def _pieces(texts: set[str], shape: BloomShape) -> Pieces:
 
 
 def needed(rows: Iterable[Row], with_combinations: bool = False) -> frozenset[Row]:
-    """The rows without the redundant ones: those that ask for all another one asks, and more.
+    """The rows without redundant ones, which ask for everything that another row asks for, and more.
 
-    With combinations, a row that asks for values wants certain ones together and stands for no other row.
+    With combinations, a row that asks for values wants certain values together, so it makes no other row redundant.
     """
     kept: list[Row] = []
     standing: list[frozenset[ColumnKey]] = []

@@ -2,8 +2,8 @@
 
 Yoneki and Bacon's four structures (section III.C), one section an event type: the type's hashed
 name (ETN), the element association list (EAL), arithmetic and string element constraints (AEC,
-SEC). Summaries merge across subscriptions and brokers; one that outgrows its budget is coarsened
-on purpose: it then wants more, never less.
+SEC). Summaries merge across subscriptions and brokers; one that exceeds its budget is coarsened:
+it then wants more, never less.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ MAX_SUMMARY_BYTES = 1 << 16
 MOST_ANSWERS = 32
 "Events whose answers a summary remembers."
 SMALLEST_BUDGET = 16
-"A summary that wants everything fits in this."
+"A summary that wants everything fits in this many bytes."
 
 ANY_TYPE = 0
-"The key of the section for filters that are confined to no type."
+"The key of the section for filters without a type."
 
 DEFAULT_SHAPE = BloomShape.for_rate(items=64, rate=0.01)
 "Vectors for 64 texts a name at 1 %; all brokers of a network must use one shape."
@@ -127,20 +127,20 @@ class Summary:
     def from_bytes(cls, data: bytes, shape: BloomShape = DEFAULT_SHAPE) -> Summary:
         """Read a peer's summary; MalformedPacket where it is of another version or shape, or broken."""
         if len(data) > MAX_SUMMARY_BYTES:
-            raise MalformedPacket(f"a summary of {len(data):,} bytes; at most {MAX_SUMMARY_BYTES:,} are read")
+            raise MalformedPacket(f"a summary has {len(data):,} bytes; at most {MAX_SUMMARY_BYTES:,} are read")
         reader = BitReader(data, "summary")
         version = reader.unsigned(1)
         if version != SUMMARY_VERSION:
-            raise MalformedPacket(f"a summary of version {version}, this node reads {SUMMARY_VERSION}")
+            raise MalformedPacket(f"a summary has version {version}, this node reads {SUMMARY_VERSION}")
         if reader.unsigned(1) != _shape_byte(shape):
             raise MalformedPacket(
-                f"a summary of another size than this network's {shape.bits} bits, {shape.hashes} hashes"
+                f"a summary has another shape than this network's {shape.bits} bits, {shape.hashes} hashes"
             )
         sections: dict[int, TypeSection] = {}
         for _ in range(reader.count(MAX_SUMMARY_BYTES // 5)):
             key = reader.unsigned(4)
             if key in sections:
-                raise MalformedPacket("a summary that holds one type twice")
+                raise MalformedPacket("a summary holds one type twice")
             sections[key] = read_section(reader, shape)
         reader.end()
         return cls(sections, shape)
@@ -159,14 +159,14 @@ def _shape_byte(shape: BloomShape) -> int:
     return (shape.bits.bit_length() - 4) << 4 | (shape.hashes - 1)
 
 
-# Coarsening: each step gives up the detail that tells least for its bytes.
+# Coarsening: each step gives up the detail that is worth least for its bytes.
 
 
 def _ladder(summary: Summary) -> Iterator[Summary]:
     """From the summary itself to one that wants every event of its types.
 
-    As long as there are combinations they tell most, so names' own constraints go first. Where even folded
-    combinations do not fit, the constraints start whole again, without them.
+    Combinations are worth most, so the constraints on single names are coarsened first. Where even folded combinations
+    do not fit, they are dropped, and the constraints start complete again.
     """
     yield summary
     coarser = summary
@@ -206,7 +206,7 @@ def _folded_combinations(section: TypeSection) -> TypeSection:
 
 
 def _bridged_section(section: TypeSection, most: int) -> TypeSection:
-    """Sub-ranges joined over their narrowest gaps until at most so many are left."""
+    """Sub-ranges joined over their narrowest gaps until at most `most` are left."""
     return replace(section, ranges={key: _bridged(ranges, most) for key, ranges in section.ranges.items()})
 
 

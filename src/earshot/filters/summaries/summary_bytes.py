@@ -46,7 +46,7 @@ class BitWriter:
         self.data += value.to_bytes(size, "little")
 
     def count(self, value: int) -> None:
-        """A number that is mostly small: seven bits a byte."""
+        """A number that is usually small: seven bits a byte."""
         while value > 0x7F:
             self.data.append(value & 0x7F | 0x80)
             value >>= 7
@@ -73,7 +73,7 @@ class BitReader:
 
     def raw(self, size: int) -> bytes:
         if self.at + size > len(self.data):
-            raise MalformedPacket(f"the {self.what} ends after {len(self.data)} bytes, in the middle of something")
+            raise MalformedPacket(f"the {self.what} ends after {len(self.data)} bytes, too early")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -86,7 +86,7 @@ class BitReader:
             byte = self.unsigned(1)
             value |= (byte & 0x7F) << shift
             if value > most or shift > 28:
-                raise MalformedPacket(f"the {self.what} counts more than {most} of something")
+                raise MalformedPacket(f"the {self.what} has a count of more than {most}")
             if byte < 0x80:
                 return value
             shift += 7
@@ -105,13 +105,13 @@ class BitReader:
                 raise MalformedPacket(f"the {self.what} sets a bit beyond {width}")
             return data
         if code > 15:
-            raise MalformedPacket(f"the {self.what} codes its bits in an unknown way: {code}")
+            raise MalformedPacket(f"the {self.what} has an unknown code for its bits: {code}")
         return self._gaps(width, code)
 
     def _gaps(self, width: int, power: int) -> bytes:
         members = self.count(width)
         coded = self.data[self.at :]
-        # One byte a bit, so that the end of a run of ones is a search; past the end all are zeros.
+        # One byte a bit: the end of a run of ones is found by a search, and the added zero ends the last run.
         bits = np.unpackbits(np.frombuffer(coded, np.uint8), bitorder="little").tobytes() + b"\0"
         at, position, positions = 0, -1, []
         for _ in range(members):
@@ -129,7 +129,7 @@ class BitReader:
 
     def end(self) -> None:
         if self.at != len(self.data):
-            raise MalformedPacket(f"the {self.what} has {len(self.data) - self.at} bytes too many")
+            raise MalformedPacket(f"the {self.what} has {len(self.data) - self.at} extra bytes")
 
 
 @lru_cache(maxsize=256)
@@ -238,7 +238,7 @@ def read_section(reader: BitReader, shape: BloomShape) -> TypeSection:
     if flags == _WHOLE:
         return EVERYTHING
     if flags & ~(_ROWS | _COMBINATIONS):
-        raise MalformedPacket(f"a summary's section with unknown flags: {flags}")
+        raise MalformedPacket(f"a summary's section has unknown flags: {flags}")
     columns = _read_columns(reader)
     rows: frozenset[Row] | None = None
     if flags & _ROWS:
@@ -247,7 +247,7 @@ def read_section(reader: BitReader, shape: BloomShape) -> TypeSection:
     else:
         least = reader.count(len(columns))
     if least == 0:
-        raise MalformedPacket("a summary's section that asks for nothing must say so")
+        raise MalformedPacket("a summary's section asks for nothing and lacks the flag for it")
     ranges: dict[int, Ranges] = {}
     equals: dict[int, Bloom] = {}
     pieces: dict[int, PieceVectors] = {}
@@ -268,7 +268,7 @@ def _read_columns(reader: BitReader) -> tuple[ColumnKey, ...]:
     for _ in range(reader.count(_MOST_COLUMNS)):
         key, asked = reader.unsigned(2), reader.unsigned(1)
         if not 1 <= asked <= 15 or (columns and columns[-1] >> 2 >= key):
-            raise MalformedPacket("a summary whose names are out of order")
+            raise MalformedPacket("a summary's names are out of order")
         columns += [key << 2 | kind for kind in range(4) if asked >> kind & 1]
     return tuple(columns)
 
@@ -289,7 +289,7 @@ def _read_rows(reader: BitReader, columns: tuple[ColumnKey, ...]) -> frozenset[R
     width = len(columns)
     count = reader.count(1 << 16)
     if count == 0 or count * width > _MOST_ROW_BITS:
-        raise MalformedPacket(f"a summary's section of {count} rows")
+        raise MalformedPacket(f"a summary's section has {count} rows")
     bits = int.from_bytes(reader.bits(count * width), "little")
     rows = set()
     for index in range(count):
@@ -312,8 +312,8 @@ def _write_ranges(writer: BitWriter, ranges: Ranges) -> None:
 
 
 def _bound(value: float, rounded: Callable[[float], float], outwards: float) -> tuple[int, bytes]:
-    """A bound as it is where 32 bits hold it, else the one beyond it, itself left out: of `price < 20`
-    that is 20 exactly."""
+    """A bound as it is where 32 bits hold it; else the next number outwards, excluded: for `price < 20`
+    that is exactly 20."""
     outer = rounded(value)
     if math.isinf(outer) and outer == outwards:
         return _NO_BOUND, b""
@@ -338,7 +338,7 @@ def _read_ranges(reader: BitReader) -> Ranges:
                 )
             )
         else:
-            raise MalformedPacket(f"a summary's range of an unknown kind: {how}")
+            raise MalformedPacket(f"a summary's range has an unknown kind: {how}")
     return joined(spans)
 
 
@@ -362,7 +362,7 @@ def _write_vector(writer: BitWriter, vector: Bloom) -> None:
 def _read_vector(reader: BitReader, shape: BloomShape) -> Bloom:
     power = reader.unsigned(1)
     if not 3 <= power <= shape.bits.bit_length() - 1:
-        raise MalformedPacket(f"a summary's vector of 2^{power} bits in a network of {shape.bits}")
+        raise MalformedPacket(f"a summary's vector has 2^{power} bits, this network's have {shape.bits}")
     return Bloom(BloomShape(1 << power, shape.hashes), reader.bits(1 << power))
 
 

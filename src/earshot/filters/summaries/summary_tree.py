@@ -33,11 +33,11 @@ from earshot.filters.language.syntax import (
 from earshot.filters.language.values import string_test
 
 LONGEST_TEXT = 64
-"Longer texts are not kept: nobody compares a paragraph."
+"Longer texts are not kept: filters do not compare paragraphs."
 
 
 class Bounds(NamedTuple):
-    """The documents that certainly meet a condition, and all that may (those among them)."""
+    """The documents that certainly meet a condition, and all that may, including these."""
 
     certain: int
     possible: int
@@ -99,18 +99,18 @@ class Vertex:
 
     def __init__(self) -> None:
         self.start = self.end = 0
-        "Its own number, and that behind the last vertex below it, as `Places` counts them."
+        "Its own number, and the one after the last vertex below it, as `Places` counts them."
         self.documents = 0
         self.repeated = 0
         "Documents with more than one element here."
         self.texts = TextBitmaps()
-        "What the elements without elements inside say; those with some count as unread."
+        "The texts of elements that contain no elements; those that do count as unread."
         self.children: dict[str, Vertex] = {}
         self.attributes: dict[str, TextBitmaps] = {}
 
 
 class Places:
-    """All vertices in depth-first order, so that those below one are a range; by name, too."""
+    """All vertices in depth-first order, so that those below one are a range; also by name."""
 
     def __init__(self, document: Vertex) -> None:
         self.all: list[Vertex] = []
@@ -138,11 +138,11 @@ _start = attrgetter("start")
 
 
 class SummaryTree:
-    """Vertices by their ways down from the root; `size` counts them and the texts they keep."""
+    """Vertices in a tree of names; `size` counts them and the texts they keep."""
 
     def __init__(self) -> None:
         self.document = Vertex()
-        "What stands above all roots."
+        "The vertex above all roots."
         self.document.documents = self.document.texts.unread = -1
         self.size = 0
         self._places: Places | None = None
@@ -234,7 +234,7 @@ class _Tracing:
                 return self.leads(steps, None)
             case Compare(LocationPath(steps=steps), op, literal):
                 return self.leads(steps, string_test(op, literal))
-            # Of the first node alone, and the tree has no order.
+            # These concern the first node only, and the tree has no order.
             case Contains(LocationPath(steps=steps), part):
                 return _unsure(self.leads(steps, lambda text: part in text))
             case StartsWith(LocationPath(steps=steps), part):
@@ -242,7 +242,7 @@ class _Tracing:
             case Always():
                 return _here
             case _:
-                raise TypeError(f"{type(condition).__name__} is no condition on a node")
+                raise TypeError(f"{type(condition).__name__} is not a condition on a node")
 
     def leads(self, steps: tuple[PathStep, ...], last: TextTest | None) -> Look:
         """Some element leads, by these steps, to a node whose string value passes the last test."""
@@ -267,7 +267,7 @@ class _Tracing:
     def texts(self, step: PathStep, rest: tuple[PathStep, ...], last: TextTest | None) -> Look:
         """The same for attributes and text nodes, about which everything is known here."""
         if rest and rest[0].kind is not NodeKind.SELF:
-            return lambda _vertex: NOTHING  # nothing stands below a text
+            return lambda _vertex: NOTHING  # a text has nothing below it
         tests = [node_test(predicate) for predicate in step.predicates if not isinstance(predicate, PositionTest)]
 
         def passes(text: str) -> bool:
@@ -286,7 +286,7 @@ def _here(vertex: Vertex) -> Bounds:
 
 
 def _every(looks: Sequence[Look]) -> Look:
-    """One and the same element must meet them all: certain only where there is but one."""
+    """The same element must meet all of them: certain only where a document has one element here."""
     if len(looks) < 2:
         return looks[0] if looks else _here
 
@@ -304,7 +304,7 @@ def _every(looks: Sequence[Look]) -> Look:
 
 
 def _not(look: Look) -> Look:
-    """Some element does not meet it: certain where none may, possible unless the only one does."""
+    """Some element does not meet it: certain where no element may, possible unless the only one does."""
 
     def some_other(vertex: Vertex) -> Bounds:
         found = look(vertex)
@@ -314,7 +314,7 @@ def _not(look: Look) -> Look:
 
 
 def _unsure(look: Look) -> Look:
-    """What is found is a superset, and no more is known."""
+    """What is found is a superset; nothing is certain."""
     return lambda vertex: Bounds(0, look(vertex).possible)
 
 
@@ -326,11 +326,10 @@ def _named(vertex: Vertex, name: str) -> Iterator[TextBitmaps]:
 
 
 class _Descendants:
-    """What is found at the vertices of a name below one, or at that one itself, too.
+    """What is found at the vertices of a name below a given one, and with `and_self` also at that one.
 
-    Each is asked once. A few vertices are gathered for themselves; where many are asked about the ones
-    below them, each answer is put together from those of its children, so that no filter costs more than
-    its length times the tree's size.
+    Each vertex is asked once. Small sets of vertices are gathered one by one; beyond a budget, each answer is
+    combined from those of the vertex's children, so that no filter costs more than its length times the tree's size.
     """
 
     def __init__(self, places: Places, name: str, look: Look, and_self: bool) -> None:
@@ -356,7 +355,7 @@ class _Descendants:
                     known = union((known, self._at(vertex)))
                 self.known[vertex.start] = known
             else:
-                known = self._put_together(vertex)
+                known = self._combined(vertex)
         return known
 
     def _at(self, vertex: Vertex) -> Bounds:
@@ -365,7 +364,7 @@ class _Descendants:
             found = self.found[vertex.start] = self.look(vertex)
         return found
 
-    def _put_together(self, vertex: Vertex) -> Bounds:
+    def _combined(self, vertex: Vertex) -> Bounds:
         for each in reversed(self.places.all[vertex.start : vertex.end]):
             if each.start not in self.known:
                 parts = [self.known[child.start] for child in each.children.values()]

@@ -1,8 +1,8 @@
-"""Which values belong together in one subscription: what pooling them by name forgets.
+"""Which values belong together in one subscription, which is lost when values are pooled by name.
 
 Every subscription leaves one mark, or a few, in one Bloom vector: its row's columns, the texts it
-asks for and the cell its ranges of numbers lie in. A cell is as wide as its range or up to twice
-that, so a range lies in at most two. An event holds a row's tie when one combination of its own
+asks for and the cells that contain its ranges of numbers. A cell is as wide as its range or up to twice
+as wide, so a range lies in at most two. An event meets a row when one combination of its own
 texts and cells is marked.
 """
 
@@ -17,7 +17,7 @@ from earshot.filters.summaries.bloom import LARGEST_BITS, MOST_HASHES, Bloom, Bl
 from earshot.filters.summaries.clauses import KnownFacts, Span, Values
 
 PRESENT, NUMBER, EQUALS, HOLDS = range(4)
-"What a column asks of its name: to be there, to be a number in range, a text of ours, to hold a text of ours."
+"What a column asks of its name: to be present, to be a number in range, to equal or to contain a wanted text."
 
 ColumnKey = int
 "A name's key and what is asked of it: `key << 2 | kind`."
@@ -26,31 +26,31 @@ Row = tuple[ColumnKey, ...]
 "A line of the association list: columns that must all hold, in order."
 
 MOST_COMBINATIONS = 64
-"Of an event's texts and cells; beyond this a tie is taken to hold."
+"Of an event's texts and cells; with more, a row counts as met."
 MOST_CELLS = 4
-"That the numbers of one name may lie in; beyond this they tell nothing."
+"That contain the numbers of one name; with more, they count as unknown."
 
 NARROWEST, WIDEST, UNBOUNDED = -20, 126, 127
 "Widths are powers of two; an unbounded range lies in one cell of everything."
 _PRECISION = 20
-"Bits of a number that count: a digest's numbers have a few more."
+"Significant bits of a number; a digest's numbers have a few more."
 
 Cell = tuple[int, int]
 "A width and the cell's number at that width."
 
 
 def combinations_shape(shape: BloomShape) -> BloomShape:
-    """One vector for all of a section's combinations, and one more hash: every row of a summary is a chance to err."""
+    """The shape of a section's vector of combinations. One more hash, because every row may give a false positive."""
     return BloomShape(min(shape.bits * 8, LARGEST_BITS), min(shape.hashes + 1, MOST_HASHES))
 
 
 def asks_for_values(row: Row) -> bool:
-    """Whether the row asks for values that can be tied."""
+    """Whether the row asks for values that can be combined."""
     return any(one & 3 in (NUMBER, EQUALS) for one in row)
 
 
 def width_of(span: Span) -> int:
-    """The power of two that is at least as wide as the range, and no finer than numbers are told."""
+    """The power of two that is at least as wide as the range, and not finer than a number's significant bits."""
     low, high = span
     if math.isinf(low) or math.isinf(high) or math.isinf(high - low):
         return UNBOUNDED
@@ -61,7 +61,7 @@ def width_of(span: Span) -> int:
 
 
 def cells_of(span: Span, width: int) -> list[int] | None:
-    """The cells the range lies in at this width; None where they are too many to tell."""
+    """The cells of this width that contain the range; None where there are too many."""
     if width == UNBOUNDED:
         return [0]
     low, high = span
@@ -85,7 +85,7 @@ def marks_of(row: Row, texts: Mapping[int, Sequence[int]], spans: Mapping[int, S
 def _range_cells(span: Span) -> list[tuple[int, ...]]:
     width = width_of(span)
     cells = cells_of(span, width)
-    assert cells is not None, "a range lies in two cells of its own width at most"
+    assert cells is not None, "a range lies in at most two cells of its own width"
     return [(width, cell) for cell in cells]
 
 
@@ -117,7 +117,7 @@ class ValueCombinations:
         return ValueCombinations(self.marks.folded(), self.widths)
 
     def trimmed(self, keys: set[int]) -> ValueCombinations:
-        """Without the widths of names that nothing asks for."""
+        """Without the widths of other names."""
         return ValueCombinations(self.marks, {key: widths for key, widths in self.widths.items() if key in keys})
 
     def hold(self, row: Row, facts: KnownFacts) -> bool:
