@@ -63,18 +63,24 @@ class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checks them only when it reads."""
 
     def __post_init__(self) -> None:
-        for name, hint in _limited_fields(type(self)):
-            value = getattr(self, name)
-            try:
-                msgspec.convert(value, hint)
-            except msgspec.ValidationError as error:
-                problem = explain(error, hint, value, name)
-                between = " " if problem.sentence.startswith("must") else ": "
-                raise ScenarioError(f"{problem.key}{between}{problem.sentence}") from None
+        check_bounds(self, ScenarioError)
         self.validate()
 
     def validate(self) -> None:
         """Raise a `SettingsError` that begins with the key, where values do not fit together."""
+
+
+def check_bounds(settings: Any, error: type[SettingsError] = SettingsError) -> None:
+    """Refuse values that their annotations do not allow, in settings that are built in Python."""
+    cls: Any = type(settings)
+    for name, hint in _limited_fields(cls):
+        value = getattr(settings, name)
+        try:
+            msgspec.convert(value, hint)
+        except msgspec.ValidationError as refusal:
+            problem = explain(refusal, hint, value, name)
+            between = " " if problem.sentence.startswith("must") else ": "
+            raise error(f"{problem.key}{between}{problem.sentence}") from None
 
 
 class KindTable(SettingsTable, frozen=True, tag_field="kind"):

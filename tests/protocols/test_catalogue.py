@@ -51,7 +51,7 @@ def test_an_unknown_setting_names_the_nearest() -> None:
     [
         ({"hop_limit": "many"}, "hop_limit: must be a whole number, got the text 'many'"),
         ({"hop_limit": 2.5}, "hop_limit: must be a whole number, got the number 2.5"),
-        ({"hop_limit": 0}, "hop_limit must be at least 1, got 0"),
+        ({"hop_limit": 0}, "hop_limit: must be at least 1, got 0"),
     ],
 )
 def test_an_invalid_value_is_named(given: dict[str, object], message: str) -> None:

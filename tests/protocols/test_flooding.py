@@ -111,8 +111,8 @@ def test_a_flood_on_the_tabletop_reaches_every_node_once() -> None:
     ("wrong", "message"),
     [
         ({"hop_limit": 0}, "hop_limit must be at least 1, got 0"),
-        ({"lifespan_s": 0.0}, "lifespan_s must be positive, got 0.0"),
-        ({"memory": 0}, "memory must be at least 1 event, got 0"),
+        ({"lifespan_s": 0.0}, "lifespan_s must be a positive number of seconds, got 0.0"),
+        ({"memory": 0}, "memory must be at least 1, got 0"),
         ({"jitter_s": -0.1}, "jitter_s must not be negative, got -0.1"),
     ],
 )

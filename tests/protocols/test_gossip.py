@@ -106,10 +106,10 @@ def test_a_withdrawn_subscription_receives_nothing() -> None:
     ("wrong", "message"),
     [
         ({"distance_m": -1.0}, "distance_m must not be negative, got -1.0"),
-        ({"probability": 1.1}, "probability must lie between 0 and 1, got 1.1"),
+        ({"probability": 1.1}, "probability must be from 0 to 1, got 1.1"),
         ({"hop_limit": 0}, "hop_limit must be at least 1, got 0"),
-        ({"lifespan_s": 0.0}, "lifespan_s must be positive, got 0.0"),
-        ({"memory": 0}, "memory must be at least 1 event, got 0"),
+        ({"lifespan_s": 0.0}, "lifespan_s must be a positive number of seconds, got 0.0"),
+        ({"memory": 0}, "memory must be at least 1, got 0"),
         ({"jitter_s": -0.1}, "jitter_s must not be negative, got -0.1"),
     ],
 )

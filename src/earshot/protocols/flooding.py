@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from earshot.errors import SettingsError
+from msgspec import Meta
+
 from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
 from earshot.records import DropReason
+from earshot.settings import AtLeastOne, NotNegative, check_bounds
 from earshot.wire import Packet
 
 
@@ -24,26 +26,19 @@ from earshot.wire import Packet
 class FloodingSettings:
     """How far and how long an event travels."""
 
-    hop_limit: int = 64
+    hop_limit: AtLeastOne = 64
     "An event is transmitted over at most this many hops."
-    lifespan_s: float = 60.0
+    lifespan_s: Annotated[float, Meta(gt=0)] = 60.0
     "For events without a lifespan of their own; older events are dropped."
-    memory: int = 4096
+    memory: AtLeastOne = 4096
     "How many heard events a node remembers; the oldest are forgotten first."
-    jitter_s: float = 0.0
+    jitter_s: NotNegative = 0.0
     """A node waits a uniform random time between 0 and this before it passes an event on. Neighbours
     that share a channel would otherwise all begin at once: 0.01 s is usual there. Without contention
     it only changes the order of hops, so it is off by default."""
 
     def __post_init__(self) -> None:
-        if self.hop_limit < 1:
-            raise SettingsError(f"hop_limit must be at least 1, got {self.hop_limit}")
-        if not self.lifespan_s > 0:
-            raise SettingsError(f"lifespan_s must be positive, got {self.lifespan_s}")
-        if self.memory < 1:
-            raise SettingsError(f"memory must be at least 1 event, got {self.memory}")
-        if not self.jitter_s >= 0:
-            raise SettingsError(f"jitter_s must not be negative, got {self.jitter_s}")
+        check_bounds(self)
 
 
 class Flood(Packet, frozen=True, tag="flood"):

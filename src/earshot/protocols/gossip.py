@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.protocols.flooding import Flooding, FloodingSettings
 from earshot.protocols.machine import NOTHING, Effects, Location
+from earshot.settings import NotNegative, Share
 from earshot.wire import Packet
 
 
@@ -20,17 +20,10 @@ from earshot.wire import Packet
 class GossipSettings(FloodingSettings):
     """Flooding's settings and the two parameters of G(d, p)."""
 
-    distance_m: float = 200.0
+    distance_m: NotNegative = 200.0
     "d: nodes within this distance of the source always pass an event on."
-    probability: float = 0.8
+    probability: Share = 0.8
     "p: nodes farther away pass an event on with this probability."
-
-    def __post_init__(self) -> None:
-        FloodingSettings.__post_init__(self)
-        if not self.distance_m >= 0:
-            raise SettingsError(f"distance_m must not be negative, got {self.distance_m}")
-        if not 0.0 <= self.probability <= 1.0:
-            raise SettingsError(f"probability must lie between 0 and 1, got {self.probability}")
 
 
 class Rumour(Packet, frozen=True, tag="rumour"):

@@ -183,17 +183,17 @@ def test_withdrawing_an_unknown_announcement_or_subscription_is_an_error() -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"range_m": 0.0}, "range_m must be positive, got 0.0"),
-        ({"beacon_interval_s": math.inf}, "beacon_interval_s must be positive, got inf"),
+        ({"range_m": 0.0}, "range_m must be a positive number of metres, got 0.0"),
+        ({"beacon_interval_s": math.inf}, "beacon_interval_s must be a positive number of seconds, got inf"),
         ({"expiry_s": 1.05}, "expiry_s must be longer than a beacon's period of up to 1.1 s, got 1.05"),
-        ({"gossip_probability": 1.5}, "gossip_probability must lie between 0 and 1, got 1.5"),
-        ({"forwarding": "shout"}, "forwarding must be flood or gossip, got 'shout'"),
+        ({"gossip_probability": 1.5}, "gossip_probability must be from 0 to 1, got 1.5"),
+        ({"forwarding": "shout"}, "forwarding: no such choice as 'shout'; there are: flood, gossip"),
         ({"hop_limit": 0}, "hop_limit must be at least 1, got 0"),
-        ({"cache_size": -1}, "cache_size must be 0 or more, got -1"),
-        ({"beacon_jitter": 1.0}, "beacon_jitter must be at least 0 and below 1, got 1.0"),
-        ({"gossip_distance_m": -1.0}, "gossip_distance_m must be 0 or more, got -1.0"),
-        ({"recovery_delay_s": -1.0}, "recovery_delay_s must be 0 or more, got -1.0"),
-        ({"beacon_gather_s": -1.0}, "beacon_gather_s must be 0 or more, got -1.0"),
+        ({"cache_size": -1}, "cache_size must be from 0 to 4,096, got -1"),
+        ({"beacon_jitter": 1.0}, "beacon_jitter must be from 0 to below 1, got 1.0"),
+        ({"gossip_distance_m": -1.0}, "gossip_distance_m must not be negative, got -1.0"),
+        ({"recovery_delay_s": -1.0}, "recovery_delay_s must not be negative, got -1.0"),
+        ({"beacon_gather_s": -1.0}, "beacon_gather_s must not be negative, got -1.0"),
     ],
 )
 def test_settings_check_themselves(change: dict[str, object], message: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -13,6 +13,7 @@ from earshot.events import Event
 from earshot.geometry import Area, Position, Proximity
 from earshot.protocols.steam.group_ids import description
 from earshot.records import DropReason
+from earshot.settings import AtLeastOne, Count, NotNegative, Positive, Share, check_bounds
 from earshot.wire import Packet
 
 MAX_REQUESTED = 4096
@@ -32,67 +33,50 @@ Key = tuple[str, str]
 class SteamSettings:
     """What the paper leaves to the application, and bounds against hostile peers."""
 
-    range_m: float = field(default=200.0, metadata={"scenario": "medium.range_m"})
+    range_m: Positive = field(default=200.0, metadata={"scenario": "medium.range_m"})
     "T_R, section 5: this node's radio range; decides between single-hop and multi-hop."
-    beacon_interval_s: float = 1.0
+    beacon_interval_s: Positive = 1.0
     "Section 4.5: the period of the beacons, application-specific."
-    beacon_gather_s: float = 0.05
+    beacon_gather_s: NotNegative = 0.05
     """How long a node gathers announcements before it passes them on in shared beacons; 0: it passes
     each beacon on by itself, at once."""
-    beacon_copies: int = 3
+    beacon_copies: AtLeastOne = 3
     "A node that hears this many copies of an announcement while it gathers does not pass it on."
-    beacon_jitter: float = 0.1
+    beacon_jitter: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.1
     "Each period is longer or shorter by up to this share, so that producers do not beacon in step."
-    expiry_s: float = 3.5
+    expiry_s: Positive = 3.5
     "A proximity that has been silent for this long is removed from the list."
     forwarding: Literal["flood", "gossip"] = "flood"
     "How members pass events on, section 4.3; gossip is section 5.4.1's."
-    gossip_distance_m: float = 200.0
+    gossip_distance_m: NotNegative = 200.0
     "d of G(d, p): a node within this distance of the producer always passes an event on."
-    gossip_probability: float = 0.8
+    gossip_probability: Share = 0.8
     "p of G(d, p): a node farther away passes it on with this probability."
-    hop_limit: int = 32
+    hop_limit: AtLeastOne = 32
     "A bound in addition to the proximity."
-    lifespan_s: float = 60.0
+    lifespan_s: Positive = 60.0
     "How long an event without a lifespan of its own is passed on and recovered."
-    cache_size: int = 64
+    cache_size: Annotated[int, msgspec.Meta(ge=0, le=MAX_REQUESTED)] = 64
     "Events a producer keeps for recovery, per announcement; 0: nothing is recovered."
-    recovery_delay_s: float = 0.25
+    recovery_delay_s: NotNegative = 0.25
     "How long a node waits for a missing event before it asks; requests are spread over as long again."
-    recovery_attempts: int = 3
-    proximity_limit: int = 2048
+    recovery_attempts: Count = 3
+    proximity_limit: AtLeastOne = 2048
     "At most this many relevant proximities are listed."
-    announcement_limit: int = 1024
+    announcement_limit: AtLeastOne = 1024
     "At most this many announcements per producer: on this node, and in its list."
-    adverts_per_beacon: int = 16
+    adverts_per_beacon: AtLeastOne = 16
     "More announcements make more beacons, not larger ones."
-    seen_limit: int = 65_536
+    seen_limit: AtLeastOne = 65_536
     "Event ids remembered against duplicates."
 
     def __post_init__(self) -> None:
-        for name in ("range_m", "beacon_interval_s", "expiry_s", "lifespan_s"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
-        for name in ("recovery_delay_s", "beacon_gather_s", "gossip_distance_m", "cache_size", "recovery_attempts"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise SettingsError(f"{name} must be 0 or more, got {getattr(self, name)}")
-        limits = ("proximity_limit", "announcement_limit", "adverts_per_beacon", "seen_limit")
-        for name in ("hop_limit", "beacon_copies", *limits):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not 0.0 <= self.gossip_probability <= 1.0:
-            raise SettingsError(f"gossip_probability must lie between 0 and 1, got {self.gossip_probability}")
-        if not 0.0 <= self.beacon_jitter < 1.0:
-            raise SettingsError(f"beacon_jitter must be at least 0 and below 1, got {self.beacon_jitter}")
+        check_bounds(self)
         longest_s = self.beacon_interval_s * (1 + self.beacon_jitter)
         if self.expiry_s <= longest_s:
             raise SettingsError(
                 f"expiry_s must be longer than a beacon's period of up to {longest_s:g} s, got {self.expiry_s}"
             )
-        if self.forwarding not in ("flood", "gossip"):
-            raise SettingsError(f"forwarding must be flood or gossip, got {self.forwarding!r}")
-        if self.cache_size > MAX_REQUESTED:
-            raise SettingsError(f"cache_size must be at most {MAX_REQUESTED}, got {self.cache_size}")
 
 
 PAPER = SteamSettings(cache_size=0, beacon_gather_s=0.0)
