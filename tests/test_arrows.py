@@ -84,7 +84,8 @@ INSIDE = {
         "subscription": {"language", "filter"},
         "index": {"language", "filter"},
         "summaries": {"language", "filter", "index"},
-        "__init__": {"language", "filter", "index", "subscription"},
+        "oracle": {"language", "filter", "index", "subscription"},
+        "__init__": {"language", "filter", "index", "subscription", "oracle"},
     },
 }
 "For each room that holds rooms: what each of these may import of the others."

@@ -1,4 +1,4 @@
-"""The replay page in a real browser: it loads, plays, scrubs, and clicks through to a why-not."""
+"""The replay page in a real browser: it loads, runs, scrubs, and clicks through to a why-not."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from click.testing import CliRunner
-from large import large_play, large_scene
+from large import large_run, large_world
 from playwright.sync_api import Browser, Page
 from watched_lake import live_records, watched
 
 from earshot import Event, Position
 from earshot.cli.simulate import simulate as command
 from earshot.pipeline.lake.local_tables import LocalTables
-from earshot.pipeline.reports.replays import FolderShelf
-from earshot.pipeline.watch.watch_replay import WatchShelf
-from earshot.view.catalogue import PlayEntry, SceneEntry
+from earshot.pipeline.reports.replays import FolderCatalogue
+from earshot.pipeline.watch.watch_replay import WatchCatalogue
+from earshot.records.sessions import AnnouncementSpan, SubscriptionSpan
+from earshot.view.catalogue import RunEntry, WorldEntry
 from earshot.view.overlays import Overlays
-from earshot.view.runs import BINS, Hops, Play, Why
-from earshot.view.saving import whole_page, write_page
+from earshot.view.page import whole_page, write_page
+from earshot.view.runs import BINS, Hops, ReplayedRun, Why
 from earshot.view.server import PageServer
-from earshot.view.world import Announced, Scene, Ways, Wished
+from earshot.view.world import TrajectoryColumns, World
 
 CHANGES = {"duration_s": 30, "warm_up_s": 10, "cool_down_s": 2, "nodes.car.count": 50, "nodes.walker.count": 30}
 SHORT = [word for name, value in CHANGES.items() for word in ("--set", f"{name}={value}")]
@@ -45,7 +46,7 @@ def simulate(protocol: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One short run of each protocol that has a picture of its own, all on one scene."""
+    """One short run of each protocol that has a picture of its own, all on one world."""
     folder = tmp_path_factory.mktemp("runs")
     for protocol in PROTOCOLS:
         simulate(protocol, folder / protocol)
@@ -53,13 +54,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shelf(runs: Path) -> FolderShelf:
-    return FolderShelf([runs / protocol for protocol in PROTOCOLS])
+def catalogue(runs: Path) -> FolderCatalogue:
+    return FolderCatalogue([runs / protocol for protocol in PROTOCOLS])
 
 
 @pytest.fixture(scope="module")
-def served(shelf: FolderShelf) -> Iterator[str]:
-    with PageServer(shelf, "city") as server:
+def served(catalogue: FolderCatalogue) -> Iterator[str]:
+    with PageServer(catalogue, "city") as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server.address
@@ -115,7 +116,7 @@ def test_the_page_loads_plays_and_scrubs(page: Page, served: str, artifacts: Pat
 
 
 def test_a_missed_delivery_is_clicked_through_to_its_why_not(
-    page: Page, served: str, shelf: FolderShelf, artifacts: Path
+    page: Page, served: str, catalogue: FolderCatalogue, artifacts: Path
 ) -> None:
     opened(page, f"{served}#run=georendezvous")
     page.select_option("#which", "missed")
@@ -124,8 +125,8 @@ def test_a_missed_delivery_is_clicked_through_to_its_why_not(
     node = chip.inner_text()
     chip.click()
     settled(page)
-    event = page.evaluate("earshot.scene.events[earshot.chosen.event].id")
-    why = shelf.why("scene-0", "georendezvous", event, node)
+    event = page.evaluate("earshot.world.events[earshot.chosen.event].id")
+    why = catalogue.why("world-0", "georendezvous", event, node)
     assert (why["expected"], why["delivered"]) == (True, False)
     assert page.locator(".card.why .verdict").inner_text() == "expected, not delivered"
     assert page.locator(".card.why .reasons li").all_inner_texts() == why["reasons"]
@@ -139,8 +140,8 @@ def test_a_click_on_the_map_chooses_the_node_under_it(page: Page, served: str) -
       const pane = earshot.panes[0], box = pane.canvas.getBoundingClientRect();
       const brush = { x: (x) => pane.width / 2 + (x - earshot.view.x) * earshot.view.scale,
                       y: (y) => pane.height / 2 - (y - earshot.view.y) * earshot.view.scale };
-      const node = earshot.scene.nodes.indexOf("sign-07");
-      return [box.left + brush.x(earshot.scene.x[node]), box.top + brush.y(earshot.scene.y[node])];
+      const node = earshot.world.nodes.indexOf("sign-07");
+      return [box.left + brush.x(earshot.world.x[node]), box.top + brush.y(earshot.world.y[node])];
     }"""
     x, y = page.evaluate(place)
     page.mouse.click(x, y)
@@ -154,8 +155,8 @@ def test_a_click_on_the_map_chooses_the_node_under_it(page: Page, served: str) -
 def test_each_protocol_has_its_picture(page: Page, served: str, artifacts: Path, protocol: str) -> None:
     opened(page, f"{served}#run={protocol}")
     expected = {
-        "georendezvous": ["Ways used", "Proximities", "Cells"],
-        "steam": ["Ways used", "Proximities"],
+        "georendezvous": ["Routes used", "Proximities", "Cells"],
+        "steam": ["Routes used", "Proximities"],
         "drip": ["Brokers", "Proximities", "Regions"],
         "codd": ["Tree", "Proximities"],
         "odmrp": ["Mesh", "Proximities"],
@@ -177,8 +178,8 @@ PICTURE = """async () => {
 
 def test_protocols_stand_side_by_side_and_share_clock_and_choice(page: Page, served: str, artifacts: Path) -> None:
     opened(page, f"{served}#run=steam")
-    page.click("[data-play=georendezvous]")
-    page.click("[data-play=drip]")
+    page.click("[data-run=georendezvous]")
+    page.click("[data-run=drip]")
     until(page, "earshot.panes.length === 3")
     page.keyboard.press("m")
     settled(page)
@@ -194,7 +195,7 @@ def test_protocols_stand_side_by_side_and_share_clock_and_choice(page: Page, ser
 def test_an_event_is_shown_hop_by_hop(page: Page, served: str) -> None:
     opened(page, f"{served}#run=odmrp")
     page.keyboard.press(".")
-    deepest = page.evaluate("earshot.panes[0].play.deepest[earshot.chosen.event]")
+    deepest = page.evaluate("earshot.panes[0].run.deepest[earshot.chosen.event]")
     said = []
     for _ in range(deepest + 2):
         page.keyboard.press("h")
@@ -218,19 +219,19 @@ def test_light_dark_and_a_phone(page: Page, served: str, artifacts: Path) -> Non
 
 def test_the_page_follows_a_watched_network(page: Page, runs: Path, tmp_path: Path, artifacts: Path) -> None:
     watched(tmp_path, 0, live_records(runs / "steam", 4.0), [])
-    with PageServer(WatchShelf(LocalTables(tmp_path)), "harbour") as server:
+    with PageServer(WatchCatalogue(LocalTables(tmp_path)), "harbour") as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
             opened(page, server.address)
             until(page, "earshot.batch === 0")
             assert page.inner_text("#figures") == "2 nodes\n50.0 % delivered"
-            before = page.evaluate("[earshot.scene.events.length, earshot.scene.end, earshot.t]")
+            before = page.evaluate("[earshot.world.events.length, earshot.world.end, earshot.t]")
             assert before[1] == before[2]
             watched(tmp_path, 1, live_records(runs / "steam", 12.0), [])
-            until(page, f"earshot.scene.events.length > {before[0]}")
+            until(page, f"earshot.world.events.length > {before[0]}")
             settled(page)
-            after = page.evaluate("[earshot.scene.end, earshot.t]")
+            after = page.evaluate("[earshot.world.end, earshot.t]")
             assert after[0] == after[1] > before[1]
             page.screenshot(path=artifacts / "live.png")
             page.keyboard.press("ArrowLeft")
@@ -248,7 +249,7 @@ def hostile_page(folder: Path) -> Path:
     source, other = HOSTILE, f"{HOSTILE}'\"&amp;"
     event = Event(HOSTILE, {HOSTILE: HOSTILE}, id=f"{HOSTILE}-0", source=source, time=1.0, position=Position(0, 0))
     one = np.zeros(1, dtype=np.int32)
-    scene = Scene(
+    world = World(
         key=HOSTILE,
         name=HOSTILE,
         seed=0,
@@ -256,29 +257,29 @@ def hostile_page(folder: Path) -> Path:
         end=10.0,
         counted_from=0.0,
         range_m=100.0,
-        ground=None,
+        extent=None,
         nodes=[source, other],
-        ways=Ways.of(2, np.array([0, 1]), np.zeros(2), np.array([0.0, 50.0]), np.zeros(2)),
+        trajectories=TrajectoryColumns.of(2, np.array([0, 1]), np.zeros(2), np.array([0.0, 50.0]), np.zeros(2)),
         events=[event],
-        wishes=[Wished(other, HOSTILE, HOSTILE, None, 0.0, np.inf)],
-        announced=[Announced(source, HOSTILE, None, 0.0, np.inf)],
+        subscriptions=[SubscriptionSpan(other, HOSTILE, HOSTILE, None, 0.0, np.inf)],
+        announcements=[AnnouncementSpan(source, HOSTILE, None, 0.0, np.inf)],
         expected=(one, one + 1),
         notes=[HOSTILE],
     )
-    play = Play(
+    run = ReplayedRun(
         key=HOSTILE,
         title=HOSTILE,
         protocol=HOSTILE,
         settings={HOSTILE: HOSTILE},
         hops=Hops(one, one + 1, one, np.array([1.1]), one + 1, one - 1),
         deliveries=(one[:0], one[:0], np.zeros(0)),
-        lives=(one[:0], np.zeros(0), np.zeros(0, dtype=np.uint8)),
+        sessions=[],
         air=(np.zeros(BINS, dtype=np.int32), np.zeros(BINS, dtype=np.int32)),
         overlays=Overlays({"links": "ways"}),
         why=[Why(0, 1, [HOSTILE], [HOSTILE])],
     )
-    entry = SceneEntry(HOSTILE, HOSTILE, [PlayEntry(HOSTILE, HOSTILE)])
-    return write_page(folder / "hostile.html", whole_page(HOSTILE, [entry], lambda _: scene, lambda *_: play, None))
+    entry = WorldEntry(HOSTILE, HOSTILE, [RunEntry(HOSTILE, HOSTILE)])
+    return write_page(folder / "hostile.html", whole_page(HOSTILE, [entry], lambda _: world, lambda *_: run, None))
 
 
 def test_names_never_become_markup(page: Page, tmp_path: Path) -> None:
@@ -291,22 +292,24 @@ def test_names_never_become_markup(page: Page, tmp_path: Path) -> None:
     page.click("[data-tab=nodes]")
     page.click("[data-tab=about]")
     assert page.locator("img").count() == 0
-    assert page.locator("body script").count() == 4  # what is listed, the scene, the play, and our own
+    assert page.locator("body script").count() == 4  # what is listed, the world, the run, and our own
 
 
-def test_a_file_opens_without_a_network_and_answers(page: Page, shelf: FolderShelf, tmp_path: Path) -> None:
-    entry = shelf.scenes()[0]
-    few = SceneEntry(entry.key, entry.title, [play for play in entry.plays if play.key == "georendezvous"])
-    document = whole_page("city", [few], shelf.scene, lambda *one: shelf.staged(*one).with_answers(9999), None)
+def test_a_file_opens_without_a_network_and_answers(page: Page, catalogue: FolderCatalogue, tmp_path: Path) -> None:
+    entry = catalogue.worlds()[0]
+    few = WorldEntry(entry.key, entry.title, [run for run in entry.runs if run.key == "georendezvous"])
+    document = whole_page(
+        "city", [few], catalogue.world, lambda *one: catalogue.answerable(*one).with_answers(9999), None
+    )
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     opened(page, write_page(tmp_path / "replay.html", document).as_uri())
     page.keyboard.press("m")
     settled(page)
     event, node = page.evaluate(
-        "[earshot.scene.events[earshot.chosen.event].id, earshot.scene.nodes[earshot.chosen.node]]"
+        "[earshot.world.events[earshot.chosen.event].id, earshot.world.nodes[earshot.chosen.node]]"
     )
-    why = shelf.why("scene-0", "georendezvous", event, node)
+    why = catalogue.why("world-0", "georendezvous", event, node)
     assert page.locator(".card.why .reasons li").all_inner_texts() == why["reasons"]
     assert page.locator(".card.why .losses li").all_inner_texts() == why["losses"]
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
@@ -328,10 +331,10 @@ def test_a_thousand_nodes_and_an_hour_are_smooth(browser: Browser, page: Page, t
     """Thirty frames a second: all of the browser's processes together take less of a processor for a frame
     than a thirtieth of a second. By the clock too, where nobody else uses the machine; that is only noted."""
     random = np.random.default_rng(1)
-    scene = large_scene(random)
-    play = large_play(scene, random)
-    entry = SceneEntry("large", "large", [PlayEntry("flood", "flood")])
-    document = whole_page("large", [entry], lambda _: scene, lambda *_: play, None)
+    world = large_world(random)
+    run = large_run(world, random)
+    entry = WorldEntry("large", "large", [RunEntry("flood", "flood")])
+    document = whole_page("large", [entry], lambda _: world, lambda *_: run, None)
     opened(page, write_page(tmp_path / "large.html", document).as_uri())
     figures: dict[str, Any] = {}
     for speed in (1, 10, 60):

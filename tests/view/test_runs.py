@@ -11,14 +11,26 @@ from earshot.protocols.content_odmrp.odmrp import OdmrpSettings
 from earshot.protocols.georendezvous.machine import GeoRendezvousSettings
 from earshot.records import Kind
 from earshot.view.overlays import overlays_of
-from earshot.view.runs import BINS, CODE, Hops, Records, air_of, deliveries_of, hops_of, lives_of, notes_of, thinned
-from earshot.view.world import Scene, Ways
+from earshot.view.runs import (
+    BINS,
+    CODE,
+    Hops,
+    Records,
+    air_of,
+    deliveries_of,
+    hops_of,
+    notes_of,
+    presence_changes,
+    sessions_of,
+    thinned,
+)
+from earshot.view.world import TrajectoryColumns, World
 
 Row = tuple[float, Kind, str, str, str, str]
 
 
-def scene(nodes: str = "abcde", events: tuple[tuple[str, str, float], ...] = (("a-0", "a", 1.0),)) -> Scene:
-    return Scene(
+def world(nodes: str = "abcde", events: tuple[tuple[str, str, float], ...] = (("a-0", "a", 1.0),)) -> World:
+    return World(
         key="k",
         name="n",
         seed=0,
@@ -26,16 +38,16 @@ def scene(nodes: str = "abcde", events: tuple[tuple[str, str, float], ...] = (("
         end=100.0,
         counted_from=0.0,
         range_m=100.0,
-        ground=(1000.0, 500.0),
+        extent=(1000.0, 500.0),
         nodes=list(nodes),
-        ways=Ways.of(0, *(np.zeros(0),) * 4),
+        trajectories=TrajectoryColumns.of(0, *(np.zeros(0),) * 4),
         events=[Event("T", {}, id=id, source=source, time=time) for id, source, time in events],
-        wishes=[],
-        announced=[],
+        subscriptions=[],
+        announcements=[],
     )
 
 
-def records(on: Scene, *rows: Row) -> Records:
+def records(on: World, *rows: Row) -> Records:
     """(time, kind, node, peer, event, detail)"""
     details = sorted({row[5] for row in rows})
     return Records(
@@ -44,8 +56,8 @@ def records(on: Scene, *rows: Row) -> Records:
         node=np.array([on.number_of_node.get(row[2], -1) for row in rows], dtype=np.int32),
         peer=np.array([on.number_of_node.get(row[3], -1) for row in rows], dtype=np.int32),
         event=np.array([on.number_of_event.get(row[4], -1) for row in rows], dtype=np.int32),
-        detail=details,
-        said=np.array([details.index(row[5]) for row in rows], dtype=np.int32),
+        details=details,
+        detail=np.array([details.index(row[5]) for row in rows], dtype=np.int32),
         packets=[""],
         packet=np.zeros(len(rows), dtype=np.int32),
     )
@@ -59,7 +71,7 @@ LINE = (heard(1.3, "d", "c"), heard(1.1, "b", "a"), heard(1.15, "a", "b"), heard
 
 
 def test_hops_are_first_receipts_in_order_with_their_depth() -> None:
-    on = scene()
+    on = world()
     hops = hops_of(on, records(on, *LINE))
     assert [on.nodes[i] for i in hops.node] == ["b", "c", "d"]
     assert [on.nodes[i] for i in hops.sender] == ["a", "b", "c"]
@@ -68,19 +80,19 @@ def test_hops_are_first_receipts_in_order_with_their_depth() -> None:
 
 
 def test_hops_that_run_in_circles_end() -> None:
-    on = scene()
+    on = world()
     hops = hops_of(on, records(on, heard(1.1, "b", "c"), heard(1.1, "c", "b")))
     assert len(hops) == 2
 
 
 def test_nothing_heard_is_no_hop() -> None:
-    on = scene()
+    on = world()
     assert len(hops_of(on, records(on))) == 0
-    assert len(hops_of(scene(events=()), records(on))) == 0
+    assert len(hops_of(world(events=()), records(on))) == 0
 
 
 def test_deliveries_are_the_first_ones() -> None:
-    on = scene()
+    on = world()
     told = records(
         on,
         (3.0, Kind.DELIVER, "c", "", "a-0", ""),
@@ -93,7 +105,7 @@ def test_deliveries_are_the_first_ones() -> None:
 
 
 def test_comings_goings_and_the_air() -> None:
-    on = scene()
+    on = world()
     told = records(
         on,
         (5.0, Kind.LEAVE, "b", "", "", "crash"),
@@ -102,7 +114,8 @@ def test_comings_goings_and_the_air() -> None:
         (50.0, Kind.SEND, "a", "", "", ""),
         (100.0, Kind.SEND, "a", "", "", ""),
     )
-    assert [column.tolist() for column in lives_of(told)] == [[1, 1], [0.0, 5.0], [1, 0]]
+    changes = presence_changes(sessions_of(on, told), on.number_of_node)
+    assert changes.tolist() == [[0.0, 1, 1], [5.0, 1, 0]]
     data, control = air_of(on, told)
     assert (data[BINS // 2], control[BINS // 2], control[-1], data.sum(), control.sum()) == (1, 1, 1, 1, 2)
 
@@ -120,7 +133,7 @@ def test_hops_are_thinned_by_whole_events() -> None:
 
 
 def pictured(
-    protocol: str, settings: object, on: Scene, told: Records
+    protocol: str, settings: object, on: World, told: Records
 ) -> tuple[dict[str, object], list[tuple[float, ...]]]:
     found = overlays_of(protocol, settings, on, hops_of(on, told), deliveries_of(on, told), notes_of(told))
     names = ("link_a", "link_b", "link_group", "link_start", "link_end")
@@ -129,7 +142,7 @@ def pictured(
 
 
 def test_a_mesh_is_the_ways_that_led_to_deliveries() -> None:
-    on = scene()
+    on = world()
     side = heard(1.2, "e", "b")
     told = records(on, *LINE, side, (1.2, Kind.DELIVER, "c", "", "a-0", ""))
     meta, links = pictured("odmrp", OdmrpSettings(forwarding_timeout_s=25.0), on, told)
@@ -138,16 +151,16 @@ def test_a_mesh_is_the_ways_that_led_to_deliveries() -> None:
 
 
 def test_an_edge_of_a_mesh_lasts_while_it_is_used() -> None:
-    on = scene(events=(("a-0", "a", 1.0), ("a-1", "a", 10.0), ("a-2", "a", 60.0)))
+    on = world(events=(("a-0", "a", 1.0), ("a-1", "a", 10.0), ("a-2", "a", 60.0)))
     told = [heard(time, "b", "a", f"a-{k}") for k, time in enumerate((1.5, 10.5, 60.5))]
     got = [(time, Kind.DELIVER, "b", "", f"a-{k}", "") for k, time in enumerate((1.5, 10.5, 60.5))]
     meta, links = pictured("flooding", None, on, records(on, *told, *got))
-    assert meta == {"links": "ways", "lasting_s": 10.0}
+    assert meta == {"links": "routes", "lasting_s": 10.0}
     assert links == [(0, 1, 0, 1.5, 20.5), (0, 1, 0, 60.5, 70.5)]
 
 
 def test_trees_are_what_nodes_note_of_their_parents() -> None:
-    on = scene()
+    on = world()
 
     def note(time: float, node: str, text: str) -> Row:
         return (time, Kind.NOTE, node, "", "", text)
@@ -172,7 +185,7 @@ def test_trees_are_what_nodes_note_of_their_parents() -> None:
 
 
 def test_brokers_and_those_they_serve_are_what_nodes_note() -> None:
-    on = scene()
+    on = world()
     told = records(
         on,
         (1.0, Kind.NOTE, "a", "", "", "broker: a"),
@@ -189,7 +202,7 @@ def test_brokers_and_those_they_serve_are_what_nodes_note() -> None:
 
 
 def test_cells_and_rendezvous_points_follow_from_the_settings() -> None:
-    on = scene()
+    on = world()
     settings = GeoRendezvousSettings(range_m=100.0, rendezvous=3, nearest=2, width_m=1000.0, height_m=500.0)
     cells = overlays_of("georendezvous", settings, on, *nothing(on)).meta["cells"]
     assert math.isclose(cells["side_m"], 100.0 / (2 * math.sqrt(2)))
@@ -197,6 +210,6 @@ def test_cells_and_rendezvous_points_follow_from_the_settings() -> None:
     assert cells["topics"] == [[0, points]]
 
 
-def nothing(on: Scene) -> tuple[Hops, tuple[np.ndarray, ...], list[object]]:
+def nothing(on: World) -> tuple[Hops, tuple[np.ndarray, ...], list[object]]:
     told = records(on)
     return hops_of(on, told), deliveries_of(on, told), []

@@ -11,29 +11,29 @@ from typing import Any
 import pytest
 
 from earshot.errors import LakeError, UsageError
-from earshot.view.catalogue import PlayEntry, SceneEntry
+from earshot.view.catalogue import RunEntry, WorldEntry
 from earshot.view.page import page
-from earshot.view.runs import Play
+from earshot.view.runs import ReplayedRun
 from earshot.view.server import PageServer
-from earshot.view.world import Scene
+from earshot.view.world import World
 
 
 class Stub:
-    """A shelf with nothing on it but a title and an answer."""
+    """A catalogue with nothing on it but a title and an answer."""
 
-    def scenes(self) -> list[SceneEntry]:
-        return [SceneEntry("s", "a <b> & 'c'", [PlayEntry("p", "p")])]
+    def worlds(self) -> list[WorldEntry]:
+        return [WorldEntry("s", "a <b> & 'c'", [RunEntry("p", "p")])]
 
-    def scene(self, key: str) -> Scene:
+    def world(self, key: str) -> World:
         raise KeyError(key)
 
-    def play(self, scene: str, key: str) -> Play:
+    def run(self, world: str, key: str) -> ReplayedRun:
         raise LakeError("the lake is gone")
 
-    def why(self, scene: str, play: str, event: str, node: str) -> Mapping[str, Any]:
-        return {"asked": [scene, play, event, node]}
+    def why(self, world: str, run: str, event: str, node: str) -> Mapping[str, Any]:
+        return {"asked": [world, run, event, node]}
 
-    def news(self) -> Mapping[str, Any] | None:
+    def updates(self) -> Mapping[str, Any] | None:
         return {"batch": 3, "figures": []}
 
 
@@ -64,12 +64,12 @@ def test_it_listens_on_this_machine_only(server: PageServer) -> None:
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "", "127.0.0.1", "127.0.0.1.evil.example:1"])
 def test_it_answers_to_its_own_name_only(server: PageServer, host: str) -> None:
     assert get(server, "/", Host=host)[0] == 403
-    assert get(server, "/why?scene=s&play=p&event=e&node=n", Host=host)[0] == 403
+    assert get(server, "/why?world=s&run=p&event=e&node=n", Host=host)[0] == 403
 
 
 def test_it_answers_its_own_page_only(server: PageServer) -> None:
-    assert get(server, "/news", **{"Sec-Fetch-Site": "cross-site"})[0] == 403
-    assert get(server, "/news", **{"Sec-Fetch-Site": "same-origin"})[0] == 200
+    assert get(server, "/updates", **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert get(server, "/updates", **{"Sec-Fetch-Site": "same-origin"})[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/static/app.js", "/../../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd", "/x"])
@@ -87,15 +87,15 @@ def test_the_page_comes_with_a_policy_that_lets_nothing_else_run(server: PageSer
 
 
 def test_answers_and_errors_are_said_plainly(server: PageServer) -> None:
-    status, body, _ = get(server, "/why?scene=s&play=p&event=e%20%3C&node=%C3%A9")
+    status, body, _ = get(server, "/why?world=s&run=p&event=e%20%3C&node=%C3%A9")
     assert (status, json.loads(body)) == (200, {"asked": ["s", "p", "e <", "é"]})
-    assert get(server, "/why?scene=s")[:2] == (400, b"say which play\n")
-    assert get(server, "/scene?scene=none")[:2] == (404, b"there is no 'none'\n")
-    assert get(server, "/play?scene=s&play=p")[:2] == (500, b"the lake is gone\n")
-    assert json.loads(get(server, "/news")[1]) == {
+    assert get(server, "/why?world=s")[:2] == (400, b"say which run\n")
+    assert get(server, "/world?world=none")[:2] == (404, b"there is no 'none'\n")
+    assert get(server, "/run?world=s&run=p")[:2] == (500, b"the lake is gone\n")
+    assert json.loads(get(server, "/updates")[1]) == {
         "batch": 3,
         "figures": [],
-        "scenes": [{"key": "s", "title": "a <b> & 'c'", "plays": [{"key": "p", "title": "p"}]}],
+        "worlds": [{"key": "s", "title": "a <b> & 'c'", "runs": [{"key": "p", "title": "p"}]}],
     }
 
 
@@ -105,6 +105,6 @@ def test_a_port_in_use_is_said(server: PageServer) -> None:
 
 
 def test_data_cannot_end_its_element() -> None:
-    document = page("</script><b>", [{"key": "</script>"}], {"/scene?scene=</script>": b"</script>"}, served=False)
+    document = page("</script><b>", [{"key": "</script>"}], {"/world?world=</script>": b"</script>"}, served=False)
     assert document.count("</script>") == document.count("<script") == 3
     assert "connect-src 'none'" in document

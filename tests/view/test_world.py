@@ -1,4 +1,4 @@
-"""Scenes: ways keep to their bound, names are counted as people count."""
+"""Worlds: simplified trajectories keep to their bound, names are sorted as people count."""
 
 from __future__ import annotations
 
@@ -11,39 +11,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earshot import Area, Circle, Event, Position, Proximity
+from earshot.records.sessions import AnnouncementSpan, SubscriptionSpan
 from earshot.view.packing import unpack
-from earshot.view.world import Announced, Scene, Ways, Wished, content_text, node_names
+from earshot.view.world import TrajectoryColumns, World, content_text, node_names
 
 
 @given(st.integers(0, 2**32), st.integers(0, 200), st.floats(0.1, 10))
-def test_a_simplified_way_stays_within_its_bound_and_keeps_its_ends(seed: int, knots: int, within_m: float) -> None:
-    """Ways that bend a little at every knot."""
+def test_a_simplified_trajectory_stays_within_its_bound_and_keeps_its_ends(
+    seed: int, knots: int, within_m: float
+) -> None:
+    """Trajectories that bend a little at every knot."""
     random = np.random.default_rng(seed)
     steps = random.normal(0, 1, (3, knots, 2)) * random.uniform(0, 2, (3, 1, 1))
     places = steps.cumsum(axis=1).reshape(3 * knots, 2)
     node, time = np.repeat(np.arange(3), knots), np.tile(np.arange(knots, dtype=np.float64), 3)
-    ways = Ways.of(3, node, time, places[:, 0], places[:, 1])
-    few = ways.simplified(within_m)
-    assert len(few.time) <= len(ways.time)
-    x, y = few.at(ways.node, ways.time)
-    assert np.all(np.hypot(x - ways.x_m, y - ways.y_m) <= within_m * (1 + 1e-9) + 1e-9)
+    columns = TrajectoryColumns.of(3, node, time, places[:, 0], places[:, 1])
+    few = columns.simplified(within_m)
+    assert len(few.time) <= len(columns.time)
+    x, y = few.at(columns.node, columns.time)
+    assert np.all(np.hypot(x - columns.x_m, y - columns.y_m) <= within_m * (1 + 1e-9) + 1e-9)
     for node in range(3):
-        old, new = (one.time[one.first[node] : one.first[node + 1]] for one in (ways, few))
+        old, new = (one.time[one.first[node] : one.first[node + 1]] for one in (columns, few))
         assert (list(old[:1]), list(old[-1:])) == (list(new[:1]), list(new[-1:]))
 
 
-def test_a_straight_even_way_needs_two_knots_and_a_jump_stays() -> None:
+def test_a_straight_even_trajectory_needs_two_knots_and_a_jump_stays() -> None:
     time = np.array([0.0, 1, 2, 3, 4, math.nextafter(5, 0), 5, 6])
     x = np.array([0.0, 1, 2, 3, 4, 5, 100, 101])
-    few = Ways.of(1, np.zeros(8, dtype=np.int32), time, x, np.zeros(8)).simplified(0.01)
+    few = TrajectoryColumns.of(1, np.zeros(8, dtype=np.int32), time, x, np.zeros(8)).simplified(0.01)
     assert few.x_m.tolist()[0] == 0.0
     assert few.x_m.tolist()[-3:] == [5.0, 100.0, 101.0]
     assert len(few.time) <= 5
 
 
 def test_rows_without_a_place_are_no_knots() -> None:
-    ways = Ways.of(2, np.array([1, 0, -1]), np.arange(3.0), np.array([1.0, math.nan, 3.0]), np.zeros(3))
-    assert (ways.first.tolist(), ways.x_m.tolist()) == ([0, 0, 1], [1.0])
+    columns = TrajectoryColumns.of(2, np.array([1, 0, -1]), np.arange(3.0), np.array([1.0, math.nan, 3.0]), np.zeros(3))
+    assert (columns.first.tolist(), columns.x_m.tolist()) == ([0, 0, 1], [1.0])
 
 
 def test_names_are_in_the_order_people_count() -> None:
@@ -61,9 +64,9 @@ def test_content_is_for_people_to_read() -> None:
     assert content_text(Event.from_xml("<CD><price>18</price></CD>")).endswith("<CD><price>18</price></CD>")
 
 
-def test_a_scene_is_packed_with_times_from_its_start_and_nodes_by_number() -> None:
+def test_a_world_is_packed_with_times_from_its_start_and_nodes_by_number() -> None:
     area = Area(Circle(50), Position(10, 0))
-    scene = Scene(
+    world = World(
         key="k",
         name="walk",
         seed=3,
@@ -71,34 +74,41 @@ def test_a_scene_is_packed_with_times_from_its_start_and_nodes_by_number() -> No
         end=160.0,
         counted_from=110.0,
         range_m=None,
-        ground=None,
+        extent=None,
         nodes=["ann", "bob"],
-        ways=Ways.of(2, np.array([0, 1]), np.array([100.0, 101.0]), np.array([0.0, 90.0]), np.array([0.0, 50.0])),
+        trajectories=TrajectoryColumns.of(
+            2, np.array([0, 1]), np.array([100.0, 101.0]), np.array([0.0, 90.0]), np.array([0.0, 50.0])
+        ),
         events=[
             Event("Siren", {"speed": 18}, id="ann-0", source="ann", time=112.0, position=Position(1, 2), area=area)
         ],
-        wishes=[Wished("bob", "bob/0", "Siren: true", None, 100.0, math.inf), Wished("eve", "e", "", None, 0.0, 1.0)],
-        announced=[Announced("ann", "Siren", Proximity(Circle(50), Position(7, 7), mobile=True), 100.0, 130.0)],
+        subscriptions=[
+            SubscriptionSpan("bob", "bob/0", "Siren: true", None, 100.0, math.inf),
+            SubscriptionSpan("eve", "e", "", None, 0.0, 1.0),
+        ],
+        announcements=[
+            AnnouncementSpan("ann", "Siren", Proximity(Circle(50), Position(7, 7), mobile=True), 100.0, 130.0)
+        ],
         expected=(np.array([0]), np.array([1])),
     )
-    meta, arrays = unpack(scene.packed())
+    meta, arrays = unpack(world.packed())
     assert (meta["end"], meta["counted_from"], meta["bounds"]) == (60.0, 10.0, [0.0, 0.0, 90.0, 50.0])
     assert meta["events"][0][:5] == ["ann-0", 0, 0, 12.0, [1.0, 2.0]]
     assert meta["events"][0][5]["text"] == "circle:50m"
-    assert meta["wishes"] == [[1, "bob/0", "Siren: true", None, 0.0, None]]
-    assert [meta["announced"][0][k] for k in (0, 1, 3, 4)] == [0, 0, 0.0, 30.0]
-    around = meta["announced"][0][2]["rings"][0]
+    assert meta["subscriptions"] == [[1, "bob/0", "Siren: true", None, 0.0, None]]
+    assert [meta["announcements"][0][k] for k in (0, 1, 3, 4)] == [0, 0, 0.0, 30.0]
+    around = meta["announcements"][0][2]["rings"][0]
     assert (max(around[::2]), min(around[::2])) == (50.0, -50.0)
     assert (arrays["time"].tolist(), arrays["first"].tolist()) == ([0.0, 1.0], [0, 1, 2])
 
 
-def standing(places: list[tuple[float, float]], ground: tuple[float, float] | None = None) -> Scene:
+def standing(places: list[tuple[float, float]], ground: tuple[float, float] | None = None) -> World:
     """Nodes that never move."""
     x, y = np.array(places, dtype=np.float64).reshape(len(places), 2).T
     count = len(places)
-    ways = Ways.of(count, np.arange(count), np.zeros(count), x, y)
+    columns = TrajectoryColumns.of(count, np.arange(count), np.zeros(count), x, y)
     nodes = [f"node-{i}" for i in range(count)]
-    return Scene("k", "still", 0, 0.0, 1.0, 0.0, None, ground, nodes, ways, [], [], [])
+    return World("k", "still", 0, 0.0, 1.0, 0.0, None, ground, nodes, columns, [], [], [])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +130,7 @@ def test_the_map_shows_all_nodes_on_some_ground_even_where_they_stand_at_one_pla
 
 
 def test_pairs_are_numbered_once_in_order_and_those_of_others_left_out() -> None:
-    scene = replace(standing([(0.0, 0.0), (1.0, 0.0)]), events=[Event("Siren", {}, id=name) for name in "ab"])
+    world = replace(standing([(0.0, 0.0), (1.0, 0.0)]), events=[Event("Siren", {}, id=name) for name in "ab"])
     pairs = [("b", "node-0"), ("a", "node-1"), ("b", "node-0"), ("c", "node-0"), ("a", "node-9")]
-    assert [column.tolist() for column in scene.numbered(pairs)] == [[0, 1], [1, 0]]
-    assert [column.tolist() for column in scene.numbered([])] == [[], []]
+    assert [column.tolist() for column in world.numbered(pairs)] == [[0, 1], [1, 0]]
+    assert [column.tolist() for column in world.numbered([])] == [[], []]

@@ -1,9 +1,9 @@
-"""`earshot replay`: a recorded live run once more, in the simulator, and where the two differ."""
+"""`earshot replay`: a recorded live run again in the simulator, and where the two differ."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from earshot.errors import UsageError
-from earshot.events import Event, EventType
+from earshot.events import Event
 from earshot.filters import Filter, Subscription
-from earshot.geometry import Position, Proximity, parse_shape
 from earshot.protocols.machine import Announcement
 from earshot.records import Kind
+from earshot.records.details import read_announce, read_subscribe
+from earshot.records.sessions import Session, SessionReader
 
 if TYPE_CHECKING:
     from earshot.live.spool import Record
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 JUST_BEFORE_S = 1e-6
 AFTER_S = 0.5
-"A node stays for so long after its last record, so that what is under way can arrive."
+"A node stays for this long after its last record, so that packets under way can arrive."
 LATENCY_S = 1e-4
 EVERYWHERE_M = 1e6
 
@@ -34,108 +35,86 @@ Delivery = tuple[str, str, str]
 
 
 @dataclass(slots=True)
-class Life:
-    """One node from a start to its stop, or to its last record where it was killed."""
-
-    start_s: float
-    end_s: float
-    subscriptions: list[str] = field(default_factory=list)
-    subjects: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Recorded:
-    """What a spool tells of a run, in seconds since its first record."""
+class RecordedRun:
+    """What a spool says of a run, in seconds since its first record."""
 
     protocol: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     range_m: float | None = None
     duration_s: float = 0.0
-    lives: dict[str, list[Life]] = field(default_factory=lambda: defaultdict(list))
+    sessions: SessionReader = field(default_factory=SessionReader)
     knots: dict[str, list[tuple[float, float, float]]] = field(default_factory=lambda: defaultdict(list))
-    doings: list[tuple[float, str, What]] = field(default_factory=list)
+    actions: list[tuple[float, str, What]] = field(default_factory=list)
     events: dict[str, str] = field(default_factory=dict)
     "A live event's id -> the id the simulator gives it: the node and a count."
     heard: set[tuple[str, str]] = field(default_factory=set)
     deliveries: set[Delivery] = field(default_factory=set)
 
 
-def read_run(folder: Path) -> Recorded:
+def read_run(folder: Path) -> RecordedRun:
     """The run in a spool's records."""
     from earshot.live.spool import read_records
 
     records = sorted(read_records(folder), key=lambda record: record.time)
-    run = Recorded()
+    run = RecordedRun()
     start = records[0].time
     run.duration_s = records[-1].time - start + AFTER_S
-    published: dict[str, int] = defaultdict(int)
+    published: Counter[str] = Counter()
     for record in records:
         at = record.time - start
-        if record.kind == Kind.JOIN:
-            _joined(run, record, at)
-        elif not run.lives[record.node]:
-            raise UsageError(f"{folder}: the spool does not tell how {record.node!r} started; are segments missing?")
-        life = run.lives[record.node][-1]
-        life.end_s = max(life.end_s, at)
+        if record.kind != Kind.JOIN and record.node not in run.sessions.sessions:
+            raise UsageError(f"{folder}: the spool does not say how {record.node!r} started; are segments missing?")
+        run.sessions.read(at, record.node, record.kind, record.subscription, record.detail)
         if record.x_m is not None and record.y_m is not None:
             run.knots[record.node].append((at, record.x_m, record.y_m))
         match record.kind:
+            case Kind.JOIN:
+                _check_protocol(run, run.sessions.current(record.node, record.node))
             case Kind.PUBLISH:
                 event = Event.from_json(record.detail)
                 run.events[record.event] = f"{record.node}-{published[record.node]}"
                 published[record.node] += 1
                 bare = Event(event.type, event.content, lifespan_s=event.lifespan_s, priority=event.priority)
-                run.doings.append((at, record.node, bare))
+                run.actions.append((at, record.node, bare))
             case Kind.DELIVER:
                 run.deliveries.add((record.node, record.subscription, record.event))
             case Kind.RECEIVE:
                 run.heard.add((min(record.node, record.peer), max(record.node, record.peer)))
-            case _:
-                _doing(run, record, life, at)
-    run.deliveries = {(node, wish, run.events.get(event, event)) for node, wish, event in run.deliveries}
+            case _ if (what := _action(record)) is not None:
+                run.actions.append((at, record.node, what))
+    run.deliveries = {(node, id, run.events.get(event, event)) for node, id, event in run.deliveries}
     return run
 
 
-def _joined(run: Recorded, record: Record, at: float) -> None:
-    told = json.loads(record.detail)
-    same = (told["protocol"], told["settings"], told["emulate_range_m"])
+def _check_protocol(run: RecordedRun, session: Session) -> None:
+    same = (session.protocol, session.settings, session.range_m)
     if run.protocol and same != (run.protocol, run.settings, run.range_m):
         raise UsageError(
-            f"{record.node!r} ran {told['protocol']} otherwise than the rest; one replay runs one protocol"
+            f"{session.node!r} ran {session.protocol} with other settings than the rest; one replay runs one protocol"
         )
     run.protocol, run.settings, run.range_m = same
-    run.lives[record.node].append(Life(at, at))
 
 
-def _doing(run: Recorded, record: Record, life: Life, at: float) -> None:
+def _action(record: Record) -> What | None:
+    """What an application did, by a record of it."""
     from earshot.simulation.workload.actions import Unannounce, Unsubscribe
 
-    what: What
     match record.kind:
         case Kind.SUBSCRIBE:
-            what = Subscription(record.subscription, record.node, Filter.parse(record.detail))
-            life.subscriptions.append(record.subscription)
+            wanted = read_subscribe(record.detail)
+            return Subscription(record.subscription, record.node, Filter.parse(wanted.filter), wanted.region)
         case Kind.UNSUBSCRIBE:
-            what = Unsubscribe(record.subscription)
+            return Unsubscribe(record.subscription)
         case Kind.ANNOUNCE:
-            what = _announcement(json.loads(record.detail))
-            life.subjects.append(what.event_type.subject)
+            announced = read_announce(record.detail)
+            return Announcement(announced.event_type, announced.proximity)
         case Kind.UNANNOUNCE:
-            what = Unannounce(record.detail)
-        case _:
-            return
-    run.doings.append((at, record.node, what))
+            return Unannounce(record.detail)
+    return None
 
 
-def _announcement(told: dict[str, Any]) -> Announcement:
-    proximity = None
-    if "shape" in told:
-        proximity = Proximity(parse_shape(told["shape"]), Position(told["x_m"], told["y_m"]), told["mobile"])
-    return Announcement(EventType(told["subject"], told["content"], told["attributes"]), proximity)
-
-
-def simulate_again(run: Recorded, seed: int = 0) -> set[Delivery]:
-    """The deliveries of the same publications, wishes and ways in the simulator."""
+def simulate_again(run: RecordedRun, seed: int = 0) -> set[Delivery]:
+    """The deliveries of the same publications, subscriptions and trajectories in the simulator."""
     from earshot.protocols.catalogue import build_settings, protocol
     from earshot.records.trajectories import Trajectories, Trajectory
     from earshot.simulation.engine.engine import Engine
@@ -145,20 +124,19 @@ def simulate_again(run: Recorded, seed: int = 0) -> set[Delivery]:
 
     machine = protocol(run.protocol)
     settings = build_settings(machine.Settings, run.settings)
-    names = sorted(run.lives)
+    names = sorted(run.sessions.sessions)
     trajectories = []
     for name in names:
-        presence = tuple((life.start_s, life.end_s + JUST_BEFORE_S) for life in run.lives[name][:-1])
-        last = run.lives[name][-1]
-        trajectories.append(
-            Trajectory.through(name, run.knots[name], (*presence, (last.start_s, last.end_s + AFTER_S)))
-        )
+        earlier, last = run.sessions.sessions[name][:-1], run.sessions.sessions[name][-1]
+        presence = [(session.start, session.last + JUST_BEFORE_S) for session in earlier]
+        presence.append((last.start, last.last + AFTER_S))
+        trajectories.append(Trajectory.through(name, run.knots[name], tuple(presence)))
     if machine.medium == "overlay":
         medium: Any = Overlay()
     elif run.range_m is not None:
         medium = UnitDisk(range_m=run.range_m, latency_s=LATENCY_S)
     else:
-        # Nobody measured the radios: who ever heard whom is what is known.
+        # The range of the radios is not known, only which nodes ever heard each other.
         links = LinkScript(graph=tuple(sorted(pair for pair in run.heard if set(pair) <= set(names))))
         medium = UnitDisk(range_m=EVERYWHERE_M, latency_s=LATENCY_S, links=links)
     engine = Engine(
@@ -173,19 +151,19 @@ def simulate_again(run: Recorded, seed: int = 0) -> set[Delivery]:
     return set(_delivered(engine))
 
 
-def _actions(run: Recorded, names: Sequence[str]) -> Iterable[Action]:
+def _actions(run: RecordedRun, names: Sequence[str]) -> Iterable[Action]:
     """What the applications did; with a node its applications end too, as live processes do."""
     from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
 
     number = {name: i for i, name in enumerate(names)}
-    for at, node, what in run.doings:
+    for at, node, what in run.actions:
         yield Action(at, number[node], what)
     for name in names:
-        for life in run.lives[name][:-1]:
-            for subscription in life.subscriptions:
-                yield Action(life.end_s + JUST_BEFORE_S / 2, number[name], Unsubscribe(subscription))
-            for subject in life.subjects:
-                yield Action(life.end_s + JUST_BEFORE_S / 2, number[name], Unannounce(subject))
+        for session in run.sessions.sessions[name][:-1]:
+            for subscription in session.subscriptions:
+                yield Action(session.last + JUST_BEFORE_S / 2, number[name], Unsubscribe(subscription))
+            for subject in session.announcements:
+                yield Action(session.last + JUST_BEFORE_S / 2, number[name], Unannounce(subject))
 
 
 def _delivered(engine: Engine) -> Iterable[Delivery]:
@@ -245,22 +223,26 @@ def replay(spool: Path, seed: int, log: Path | None, as_json: bool) -> int:
         sorted(run.deliveries - simulated),
         sorted(simulated - run.deliveries),
     )
+    nodes = len(run.sessions.sessions)
     live_ids = {ours: live for live, ours in run.events.items()}
     if as_json:
         rows = {"only_live": only_live, "only_simulated": only_simulated}
-        told = {
-            name: [
-                {"node": node, "subscription": wish, "event": live_ids.get(event, event)} for node, wish, event in found
-            ]
+        different = {
+            name: [{"node": node, "subscription": id, "event": live_ids.get(event, event)} for node, id, event in found]
             for name, found in rows.items()
         }
-        click.echo(json.dumps({"protocol": run.protocol, "nodes": len(run.lives), "both": len(both), **told}, indent=2))
+        click.echo(
+            json.dumps(
+                {"protocol": run.protocol, "nodes": nodes, "both": len(both), **different},
+                indent=2,
+            )
+        )
     else:
         click.echo(
-            f"{run.protocol}, {len(run.lives)} nodes, {len(run.events)} events: {len(both)} deliveries in both, "
+            f"{run.protocol}, {nodes} nodes, {len(run.events)} events: {len(both)} deliveries in both, "
             f"{len(only_live)} only live, {len(only_simulated)} only simulated"
         )
         for where, found in (("live", only_live), ("simulated", only_simulated)):
-            for node, wish, event in found:
-                click.echo(f"only {where}: {live_ids.get(event, event)} to {node} ({wish})")
+            for node, id, event in found:
+                click.echo(f"only {where}: {live_ids.get(event, event)} to {node} ({id})")
     return 1 if only_live or only_simulated else 0

@@ -14,7 +14,7 @@ from earshot.cli.spark import LakeOptions, lake_options, open_lake
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
-    from earshot.pipeline.reports.catalogues import StagedShelf
+    from earshot.pipeline.reports.catalogues import AnswerableCatalogue
     from earshot.pipeline.reports.lake_replays import Chosen
 
 MOST_ANSWERS = 20_000
@@ -66,62 +66,62 @@ def view(
     from earshot.pipeline.reports.lake_replays import Chosen
 
     chosen = Chosen(run, scenario, seed, [one.strip() for one in protocols.split(",")] if protocols else None)
-    with _shelf(paths, chosen, lake) as shelf:
+    with _catalogue(paths, chosen, lake) as catalogue:
         title = ", ".join(Path(path.rstrip("/")).name or path for path in paths)
         if out is not None:
-            _write(shelf, title, out)
+            _write(catalogue, title, out)
         else:
-            _serve(shelf, title, port, no_browser)
+            _serve(catalogue, title, port, no_browser)
 
 
 @contextmanager
-def _shelf(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Iterator[StagedShelf]:
+def _catalogue(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Iterator[AnswerableCatalogue]:
     from earshot.pipeline.lake.local_tables import LocalTables, SparkTables
-    from earshot.pipeline.reports.lake_replays import Chosen, LakeShelf
-    from earshot.pipeline.reports.replays import FolderShelf, is_run_folder
-    from earshot.pipeline.watch.watch_replay import WatchShelf
+    from earshot.pipeline.reports.lake_replays import Chosen, LakeCatalogue
+    from earshot.pipeline.reports.replays import FolderCatalogue, is_run_folder
+    from earshot.pipeline.watch.watch_replay import WatchCatalogue
 
     folders = [Path(path) for path in paths]
     if all(is_run_folder(folder) for folder in folders):
-        yield FolderShelf(folders)
+        yield FolderCatalogue(folders)
         return
     if len(paths) > 1:
         odd = next(path for path, folder in zip(paths, folders, strict=True) if not is_run_folder(folder))
         raise UsageError(f"{odd} is no run's folder; name several only if each is one that simulate --log wrote")
     if "://" in paths[0]:
         with open_lake(lake.at(paths[0])) as opened:
-            yield LakeShelf(SparkTables(opened), chosen=chosen)
+            yield LakeCatalogue(SparkTables(opened), chosen=chosen)
         return
     if not folders[0].is_dir():
         raise UsageError(f"there is no folder {paths[0]}; name a run (simulate --log DIR) or a lake (compare, sweep)")
     tables = LocalTables(folders[0])
     watched = tables.partitions("watches") and chosen == Chosen()
-    yield WatchShelf(tables) if watched else LakeShelf(tables, chosen=chosen)
+    yield WatchCatalogue(tables) if watched else LakeCatalogue(tables, chosen=chosen)
 
 
-def _write(shelf: StagedShelf, title: str, out: Path) -> None:
-    from earshot.view.saving import whole_page, write_page
+def _write(catalogue: AnswerableCatalogue, title: str, out: Path) -> None:
+    from earshot.view.page import whole_page, write_page
 
-    entries = list(shelf.scenes())[:1]
+    entries = list(catalogue.worlds())[:1]
     document = whole_page(
         title,
         entries,
-        shelf.scene,
-        lambda scene, play: shelf.staged(scene, play).with_answers(MOST_ANSWERS),
+        catalogue.world,
+        lambda world, run: catalogue.answerable(world, run).with_answers(MOST_ANSWERS),
         MOST_HOPS,
     )
     write_page(out, document)
-    plays = ", ".join(play.title for play in entries[0].plays)
-    click.echo(f"{out}: {entries[0].title}: {plays} ({len(document.encode()) / 1e6:.1f} MB)")
-    left = len(list(shelf.scenes())) - 1
+    runs = ", ".join(run.title for run in entries[0].runs)
+    click.echo(f"{out}: {entries[0].title}: {runs} ({len(document.encode()) / 1e6:.1f} MB)")
+    left = len(list(catalogue.worlds())) - 1
     if left:
-        click.echo(f"{left} other scenes are in {title}; choose with --scenario, --seed or --run")
+        click.echo(f"{left} other worlds are in {title}; choose with --scenario, --seed or --run")
 
 
-def _serve(shelf: StagedShelf, title: str, port: int, no_browser: bool) -> None:
+def _serve(catalogue: AnswerableCatalogue, title: str, port: int, no_browser: bool) -> None:
     from earshot.view.server import PageServer
 
-    with PageServer(shelf, title, port) as server:
+    with PageServer(catalogue, title, port) as server:
         click.echo(f"{server.address}  (Ctrl-C ends)")
         if not no_browser:
             webbrowser.open(server.address)

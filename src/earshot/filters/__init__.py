@@ -3,6 +3,17 @@
 from earshot.filters.filter import Filter
 from earshot.filters.index.filter_index import FilterIndex
 from earshot.filters.language.matching import Viewer
-from earshot.filters.subscription import Subscription, accepts, agrees_in_place
+from earshot.filters.oracle import Oracle
+from earshot.filters.subscription import Subscription, accepts, agrees_in_place, filter_text, parsed
 
-__all__ = ["Filter", "FilterIndex", "Subscription", "Viewer", "accepts", "agrees_in_place"]
+__all__ = [
+    "Filter",
+    "FilterIndex",
+    "Oracle",
+    "Subscription",
+    "Viewer",
+    "accepts",
+    "agrees_in_place",
+    "filter_text",
+    "parsed",
+]

@@ -7,19 +7,16 @@ out the effects they return, counts drops, and writes records into the spool.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
 from random import Random
 from typing import Any
 
 from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Element, Event, EventType
-from earshot.filters import Filter, Subscription
-from earshot.filters.language.syntax import And, Inside
+from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.location import Fix, LocationService, NodeLocation, plane_name
@@ -43,6 +40,14 @@ from earshot.protocols.machine import (
     Timer,
 )
 from earshot.records import DropReason, Kind
+from earshot.records.details import (
+    STARTED,
+    STOPPED,
+    JoinDetail,
+    SubscribeDetail,
+    write_announcement,
+    write_detail,
+)
 from earshot.wire import Packet, decode, tag_of
 
 logger = logging.getLogger("earshot.live")
@@ -122,14 +127,10 @@ class Host:
                 self.name,
             )
         if self.spool is not None:
-            told = {
-                "protocol": self.machine.name,
-                "settings": asdict(self.settings),
-                "plane": self._plane,
-                "emulate_range_m": self.network.emulate_range_m,
-                "life": self.life,
-            }
-            self.record(Kind.JOIN, detail=json.dumps(told, default=str), at=self.location.exact(self.now()))
+            detail = JoinDetail(
+                self.machine.name, self.settings, self._plane, self.network.emulate_range_m, self.life, STARTED
+            )
+            self.record(Kind.JOIN, detail=write_detail(detail), at=self.location.exact(self.now()))
         self._carry_out(self.machine.start(self.now()))
         self._tick()
 
@@ -145,7 +146,7 @@ class Host:
         self._timers.clear()
         self.transport.close()
         if self.spool is not None:
-            self.record(Kind.LEAVE, detail="stopped", at=self.location.exact(self.now()))
+            self.record(Kind.LEAVE, detail=STOPPED, at=self.location.exact(self.now()))
             self.spool.close()
             self.spool = None
         self._loop = None
@@ -165,7 +166,7 @@ class Host:
         effects = self.machine.announce(announcement, self.now())
         self._announcements[announcement.event_type.subject] = announcement
         if self.spool is not None:
-            self.record(Kind.ANNOUNCE, detail=_announced(announcement))
+            self.record(Kind.ANNOUNCE, detail=write_announcement(announcement.event_type, announcement.proximity))
         self._carry_out(effects)
 
     def unannounce(self, subject: str) -> None:
@@ -179,7 +180,8 @@ class Host:
         """The application subscribes; `handler` is called with each event."""
         self._handlers[subscription.id] = handler
         if self.spool is not None:
-            self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=_wanted(subscription))
+            detail = write_detail(SubscribeDetail(str(subscription.filter), subscription.region))
+            self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=detail)
         try:
             self._carry_out(self.machine.subscribe(subscription, self.now()))
         except Exception:
@@ -407,30 +409,6 @@ class Host:
         self._flushing = False
         if self.spool is not None:
             self.spool.flush()
-
-
-def _wanted(subscription: Subscription) -> str:
-    """A subscription as the spool tells it: one filter, its region of interest included."""
-    wanted, region = subscription.filter, subscription.region
-    return str(wanted if region is None else Filter(And((wanted.condition, Inside(region))), wanted.type))
-
-
-def _announced(announcement: Announcement) -> str:
-    """An announcement as the spool tells it: enough to announce it again."""
-    proximity = announcement.proximity
-    told: dict[str, Any] = {
-        "subject": announcement.event_type.subject,
-        "content": dict(announcement.event_type.content),
-        "attributes": dict(announcement.event_type.attributes),
-    }
-    if proximity is not None:
-        told |= {
-            "shape": str(proximity.shape),
-            "x_m": proximity.naval.x_m,
-            "y_m": proximity.naval.y_m,
-            "mobile": proximity.mobile,
-        }
-    return json.dumps(told)
 
 
 async def open_host(

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.geometry import STILL, Position, Velocity
+from earshot.records.sessions import Interval as Interval
 
 Floats = npt.NDArray[np.float64]
-Interval = tuple[float, float]
 ALWAYS: tuple[Interval, ...] = ((-math.inf, math.inf),)
 
 _LONG_AGO = -1e300

@@ -1,4 +1,4 @@
-"""The shelf: where a page's scenes and plays come from. The pipeline has shelves for runs and lakes."""
+"""The catalogue: where a page's worlds and runs come from. The pipeline has catalogues for runs and lakes."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from earshot.view.runs import Play
-from earshot.view.world import Scene
+from earshot.view.runs import ReplayedRun
+from earshot.view.world import World
 
 
 @dataclass(frozen=True)
-class PlayEntry:
-    """A play that can be asked for."""
+class RunEntry:
+    """A run that can be asked for."""
 
     key: str
     title: str
 
 
 @dataclass(frozen=True)
-class SceneEntry:
-    """A scene that can be asked for, and the plays on it, which can stand side by side."""
+class WorldEntry:
+    """A world that can be asked for, and the runs in it, which the page shows side by side."""
 
     key: str
     title: str
-    plays: Sequence[PlayEntry]
+    runs: Sequence[RunEntry]
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for the page."""
         return {
             "key": self.key,
             "title": self.title,
-            "plays": [{"key": play.key, "title": play.title} for play in self.plays],
+            "runs": [{"key": run.key, "title": run.title} for run in self.runs],
         }
 
 
-class Shelf(Protocol):
+class Catalogue(Protocol):
     """What a page can show."""
 
-    def scenes(self) -> Sequence[SceneEntry]:
-        """All there is, in the order to offer it; at least one, with at least one play."""
+    def worlds(self) -> Sequence[WorldEntry]:
+        """All worlds, in the order to offer them; at least one, with at least one run."""
 
-    def scene(self, key: str) -> Scene:
-        """The scene of that key; KeyError where there is none."""
+    def world(self, key: str) -> World:
+        """The world of that key; KeyError where there is none."""
 
-    def play(self, scene: str, key: str) -> Play:
-        """The play of that key on that scene; KeyError where there is none."""
+    def run(self, world: str, key: str) -> ReplayedRun:
+        """The run of that key in that world; KeyError where there is none."""
 
-    def why(self, scene: str, play: str, event: str, node: str) -> Mapping[str, Any]:
+    def why(self, world: str, run: str, event: str, node: str) -> Mapping[str, Any]:
         """The oracle's answer for an event and a node; KeyError where one of them is unknown."""
 
-    def news(self) -> Mapping[str, Any] | None:
+    def updates(self) -> Mapping[str, Any] | None:
         """What a network that is being watched says now; None where nothing is watched."""

@@ -2,20 +2,19 @@
 
 =============  ==============================================================================
 cells          GeoRendezvous: the grid and the topics' rendezvous points, from the settings
-links          who hangs on whom, while it lasts: dissemination trees, and brokers with those
-               they serve, from the machines' notes; a mesh, from the ways that led to deliveries
-brokers        DRIP: who is a broker when; the page draws their Voronoi regions
+links          which node is attached to which, while it lasts: dissemination trees, and brokers with
+               their clients, from the machines' notes; a mesh, from the routes of deliveries
+brokers        DRIP: which nodes are brokers when; the page draws their Voronoi regions
 =============  ==============================================================================
 
-Proximities need no overlay of their own: the scene has the announcements. How each is derived:
-docs/view.md.
+Proximities need no overlay: the world has the announcements. How each is derived: docs/view.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,19 +22,33 @@ from earshot.protocols.georendezvous.cell_hash_routing import CellSettings
 from earshot.protocols.georendezvous.cells import largest_side_m
 from earshot.protocols.georendezvous.machine import GeoRendezvousSettings
 from earshot.view.packing import Array
-
-if TYPE_CHECKING:
-    from earshot.view.runs import Hops
-    from earshot.view.world import Floats, Ints, Scene
+from earshot.view.world import Floats, Ints, World
 
 Note = tuple[float, int, str, str]
-"When, which node, about what, and what it said."
+"Time, node, topic and detail."
 
 USED_FOR_S = 10.0
-"A way that led to a delivery is drawn for so long, where the protocol has no time of its own for it."
+"A route that led to a delivery is drawn for this long, where the protocol has no time of its own for it."
 MOST_TOPICS = 24
-"Rendezvous points are drawn for so many topics, those with most events first."
-TREE, MESH, WAYS, BROKERS = "tree", "mesh", "ways", "brokers"
+"Rendezvous points are drawn for at most this many topics, those with most events first."
+TREE, MESH, ROUTES, BROKERS = "tree", "mesh", "routes", "brokers"
+
+
+@dataclass(frozen=True)
+class Hops:
+    """The first time an event came to a node, and from whom; in order of time."""
+
+    event: Ints
+    node: Ints
+    sender: Ints
+    time: Floats
+    depth: Ints
+    "The number of transmissions from the publisher on."
+    parent: Ints
+    "The hop by which the sender had it; -1 where the sender published it, or none is known."
+
+    def __len__(self) -> int:
+        return len(self.time)
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ class Overlays:
 def overlays_of(
     protocol: str,
     settings: Any,
-    scene: Scene,
+    world: World,
     hops: Hops,
     deliveries: tuple[Ints, Ints, Floats],
     notes: Sequence[Note],
@@ -58,17 +71,17 @@ def overlays_of(
     meta: dict[str, Any] = {}
     arrays: dict[str, Array] = {}
     if isinstance(settings, CellSettings):
-        meta["cells"] = _cells(settings, scene)
-    parents, attached = _parents(scene, notes), _attached(scene, notes)
+        meta["cells"] = _cells(settings, world)
+    parents, attached = _parents(world, notes), _attached(world, notes)
     if parents is not None:
         kind, (meta["trees"], columns) = TREE, parents
     elif attached is not None:
         kind, columns = BROKERS, attached
-        arrays["broker_node"], arrays["broker_start"], arrays["broker_end"] = _brokers(scene, notes)
+        arrays["broker_node"], arrays["broker_start"], arrays["broker_end"] = _brokers(world, notes)
     else:
         lasting = getattr(settings, "forwarding_timeout_s", USED_FOR_S)
-        kind = MESH if protocol in ("odmrp", "content-odmrp") else WAYS
-        columns = _ways_that_led_to_deliveries(scene, hops, deliveries, lasting)
+        kind = MESH if protocol in ("odmrp", "content-odmrp") else ROUTES
+        columns = _routes_of_deliveries(world, hops, deliveries, lasting)
         meta["lasting_s"] = lasting
     meta["links"] = kind
     for name, column in zip(LINK_COLUMNS, columns, strict=True):
@@ -76,30 +89,30 @@ def overlays_of(
     return Overlays(meta, arrays)
 
 
-def _cells(settings: CellSettings, scene: Scene) -> dict[str, Any]:
+def _cells(settings: CellSettings, world: World) -> dict[str, Any]:
     """The grid, and each topic's points: hash(topic, i) as every node computes it."""
     side_m = settings.cell_side_m or largest_side_m(settings.range_m)
     cells: dict[str, Any] = {"side_m": side_m, "origin": [settings.origin_x_m, settings.origin_y_m], "topics": []}
     if isinstance(settings, GeoRendezvousSettings):
-        counts = dict.fromkeys(scene.types, 0)
-        for event in scene.events:
+        counts = dict.fromkeys(world.types, 0)
+        for event in world.events:
             counts[event.type] += 1
         busiest = sorted(counts, key=lambda name: (-counts[name], name))[:MOST_TOPICS]
         cells["topics"] = [
-            [scene.types.index(topic), [round(v, 1) for at in settings.points(topic) for v in (at.x_m, at.y_m)]]
+            [world.types.index(topic), [round(v, 1) for at in settings.points(topic) for v in (at.x_m, at.y_m)]]
             for topic in busiest
         ]
     return cells
 
 
-Columns = tuple["Ints", "Ints", "Ints", "Floats", "Floats"]
+Columns = tuple[Ints, Ints, Ints, Floats, Floats]
 LINK_COLUMNS = ("link_a", "link_b", "link_group", "link_start", "link_end")
-"From whom, to whom, in which tree or under which broker, from when and until when."
+"From node, to node, in which tree or under which broker, start and end."
 Link = tuple[int, int, int, float, float]
 
 
-class _Standing:
-    """Links that stand until their end is told: one for each key."""
+class _OpenLinks:
+    """Links that last until their end is noted: one for each key."""
 
     def __init__(self) -> None:
         self.found: list[Link] = []
@@ -121,20 +134,20 @@ class _Standing:
         return _columns(self.found)
 
 
-def _parents(scene: Scene, notes: Sequence[Note]) -> tuple[list[str], Columns] | None:
+def _parents(world: World, notes: Sequence[Note]) -> tuple[list[str], Columns] | None:
     """CoDD: "parent: TREE NODE DEPTH" until another parent in that tree, or "orphan: TREE"."""
-    standing, trees = _Standing(), dict[str, int]()
+    links, trees = _OpenLinks(), dict[str, int]()
     for time, node, topic, detail in notes:
         if topic == "parent":
-            tree, parent = _tree_and_parent(detail.rpartition(" ")[0], scene.number_of_node)
-            standing.begin((node, tree), parent, trees.setdefault(tree, len(trees)), time)
+            tree, parent = _tree_and_parent(detail.rpartition(" ")[0], world.number_of_node)
+            links.begin((node, tree), parent, trees.setdefault(tree, len(trees)), time)
         elif topic == "orphan":
-            standing.end((node, detail), time)
-    return (list(trees), standing.columns(scene.end)) if trees else None
+            links.end((node, detail), time)
+    return (list(trees), links.columns(world.end)) if trees else None
 
 
 def _tree_and_parent(text: str, number: Mapping[str, int]) -> tuple[str, int]:
-    """Names of trees and nodes may have spaces: the node is the longest ending that is one."""
+    """Names of trees and nodes may have spaces: the node is the longest ending that names one."""
     at = text.find(" ")
     while at >= 0:
         if text[at + 1 :] in number:
@@ -143,24 +156,24 @@ def _tree_and_parent(text: str, number: Mapping[str, int]) -> tuple[str, int]:
     return text.rpartition(" ")[0], -1
 
 
-def _attached(scene: Scene, notes: Sequence[Note]) -> Columns | None:
-    """DRIP: "attached: BROKER" until another one; nothing where it names nobody."""
-    standing, any_told = _Standing(), False
+def _attached(world: World, notes: Sequence[Note]) -> Columns | None:
+    """DRIP: "attached: BROKER" until another one; no link where it names none."""
+    links, any_noted = _OpenLinks(), False
     for time, node, topic, detail in notes:
         if topic == "attached":
-            any_told = True
-            broker = scene.number_of_node.get(detail, -1)
-            standing.begin((node, ""), broker, max(0, broker), time)
-    return standing.columns(scene.end) if any_told else None
+            any_noted = True
+            broker = world.number_of_node.get(detail, -1)
+            links.begin((node, ""), broker, max(0, broker), time)
+    return links.columns(world.end) if any_noted else None
 
 
-def _brokers(scene: Scene, notes: Sequence[Note]) -> tuple[Ints, Floats, Floats]:
+def _brokers(world: World, notes: Sequence[Note]) -> tuple[Ints, Floats, Floats]:
     """DRIP: "broker: ITSELF" until it steps down."""
-    standing = _Standing()
+    links = _OpenLinks()
     for time, node, topic, detail in notes:
         if topic == "broker":
-            standing.begin((node, ""), node if detail else -1, node, time)
-    who, _, _, start, end = standing.columns(scene.end)
+            links.begin((node, ""), node if detail else -1, node, time)
+    who, _, _, start, end = links.columns(world.end)
     return who, start, end
 
 
@@ -170,13 +183,11 @@ def _columns(links: Sequence[Link]) -> Columns:
     return a, b, group, table[:, 3], table[:, 4]
 
 
-def _ways_that_led_to_deliveries(
-    scene: Scene, hops: Hops, deliveries: tuple[Ints, Ints, Floats], lasting_s: float
-) -> Columns:
+def _routes_of_deliveries(world: World, hops: Hops, deliveries: tuple[Ints, Ints, Floats], lasting_s: float) -> Columns:
     """Edges over which an event came to a node that delivered it, or that passed it on to one that did;
-    each lasts so long after its last use."""
-    useful = _useful(scene, hops, deliveries)
-    count = max(1, len(scene.nodes))
+    each lasts this long after its last use."""
+    useful = _useful(world, hops, deliveries)
+    count = max(1, len(world.nodes))
     low = np.minimum(hops.sender, hops.node)[useful].astype(np.int64)
     high = np.maximum(hops.sender, hops.node)[useful].astype(np.int64)
     time = hops.time[useful]
@@ -191,9 +202,9 @@ def _ways_that_led_to_deliveries(
     return a, b, np.zeros_like(a), time[begins], time[lasts] + lasting_s
 
 
-def _useful(scene: Scene, hops: Hops, deliveries: tuple[Ints, Ints, Floats]) -> Array:
+def _useful(world: World, hops: Hops, deliveries: tuple[Ints, Ints, Floats]) -> Array:
     """Which hops led to a delivery: those at nodes that delivered, and the hops before them."""
-    count = max(1, len(scene.nodes))
+    count = max(1, len(world.nodes))
     delivered = np.unique(deliveries[0].astype(np.int64) * count + deliveries[1])
     useful = np.isin(hops.event.astype(np.int64) * count + hops.node, delivered)
     front = np.flatnonzero(useful)

@@ -10,10 +10,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
+
+from earshot.errors import UsageError
+from earshot.view.catalogue import WorldEntry
+from earshot.view.runs import ReplayedRun
+from earshot.view.world import World
 
 SCRIPTS = ("dom.js", "unpack.js", "replay.js", "layers.js", "map.js", "timeline.js", "panel.js", "input.js", "app.js")
 "In this order: each may use what stands before it."
@@ -43,10 +50,10 @@ def policy(served: bool) -> str:
     )
 
 
-def page(title: str, shelf: Sequence[Mapping[str, Any]], data: Mapping[str, bytes], served: bool) -> str:
-    """The document. `shelf` is what can be chosen; `data` are packed scenes and plays by their address,
-    none of them where the page can ask its server for them."""
-    start = json.dumps({"title": title, "served": served, "scenes": list(shelf)})
+def page(title: str, entries: Sequence[Mapping[str, Any]], data: Mapping[str, bytes], served: bool) -> str:
+    """The document. `entries` are what can be chosen; `data` are packed worlds and runs by their address,
+    empty where the page can ask its server for them."""
+    start = json.dumps({"title": title, "served": served, "worlds": list(entries)})
     blocks = [_block("start", "application/json", base64.b64encode(start.encode()).decode())]
     for address, packed in data.items():
         name = base64.b64encode(address.encode()).decode()
@@ -67,3 +74,32 @@ def page(title: str, shelf: Sequence[Mapping[str, Any]], data: Mapping[str, byte
 def _block(name: str, kind: str, text: str) -> str:
     """An element that holds data; its name and its text are base64, so neither can end it."""
     return f'<script type="{kind}" data-name="{name}">{text}</script>'
+
+
+Fetch = Callable[[str], World]
+FetchRun = Callable[[str, str], ReplayedRun]
+
+
+def whole_page(title: str, entries: Iterable[WorldEntry], world: Fetch, run: FetchRun, most_hops: int | None) -> str:
+    """The document with all of those worlds and runs in it."""
+    entries = list(entries)
+    data: dict[str, bytes] = {}
+    for entry in entries:
+        of = world(entry.key)
+        data[f"/world?{urlencode({'world': entry.key})}"] = of.packed()
+        for one in entry.runs:
+            address = f"/run?{urlencode({'world': entry.key, 'run': one.key})}"
+            data[address] = run(entry.key, one.key).packed(of, most_hops)
+    return page(title, [entry.as_json() for entry in entries], data, served=False)
+
+
+def write_page(to: Path, document: str) -> Path:
+    """The file is there whole or not at all."""
+    draft = to.with_name(f".{to.name}.draft")
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(document, "utf-8")
+        draft.replace(to)
+    except OSError as error:
+        raise UsageError(f"cannot write {to}: {error.strerror}") from None
+    return to

@@ -1,12 +1,13 @@
-"""The play: what one protocol did on a scene, read off its log.
+"""A replayed run: what one protocol did in a world, read from its log.
 
 From some hundred thousand records the page needs few: the first time each event came to each node
-and from whom (its hops), the deliveries, who was up when, how busy the air was, and what the
-protocol's own picture is made of (`overlays`).
+and from which sender (its hops), the deliveries, the nodes' sessions, how busy the air was, and what
+the protocol's own picture is made of (`overlays`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,21 +17,22 @@ import numpy.typing as npt
 
 from earshot.protocols.catalogue import PROTOCOLS
 from earshot.records import Kind
-from earshot.view.overlays import Overlays, overlays_of
+from earshot.records.sessions import Session, SessionReader
+from earshot.view.overlays import Hops, Overlays, overlays_of
 from earshot.view.packing import Array, pack
-from earshot.view.world import Floats, Ints, Scene
+from earshot.view.world import Floats, Ints, World
 
 KINDS = tuple(Kind)
 CODE = {kind: code for code, kind in enumerate(KINDS)}
 BINS = 240
 "Columns of the timeline's picture."
 DEEPEST = 200
-"Hops are counted up to this: clocks of live nodes may differ, and then a way may seem to run in circles."
+"Hops are counted up to this: the clocks of live nodes may differ, and then a route may seem to run in circles."
 
 
 @dataclass(frozen=True)
 class Records:
-    """A log as columns. Nodes, peers and events by their number in the scene, -1 where there is none."""
+    """A log as columns. Nodes, peers and events by their number in the world, -1 where there is none."""
 
     time: Floats
     kind: npt.NDArray[np.int8]
@@ -38,33 +40,16 @@ class Records:
     node: Ints
     peer: Ints
     event: Ints
-    detail: Sequence[str]
-    "The texts that `said` numbers."
-    said: Ints
+    details: Sequence[str]
+    "The texts that `detail` numbers."
+    detail: Ints
     packets: Sequence[str]
     "The tags that `packet` numbers."
     packet: Ints
 
     def of(self, kind: Kind) -> npt.NDArray[np.int64]:
-        """The places of the rows of that kind."""
+        """The numbers of the rows of that kind."""
         return np.flatnonzero(self.kind == CODE[kind])
-
-
-@dataclass(frozen=True)
-class Hops:
-    """The first time an event came to a node, and from whom; in order of time."""
-
-    event: Ints
-    node: Ints
-    sender: Ints
-    time: Floats
-    depth: Ints
-    "How many transmissions from the publisher on."
-    parent: Ints
-    "The hop by which the sender had it; -1 where the sender published it, or nobody knows."
-
-    def __len__(self) -> int:
-        return len(self.time)
 
 
 @dataclass(frozen=True)
@@ -78,8 +63,8 @@ class Why:
 
 
 @dataclass(frozen=True)
-class Play:
-    """One run on a scene."""
+class ReplayedRun:
+    """One run in a world."""
 
     key: str
     "The run's id."
@@ -89,21 +74,21 @@ class Play:
     hops: Hops
     deliveries: tuple[Ints, Ints, Floats]
     "First deliveries: event, node, time."
-    lives: tuple[Ints, Floats, npt.NDArray[np.uint8]]
-    "Comings and goings in order of time: node, time, up or not."
+    sessions: Sequence[Session]
+    "When each node was there."
     air: tuple[Ints, Ints]
     "Transmissions with an event and without one, by columns of the timeline."
     overlays: Overlays
     radio: bool = True
-    "Whether it runs over a radio; over an overlay everybody reaches everybody."
+    "Whether it runs over a radio; over an overlay every node reaches every other."
     why: Sequence[Why] = field(default=())
-    "Answers that travel with the page, for where there is nobody to ask."
+    "Answers that travel with the page, for pages without a server."
     answers: bool = False
     "Whether the page's server can be asked for others."
 
-    def packed(self, scene: Scene, most_hops: int | None = None) -> bytes:
-        """The play as the page reads it; with a bound, hops of whole events are left out evenly."""
-        hops, kept = thinned(self.hops, len(scene.events), most_hops)
+    def packed(self, world: World, most_hops: int | None = None) -> bytes:
+        """The run as the page reads it. With a bound on hops, those of whole events are left out evenly."""
+        hops, kept = thinned(self.hops, len(world.events), most_hops)
         texts: dict[str, int] = {}
 
         def number(text: str) -> int:
@@ -112,7 +97,7 @@ class Play:
         why = [[one.event, one.node, [*map(number, one.reasons)], [*map(number, one.losses)]] for one in self.why]
         meta = {
             "key": self.key,
-            "scene": scene.key,
+            "world": world.key,
             "title": self.title,
             "protocol": self.protocol,
             "radio": self.radio,
@@ -123,25 +108,26 @@ class Play:
             "texts": list(texts),
             "overlays": self.overlays.meta,
         }
-        small = np.uint16 if len(scene.nodes) < 0xFFFF else np.int32
+        changes = presence_changes(self.sessions, world.number_of_node)
+        small = np.uint16 if len(world.nodes) < 0xFFFF else np.int32
         arrays: dict[str, Array] = {
             "hop_event": hops.event,
             "hop_node": hops.node.astype(small),
             "hop_sender": hops.sender.astype(small),
-            "hop_time": (hops.time - scene.start).astype(np.float32),
+            "hop_time": (hops.time - world.start).astype(np.float32),
             "hop_depth": np.minimum(hops.depth, 255).astype(np.uint8),
             "got_event": self.deliveries[0],
             "got_node": self.deliveries[1],
-            "got_time": (self.deliveries[2] - scene.start).astype(np.float32),
-            "life_node": self.lives[0],
-            "life_time": (self.lives[1] - scene.start).astype(np.float32),
-            "life_up": self.lives[2],
+            "got_time": (self.deliveries[2] - world.start).astype(np.float32),
+            "session_node": changes[:, 1].astype(np.int32),
+            "session_time": (changes[:, 0] - world.start).astype(np.float32),
+            "session_up": changes[:, 2].astype(np.uint8),
             "air_data": self.air[0],
             "air_control": self.air[1],
         }
         for name, array in self.overlays.arrays.items():
             in_time = name.endswith(("_start", "_end"))
-            arrays[f"overlay_{name}"] = (array - scene.start).astype(np.float32) if in_time else array
+            arrays[f"overlay_{name}"] = (array - world.start).astype(np.float32) if in_time else array
         return pack(meta, arrays)
 
 
@@ -149,35 +135,35 @@ def _shown(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
-def play_of(
-    scene: Scene, records: Records, key: str, title: str, protocol: str, settings: Any, shown: Mapping[str, Any]
-) -> Play:
+def replayed_run(
+    world: World, records: Records, key: str, title: str, protocol: str, settings: Any, shown: Mapping[str, Any]
+) -> ReplayedRun:
     """What the log says. `settings` are the protocol's own, `shown` how to print them."""
-    hops = hops_of(scene, records)
-    deliveries = deliveries_of(scene, records)
-    return Play(
+    hops = hops_of(world, records)
+    deliveries = deliveries_of(world, records)
+    return ReplayedRun(
         key=key,
         title=title,
         protocol=protocol,
         settings=shown,
         hops=hops,
         deliveries=deliveries,
-        lives=lives_of(records),
-        air=air_of(scene, records),
-        overlays=overlays_of(protocol, settings, scene, hops, deliveries, notes_of(records)),
+        sessions=sessions_of(world, records),
+        air=air_of(world, records),
+        overlays=overlays_of(protocol, settings, world, hops, deliveries, notes_of(records)),
         radio=protocol not in PROTOCOLS or PROTOCOLS[protocol].medium == "radio",
     )
 
 
-def hops_of(scene: Scene, records: Records) -> Hops:
-    """The first receipts; what a publisher hears of its own event is none."""
+def hops_of(world: World, records: Records) -> Hops:
+    """The first receipts; what a publisher hears of its own event does not count."""
     rows = records.of(Kind.RECEIVE)
     rows = rows[(records.event[rows] >= 0) & (records.node[rows] >= 0) & (records.peer[rows] >= 0)]
-    number = scene.number_of_node
-    source = np.array([number.get(event.source, -1) for event in scene.events], dtype=np.int64)
+    number = world.number_of_node
+    source = np.array([number.get(event.source, -1) for event in world.events], dtype=np.int64)
     rows = rows[source[records.event[rows]] != records.node[rows]] if len(source) else rows[:0]
     rows = rows[np.argsort(records.time[rows], kind="stable")]
-    count = max(1, len(scene.nodes))
+    count = max(1, len(world.nodes))
     pairs = records.event[rows].astype(np.int64) * count + records.node[rows]
     seen, firsts = np.unique(pairs, return_index=True)
     order = np.argsort(firsts)
@@ -202,29 +188,44 @@ def _depths(parent: npt.NDArray[np.int64]) -> Ints:
     return depth
 
 
-def deliveries_of(scene: Scene, records: Records) -> tuple[Ints, Ints, Floats]:
+def deliveries_of(world: World, records: Records) -> tuple[Ints, Ints, Floats]:
     """The first delivery of each event at each node, in order of time."""
     rows = records.of(Kind.DELIVER)
     rows = rows[(records.event[rows] >= 0) & (records.node[rows] >= 0)]
     rows = rows[np.argsort(records.time[rows], kind="stable")]
-    pairs = records.event[rows].astype(np.int64) * max(1, len(scene.nodes)) + records.node[rows]
+    pairs = records.event[rows].astype(np.int64) * max(1, len(world.nodes)) + records.node[rows]
     rows = rows[np.sort(np.unique(pairs, return_index=True)[1])]
     return records.event[rows], records.node[rows], records.time[rows]
 
 
-def lives_of(records: Records) -> tuple[Ints, Floats, npt.NDArray[np.uint8]]:
-    """Who came and went."""
+def sessions_of(world: World, records: Records) -> list[Session]:
+    """When each node was there, by its joins and leaves."""
     rows = np.flatnonzero((records.kind == CODE[Kind.JOIN]) | (records.kind == CODE[Kind.LEAVE]))
     rows = rows[records.node[rows] >= 0]
-    rows = rows[np.argsort(records.time[rows], kind="stable")]
-    return records.node[rows], records.time[rows], (records.kind[rows] == CODE[Kind.JOIN]).astype(np.uint8)
+    reader = SessionReader()
+    for row in rows[np.argsort(records.time[rows], kind="stable")].tolist():
+        kind, detail = KINDS[records.kind[row]], records.details[records.detail[row]]
+        reader.read(float(records.time[row]), world.nodes[records.node[row]], kind, "", detail)
+    return list(reader)
 
 
-def air_of(scene: Scene, records: Records) -> tuple[Ints, Ints]:
+def presence_changes(sessions: Sequence[Session], number_of_node: Mapping[str, int]) -> Floats:
+    """Rows of time, node and up (1) or not (0), in order of time."""
+    changes = [
+        (time, number_of_node[session.node], up)
+        for session in sessions
+        for time, up in ((session.start, 1.0), (session.end, 0.0))
+        if math.isfinite(time)
+    ]
+    changes.sort(key=lambda change: change[0])
+    return np.array(changes, dtype=np.float64).reshape(len(changes), 3)
+
+
+def air_of(world: World, records: Records) -> tuple[Ints, Ints]:
     """How many transmissions there were, with an event and without one."""
     rows = records.of(Kind.SEND)
-    lasting = max(scene.end - scene.start, 1e-9)
-    column = np.clip((records.time[rows] - scene.start) / lasting * BINS, 0, BINS - 1).astype(np.int64)
+    lasting = max(world.end - world.start, 1e-9)
+    column = np.clip((records.time[rows] - world.start) / lasting * BINS, 0, BINS - 1).astype(np.int64)
     data = records.event[rows] >= 0
     return (
         np.bincount(column[data], minlength=BINS).astype(np.int32),
@@ -233,17 +234,17 @@ def air_of(scene: Scene, records: Records) -> tuple[Ints, Ints]:
 
 
 def notes_of(records: Records) -> list[tuple[float, int, str, str]]:
-    """What machines said about themselves: time, node, topic, detail."""
+    """The notes of the machines: time, node, topic, detail."""
     found = []
     for row in records.of(Kind.NOTE):
-        topic, sign, detail = records.detail[records.said[row]].partition(": ")
+        topic, sign, detail = records.details[records.detail[row]].partition(": ")
         if sign and records.node[row] >= 0:
             found.append((float(records.time[row]), int(records.node[row]), topic, detail))
     return found
 
 
 def thinned(hops: Hops, events: int, most: int | None) -> tuple[Hops, list[int] | None]:
-    """At most so many hops, of whole events, evenly chosen; and which events kept theirs (None: all)."""
+    """At most this many hops, of whole events, evenly chosen; and which events kept theirs (None: all)."""
     if most is None or len(hops) <= most:
         return hops, None
     sizes = np.bincount(hops.event, minlength=events)

@@ -15,22 +15,22 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from earshot.errors import EarshotError, UsageError
-from earshot.view.catalogue import Shelf
+from earshot.view.catalogue import Catalogue
 from earshot.view.page import page, policy
 
 HOST = "127.0.0.1"
 
 
 class PageServer(ThreadingHTTPServer):
-    """Serves one shelf until it is closed."""
+    """Serves one catalogue until it is closed."""
 
     daemon_threads = True
 
-    def __init__(self, shelf: Shelf, title: str, port: int = 0) -> None:
-        self.shelf = shelf
+    def __init__(self, catalogue: Catalogue, title: str, port: int = 0) -> None:
+        self.catalogue = catalogue
         self.title = title
         self.reading = threading.Lock()
-        "Shelves keep what they have read and are asked one at a time."
+        "Catalogues keep what they have read and are asked one at a time."
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
@@ -42,7 +42,7 @@ class PageServer(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is no error of ours."""
+        """A browser that closed the connection is not an error."""
 
 
 class _Refused(Exception):
@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, kind, body)
 
     def _check_host(self) -> None:
-        """A page elsewhere may reach this address under its own name; it must not read what is here."""
+        """A page of another site may reach this address under its own name; it must not read what is here."""
         names = {f"{HOST}:{self.server.server_port}", f"localhost:{self.server.server_port}"}
         if self.headers.get("Host", "") not in names:
             raise _Refused(HTTPStatus.FORBIDDEN, f"this server answers only as {HOST}")
@@ -81,25 +81,25 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> tuple[str, bytes]:
         asked = urlsplit(self.path)
         given = {name: values[0] for name, values in parse_qs(asked.query, keep_blank_values=True).items()}
-        shelf = self.server.shelf
+        catalogue = self.server.catalogue
         with self.server.reading:
             match asked.path:
                 case "/":
-                    shown = [entry.as_json() for entry in shelf.scenes()]
+                    shown = [entry.as_json() for entry in catalogue.worlds()]
                     return "text/html; charset=utf-8", page(self.server.title, shown, {}, served=True).encode()
-                case "/scene":
-                    return "application/octet-stream", shelf.scene(_given(given, "scene")).packed()
-                case "/play":
-                    scene = _given(given, "scene")
-                    play = shelf.play(scene, _given(given, "play"))
-                    return "application/octet-stream", play.packed(shelf.scene(scene))
+                case "/world":
+                    return "application/octet-stream", catalogue.world(_given(given, "world")).packed()
+                case "/run":
+                    world = _given(given, "world")
+                    run = catalogue.run(world, _given(given, "run"))
+                    return "application/octet-stream", run.packed(catalogue.world(world))
                 case "/why":
-                    asked_for = (_given(given, name) for name in ("scene", "play", "event", "node"))
-                    return "application/json", _json(shelf.why(*asked_for))
-                case "/news":
-                    news = shelf.news()
-                    shown = [entry.as_json() for entry in shelf.scenes()]
-                    return "application/json", _json({**news, "scenes": shown} if news is not None else None)
+                    asked_for = (_given(given, name) for name in ("world", "run", "event", "node"))
+                    return "application/json", _json(catalogue.why(*asked_for))
+                case "/updates":
+                    updates = catalogue.updates()
+                    shown = [entry.as_json() for entry in catalogue.worlds()]
+                    return "application/json", _json({**updates, "worlds": shown} if updates is not None else None)
         raise _Refused(HTTPStatus.NOT_FOUND, "there is nothing here")
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:

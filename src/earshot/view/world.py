@@ -1,5 +1,5 @@
-"""The scene: what is the same whichever protocol runs. Ground, nodes and their ways, what is
-published, what is wanted, and who should have received what."""
+"""The world of some runs: what is the same whichever protocol runs. Extent, nodes and their trajectories,
+events, subscriptions and announcements, and which nodes should have received which events."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from earshot.events import Element, Event, value_text
 from earshot.geometry import AnyShape, Area, Position, Proximity
+from earshot.records.sessions import AnnouncementSpan, Interval, SubscriptionSpan
+from earshot.records.trajectories import ALWAYS, Trajectory
 from earshot.view.packing import Array, pack
 
 Floats = npt.NDArray[np.float64]
@@ -23,14 +25,14 @@ Ints = npt.NDArray[np.int32]
 LONGEST_CONTENT = 2000
 "Characters of an event's content that the page keeps."
 STEPS_ACROSS = 4000
-"A way is simplified to within the ground's width divided by this: a quarter of a pixel on a wide screen."
+"A trajectory is simplified to within the extent's width divided by this: a quarter of a pixel on a wide screen."
 LEAST_ACROSS_M = 20.0
-"Of a ground that nobody has named: nodes at one place make no map, and a receiver knows its own place no better."
+"The least width where no extent is given: nodes at one place make no map, and a receiver is no more exact."
 
 
 @dataclass(frozen=True)
-class Ways:
-    """Where everybody is: knots of node i are `first[i]:first[i + 1]`, straight and even motion between."""
+class TrajectoryColumns:
+    """All nodes' trajectories as columns: the knots of node i are `first[i]:first[i + 1]`."""
 
     first: Ints
     time: Floats
@@ -38,8 +40,8 @@ class Ways:
     y_m: Floats
 
     @classmethod
-    def of(cls, count: int, node: Array, time: Array, x_m: Array, y_m: Array) -> Ways:
-        """From rows in any order; `node` is a number from 0 to `count` - 1. A row without a place is none."""
+    def of(cls, count: int, node: Array, time: Array, x_m: Array, y_m: Array) -> TrajectoryColumns:
+        """From rows in any order; `node` is a number from 0 to `count` - 1. A row without a place is skipped."""
         known = np.isfinite(x_m) & np.isfinite(y_m) & (node >= 0)
         node, time, x_m, y_m = (np.asarray(column)[known] for column in (node, time, x_m, y_m))
         order = np.lexsort((time, node))
@@ -48,8 +50,15 @@ class Ways:
 
     @property
     def node(self) -> Ints:
-        """Whose knot each one is."""
+        """The node of each knot."""
         return np.repeat(np.arange(len(self.first) - 1, dtype=np.int32), np.diff(self.first))
+
+    def trajectory(self, node: int, name: str = "", presence: tuple[Interval, ...] = ALWAYS) -> Trajectory | None:
+        """One node's trajectory; None for a node without a knot."""
+        knots = slice(self.first[node], self.first[node + 1])
+        if knots.start == knots.stop:
+            return None
+        return Trajectory(name, self.time[knots], self.x_m[knots], self.y_m[knots], presence)
 
     def at(self, nodes: Array, times: Array) -> tuple[Floats, Floats]:
         """Where those nodes are at those times; NaN for a node without a knot."""
@@ -62,24 +71,25 @@ class Ways:
                 y[asked] = np.interp(times[asked], self.time[knots], self.y_m[knots])
         return x, y
 
-    def simplified(self, within_m: float) -> Ways:
-        """Fewer knots, nobody farther than so much from where they really are at any time.
+    def simplified(self, within_m: float) -> TrajectoryColumns:
+        """Fewer knots, with every node within this distance of its true position at all times.
 
-        Each pass looks at every second knot and lets go those that straight motion between their
-        neighbours comes close to; a pass may err by half of what the one before might, so that all
+        Each pass looks at every second knot and drops those that straight motion between their
+        neighbours comes close to. A pass may err by half of what the previous one might, so that all
         of them together stay within the bound.
         """
-        way, allowed = self, within_m / 2
+        kept_knots, allowed = self, within_m / 2
         while allowed > within_m / 1000:
-            kept = way._without_idle(allowed)
+            kept = kept_knots._needed(allowed)
             if kept.all():
                 break
-            node = way.node[kept]
-            first = np.searchsorted(node, np.arange(len(way.first))).astype(np.int32)
-            way, allowed = Ways(first, way.time[kept], way.x_m[kept], way.y_m[kept]), allowed / 2
-        return way
+            node = kept_knots.node[kept]
+            first = np.searchsorted(node, np.arange(len(kept_knots.first))).astype(np.int32)
+            columns = (kept_knots.time[kept], kept_knots.x_m[kept], kept_knots.y_m[kept])
+            kept_knots, allowed = TrajectoryColumns(first, *columns), allowed / 2
+        return kept_knots
 
-    def _without_idle(self, allowed_m: float) -> npt.NDArray[np.bool_]:
+    def _needed(self, allowed_m: float) -> npt.NDArray[np.bool_]:
         kept = np.ones(len(self.time), dtype=bool)
         if len(self.time) < 3:
             return kept
@@ -97,34 +107,11 @@ class Ways:
 
 
 @dataclass(frozen=True)
-class Wished:
-    """A node's subscription, from when until when it stands (infinity: to the end)."""
-
-    node: str
-    id: str
-    filter: str
-    region: Area | None
-    start: float
-    end: float
-
-
-@dataclass(frozen=True)
-class Announced:
-    """What a node said it would publish, and within which proximity (None: everywhere)."""
-
-    node: str
-    type: str
-    proximity: Proximity | None
-    start: float
-    end: float
-
-
-@dataclass(frozen=True)
-class Scene:
+class World:
     """One trace and one workload."""
 
     key: str
-    "Names the scene; runs with the same key can be looked at side by side."
+    "Names the world; runs with the same key can be shown side by side."
     name: str
     seed: int
     start: float
@@ -132,17 +119,17 @@ class Scene:
     counted_from: float
     "What is published earlier (the warm-up) is not measured."
     range_m: float | None
-    "How far a node is heard; None where there is no radio, or nobody knows."
-    ground: tuple[float, float] | None
+    "How far a node is heard; None where there is no radio, or its range is not known."
+    extent: tuple[float, float] | None
     "Width and height from the origin; None: as far as the nodes go."
     nodes: Sequence[str]
-    ways: Ways
+    trajectories: TrajectoryColumns
     events: Sequence[Event]
     "In order of publication."
-    wishes: Sequence[Wished]
-    announced: Sequence[Announced]
+    subscriptions: Sequence[SubscriptionSpan]
+    announcements: Sequence[AnnouncementSpan]
     expected: tuple[Ints, Ints] = field(default_factory=lambda: (_none(), _none()))
-    "Pairs (event, node), by number: who should have received what."
+    "Pairs (event, node), by number: which node should have received which event."
     notes: Sequence[str] = ()
     "What the reader should know, such as a range that was guessed."
 
@@ -157,29 +144,37 @@ class Scene:
         return {event.id: i for i, event in enumerate(self.events)}
 
     def numbered(self, pairs: Iterable[tuple[str, str]]) -> tuple[Ints, Ints]:
-        """Pairs of an event's id and a node's name by number, each once; those of others are left out."""
+        """Pairs of an event's id and a node's name by number, each once; unknown ones are left out."""
         events, nodes = self.number_of_event, self.number_of_node
         known = {(events[event], nodes[node]) for event, node in pairs if event in events and node in nodes}
         numbers = np.array(sorted(known), dtype=np.int32).reshape(len(known), 2)
         return numbers[:, 0].copy(), numbers[:, 1].copy()
 
     @cached_property
+    def subscriptions_of(self) -> dict[str, list[SubscriptionSpan]]:
+        """The subscriptions of each node."""
+        found: dict[str, list[SubscriptionSpan]] = {}
+        for span in self.subscriptions:
+            found.setdefault(span.node, []).append(span)
+        return found
+
+    @cached_property
     def types(self) -> list[str]:
         """Every event type that is published, announced or not, in order."""
-        return sorted({event.type for event in self.events} | {one.type for one in self.announced})
+        return sorted({event.type for event in self.events} | {one.type for one in self.announcements})
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
-        """West, south, east, north of all that is to be seen."""
-        width_m, height_m = self.ground or (None, None)
-        west, east = _span(self.ways.x_m, width_m)
-        south, north = _span(self.ways.y_m, height_m)
+        """West, south, east and north of all that is shown."""
+        width_m, height_m = self.extent or (None, None)
+        west, east = _side(self.trajectories.x_m, width_m)
+        south, north = _side(self.trajectories.y_m, height_m)
         return west, south, east, north
 
     def packed(self) -> bytes:
-        """The scene as the page reads it; times count from its start."""
+        """The world as the page reads it; times count from its start."""
         west, south, east, north = self.bounds
-        ways = self.ways.simplified(max(east - west, north - south) / STEPS_ACROSS)
+        shown = self.trajectories.simplified(max(east - west, north - south) / STEPS_ACROSS)
         types = {name: i for i, name in enumerate(self.types)}
         number = self.number_of_node
         meta = {
@@ -191,27 +186,27 @@ class Scene:
             "counted_from": self.counted_from - self.start,
             "range_m": self.range_m,
             "bounds": [west, south, east, north],
-            "ground": self.ground,
+            "extent": self.extent,
             "nodes": list(self.nodes),
             "types": self.types,
             "events": [self._event(event, types, number) for event in self.events],
-            "wishes": [
-                [number[w.node], w.id, w.filter, _area(w.region), w.start - self.start, self._until(w.end)]
-                for w in self.wishes
-                if w.node in number
+            "subscriptions": [
+                [number[s.node], s.subscription, s.filter, _area(s.region), s.start - self.start, self._until(s.end)]
+                for s in self.subscriptions
+                if s.node in number
             ],
-            "announced": [
+            "announcements": [
                 [number[a.node], types[a.type], _proximity(a.proximity), a.start - self.start, self._until(a.end)]
-                for a in self.announced
+                for a in self.announcements
                 if a.node in number
             ],
             "notes": list(self.notes),
         }
         arrays: dict[str, Array] = {
-            "first": ways.first,
-            "time": (ways.time - self.start).astype(np.float32),
-            "x": ways.x_m.astype(np.float32),
-            "y": ways.y_m.astype(np.float32),
+            "first": shown.first,
+            "time": (shown.time - self.start).astype(np.float32),
+            "x": shown.x_m.astype(np.float32),
+            "y": shown.y_m.astype(np.float32),
             "expected_event": self.expected[0].astype(np.int32),
             "expected_node": self.expected[1].astype(np.int32),
         }
@@ -233,13 +228,13 @@ class Scene:
         ]
 
 
-def _span(places_m: Floats, ground_m: float | None) -> tuple[float, float]:
-    """From the first to the last place along one side; a ground's own side is shown whole, however short."""
-    seen = [] if ground_m is None else [0.0, ground_m]
+def _side(places_m: Floats, extent_m: float | None) -> tuple[float, float]:
+    """From the first to the last place along one side; a given extent is shown whole, however short."""
+    seen = [] if extent_m is None else [0.0, extent_m]
     if len(places_m):
         seen += [float(places_m.min()), float(places_m.max())]
     low, high = min(seen, default=0.0), max(seen, default=0.0)
-    short = max(0.0, LEAST_ACROSS_M - (high - low)) if ground_m is None else 0.0
+    short = max(0.0, LEAST_ACROSS_M - (high - low)) if extent_m is None else 0.0
     return low - short / 2, high + short / 2
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from earshot import Area, Circle, Event, Filter, Position, Viewer
-from earshot.pipeline.oracle.oracle import Wish
-from earshot.pipeline.oracle.why import Answer, Hop, expectation, explain_receiver
+from earshot.pipeline.oracle.why import Explanation, Hop, expectation, explain_receiver
+from earshot.pipeline.oracle.workloads import area_of
+from earshot.records.sessions import SubscriptionSpan
 
 EVENT = Event(type="Siren", content={"speed": 18}, id="a-0", source="a", time=5.0, position=Position(0, 0))
 NEAR = Viewer(Position(50, 0))
 
 
-def wish(node: str, filter: str, start: float = 0.0, end: float = float("inf"), region: str | None = None) -> Wish:
-    return Wish("w", f"{node}/1", node, filter, region, start, end)
+def wish(
+    node: str, filter: str, start: float = 0.0, end: float = float("inf"), region: str | None = None
+) -> SubscriptionSpan:
+    return SubscriptionSpan(node, f"{node}/1", filter, area_of(region), start, end)
 
 
 def record(
@@ -35,7 +38,7 @@ FLOOD = [
 
 
 def test_a_delivery_is_told_with_its_path() -> None:
-    assert explain_receiver(EVENT, "c", [wish("c", "Siren: speed > 10")], NEAR, FLOOD) == Answer(
+    assert explain_receiver(EVENT, "c", [wish("c", "Siren: speed > 10")], NEAR, FLOOD) == Explanation(
         event="a-0",
         node="c",
         expected=True,
@@ -79,7 +82,7 @@ def test_each_reason_for_not_being_expected_is_in_words() -> None:
     assert expectation(EVENT, "b", [wish("c", "Siren: true")], NEAR) == (False, ["b has no subscription"])
     assert expectation(EVENT, "b", [wish("b", "Siren: true", 6.0)], NEAR) == (
         False,
-        ["b/1: did not stand at 5.000 s (from 6 s until inf s)"],
+        ["b/1: was not in force at 5.000 s (from 6 s until inf s)"],
     )
     assert expectation(placed, "b", [wish("b", "Siren: true")], far) == (
         False,

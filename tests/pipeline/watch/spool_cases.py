@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from earshot.live.spool import Record, Spool
-from earshot.pipeline.oracle.workloads import facts
+from earshot.pipeline.oracle.workloads import workload_tables
 from earshot.records import Kind
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
@@ -42,7 +42,7 @@ def recorded(protocol: str, scratch: Path, seed: int = 0) -> list[Record]:
     records = [_record(row, protocol) for row in pq.read_table(log).to_pylist()]
     records += [
         Record(knot["time"], knot["node"], Kind.POSITION, x_m=knot["x_m"], y_m=knot["y_m"])
-        for knot in facts("w", city, seed).positions
+        for knot in workload_tables("w", city, seed).positions
     ]
     return sorted(records, key=lambda record: record.time)
 

@@ -1,4 +1,4 @@
-"""The parts of a watch that need no Spark: segments, lives, tallies, standing subscriptions."""
+"""The parts of a watch that need no Spark: segments, sessions, running metrics, standing subscriptions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from earshot.cli.watch import table_lines
 from earshot.errors import SettingsError, UsageError
 from earshot.live.spool import Record, Spool
-from earshot.pipeline.oracle.oracle import Wish
-from earshot.pipeline.watch.running_metrics import Tallies, percentiles, three_digits
-from earshot.pipeline.watch.sessions import Lives
+from earshot.pipeline.watch.running_metrics import RunningMetrics, StoredMetrics, percentiles, three_digits
+from earshot.pipeline.watch.sessions import WatchedSessions
 from earshot.pipeline.watch.spool_segments import Place, Places, advance, find_segments, pieces_between
 from earshot.pipeline.watch.spool_source import rows_of
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
 from earshot.pipeline.watch.watch_oracle import area_of, trajectories_of
 from earshot.pipeline.watch.watch_state import Commit, WatchSettings
+from earshot.records.sessions import SubscriptionSpan
 
 LATEST = 1e12
 
@@ -155,7 +155,7 @@ def test_places_are_what_they_were_written_as() -> None:
     assert Place.parse(None) == Place(1, 0, False)
 
 
-# -- lives
+# -- sessions
 
 
 def doing(life: str, time: float, kind: str, subscription: str = "", detail: str = "") -> dict[str, Any]:
@@ -165,11 +165,11 @@ def doing(life: str, time: float, kind: str, subscription: str = "", detail: str
     }  # fmt: skip
 
 
-def test_wishes_stand_until_they_are_withdrawn_the_node_leaves_or_falls_silent() -> None:
-    lives = Lives()
+def test_subscriptions_last_until_they_are_withdrawn_the_node_leaves_or_falls_silent() -> None:
+    sessions = WatchedSessions()
     for life, last in (("a-1", 50.0), ("b-1", 60.0), ("c-1", 70.0)):
-        lives.seen(life, life[0], 0.0, last)
-    lives.tell(
+        sessions.seen(life, life[0], 0.0, last)
+    sessions.read_rows(
         [
             doing("b-1", 60.0, "leave", detail="stopped"),
             *(doing(f"{node}-1", 0.0, "join", detail='{"protocol": "steam"}') for node in "abc"),
@@ -180,28 +180,33 @@ def test_wishes_stand_until_they_are_withdrawn_the_node_leaves_or_falls_silent()
             doing("c-1", 4.0, "subscribe", "c/1", "Siren"),
         ]
     )
-    assert list(lives.wishes("now-{}")) == [
-        Wish("now-steam", "a/1", "a", "Siren", None, 1.0, 5.0),
-        Wish("now-steam", "b/1", "b", "Siren", None, 2.0, 3.0),
-        Wish("now-steam", "b/1", "b", "Traffic", None, 3.0, 60.0),
-        Wish("now-steam", "c/1", "c", "Siren", None, 4.0, 70.0),
+    assert sessions.spans("now-{}") == {
+        "now-steam": [
+            SubscriptionSpan("a", "a/1", "Siren", None, 1.0, 5.0),
+            SubscriptionSpan("b", "b/1", "Siren", None, 2.0, 3.0),
+            SubscriptionSpan("b", "b/1", "Traffic", None, 3.0, 60.0),
+            SubscriptionSpan("c", "c/1", "Siren", None, 4.0, 70.0),
+        ]
+    }
+    sessions.forget(settled=4.0, silent_since=55.0)
+    assert [(span.subscription, span.filter) for span in sessions.subscription_spans()] == [
+        ("b/1", "Traffic"),
+        ("c/1", "Siren"),
     ]
-    lives.forget(settled=4.0, silent_since=55.0)
-    assert [(wish.subscription, wish.filter) for wish in lives.wishes()] == [("b/1", "Traffic"), ("c/1", "Siren")]
-    lives.forget(settled=61.0, silent_since=55.0)
-    assert list(lives.lives) == ["c-1"]
+    sessions.forget(settled=61.0, silent_since=55.0)
+    assert list(sessions.sessions) == ["c-1"]
 
 
 def test_the_watermark_waits_for_those_of_whom_there_is_more() -> None:
-    lives = Lives()
-    assert lives.watermark(10.0) == -np.inf
-    lives.seen("a-1", "a", 0.0, 100.0)
-    lives.seen("b-1", "b", 0.0, 30.0)
-    assert lives.watermark(10.0) == 90.0
-    lives.has_more("b-1", True)
-    assert lives.watermark(10.0) == 30.0
-    lives.has_more("b-1", False)
-    assert lives.watermark(10.0) == 90.0
+    sessions = WatchedSessions()
+    assert sessions.watermark(10.0) == -np.inf
+    sessions.seen("a-1", "a", 0.0, 100.0)
+    sessions.seen("b-1", "b", 0.0, 30.0)
+    assert sessions.watermark(10.0) == 90.0
+    sessions.has_more("b-1", True)
+    assert sessions.watermark(10.0) == 30.0
+    sessions.has_more("b-1", False)
+    assert sessions.watermark(10.0) == 90.0
 
 
 def test_a_node_is_in_one_place_at_a_time() -> None:
@@ -220,7 +225,7 @@ def test_areas_are_squares_named_by_their_corner() -> None:
     assert area_of(float("nan"), 1.0, 1000.0) == ""
 
 
-# -- tallies
+# -- running metrics
 
 
 @given(st.lists(st.floats(0.0001, 100.0), min_size=1, max_size=200))
@@ -235,22 +240,22 @@ def test_percentiles_of_counts_are_those_of_the_numbers(latencies: list[float]) 
 def pair_row(**changed: Any) -> dict[str, Any]:
     row = {
         "protocol": "steam", "type": "Siren", "area": "0,0", "minute": "1", "wanted": True, "got": True,
-        "latency_s": 0.25, "reason": None, "pairs": 2, "hops": 6, "hops_told": 2, "events": 0,
+        "latency_s": 0.25, "reason": None, "pairs": 2, "hops": 6, "hops_counted": 2, "events": 0,
     }  # fmt: skip
     return row | changed
 
 
-def test_tallies_are_the_same_after_a_night_in_json() -> None:
+def test_running_metrics_are_the_same_after_a_night_in_json() -> None:
     import msgspec
 
-    from earshot.pipeline.watch.running_metrics import KeptTallies
-
-    tallies = Tallies()
-    tallies.add([pair_row(), pair_row(got=False, latency_s=None, reason="never heard", pairs=1, hops=0, hops_told=0)])
-    tallies.add([pair_row(pairs=0, events=3, hops=0, hops_told=0, wanted=None, got=None, minute="500")])
-    tallies.forget_minutes()
-    kept = msgspec.json.decode(msgspec.json.encode(tallies.kept()), type=KeptTallies).tallies()
-    assert kept.figure_rows(7) == tallies.figure_rows(7)
+    metrics = RunningMetrics()
+    metrics.add(
+        [pair_row(), pair_row(got=False, latency_s=None, reason="never heard", pairs=1, hops=0, hops_counted=0)]
+    )
+    metrics.add([pair_row(pairs=0, events=3, hops=0, hops_counted=0, wanted=None, got=None, minute="500")])
+    metrics.forget_minutes()
+    kept = msgspec.json.decode(msgspec.json.encode(metrics.stored()), type=StoredMetrics).metrics()
+    assert kept.figure_rows(7) == metrics.figure_rows(7)
     found = {(row["by"], row["key"], row["metric"]): row["value"] for row in kept.figure_rows(7)}
     assert {key: value for key, value in found.items() if key[0] == "all"} == {
         ("all", "", "events"): 3.0,
@@ -272,13 +277,15 @@ def test_tallies_are_the_same_after_a_night_in_json() -> None:
 
 
 def test_the_table_in_the_terminal() -> None:
-    tallies = Tallies()
-    tallies.add([pair_row(), pair_row(got=False, latency_s=None, reason="never heard", pairs=1, hops=0, hops_told=0)])
+    metrics = RunningMetrics()
+    metrics.add(
+        [pair_row(), pair_row(got=False, latency_s=None, reason="never heard", pairs=1, hops=0, hops_counted=0)]
+    )
     counts = {
         "batch": 4, "nodes": 2, "records": 1234, "events": 9, "open_events": 1, "late": 3, "rejects": 0,
         "subscriptions": 2, "matches": 5,
     }  # fmt: skip
-    assert table_lines(Commit(4, counts, tallies.figure_rows(4), tallies.loss_rows(4))) == [
+    assert table_lines(Commit(4, counts, metrics.figure_rows(4), metrics.loss_rows(4))) == [
         "batch 4, 2 nodes, 1,234 records, 9 events (1 open), 3 late, 5 matches of 2 subscriptions",
         "         events  expected  got  ratio  p50 ms  p95 ms  p99 ms  lost",
         "steam         0         3    2  0.667   250.0   250.0   250.0     1",
@@ -294,7 +301,7 @@ def test_standing_subscriptions_are_read_again_when_the_file_changes(tmp_path: P
     file = tmp_path / "wanted.txt"
     file.write_text("# what we want\nSiren\n\n/CD[price < 20]\n")
     standing = StandingFile(file)
-    assert [(wish.subscription, wish.filter) for wish in standing.now.wishes] == [
+    assert [(span.subscription, span.filter) for span in standing.now.subscriptions] == [
         ("line-2", "Siren"),
         ("line-4", "/CD[price < 20]"),
     ]
@@ -303,12 +310,12 @@ def test_standing_subscriptions_are_read_again_when_the_file_changes(tmp_path: P
     first, second = standing.refresh()
     assert first.startswith(f"{file}:2: ")
     assert second == f"{file}:3: it asks where the consumer is, and a standing subscription is nowhere"
-    assert [wish.filter for wish in standing.now.wishes] == ["Traffic: severity > 2"]
+    assert [span.filter for span in standing.now.subscriptions] == ["Traffic: severity > 2"]
     file.unlink()
     assert standing.refresh() == (
-        f"cannot read the subscriptions {file}: No such file or directory; the subscriptions from before stand",
+        f"cannot read the subscriptions {file}: No such file or directory; the subscriptions from before stay in force",
     )
-    assert len(standing.now.wishes) == 1
+    assert len(standing.now.subscriptions) == 1
 
 
 def test_a_file_of_bad_filters_is_refused_with_every_line(tmp_path: Path) -> None:

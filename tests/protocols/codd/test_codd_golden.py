@@ -14,7 +14,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-GOLDEN = {"codd": "890f750bb93ad4a9", "siena": "d7e656646e260803"}
+GOLDEN = {"codd": "6d4d541606d11ec8", "siena": "00802c861f5f64d5"}
 
 
 def digest(protocol: str) -> str:

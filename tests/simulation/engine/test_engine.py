@@ -25,6 +25,8 @@ from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Circle, Position, Proximity, Velocity
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
 from earshot.protocols.machine import Announcement, Effects, FixedLocation, Location
+from earshot.records.details import read_announce
+from earshot.records.sessions import SubscriptionSpan
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import Crash, FaultSettings
@@ -178,13 +180,14 @@ def test_the_application_asks_and_the_host_stamps() -> None:
         Event(type="Unannounced", id="a-2", time=4.0, position=Position(40.0, 20.0), **stamp),
     ]
     assert [Event.from_json(text) for (text,) in bench.rows("detail", kind="publish")] == bench.engine.published
-    assert bench.rows("detail", kind="announce") == [
-        ("Still within circle:30m of 1,2",),
-        ("Moving within circle:40m of 0,0",),
+    announced = [read_announce(text) for (text,) in bench.rows("detail", kind="announce")]
+    assert [(one.subject, one.proximity) for one in announced] == [
+        ("Still", Proximity(Circle(30.0), Position(1.0, 2.0))),
+        ("Moving", Proximity(Circle(40.0), Position(0.0, 0.0), mobile=True)),
     ]
 
 
-def test_wishes_last_from_subscribe_to_unsubscribe() -> None:
+def test_subscriptions_last_from_subscribe_to_unsubscribe() -> None:
     from earshot.simulation.workload.actions import Unsubscribe
 
     first, second = (Subscription("s", "a", Filter.of_type(kind)) for kind in ("One", "Two"))
@@ -196,8 +199,11 @@ def test_wishes_last_from_subscribe_to_unsubscribe() -> None:
         Action(4.0, 0, first),
     ]
     bench = Bench(standing((0, 0)), actions=actions).run()
-    wishes = [(wish.subscription, wish.since_s, wish.until_s) for wish in bench.engine.agenda.wishes]
-    assert wishes == [(first, 1.0, 2.0), (second, 2.0, 3.0), (first, 4.0, None)]
+    assert bench.engine.schedule.subscriptions == [
+        SubscriptionSpan("a", "s", "One: true", None, 1.0, 2.0),
+        SubscriptionSpan("a", "s", "Two: true", None, 2.0, 3.0),
+        SubscriptionSpan("a", "s", "One: true", None, 4.0),
+    ]
     assert bench.calls("a", "unsubscribe") == [("s", 3.0)]
 
 

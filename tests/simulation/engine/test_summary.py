@@ -1,5 +1,6 @@
 """Expected receivers against the test every protocol makes at its last hop, and the figures of a run."""
 
+import math
 from random import Random
 from typing import Any
 
@@ -8,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.events import Event
-from earshot.filters import Filter, Subscription, Viewer
+from earshot.filters import Filter, Viewer, filter_text
+from earshot.filters.subscription import subscription_of
 from earshot.geometry import Area, Circle, Position, Velocity
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions
-from earshot.simulation.engine.oracle import Lives, Oracle
-from earshot.simulation.engine.result import Counts, Deliveries, RunResult, Wish
+from earshot.records.sessions import SubscriptionSpan
+from earshot.simulation.engine.oracle import RunOracle, is_up, up_intervals
+from earshot.simulation.engine.result import Counts, Deliveries, RunResult
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import quantile, summarise
 from earshot.simulation.faults import Churn, Crash, FaultSettings, plan
@@ -35,7 +38,7 @@ FILTERS = [
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[Trajectories, list[Wish], list[tuple[Event, float]]]:
+def worlds(draw: st.DrawFn) -> tuple[Trajectories, list[SubscriptionSpan], list[tuple[Event, float]]]:
     random = Random(draw(st.integers(0, 10**9)))
     count = draw(st.integers(1, 8))
     paths = []
@@ -44,14 +47,14 @@ def worlds(draw: st.DrawFn) -> tuple[Trajectories, list[Wish], list[tuple[Event,
         gone = random.random() < 0.3
         presence = ((0.0, 8.0), (15.0, 20.0)) if gone else ((0.0, 30.0),)
         paths.append(Trajectory.through(f"n{i}", knots, presence))
-    wishes = []
+    spans = []
     for k in range(draw(st.integers(0, 12))):
         node = random.randrange(count)
         wanted = random.choice(FILTERS)
         region = Area(Circle(150.0), Position(random.uniform(0, 300), 150.0)) if random.random() < 0.3 else None
         made = Filter.of_type("A") if wanted == "A" else Filter.parse(wanted)
-        until = random.choice([None, None, 12.0])
-        wishes.append(Wish(node, Subscription(f"w{k}", f"n{node}", made, region), random.choice([0.0, 5.0]), until))
+        until = random.choice([math.inf, math.inf, 12.0])
+        spans.append(SubscriptionSpan(f"n{node}", f"w{k}", filter_text(made), region, random.choice([0.0, 5.0]), until))
     trajectories = Trajectories(paths)
     events = []
     for k in range(4):
@@ -67,24 +70,24 @@ def worlds(draw: st.DrawFn) -> tuple[Trajectories, list[Wish], list[tuple[Event,
             area=area,
         )
         events.append((event, time))
-    return trajectories, wishes, events
+    return trajectories, spans, events
 
 
 @settings(max_examples=sized(120, 3000))
 @given(worlds())
 def test_expected_are_those_whose_own_subscriptions_accept(
-    world: tuple[Trajectories, list[Wish], list[tuple[Event, float]]],
+    world: tuple[Trajectories, list[SubscriptionSpan], list[tuple[Event, float]]],
 ) -> None:
-    trajectories, wishes, events = world
-    lives = Lives(trajectories, plan(FaultSettings(), trajectories.names, 30.0, 1))
-    oracle = Oracle(wishes, trajectories, lives)
+    trajectories, spans, events = world
+    up = up_intervals(trajectories, plan(FaultSettings(), trajectories.names, 30.0, 1))
+    oracle = RunOracle(spans, trajectories, up)
     for event, time in events:
         accepted = set()
         for node, name in enumerate(trajectories.names):
             held = LocalSubscriptions()
-            for wish in wishes:
-                if wish.node == node and wish.since_s <= time and (wish.until_s is None or time < wish.until_s):
-                    held.add(wish.subscription)
+            for span in spans:
+                if span.node == name and span.start <= time < span.end:
+                    held.add(subscription_of(span))
             viewer = Viewer(Position(*trajectories.position(node, time)), Velocity(*trajectories.velocity(node, time)))
             there = trajectories.present(node, time) and name != event.source
             if there and held.accepting(event, viewer):
@@ -96,12 +99,12 @@ def test_a_node_lives_while_it_is_there_and_not_down_for_any_reason() -> None:
     names = ("a", "b")
     trajectories = Trajectories([Trajectory.standing("a", 0, 0), Trajectory.through("b", [(0, 0, 0)], ((2.0, 50.0),))])
     faults = FaultSettings(crashes=(Crash("a", 10.0, 5.0), Crash("b", 20.0)))
-    lives = Lives(trajectories, plan(faults, names, 60.0, 1))
-    assert [lives.alive(0, t) for t in (0.0, 9.9, 10.0, 14.9, 15.0, 59.0)] == [True, True, False, False, True, True]
-    assert [lives.alive(1, t) for t in (0.0, 2.0, 19.0, 20.0, 40.0)] == [False, True, True, False, False]
-    churn = Lives(trajectories, plan(FaultSettings(churn=Churn(10.0, 10.0)), names, 400.0, 3))
-    up = sum(churn.alive(0, t / 10) for t in range(4000)) / 4000
-    assert 0.2 < up < 0.8
+    up = up_intervals(trajectories, plan(faults, names, 60.0, 1))
+    assert [is_up(up[0], t) for t in (0.0, 9.9, 10.0, 14.9, 15.0, 59.0)] == [True, True, False, False, True, True]
+    assert [is_up(up[1], t) for t in (0.0, 2.0, 19.0, 20.0, 40.0)] == [False, True, True, False, False]
+    churn = up_intervals(trajectories, plan(FaultSettings(churn=Churn(10.0, 10.0)), names, 400.0, 3))
+    share = sum(is_up(churn[0], t / 10) for t in range(4000)) / 4000
+    assert 0.2 < share < 0.8
 
 
 # The figures.
@@ -183,7 +186,7 @@ def test_unexpected_and_repeated_deliveries_are_told_apart() -> None:
         Event("Number", {"value": 1}).stamped(id=f"a-{k}", source="a", time=t, position=Position(0, 0))
         for k, t in enumerate((6.0, 7.0))
     ]
-    wish = Wish(1, Subscription("b/s/0", "b", Filter.parse("Number: true")), 0.0)
+    span = SubscriptionSpan("b", "b/s/0", "Number: true")
     deliveries = Deliveries()
     for time, node, event, hops in ((6.5, 1, 0, 2), (6.6, 1, 0, 3), (6.5, 2, 0, 1), (7.0, 0, -1, -1)):
         deliveries.time.append(time)
@@ -206,7 +209,7 @@ def test_unexpected_and_repeated_deliveries_are_told_apart() -> None:
         counts=counts,
         warm_up=before,
         published=events,
-        wishes=[wish],
+        subscriptions=[span],
         deliveries=deliveries,
         queue_calls=0,
     )

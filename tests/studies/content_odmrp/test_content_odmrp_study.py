@@ -63,7 +63,8 @@ def test_more_subscribers_stand_in_turn_under_the_same_routers() -> None:
     result = run(scenario, "content-odmrp")
     figures = summarise(scenario, result)
     assert (figures.delivery_ratio, figures.precision, figures.nodes) == (1.0, 1.0, 18)
-    wanted = [wish.subscription.filter for wish in sorted(result.wishes, key=lambda wish: wish.node)]
+    spans = sorted(result.subscriptions, key=lambda span: result.nodes.index(span.node))
+    wanted = [Filter.parse(span.filter) for span in spans]
     assert wanted[:5] == wanted[5:10] == [Filter.xpath(text) for text in FIGURE_3]
 
 

@@ -13,10 +13,10 @@ from earshot.pipeline.campaigns.leaderboard import Entry, leaderboard
 from earshot.pipeline.campaigns.metrics import metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.task_commits import Outpost
-from earshot.pipeline.oracle.oracle import expected_receivers, trajectory_of, viewer_at, wishes_of
+from earshot.pipeline.oracle.oracle import expected_receivers, spans_of, trajectory_of, viewer_at
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
-from earshot.pipeline.oracle.why import Answer, explain_receiver
-from earshot.pipeline.oracle.workloads import event_of, facts
+from earshot.pipeline.oracle.why import Explanation, explain_receiver
+from earshot.pipeline.oracle.workloads import event_of, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.simulation.scenario.scenario import Scenario
 
@@ -66,7 +66,7 @@ class _Drawing:
         self.outpost = outpost
 
     def __call__(self, run: Run) -> str:
-        drawn = facts(run.workload, run.scenario, run.seed)
+        drawn = workload_tables(run.workload, run.scenario, run.seed)
         self.outpost.commit_rows("scenarios", [drawn.scenario], workload=run.workload)
         self.outpost.commit_rows("positions", drawn.positions, trace=run.workload)
         self.outpost.commit_rows("subscriptions", drawn.subscriptions, workload=run.workload)
@@ -167,7 +167,7 @@ def lake_leaderboard(lake: Lake, runs: Sequence[str] | None = None) -> list[Entr
     return leaderboard(*runs_and_metrics(lake, runs))
 
 
-def ask_why(lake: Lake, run: str, event: str, node: str) -> Answer:
+def ask_why(lake: Lake, run: str, event: str, node: str) -> Explanation:
     """Whether the node should have received the event in that run, whether it did, and why."""
     row = finished_run(lake, run)
     workload = str(row["workload"])
@@ -178,7 +178,7 @@ def ask_why(lake: Lake, run: str, event: str, node: str) -> Answer:
     if positions.num_rows == 0:
         raise LakeError(f"run {row['run']} has no node {node!r}")
     published = event_of(found[0].asDict())
-    wishes = wishes_of(lake.read("subscriptions", workload=workload).where(F.col("node") == node))
+    spans = spans_of(lake.read("subscriptions", workload=workload).where(F.col("node") == node)).get(workload, ())
     log = lake.read("log", run=str(row["run"])).where(F.col("event") == event)
     viewer = viewer_at(trajectory_of(positions), published.time)
-    return explain_receiver(published, node, wishes, viewer, [one.asDict() for one in log.collect()])
+    return explain_receiver(published, node, spans, viewer, [one.asDict() for one in log.collect()])

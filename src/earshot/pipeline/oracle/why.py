@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from earshot.events import Event
-from earshot.filters import Filter, Viewer
-from earshot.pipeline.oracle.oracle import Wish
-from earshot.pipeline.oracle.workloads import area_of
+from earshot.filters import Viewer
+from earshot.filters.subscription import explain_acceptance, subscription_of
 from earshot.records import Kind
+from earshot.records.sessions import SubscriptionSpan
 
 Record = Mapping[str, Any]
 "One row of the log, as a mapping from its columns."
@@ -23,7 +23,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Hop:
-    """One transmission on the way: who sent it to whom, when it was heard, in which packet."""
+    """One transmission: who sent it to which node, when it was heard, in which packet."""
 
     time: float
     sender: str
@@ -32,7 +32,7 @@ class Hop:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Explanation:
     """Whether the node was expected to get the event, whether it did, and why."""
 
     event: str
@@ -40,9 +40,9 @@ class Answer:
     expected: bool
     delivered: bool
     reasons: Sequence[str]
-    "For each subscription of the node, in words, why it wants the event or does not."
+    "For each subscription of the node, in words, why it accepts the event or does not."
     path: Sequence[Hop] = ()
-    "The way the event took to the node, from the publisher on; empty where it never arrived."
+    "The hops by which the event came to the node, from the publisher on; empty where it never arrived."
     losses: Sequence[str] = field(default=())
     "Where it was lost, and for which reason, as far as the log tells."
 
@@ -96,8 +96,8 @@ class EventLog:
         if node in self.first and node != source:
             return [f"{node} heard the event and did not deliver it"]
         holders, senders = len(self.first.keys() | {source}), len(self.senders)
-        told = [f"{holders} nodes had the event, {senders} sent it on; none of them reached {node}"]
-        return told + [
+        found = [f"{holders} nodes had the event, {senders} sent it on; none of them reached {node}"]
+        return found + [
             f"dropped on the way: {reason} ({count} times)" for reason, count in self._dropped_anywhere.most_common(5)
         ]
 
@@ -110,41 +110,37 @@ class EventLog:
 
 
 def explain_receiver(
-    event: Event, node: str, wishes: Iterable[Wish], viewer: Viewer | None, records: Iterable[Record] | EventLog
-) -> Answer:
+    event: Event,
+    node: str,
+    spans: Iterable[SubscriptionSpan],
+    viewer: Viewer | None,
+    records: Iterable[Record] | EventLog,
+) -> Explanation:
     """The whole answer for one event and one node; `viewer` is the node at the time of publication."""
     log = records if isinstance(records, EventLog) else EventLog(records)
-    expected, reasons = expectation(event, node, wishes, viewer)
+    expected, reasons = expectation(event, node, spans, viewer)
     delivered = node in log.delivered
     path = log.path_to(node, event.source)
     losses = [] if delivered else log.losses_before(node, event.source)
-    return Answer(event.id, node, expected, delivered, reasons, path, losses)
+    return Explanation(event.id, node, expected, delivered, reasons, path, losses)
 
 
-def expectation(event: Event, node: str, wishes: Iterable[Wish], viewer: Viewer | None) -> tuple[bool, list[str]]:
-    """Whether any subscription of the node wants the event, and in words what each says."""
+def expectation(
+    event: Event, node: str, spans: Iterable[SubscriptionSpan], viewer: Viewer | None
+) -> tuple[bool, list[str]]:
+    """Whether any subscription of the node accepts the event, and in words what each says."""
     if node == event.source:
         return False, [f"{node} published the event itself"]
-    own = [wish for wish in wishes if wish.node == node]
+    own = [span for span in spans if span.node == node]
     if not own:
         return False, [f"{node} has no subscription"]
-    verdicts = [_verdict(event, wish, viewer) for wish in own]
-    return any(wanted for wanted, _ in verdicts), [
-        f"{wish.subscription}: {why}" for wish, (_, why) in zip(own, verdicts, strict=True)
+    verdicts = [_verdict(event, span, viewer) for span in own]
+    return any(accepted for accepted, _ in verdicts), [
+        f"{span.subscription}: {why}" for span, (_, why) in zip(own, verdicts, strict=True)
     ]
 
 
-def _verdict(event: Event, wish: Wish, viewer: Viewer | None) -> tuple[bool, str]:
-    if not wish.start <= event.time < wish.end:
-        return False, f"did not stand at {event.time:.3f} s (from {wish.start:.10g} s until {wish.end:.10g} s)"
-    if event.area is not None:
-        if viewer is None:
-            return False, "the node's position at that time is not known, and the event has an area"
-        if not event.area.contains(viewer.position):
-            distance_m = viewer.position.distance_to(event.area.at)
-            return False, f"the node was outside the event's area {event.area.shape}, {distance_m:.0f} m from its naval"
-    region = area_of(wish.region)
-    if region is not None and (event.position is None or not region.contains(event.position)):
-        return False, f"the event happened outside the region of interest, {region.shape} at {region.at}"
-    filter = Filter.parse(wish.filter)
-    return filter.matches(event, viewer), filter.explain(event, viewer)
+def _verdict(event: Event, span: SubscriptionSpan, viewer: Viewer | None) -> tuple[bool, str]:
+    if not span.start <= event.time < span.end:
+        return False, f"was not in force at {event.time:.3f} s (from {span.start:.10g} s until {span.end:.10g} s)"
+    return explain_acceptance(event, subscription_of(span), viewer)

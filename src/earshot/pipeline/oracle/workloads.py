@@ -1,15 +1,14 @@
-"""Workloads: what is published, what is wanted and where everybody is, apart from any protocol.
+"""Workloads: events, subscriptions, announcements and positions, apart from any protocol.
 
 A scenario under a seed becomes rows of `events`, `subscriptions`, `announcements` and `positions`
 (its trajectories' knots, between which motion is straight and even, so nothing is lost by
-interpolation). The same tables are filled from files of the user's own, and from the spools of
-live nodes.
+interpolation). The same tables are filled from users' files and from the spools of live nodes.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,19 +17,21 @@ import msgspec
 
 from earshot.documents import read_xml
 from earshot.events import Element, Event, Value
-from earshot.filters import Subscription
+from earshot.filters import Subscription, filter_text
 from earshot.geometry import Area, Position, Proximity, Velocity
 from earshot.pipeline.lake.tables import EVENTS
 from earshot.protocols.machine import Announcement
-from earshot.simulation.engine.oracle import Lives
+from earshot.records.sessions import AnnouncementSpan, Session, SubscriptionSpan
+from earshot.records.trajectories import Trajectories
+from earshot.simulation.engine.oracle import is_up, up_intervals
 from earshot.simulation.faults import plan
-from earshot.simulation.mobility import Trajectories
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.workload.actions import Unannounce, Unsubscribe
 
 Row = dict[str, Any]
 
 _area_decoder = msgspec.json.Decoder(Area)
+_proximity_decoder = msgspec.json.Decoder(Proximity)
 
 
 def area_json(area: Area | None) -> str | None:
@@ -127,7 +128,7 @@ def _event(
 
 
 @dataclass(frozen=True)
-class Facts:
+class WorkloadTables:
     """What is true of a scenario under a seed, whichever protocol runs: rows for the lake."""
 
     events: Sequence[Row]
@@ -137,52 +138,33 @@ class Facts:
     scenario: Row
 
 
-def facts(workload: str, scenario: Scenario, seed: int) -> Facts:
-    """Draw the scenario and tell what will happen in it."""
+def workload_tables(workload: str, scenario: Scenario, seed: int) -> WorkloadTables:
+    """Draw the scenario and say what will happen in it."""
     trajectories = scenario.trajectories(seed)
     names = trajectories.names
-    lives = Lives(trajectories, plan(scenario.faults, names, scenario.duration_s, seed))
+    up = up_intervals(trajectories, plan(scenario.faults, names, scenario.duration_s, seed))
+    sessions = [Session(name) for name in names]
     events: list[Row] = []
-    wanted: dict[tuple[int, str], tuple[float, Subscription]] = {}
-    subscriptions: list[Row] = []
-    announced: dict[tuple[int, str], tuple[float, Announcement]] = {}
-    announcements: list[Row] = []
-    published: dict[int, int] = defaultdict(int)
-
-    def end_subscription(node: int, id: str, end: float) -> None:
-        start, subscription = wanted.pop((node, id))
-        for since, until in lives.during(node, start, end):
-            subscriptions.append(_subscription_row(workload, names[node], subscription, since, until, scenario))
-
-    def end_announcement(node: int, subject: str, end: float) -> None:
-        start, announcement = announced.pop((node, subject))
-        announcements.append(_announcement_row(workload, names[node], announcement, start, end))
-
+    published: Counter[int] = Counter()
     for action in scenario.workload(seed, trajectories):
         node, time = action.node, action.time
+        name, session = names[node], sessions[node]
         match action.what:
-            case Subscription(id=id) as subscription:
-                if (node, id) in wanted:
-                    end_subscription(node, id, time)
-                wanted[node, id] = (time, subscription)
+            case Subscription(id=id, filter=filter, region=region):
+                session.subscribe(SubscriptionSpan(name, id, filter_text(filter), region, time))
             case Unsubscribe(id):
-                if (node, id) in wanted:
-                    end_subscription(node, id, time)
-            case Announcement() as announcement:
-                subject = announcement.event_type.subject
-                if (node, subject) in announced:
-                    end_announcement(node, subject, time)
-                announced[node, subject] = (time, announcement)
+                session.unsubscribe(id, time)
+            case Announcement(event_type=event_type, proximity=proximity):
+                session.announce(AnnouncementSpan(name, event_type.subject, proximity, time))
             case Unannounce(subject):
-                if (node, subject) in announced:
-                    end_announcement(node, subject, time)
-            case Event() as event if lives.alive(node, time):
+                session.unannounce(subject, time)
+            case Event() as event if is_up(up[node], time):
                 at = Position(*trajectories.position(node, time))
-                said = announced.get((node, event.type))
-                proximity = said[1].proximity if said else None
+                announced = session.announcements.get(event.type, ())
+                proximity = announced[-1].proximity if announced and announced[-1].end == math.inf else None
                 stamped = event.stamped(
-                    id=f"{names[node]}-{published[node]}",
-                    source=names[node],
+                    id=f"{name}-{published[node]}",
+                    source=name,
                     time=time,
                     position=at,
                     velocity=Velocity(*trajectories.velocity(node, time)),
@@ -190,40 +172,63 @@ def facts(workload: str, scenario: Scenario, seed: int) -> Facts:
                 )
                 published[node] += 1
                 events.append(event_row(workload, stamped))
-    for node, id in list(wanted):
-        end_subscription(node, id, math.inf)
-    for node, subject in list(announced):
-        end_announcement(node, subject, math.inf)
-    ways = list(knot_rows(workload, trajectories, scenario.duration_s))
     described = msgspec.json.encode(scenario.table()).decode()
-    told = {"workload": workload, "scenario": scenario.name, "seed": seed, "described": described}
-    return Facts(events, subscriptions, announcements, ways, told)
+    return WorkloadTables(
+        events,
+        [
+            subscription_row(workload, part, scenario.duration_s)
+            for node, session in enumerate(sessions)
+            for spans in session.subscriptions.values()
+            for span in spans
+            for part in span.during(up[node])
+        ],
+        [
+            announcement_row(workload, span)
+            for session in sessions
+            for spans in session.announcements.values()
+            for span in spans
+        ],
+        list(knot_rows(workload, trajectories, scenario.duration_s)),
+        {"workload": workload, "scenario": scenario.name, "seed": seed, "described": described},
+    )
 
 
-def _subscription_row(
-    workload: str, node: str, subscription: Subscription, start: float, end: float, scenario: Scenario
-) -> Row:
+def subscription_row(workload: str, span: SubscriptionSpan, until: float = math.inf) -> Row:
+    """One row of `subscriptions`; one that lasts beyond `until` has no end."""
     return {
         "workload": workload,
-        "subscription": subscription.id,
-        "node": node,
-        "filter": str(subscription.filter),
-        "region": area_json(subscription.region),
-        "start": start,
-        "end": None if end == math.inf or end > scenario.duration_s else end,
+        "subscription": span.subscription,
+        "node": span.node,
+        "filter": span.filter,
+        "region": area_json(span.region),
+        "start": span.start,
+        "end": None if span.end == math.inf or span.end > until else span.end,
     }
 
 
-def _announcement_row(workload: str, node: str, announcement: Announcement, start: float, end: float) -> Row:
-    proximity: Proximity | None = announcement.proximity
+def span_of(row: Mapping[str, Any]) -> SubscriptionSpan:
+    """The span of one row of `subscriptions`."""
+    end = math.inf if row["end"] is None else row["end"]
+    return SubscriptionSpan(row["node"], row["subscription"], row["filter"], area_of(row["region"]), row["start"], end)
+
+
+def announcement_row(workload: str, span: AnnouncementSpan) -> Row:
+    """One row of `announcements`."""
     return {
         "workload": workload,
-        "node": node,
-        "type": announcement.event_type.subject,
-        "proximity": None if proximity is None else msgspec.json.encode(proximity).decode(),
-        "start": start,
-        "end": None if end == math.inf else end,
+        "node": span.node,
+        "type": span.type,
+        "proximity": None if span.proximity is None else msgspec.json.encode(span.proximity).decode(),
+        "start": span.start,
+        "end": None if span.end == math.inf else span.end,
     }
+
+
+def announcement_of(row: Mapping[str, Any]) -> AnnouncementSpan:
+    """The span of one row of `announcements`."""
+    proximity = None if row["proximity"] is None else _proximity_decoder.decode(row["proximity"])
+    end = math.inf if row["end"] is None else row["end"]
+    return AnnouncementSpan(row["node"], row["type"], proximity, row["start"], end)
 
 
 def knot_rows(trace: str, trajectories: Trajectories, until: float) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""The shelf of the runs in a lake; those of one workload share a scene. On a local disk it needs no Spark."""
+"""The catalogue of the runs in a lake; those of one workload share a world. On a local disk it needs no Spark."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pyarrow as pa
 
 from earshot.errors import LakeError, ScenarioError, SettingsError
 from earshot.pipeline.lake.local_tables import Tables
-from earshot.pipeline.reports.catalogues import RunShelf, Staged, staged
+from earshot.pipeline.reports.catalogues import AnswerableRun, RunCatalogue, answerable_run
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, records_of
-from earshot.pipeline.reports.replays import scenario_from, scene_from_tables, settings_of, with_range
+from earshot.pipeline.reports.replays import scenario_from, settings_of, with_range, world_from_tables
 from earshot.simulation.scenario.scenario import Scenario
-from earshot.view.catalogue import PlayEntry, SceneEntry
+from earshot.view.catalogue import RunEntry, WorldEntry
 from earshot.view.runs import Records
-from earshot.view.world import Scene
+from earshot.view.world import World
 
 
-class LakeShelf(RunShelf):
-    """The runs in a lake; those of one workload share a scene."""
+class LakeCatalogue(RunCatalogue):
+    """The runs in a lake; those of one workload share a world."""
 
     def __init__(self, tables: Tables, runs: Sequence[str] | None = None, chosen: Chosen | None = None) -> None:
         self._tables = tables
@@ -41,15 +41,15 @@ class LakeShelf(RunShelf):
         super().__init__(by_workload)
         self._scenario = lru_cache(maxsize=4)(self._read_scenario)
 
-    def scenes(self) -> list[SceneEntry]:
-        titles = [self._scene_title(runs) for runs in self._runs_on.values()]
+    def worlds(self) -> list[WorldEntry]:
+        titles = [self._world_title(runs) for runs in self._runs_in.values()]
         found = []
-        for (key, runs), title in zip(self._runs_on.items(), titles, strict=True):
+        for (key, runs), title in zip(self._runs_in.items(), titles, strict=True):
             shown = title if titles.count(title) == 1 else f"{title} ({key[:6]})"
-            found.append(SceneEntry(key, shown, [PlayEntry(run, self._runs[run]["variant"]) for run in runs]))
+            found.append(WorldEntry(key, shown, [RunEntry(run, self._runs[run]["variant"]) for run in runs]))
         return found
 
-    def _scene_title(self, runs: Sequence[str]) -> str:
+    def _world_title(self, runs: Sequence[str]) -> str:
         first = self._runs[runs[0]]
         return f"{first['scenario']}, seed {first['seed']}"
 
@@ -60,11 +60,11 @@ class LakeShelf(RunShelf):
         except (ScenarioError, SettingsError, ValueError):
             return None
 
-    def read_scene(self, key: str) -> Scene:
-        run = self._runs[self._runs_on[key][0]]
+    def read_world(self, key: str) -> World:
+        run = self._runs[self._runs_in[key][0]]
         tables, scenario = self._tables, self._scenario(key)
         positions = tables.read("positions", trace=key)
-        scene = scene_from_tables(
+        world = world_from_tables(
             key,
             scenario,
             run["scenario"],
@@ -77,20 +77,20 @@ class LakeShelf(RunShelf):
         )
         expected = tables.read("expected", workload=key)
         pairs = zip(expected.column("event").to_pylist(), expected.column("node").to_pylist(), strict=True)
-        scene = replace(scene, expected=scene.numbered(pairs))
-        if scene.range_m is None and scenario is None:
-            scene = with_range(scene, self._records(run["run"], scene), run["protocol"])
-        return scene
+        world = replace(world, expected=world.numbered(pairs))
+        if world.range_m is None and scenario is None:
+            world = with_range(world, self._records(run["run"], world), run["protocol"])
+        return world
 
-    def _records(self, run: str, scene: Scene) -> Records:
-        return records_of(self._tables.batches("log", LOG_COLUMNS, run=run), scene)
+    def _records(self, run: str, world: World) -> Records:
+        return records_of(self._tables.batches("log", LOG_COLUMNS, run=run), world)
 
-    def stage(self, scene_key: str, key: str) -> Staged:
-        run, scene = self._runs[key], self.scene(scene_key)
+    def read_run(self, world_key: str, key: str) -> AnswerableRun:
+        run, world = self._runs[key], self.world(world_key)
         given = json.loads(run["settings"])
-        settings = settings_of(run["protocol"], self._scenario(scene_key), given)
+        settings = settings_of(run["protocol"], self._scenario(world_key), given)
         shown = {name: getattr(settings, name) for name in settings.__dataclass_fields__} if settings else given
-        return staged(scene, self._records(key, scene), key, run["variant"], run["protocol"], settings, shown)
+        return answerable_run(world, self._records(key, world), key, run["variant"], run["protocol"], settings, shown)
 
 
 def _times(run: Mapping[str, Any], positions: pa.Table, simulated: bool) -> tuple[float, float, float]:
@@ -108,7 +108,7 @@ class Chosen:
     """Which of a lake's runs to look at; None: all."""
 
     run: str | None = None
-    "The beginning of a run's id: that one, and those on the same scene stay beside it."
+    "The beginning of a run's id: that one, and those on the same world stay beside it."
     scenario: str | None = None
     seed: int | None = None
     protocols: Sequence[str] | None = None

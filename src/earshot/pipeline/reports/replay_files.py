@@ -1,6 +1,6 @@
-"""Replays beside a report: one file a scene, with the runs on it side by side.
+"""Replays beside a report: one file a world, with the runs on it side by side.
 
-A scene's file is made in a Spark task where the lake is on a disk that tasks can read; several are
+A world's file is made in a Spark task where the lake is on a disk that tasks can read; several are
 made at once.
 """
 
@@ -15,17 +15,17 @@ from urllib.parse import quote, urlencode
 
 from earshot.pipeline.lake.local_tables import LocalTables, SparkTables
 from earshot.pipeline.lake.storage import LocalStorage
-from earshot.pipeline.reports.lake_replays import LakeShelf
+from earshot.pipeline.reports.lake_replays import LakeCatalogue
 from earshot.pipeline.spark.tasks import each_in_a_task
-from earshot.view.catalogue import SceneEntry
-from earshot.view.saving import whole_page, write_page
+from earshot.view.catalogue import WorldEntry
+from earshot.view.page import whole_page, write_page
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
-MOST_SCENES = 4
+MOST_WORLDS = 4
 MOST_RUNS = 12
-"Of a scene. A report is about many runs; for all others there is `earshot view LAKE --run ID`."
+"Of a world. A report is about many runs; for all others there is `earshot view LAKE --run ID`."
 MOST_HOPS = 200_000
 MOST_ANSWERS = 4_000
 "Of a run: a file stays within a few megabytes."
@@ -34,48 +34,48 @@ MOST_ANSWERS = 4_000
 def write_replays(lake: Lake, report: Path, runs: Sequence[str]) -> Mapping[str, str]:
     """Files in a folder beside the report; for each run that is in one, its address from the report."""
     tables = LocalTables(lake.storage.root) if isinstance(lake.storage, LocalStorage) else SparkTables(lake)
-    shelf = LakeShelf(tables, runs)
-    with_places = (_fewer(entry) for entry in shelf.scenes() if shelf.scene(entry.key).nodes)
-    entries = list(islice(with_places, MOST_SCENES))
+    catalogue = LakeCatalogue(tables, runs)
+    with_places = (_fewer(entry) for entry in catalogue.worlds() if catalogue.world(entry.key).nodes)
+    entries = list(islice(with_places, MOST_WORLDS))
     if isinstance(tables, LocalTables):
         documents = each_in_a_task(lake.session, entries, _Keeping(str(tables.storage.root), list(runs)))
     else:
-        documents = [_document(shelf, entry) for entry in entries]
+        documents = [_document(catalogue, entry) for entry in entries]
     folder = report.with_name(f"{report.stem}-replays")
     links: dict[str, str] = {}
     for entry, document in zip(entries, documents, strict=True):
         name = f"{_plain(entry.title)}-{_plain(entry.key)[:8]}.html"
         write_page(folder / name, document)
-        for play in entry.plays:
-            links[play.key] = f"{quote(folder.name)}/{name}#{urlencode({'run': play.key})}"
+        for run in entry.runs:
+            links[run.key] = f"{quote(folder.name)}/{name}#{urlencode({'run': run.key})}"
     return links
 
 
 def _plain(text: str) -> str:
     """As a file may be called anywhere."""
-    return re.sub("[^A-Za-z0-9]+", "-", text).strip("-") or "scene"
+    return re.sub("[^A-Za-z0-9]+", "-", text).strip("-") or "world"
 
 
-def _fewer(entry: SceneEntry) -> SceneEntry:
-    return SceneEntry(entry.key, entry.title, entry.plays[:MOST_RUNS])
+def _fewer(entry: WorldEntry) -> WorldEntry:
+    return WorldEntry(entry.key, entry.title, entry.runs[:MOST_RUNS])
 
 
-def _document(shelf: LakeShelf, entry: SceneEntry) -> str:
+def _document(catalogue: LakeCatalogue, entry: WorldEntry) -> str:
     return whole_page(
         entry.title,
         [entry],
-        shelf.scene,
-        lambda scene, key: shelf.staged(scene, key).with_answers(MOST_ANSWERS),
+        catalogue.world,
+        lambda world, key: catalogue.answerable(world, key).with_answers(MOST_ANSWERS),
         MOST_HOPS,
     )
 
 
 class _Keeping:
-    """What a task does with one scene; travels to the executors."""
+    """What a task does with one world; travels to the executors."""
 
     def __init__(self, root: str, runs: list[str]) -> None:
         self.root = root
         self.runs = runs
 
-    def __call__(self, entry: SceneEntry) -> str:
-        return _document(LakeShelf(LocalTables(self.root), self.runs), entry)
+    def __call__(self, entry: WorldEntry) -> str:
+        return _document(LakeCatalogue(LocalTables(self.root), self.runs), entry)

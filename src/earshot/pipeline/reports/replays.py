@@ -1,39 +1,34 @@
-"""Runs as scenes and plays for the replay page, and the shelf of those in folders of their own.
+"""Runs and their worlds for the replay page, and the catalogue of the runs in folders.
 
-Runs on one scene (the same trace and workload) stand side by side. The runs in a lake are on
-`lake_replays.LakeShelf`, a network that is being watched is on `following.WatchShelf`.
+Runs in one world (the same trace and workload) are shown side by side. The runs in a lake are in
+`lake_replays.LakeCatalogue`, a network that is being watched is in `watch_replay.WatchCatalogue`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from earshot.errors import ScenarioError, SettingsError, UnknownName, UsageError
-from earshot.geometry import Proximity
-from earshot.pipeline.oracle.answers import expected_pairs
-from earshot.pipeline.oracle.workloads import area_of, event_of, facts
-from earshot.pipeline.reports.catalogues import RunShelf, Staged, staged
+from earshot.pipeline.oracle.workloads import announcement_of, event_of, span_of, workload_tables
+from earshot.pipeline.reports.catalogues import AnswerableRun, RunCatalogue, answerable_run, expected_pairs
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
 from earshot.protocols.catalogue import build_settings, protocol
 from earshot.simulation.engine.run import settings_in
 from earshot.simulation.media.medium_settings import Overlay
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
-from earshot.view.catalogue import PlayEntry, SceneEntry
-from earshot.view.runs import Records, lives_of
-from earshot.view.world import Announced, Scene, Ways, Wished, node_names
+from earshot.view.catalogue import RunEntry, WorldEntry
+from earshot.view.runs import Records, sessions_of
+from earshot.view.world import TrajectoryColumns, World, node_names
 
-_proximity = msgspec.json.Decoder(Proximity)
 Rows = Iterable[Mapping[str, Any]]
 
 
@@ -42,7 +37,7 @@ def scenario_from(described: Mapping[str, Any], file: str) -> Scenario:
     return read(Scenario, dict(described), Where(file))
 
 
-def scene_from_tables(
+def world_from_tables(
     key: str,
     scenario: Scenario | None,
     name: str,
@@ -52,15 +47,15 @@ def scene_from_tables(
     events: Rows,
     subscriptions: Rows,
     announcements: Rows,
-) -> Scene:
-    """A scene from the lake's tables; `times` are start, end, and from when on counts."""
+) -> World:
+    """A world from the lake's tables; `times` are start, end, and from when on counts."""
     names = positions.column("node").to_pylist()
     nodes = node_names(set(names))
     number = {node: i for i, node in enumerate(nodes)}
     columns = [positions.column(column).to_numpy() for column in ("time", "x_m", "y_m")]
-    ways = Ways.of(len(nodes), np.array([number[one] for one in names], dtype=np.int32), *columns)
+    trajectories = TrajectoryColumns.of(len(nodes), np.array([number[one] for one in names], dtype=np.int32), *columns)
     medium = scenario.medium if scenario else None
-    return Scene(
+    return World(
         key=key,
         name=name,
         seed=seed,
@@ -68,48 +63,29 @@ def scene_from_tables(
         end=times[1],
         counted_from=times[2],
         range_m=None if medium is None or isinstance(medium, Overlay) else medium.range_m,
-        ground=(scenario.area.width_m, scenario.area.height_m) if scenario else None,
+        extent=(scenario.area.width_m, scenario.area.height_m) if scenario else None,
         nodes=nodes,
-        ways=ways,
+        trajectories=trajectories,
         events=sorted((event_of(row) for row in events), key=lambda event: (event.time, event.id)),
-        wishes=[
-            Wished(
-                row["node"],
-                row["subscription"],
-                row["filter"],
-                area_of(row["region"]),
-                row["start"],
-                math.inf if row["end"] is None else row["end"],
-            )
-            for row in subscriptions
-        ],
-        announced=[
-            Announced(
-                row["node"],
-                row["type"],
-                None if row["proximity"] is None else _proximity.decode(row["proximity"]),
-                row["start"],
-                math.inf if row["end"] is None else row["end"],
-            )
-            for row in announcements
-        ],
+        subscriptions=[span_of(row) for row in subscriptions],
+        announcements=[announcement_of(row) for row in announcements],
     )
 
 
-def with_range(scene: Scene, records: Records, name: str) -> Scene:
-    """The scene with a range read off the log, where nobody says one: as far as anybody was heard."""
+def with_range(world: World, records: Records, name: str) -> World:
+    """The world with a range read off the log, where nobody says one: as far as anybody was heard."""
     over_a_radio = name not in _overlay_protocols()
-    if scene.range_m is not None or not over_a_radio:
-        return scene
+    if world.range_m is not None or not over_a_radio:
+        return world
     rows = np.flatnonzero((records.event >= 0) & (records.node >= 0) & (records.peer >= 0))[:20_000]
-    from_x, from_y = scene.ways.at(records.peer[rows], records.time[rows])
-    to_x, to_y = scene.ways.at(records.node[rows], records.time[rows])
+    from_x, from_y = world.trajectories.at(records.peer[rows], records.time[rows])
+    to_x, to_y = world.trajectories.at(records.node[rows], records.time[rows])
     far = np.hypot(from_x - to_x, from_y - to_y)
     far = far[np.isfinite(far)]
     if not len(far) or far.max() == 0.0:
-        return scene
+        return world
     said = "The log does not say how far a radio reaches: the range drawn is the farthest anybody was heard."
-    return replace(scene, range_m=float(far.max()), notes=[*scene.notes, said])
+    return replace(world, range_m=float(far.max()), notes=[*world.notes, said])
 
 
 def _overlay_protocols() -> set[str]:
@@ -127,8 +103,8 @@ def settings_of(name: str, scenario: Scenario | None, given: Mapping[str, Any]) 
         return None
 
 
-class FolderShelf(RunShelf):
-    """Runs that `earshot simulate --log DIR` left behind; those of one scenario and seed share a scene."""
+class FolderCatalogue(RunCatalogue):
+    """Runs that `earshot simulate --log DIR` left behind; those of one scenario and seed share a world."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._runs: dict[str, tuple[Path, dict[str, Any]]] = {}
@@ -136,18 +112,18 @@ class FolderShelf(RunShelf):
             told = _run_file(folder)
             key = folder.name if folder.name not in self._runs else str(folder)
             self._runs[key] = (folder, told)
-        by_scene: dict[str, list[str]] = {}
+        by_world: dict[str, list[str]] = {}
         for key, (_, told) in self._runs.items():
             of = json.dumps([told["scenario"], told["seed"]], sort_keys=True)
-            by_scene.setdefault(of, []).append(key)
-        super().__init__({f"scene-{i}": runs for i, runs in enumerate(by_scene.values())})
+            by_world.setdefault(of, []).append(key)
+        super().__init__({f"world-{i}": runs for i, runs in enumerate(by_world.values())})
 
-    def scenes(self) -> list[SceneEntry]:
+    def worlds(self) -> list[WorldEntry]:
         found = []
-        for key, runs in self._runs_on.items():
+        for key, runs in self._runs_in.items():
             told = self._runs[runs[0]][1]
             title = f"{told['scenario'].get('name', 'unnamed')}, seed {told['seed']}"
-            found.append(SceneEntry(key, title, [PlayEntry(run, self._title(run)) for run in runs]))
+            found.append(WorldEntry(key, title, [RunEntry(run, self._title(run)) for run in runs]))
         return found
 
     def _title(self, run: str) -> str:
@@ -162,8 +138,8 @@ class FolderShelf(RunShelf):
         except (ScenarioError, SettingsError):
             return None
 
-    def read_scene(self, key: str) -> Scene:
-        run = self._runs_on[key][0]
+    def read_world(self, key: str) -> World:
+        run = self._runs_in[key][0]
         folder, told = self._runs[run]
         scenario = self._scenario(folder, told)
         lasting = float(told["scenario"]["duration_s"])
@@ -172,30 +148,30 @@ class FolderShelf(RunShelf):
         try:
             if scenario is None:
                 raise ScenarioError("gone")
-            drawn = facts(key, scenario, seed)
+            drawn = workload_tables(key, scenario, seed)
         except (ScenarioError, OSError):
             recording = Recording()
             for _ in recording.add(_log_batches(folder)):
                 pass
             medium = told["scenario"].get("medium", {})
-            scene = recording.scene(key, name, range_m=medium.get("range_m"))
-            scene = replace(scene, seed=seed, start=0.0, end=lasting, counted_from=times[2])
+            world = recording.world(key, name, range_m=medium.get("range_m"))
+            world = replace(world, seed=seed, start=0.0, end=lasting, counted_from=times[2])
         else:
             positions = pa.Table.from_pylist(list(drawn.positions))
-            scene = scene_from_tables(
+            world = world_from_tables(
                 key, scenario, name, seed, times, positions, drawn.events, drawn.subscriptions, drawn.announcements
             )
-        records = records_of(_log_batches(folder), scene)
-        scene = with_range(scene, records, str(told["protocol"]))
-        return replace(scene, expected=expected_pairs(scene, lives_of(records)))
+        records = records_of(_log_batches(folder), world)
+        world = with_range(world, records, str(told["protocol"]))
+        return replace(world, expected=expected_pairs(world, sessions_of(world, records)))
 
-    def stage(self, scene_key: str, key: str) -> Staged:
+    def read_run(self, world_key: str, key: str) -> AnswerableRun:
         folder, told = self._runs[key]
-        scene = self.scene(scene_key)
+        world = self.world(world_key)
         name = str(told["protocol"])
         settings = settings_of(name, self._scenario(folder, told), told["settings"])
-        records = records_of(_log_batches(folder), scene)
-        return staged(scene, records, key, self._title(key), name, settings, told["settings"])
+        records = records_of(_log_batches(folder), world)
+        return answerable_run(world, records, key, self._title(key), name, settings, told["settings"])
 
 
 def is_run_folder(path: Path) -> bool:

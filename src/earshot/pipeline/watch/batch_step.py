@@ -1,15 +1,15 @@
 """One batch of a watch: from new records to a commit.
 
-1. the records go to `watched_log`, whoever is late flagged;
-2. the window (what may still change) is read back, and the oracle says who should have got its events;
-3. events older than patience are settled: their pairs are final, and added to the tallies;
-4. figures are those of the settled and of the open ones, and one row of `watches` commits it all.
+1. the records go to `watched_log`, late ones flagged;
+2. the window (what may still change) is read back, and the oracle says which nodes should have received its events;
+3. events older than the patience are settled: their pairs are final, and added to the running metrics;
+4. figures are those of settled and open events together, and one row of `watches` commits the batch.
 
 A batch is written under its own number, and what it writes replaces what a killed run of the same
-batch left. `watches` carries the state that the next batch needs: so a batch is in it wholly, once.
+batch left. `watches` carries the state that the next batch needs, so a batch counts wholly and once.
 
-The watermark is behind every life that has more to be read, and `delay_s` behind the newest record. A
-row older than it is late: it is kept and reported, not counted. An event is settled `patience_s` behind
+The watermark is behind every session that has more to be read, and `delay_s` behind the newest record. A
+record older than it is late: it is kept and reported, not counted. An event is settled `patience_s` behind
 the watermark; a delivery later than that is reported as overdue.
 """
 
@@ -34,12 +34,12 @@ from earshot.pipeline.lake.lake import committed
 from earshot.pipeline.lake.tables import TABLES, WATCHED_LOG
 from earshot.pipeline.lake.task_commits import arrow_schema
 from earshot.pipeline.spark.failures import named_error
-from earshot.pipeline.watch.running_metrics import Tallies
-from earshot.pipeline.watch.sessions import Lives
-from earshot.pipeline.watch.spools import Counts, of_their_protocols, published_events, take_in
+from earshot.pipeline.watch.running_metrics import RunningMetrics
+from earshot.pipeline.watch.sessions import WatchedSessions
+from earshot.pipeline.watch.spools import LineCounts, published_events, take_in, with_protocol
 from earshot.pipeline.watch.standing_subscriptions import MATCHES, StandingFile, StandingMatcher
 from earshot.pipeline.watch.watch_oracle import COUNT, LATE, PAIR, READ, Judge, Key, judged, trajectories_of
-from earshot.pipeline.watch.watch_state import Commit, Place, State, Tell, WatchSettings
+from earshot.pipeline.watch.watch_state import Commit, KnownPosition, Report, State, WatchSettings, read_state
 from earshot.records import Kind
 from earshot.records.trajectories import Trajectory
 
@@ -56,23 +56,23 @@ _BY_BATCH = [table.name for table in TABLES.values() if table.partition_by == ("
 class _Verdict:
     """What a window came to."""
 
-    tallies: Tallies
+    metrics: RunningMetrics
     "Of settled and open events."
     open_events: int
     trajectories: Mapping[Key, Trajectory]
 
 
-class Step:
-    """What is done with each batch."""
+class BatchStep:
+    """What a watch does with each batch."""
 
     def __init__(
-        self, lake: Lake, settings: WatchSettings, folders: Sequence[str], standing: StandingFile | None, tell: Tell
+        self, lake: Lake, settings: WatchSettings, folders: Sequence[str], standing: StandingFile | None, report: Report
     ) -> None:
         self.lake = lake
         self.settings = settings
         self.folders = folders
         self.standing = standing
-        self.tell = tell
+        self.report = report
         self.state = State()
         self._matcher = StandingMatcher(standing.now) if standing else None
 
@@ -82,8 +82,8 @@ class Step:
         if self.lake.has("watches", watch=name):
             row = self.lake.read("watches", watch=name).select("state").first()
             assert row is not None
-            self.state = msgspec.json.decode(row["state"], type=State)
-        for table in _BY_BATCH:  # what a killed batch left is made anew, where there is any now
+            self.state = read_state(row["state"])
+        for table in _BY_BATCH:  # what a killed batch left is written again
             self.lake.drop(table, watch=name, batch=self.state.batch + 1)
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
@@ -95,27 +95,27 @@ class Step:
         except Exception as error:
             if isinstance(error, EarshotError) or named_error(error) is not None:
                 raise
-            # Spark would tell no more of it than that something failed.
+            # Spark would report only that something failed.
             raise SparkFailure(f"batch {batch} of the watch failed: {type(error).__name__}: {error}") from error
         finally:
             rows.unpersist()
-        self.tell(commit)
+        self.report(commit)
 
     def _batch(self, rows: DataFrame, batch: int) -> Commit:
         old = self.state
-        lives = Lives(old.lives)
-        counts = take_in(lives, rows)
-        watermark = max(_or_never(old.watermark), lives.watermark(self.settings.delay_s))
+        sessions = WatchedSessions(old.sessions, old.waiting)
+        counts = take_in(sessions, rows)
+        watermark = max(_or_never(old.watermark), sessions.watermark(self.settings.delay_s))
         settled = max(_or_never(old.settled), watermark - self.settings.patience_s)
         window = dict(old.window)
         if counts.records:
-            self._keep_log(rows, lives, batch, _or_never(old.watermark))
+            self._keep_log(rows, sessions, batch, _or_never(old.watermark))
             window[batch] = counts.newest
         if counts.rejects:
             bad = rows.where("problem is not null").select("file", "at_byte", F.col("problem").alias("detail"))
             reason = F.split_part("detail", F.lit(":"), F.lit(1))
             self._write(bad.withColumn("reason", reason), "watched_rejects", batch)
-        wrong, matches = self._match(rows, lives, batch, counts)
+        wrong, matches = self._match(rows, sessions, batch, counts)
         state = State(
             batch=batch,
             watermark=_or_none(watermark),
@@ -126,29 +126,32 @@ class Step:
             rejects=old.rejects + counts.rejects,
             late=old.late,
             matches=old.matches + matches,
-            lives=lives.lives,
-            ways=old.ways,
+            sessions=sessions.sessions,
+            positions=old.positions,
             window=window,
-            tallies=old.tallies,
+            metrics=old.metrics,
         )
-        verdict = self._judge(old, state, lives, is_late=counts.oldest < _or_never(old.watermark))
+        verdict = self._judge(old, state, sessions, is_late=counts.oldest < _or_never(old.watermark))
         state.window = {
             number: newest for number, newest in window.items() if newest >= settled - self.settings.memory_s
         }
-        lives.forget(settled, _or_never(state.newest) - self.settings.forget_s)
-        state.ways = _last_places(verdict.trajectories, settled, lives)
+        sessions.forget(settled, _or_never(state.newest) - self.settings.forget_s)
+        state.waiting = sorted(sessions.waiting)
+        state.positions = _last_positions(verdict.trajectories, settled, sessions)
         return self._commit(state, verdict, wrong)
 
     # -- 1: the log
 
-    def _keep_log(self, rows: DataFrame, lives: Lives, batch: int, watermark: float) -> None:
-        log = of_their_protocols(rows.where("problem is null and more is null"), lives)
+    def _keep_log(self, rows: DataFrame, sessions: WatchedSessions, batch: int, watermark: float) -> None:
+        log = with_protocol(rows.where("problem is null and more is null"), sessions)
         self._write(log.withColumn("late", F.col("time") < F.lit(watermark)), "watched_log", batch)
 
     def _write(self, frame: DataFrame, table: str, batch: int) -> None:
         self.lake.write(frame, table, watch=self.settings.name, batch=batch)
 
-    def _match(self, rows: DataFrame, lives: Lives, batch: int, counts: Counts) -> tuple[Sequence[str], int]:
+    def _match(
+        self, rows: DataFrame, sessions: WatchedSessions, batch: int, counts: LineCounts
+    ) -> tuple[Sequence[str], int]:
         """Every event of the batch, late or not, against the standing subscriptions."""
         if self.standing is None or self._matcher is None:
             return (), 0
@@ -156,10 +159,10 @@ class Step:
         wrong = self.standing.refresh()
         if self.standing.changes != changes:
             self._matcher = StandingMatcher(self.standing.now)
-        if not counts.publications or not self.standing.now.wishes:
+        if not counts.publications or not self.standing.now.subscriptions:
             return wrong, 0
         published = rows.where((F.col("kind") == Kind.PUBLISH) & F.col("problem").isNull())
-        named = of_their_protocols(published, lives).withColumnRenamed("protocol", "workload")
+        named = with_protocol(published, sessions).withColumnRenamed("protocol", "workload")
         matched = named.transform(published_events).mapInArrow(self._matcher, MATCHES)
         counted = Observation()
         self._write(matched.observe(counted, F.count("*").alias("matches")), "watched_matches", batch)
@@ -167,16 +170,16 @@ class Step:
 
     # -- 2, 3: the oracle
 
-    def _judge(self, old: State, state: State, lives: Lives, is_late: bool) -> _Verdict:
-        """The tallies of settled and open events. Those of the settled ones go into the state."""
-        tallies = state.tallies.tallies()
+    def _judge(self, old: State, state: State, sessions: WatchedSessions, is_late: bool) -> _Verdict:
+        """The metrics of settled and open events. Those of the settled ones go into the state."""
+        metrics = state.metrics.metrics()
         if not state.window:
-            return _Verdict(tallies, 0, {})
+            return _Verdict(metrics, 0, {})
         log = self._window(state.window)
         trajectories = self._trajectories(log, old)
         settled_before, settled = _or_never(old.settled), _or_never(state.settled)
         judge = Judge.of(
-            list(lives.wishes()),
+            sessions.spans(),
             trajectories,
             batch=state.batch,
             settled_before=settled_before,
@@ -194,10 +197,10 @@ class Step:
         if late.num_rows:
             state.late += late.num_rows
             self._keep(late, "watched_late", batch=state.batch)
-        tallies.add(row for row in counted if row["is_settled"])
-        tallies.forget_minutes()
-        state.tallies = tallies.kept()
-        whole = tallies.copy()
+        metrics.add(row for row in counted if row["is_settled"])
+        metrics.forget_minutes()
+        state.metrics = metrics.stored()
+        whole = metrics.copy()
         whole.add(row for row in counted if not row["is_settled"])
         return _Verdict(whole, sum(row["events"] for row in counted if not row["is_settled"]), trajectories)
 
@@ -231,8 +234,8 @@ class Step:
         """Where every node was in the window, from the last place before it on."""
         known = log.where("not late and not isnan(x_m) and not isnan(y_m)")
         rows = known.select("protocol", "node", "time", "x_m", "y_m").toArrow()
-        if old.ways:
-            columns = zip(*old.ways, strict=True)
+        if old.positions:
+            columns = zip(*old.positions, strict=True)
             before = [pa.array(column, field.type) for column, field in zip(columns, rows.schema, strict=True)]
             rows = pa.concat_tables([pa.table(before, rows.schema), rows])
         return trajectories_of(rows)
@@ -250,7 +253,7 @@ class Step:
     # -- 4: the commit
 
     def _commit(self, state: State, verdict: _Verdict, wrong: Sequence[str]) -> Commit:
-        figures, losses = verdict.tallies.figure_rows(state.batch), verdict.tallies.loss_rows(state.batch)
+        figures, losses = verdict.metrics.figure_rows(state.batch), verdict.metrics.loss_rows(state.batch)
         self._keep(_table(figures, "watched_figures"), "watched_figures")
         self._keep(_table(losses, "watched_losses"), "watched_losses")
         counts = {
@@ -261,13 +264,13 @@ class Step:
             "settled_until": state.settled,
             "newest": state.newest,
             "cell_m": self.settings.cell_m,
-            "nodes": len({life.node for life in state.lives.values() if not life.left}),
+            "nodes": len(WatchedSessions(state.sessions).present_nodes()),
             "records": state.records,
             "events": state.events,
             "open_events": verdict.open_events,
             "rejects": state.rejects,
             "late": state.late,
-            "subscriptions": len(self.standing.now.wishes) if self.standing else 0,
+            "subscriptions": len(self.standing.now.subscriptions) if self.standing else 0,
             "matches": state.matches,
         }
         row = {**counts, "state": msgspec.json.encode(state).decode()}
@@ -284,15 +287,17 @@ def _of_role(verdict: pa.Table, role: str) -> pa.Table:
     return verdict.filter(pc.equal(verdict["role"], role))
 
 
-def _last_places(trajectories: Mapping[Key, Trajectory], settled: float, lives: Lives) -> list[Place]:
-    """Where each node that is still known last was, at that time."""
-    known = {(life.protocol, life.node) for life in lives.lives.values()}
-    places: list[Place] = []
+def _last_positions(
+    trajectories: Mapping[Key, Trajectory], settled: float, sessions: WatchedSessions
+) -> list[KnownPosition]:
+    """Where each node that is still known was at that time."""
+    known = {(session.protocol, session.node) for session in sessions}
+    positions: list[KnownPosition] = []
     for (protocol, node), one in trajectories.items():
         at = int(np.searchsorted(one.times, settled, side="right")) - 1
         if at >= 0 and (protocol, node) in known:
-            places.append((protocol, node, float(one.times[at]), float(one.xs[at]), float(one.ys[at])))
-    return places
+            positions.append((protocol, node, float(one.times[at]), float(one.xs[at]), float(one.ys[at])))
+    return positions
 
 
 def _or_never(time: float | None) -> float:

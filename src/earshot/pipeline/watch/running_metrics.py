@@ -1,8 +1,8 @@
-"""Tallies: running figures that can be added to for ever and kept in little.
+"""Running metrics: figures of an endless stream, in bounded memory.
 
 Pairs of (event, node) are counted by protocol, and for each by event type, by area and by minute of
-publication. Latencies are counted by their first three digits, so percentiles are right to half a
-percent however many there are. Of minutes only the last ones are kept.
+publication. Latencies are counted by their first three digits, so percentiles are exact to half a
+percent. Only the last minutes are kept.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def three_digits(latency_s: float) -> float:
 
 
 @dataclass(slots=True)
-class Tally:
-    """What a group's pairs amount to."""
+class MetricSums:
+    """The sums over a group's pairs."""
 
     events: int = 0
     expected: int = 0
@@ -40,7 +40,7 @@ class Tally:
     met: int = 0
     hops: int = 0
     "Summed over the deliveries that count them."
-    hops_told: int = 0
+    hops_counted: int = 0
     latencies: dict[float, int] = field(default_factory=dict)
     "Of met pairs: how many of each."
 
@@ -55,14 +55,14 @@ class Tally:
             yield "delivery_ratio", self.met / self.expected
         if self.delivered:
             yield "precision", self.met / self.delivered
-        if self.hops_told:
-            yield "hops", self.hops / self.hops_told
+        if self.hops_counted:
+            yield "hops", self.hops / self.hops_counted
         if self.latencies:
             yield from zip(LATENCIES, percentiles(self.latencies, [*LATENCIES.values()]), strict=True)
 
 
 def percentiles(counts: Mapping[float, int], shares: Iterable[float]) -> list[float]:
-    """Percentiles of counted numbers, straight between two neighbours, as Spark's `percentile` gives them."""
+    """Percentiles of counted numbers, interpolated between neighbours, as Spark's `percentile` gives them."""
     values = sorted(counts)
     ends: list[int] = []
     total = 0
@@ -81,29 +81,29 @@ def percentiles(counts: Mapping[float, int], shares: Iterable[float]) -> list[fl
     return found
 
 
-class Tallies:
-    """All groups' tallies, and the losses by reason."""
+class RunningMetrics:
+    """The sums of all groups, and the losses by reason."""
 
-    def __init__(self, groups: dict[Group, Tally] | None = None, losses: Counter[Loss] | None = None) -> None:
+    def __init__(self, groups: dict[Group, MetricSums] | None = None, losses: Counter[Loss] | None = None) -> None:
         self.groups = groups or {}
         self.losses = losses or Counter[Loss]()
 
     def add(self, counted: Iterable[Mapping[str, Any]]) -> None:
-        """Rows of counts: `protocol`, `type`, `area`, `minute`; of publications `events`; of pairs `pairs` many
-        alike in `wanted`, `got`, `latency_s` and `reason`, with `hops` and `hops_told` summed."""
+        """Add rows of counts: `protocol`, `type`, `area`, `minute`, and either `events` publications or `pairs`
+        pairs that agree in `wanted`, `got`, `latency_s` and `reason`, with `hops` and `hops_counted` summed."""
         for row in counted:
             protocol = row["protocol"]
             for by, key in (("all", ""), ("type", row["type"]), ("area", row["area"]), ("minute", row["minute"])):
-                _count(self.groups.setdefault((protocol, by, key), Tally()), row)
+                _count(self.groups.setdefault((protocol, by, key), MetricSums()), row)
             if row["reason"] is not None:
                 self.losses[protocol, row["type"], row["area"], row["reason"]] += row["pairs"]
 
-    def copy(self) -> Tallies:
-        """To be added to apart."""
-        return Tallies(deepcopy(self.groups), Counter(self.losses))
+    def copy(self) -> RunningMetrics:
+        """A copy that can be added to by itself."""
+        return RunningMetrics(deepcopy(self.groups), Counter(self.losses))
 
     def forget_minutes(self) -> None:
-        """Keep the last minutes only."""
+        """Drop all but the last minutes."""
         minutes = {int(key) for _, by, key in self.groups if by == "minute"}
         oldest = max(minutes, default=0) - MINUTES
         for group in [group for group in self.groups if group[1] == "minute" and int(group[2]) <= oldest]:
@@ -113,8 +113,8 @@ class Tallies:
         """Rows of `watched_figures`."""
         return [
             {"batch": batch, "protocol": protocol, "by": by, "key": key, "metric": metric, "value": float(value)}
-            for (protocol, by, key), tally in sorted(self.groups.items())
-            for metric, value in tally.figures()
+            for (protocol, by, key), sums in sorted(self.groups.items())
+            for metric, value in sums.figures()
         ]
 
     def loss_rows(self, batch: int) -> list[dict[str, Any]]:
@@ -125,32 +125,32 @@ class Tallies:
             for loss, count in sorted(self.losses.items())
         ]
 
-    def kept(self) -> KeptTallies:
-        """As JSON can hold them."""
-        return KeptTallies(list(self.groups.items()), list(self.losses.items()))
+    def stored(self) -> StoredMetrics:
+        """The metrics as JSON can hold them."""
+        return StoredMetrics(list(self.groups.items()), list(self.losses.items()))
 
 
-class KeptTallies(msgspec.Struct):
-    """Tallies between two batches."""
+class StoredMetrics(msgspec.Struct):
+    """Running metrics between two batches."""
 
-    groups: list[tuple[Group, Tally]] = []
+    groups: list[tuple[Group, MetricSums]] = []
     losses: list[tuple[Loss, int]] = []
 
-    def tallies(self) -> Tallies:
-        """To be added to."""
-        return Tallies(dict(self.groups), Counter(dict(self.losses)))
+    def metrics(self) -> RunningMetrics:
+        """The metrics, to be added to."""
+        return RunningMetrics(dict(self.groups), Counter(dict(self.losses)))
 
 
-def _count(tally: Tally, row: Mapping[str, Any]) -> None:
-    tally.events += row["events"]
+def _count(sums: MetricSums, row: Mapping[str, Any]) -> None:
+    sums.events += row["events"]
     count = row["pairs"]
     if not count:
         return
-    tally.expected += count * row["wanted"]
-    tally.delivered += count * row["got"]
-    tally.hops += row["hops"]
-    tally.hops_told += row["hops_told"]
+    sums.expected += count * row["wanted"]
+    sums.delivered += count * row["got"]
+    sums.hops += row["hops"]
+    sums.hops_counted += row["hops_counted"]
     if row["wanted"] and row["got"]:
-        tally.met += count
+        sums.met += count
         latency = three_digits(row["latency_s"])
-        tally.latencies[latency] = tally.latencies.get(latency, 0) + count
+        sums.latencies[latency] = sums.latencies.get(latency, 0) + count

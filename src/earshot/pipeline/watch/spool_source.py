@@ -37,6 +37,7 @@ from earshot.pipeline.watch.spool_segments import (
     pieces_between,
 )
 from earshot.records import COLUMNS, Kind
+from earshot.records.details import read_join, read_subscribe
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -94,9 +95,9 @@ def problem_of(line: Any, latest: float) -> str | None:
                 if Event.from_json(line.detail).id != line.event:
                     return "the event is another than the record's"
             case Kind.SUBSCRIBE:
-                Filter.parse(line.detail)
+                Filter.parse(read_subscribe(line.detail).filter)
             case Kind.JOIN:
-                if not isinstance(json.loads(line.detail)["protocol"], str):
+                if not read_join(line.detail).protocol:
                     return "a start without its protocol"
     except (EarshotError, ValueError, KeyError, TypeError, RecursionError) as error:
         return f"{line.kind}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"

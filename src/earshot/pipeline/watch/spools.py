@@ -19,13 +19,14 @@ from pyspark.sql import functions as F
 from earshot.errors import UsageError
 from earshot.events import Event
 from earshot.pipeline.campaigns.flow import ask_oracle, measure
-from earshot.pipeline.lake.tables import ANNOUNCEMENTS, EVENTS, RUNS, SUBSCRIPTIONS
-from earshot.pipeline.oracle.workloads import event_row
+from earshot.pipeline.lake.tables import ANNOUNCEMENTS, EVENTS, RUNS, SUBSCRIPTIONS, Table
+from earshot.pipeline.oracle.workloads import event_row, subscription_row
 from earshot.pipeline.spark.session import parallelism
 from earshot.pipeline.watch import spool_source as source
-from earshot.pipeline.watch.sessions import DOINGS, UNKNOWN, Lives
+from earshot.pipeline.watch.sessions import WatchedSessions
 from earshot.pipeline.watch.spool_segments import check_folders
 from earshot.records import COLUMNS, Kind
+from earshot.records.sessions import SESSION_KINDS, UNKNOWN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,48 +68,48 @@ def read_spools(session: SparkSession, folders: Sequence[str]) -> DataFrame:
 
 
 def _kept(lake: Lake, rows: DataFrame, name: str) -> SpoolSummary:
-    lives = Lives()
-    counts = take_in(lives, rows)
+    sessions = WatchedSessions()
+    counts = take_in(sessions, rows)
     if not counts.records:
         raise UsageError(f"there is not one good record in the spools; {counts.rejects} lines are no records")
-    runs = {protocol: f"{name}-{protocol}" for protocol in lives.protocols}
-    log = of_their_protocols(rows.where("problem is null and more is null"), lives)
+    runs = {protocol: f"{name}-{protocol}" for protocol in sessions.protocols}
+    log = with_protocol(rows.where("problem is null and more is null"), sessions)
     log = log.withColumn("run", F.concat(F.lit(f"{name}-"), F.col("protocol")))
     written = lake.write(log, "log")
     events = log.where(F.col("kind") == Kind.PUBLISH).withColumn("workload", F.col("run"))
     positions = positions_in(log).withColumn("trace", F.col("run"))
     workload = f"{name}-{{}}"
     session = lake.session
-    wishes = [tuple(asdict(wish)[column] for column in SUBSCRIPTIONS.columns) for wish in lives.wishes(workload)]
-    announced = [tuple(row[column] for column in ANNOUNCEMENTS.columns) for row in lives.announcement_rows(workload)]
+    wanted = [subscription_row(key, span) for key, spans in sessions.spans(workload).items() for span in spans]
+    announced = sessions.announcement_rows(workload)
     for table, frame, by in (
         ("events", events.transform(published_events), "workload"),
         ("positions", positions, "trace"),
-        ("subscriptions", session.createDataFrame(wishes, SUBSCRIPTIONS.ddl), "workload"),
-        ("announcements", session.createDataFrame(announced, ANNOUNCEMENTS.ddl), "workload"),
+        ("subscriptions", _frame(session, wanted, SUBSCRIPTIONS), "workload"),
+        ("announcements", _frame(session, announced, ANNOUNCEMENTS), "workload"),
     ):
         there = {partition[by] for partition in lake.write(frame, table)}
         for run in {*runs.values()} - there:
             lake.write(frame.limit(0), table, **{by: run})
     _reject(lake, rows, name)
-    lake.write(session.createDataFrame([_run_row(lives, name, protocol) for protocol in runs], RUNS.ddl), "runs")
+    lake.write(_frame(session, [_run_row(sessions, name, protocol) for protocol in runs], RUNS), "runs")
     ids = sorted(partition["run"] for partition in written)
     ask_oracle(lake, ids, again=True)
     measure(lake, ids, again=True)
-    known = [life for life in lives.lives.values() if life.first <= life.last]
+    known = [one for one in sessions if one.first <= one.last]
     return SpoolSummary(
         name,
         ids,
-        len({life.node for life in known}),
+        len({one.node for one in known}),
         counts.records,
         counts.rejects,
-        min(life.first for life in known),
-        max(life.last for life in known),
+        min(one.first for one in known),
+        max(one.last for one in known),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class LineCounts:
     """How many lines were what."""
 
     records: int
@@ -119,17 +120,17 @@ class Counts:
     newest: float
 
 
-def take_in(lives: Lives, rows: DataFrame) -> Counts:
-    """Tell the lives what these rows of spools say of them."""
-    doings = F.col("problem").isNull() & F.col("kind").isin(list(DOINGS))
-    found = rows.where(F.col("more").isNotNull() | doings).select("life", "more", *COLUMNS).collect()
+def take_in(sessions: WatchedSessions, rows: DataFrame) -> LineCounts:
+    """Read the sessions from these rows of spools."""
+    of_sessions = F.col("problem").isNull() & F.col("kind").isin(list(SESSION_KINDS))
+    found = rows.where(F.col("more").isNotNull() | of_sessions).select("life", "more", *COLUMNS).collect()
     sums = [(row, msgspec.json.decode(row["detail"], type=source.Sum)) for row in found if row["more"] is not None]
     for row, whole in sums:
         if whole.first is not None and whole.last is not None:
-            lives.seen(row["life"], whole.node, whole.first, whole.last)
-        lives.has_more(row["life"], row["more"])
-    lives.tell(row.asDict() for row in found if row["more"] is None)
-    return Counts(
+            sessions.seen(row["life"], whole.node, whole.first, whole.last)
+        sessions.has_more(row["life"], row["more"])
+    sessions.read_rows(row.asDict() for row in found if row["more"] is None)
+    return LineCounts(
         sum(whole.records for _, whole in sums),
         sum(whole.rejects for _, whole in sums),
         sum(whole.publications for _, whole in sums),
@@ -138,10 +139,9 @@ def take_in(lives: Lives, rows: DataFrame) -> Counts:
     )
 
 
-def of_their_protocols(rows: DataFrame, lives: Lives) -> DataFrame:
-    """The rows with the `protocol` of their life."""
-    known = [(name, life.protocol) for name, life in lives.lives.items()]
-    protocols = rows.sparkSession.createDataFrame(known, "life string, protocol string")
+def with_protocol(rows: DataFrame, sessions: WatchedSessions) -> DataFrame:
+    """The rows with the `protocol` of their session."""
+    protocols = rows.sparkSession.createDataFrame(sessions.protocol_of(), "life string, protocol string")
     joined = rows.join(F.broadcast(protocols), "life", "left")
     return joined.withColumn("protocol", F.coalesce("protocol", F.lit(UNKNOWN)))
 
@@ -189,22 +189,25 @@ def _reject(lake: Lake, rows: DataFrame, name: str) -> None:
     lake.write(bad.coalesce(1), "rejects", trace=name)
 
 
-def _run_row(lives: Lives, name: str, protocol: str) -> tuple[Any, ...]:
-    ours = [life for life in lives.lives.values() if life.protocol == protocol]
-    row: Mapping[str, Any] = {
+def _run_row(sessions: WatchedSessions, name: str, protocol: str) -> dict[str, Any]:
+    ours = [session for session in sessions if session.protocol == protocol]
+    return {
         "run": f"{name}-{protocol}",
         "campaign": name,
         "scenario": name,
         "workload": f"{name}-{protocol}",
         "protocol": protocol,
         "variant": protocol,
-        "settings": ours[0].settings,
+        "settings": json.dumps(ours[0].settings, sort_keys=True),
         "seed": 0,
-        "duration_s": max(life.last for life in ours) - min(life.first for life in ours),
+        "duration_s": max(one.last for one in ours) - min(one.first for one in ours),
         "warm_up_s": 0.0,
         "status": "done",
         "error": None,
         "traceback": None,
         "took_s": 0.0,
     }
-    return tuple(row[column] for column in RUNS.columns)
+
+
+def _frame(session: SparkSession, rows: Iterable[Mapping[str, Any]], table: Table) -> DataFrame:
+    return session.createDataFrame([tuple(row[column] for column in table.columns) for row in rows], table.ddl)

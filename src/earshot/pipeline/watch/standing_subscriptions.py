@@ -1,7 +1,7 @@
 """Standing subscriptions: filters in a file, one a line, that may change while a stream runs.
 
-Each is known by its line (`line-3`) and by its text. Terms that ask where the consumer is cannot be
-met by somebody far from the radios, and are refused.
+Each is known by its line (`line-3`) and by its text. Terms that ask where the consumer is are refused:
+a standing subscription belongs to no node.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ import pyarrow as pa
 from earshot.errors import EarshotError, UsageError
 from earshot.filters import Filter
 from earshot.pipeline.lake.tables import WATCHED_MATCHES
-from earshot.pipeline.oracle.oracle import Matcher, Wish
+from earshot.pipeline.oracle.oracle import Matcher
+from earshot.records.sessions import SubscriptionSpan
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a file holds: its wishes, and what is wrong with the other lines."""
+class StandingSubscriptions:
+    """The subscriptions in a file, and what is wrong with the other lines."""
 
-    wishes: tuple[Wish, ...] = ()
+    subscriptions: tuple[SubscriptionSpan, ...] = ()
     wrong: tuple[str, ...] = ()
 
 
-def read_standing(file: Path) -> Standing:
-    """The filters of a file; blank lines and # comments are none."""
+def read_standing(file: Path) -> StandingSubscriptions:
+    """The filters of a file; blank lines and # comments are skipped."""
     try:
         lines = file.read_text("utf-8").splitlines()
     except OSError as error:
         raise UsageError(f"cannot read the subscriptions {file}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{file}: not a text in UTF-8: {error.reason} at byte {error.start}") from None
-    wishes, wrong = [], []
+    found, wrong = [], []
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -46,27 +47,27 @@ def read_standing(file: Path) -> Standing:
         except EarshotError as error:
             wrong.append(f"{file}:{number}: {error}")
         else:
-            wishes.append(Wish(EVERY_NETWORK, f"line-{number}", f"line-{number}", text, None, -math.inf, math.inf))
-    return Standing(tuple(wishes), tuple(wrong))
+            found.append(SubscriptionSpan(f"line-{number}", f"line-{number}", text, start=-math.inf))
+    return StandingSubscriptions(tuple(found), tuple(wrong))
 
 
 class StandingMatcher:
     """Events, with their protocol as `workload`, to rows of `watched_matches`. The same object as long as
     the file is the same: a worker then builds its index once."""
 
-    def __init__(self, standing: Standing) -> None:
-        self.matcher = Matcher(standing.wishes, candidates=False)
+    def __init__(self, standing: StandingSubscriptions) -> None:
+        self.matcher = Matcher({EVERY_NETWORK: standing.subscriptions}, candidates=False)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lookup = self.matcher.lookup()
         for batch in batches:
-            # Whoever stands outside wants what any network has.
-            everybody = pa.repeat(pa.scalar(EVERY_NETWORK), batch.num_rows)
+            # A standing subscription applies to every network.
+            every = pa.repeat(pa.scalar(EVERY_NETWORK), batch.num_rows)
             at = batch.schema.get_field_index("workload")
-            rows, found = lookup.wanting(batch.set_column(at, "workload", everybody))
-            columns = {name: batch.column(of).take(pa.array(rows)) for name, of in _OF_THE_EVENT.items()}
-            columns["subscription"] = lookup.subscriptions.take(pa.array(found))
-            columns["filter"] = lookup.filters.take(pa.array(found))
+            rows, found = lookup.candidates(batch.set_column(at, "workload", every))
+            columns = {name: batch.column(of).take(pa.array(rows, pa.int64())) for name, of in _OF_THE_EVENT.items()}
+            for name in ("subscription", "filter"):
+                columns[name] = lookup.columns[name].take(pa.array(found, pa.int64()))
             yield pa.RecordBatch.from_pydict(columns)
 
 
@@ -94,8 +95,8 @@ class StandingFile:
             raise UsageError("\n".join(self.now.wrong))
 
     def refresh(self) -> Sequence[str]:
-        """Read it again where it has changed. What is wrong is returned and left out; where the whole
-        file cannot be read, what was there goes on."""
+        """Read the file again where it has changed. Wrong lines are returned and left out; where the whole
+        file cannot be read, the subscriptions from before stay in force."""
         stamp = self._look()
         if stamp == self._stamp:
             return ()
@@ -104,7 +105,7 @@ class StandingFile:
         try:
             self.now = read_standing(self.file)
         except UsageError as error:
-            return (f"{error}; the subscriptions from before stand",)
+            return (f"{error}; the subscriptions from before stay in force",)
         return self.now.wrong
 
     def _look(self) -> tuple[int, int, int] | None:

@@ -1,8 +1,8 @@
 """The stream: what live nodes record, judged by the oracle as it comes.
 
-A Structured Streaming query follows the spools, and each of its batches goes through a `Step`
-(`batch_step`). Spark's checkpoint says which bytes of which segments a batch is made of; a row of
-`watches` says that it is in the lake. A batch is in both, or is made again of the same bytes.
+A Structured Streaming query follows the spools, and each of its batches goes through a `BatchStep`.
+Spark's checkpoint says which bytes of which segments a batch is made of; a row of `watches` says that
+it is in the lake. A batch is in both, or is made again of the same bytes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from earshot.errors import LakeError, UsageError
 from earshot.pipeline.lake.storage import LocalStorage
 from earshot.pipeline.spark.session import is_connect, parallelism
 from earshot.pipeline.watch import spool_source as source
-from earshot.pipeline.watch.batch_step import Step
+from earshot.pipeline.watch.batch_step import BatchStep
 from earshot.pipeline.watch.spool_segments import check_folders
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
-from earshot.pipeline.watch.watch_state import Commit, Tell, WatchSettings
+from earshot.pipeline.watch.watch_state import Commit, Report, WatchSettings
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -39,7 +39,7 @@ class Watch:
         folders: Sequence[str],
         settings: WatchSettings | None = None,
         subscriptions: Path | None = None,
-        tell: Tell | None = None,
+        report: Report | None = None,
     ) -> None:
         if is_connect(lake.session):
             raise UsageError("a watch needs a Spark session of its own: run it with --master, or on this machine")
@@ -47,7 +47,7 @@ class Watch:
         self.settings = settings or WatchSettings()
         self.folders = check_folders(folders, may_be_empty=True)
         standing = StandingFile(subscriptions) if subscriptions is not None else None
-        self.step = Step(lake, self.settings, self.folders, standing, tell or _nobody)
+        self.step = BatchStep(lake, self.settings, self.folders, standing, report or _no_report)
 
     @property
     def checkpoint(self) -> str:
@@ -104,7 +104,7 @@ class Watch:
         return writer.trigger(**trigger).start()
 
 
-def _nobody(commit: Commit) -> None:
+def _no_report(commit: Commit) -> None:
     del commit
 
 

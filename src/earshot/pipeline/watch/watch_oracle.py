@@ -1,16 +1,17 @@
-"""Judging the open events of a stream: the oracle beside the records, one task some events.
+"""The oracle of a watch: judges the open events of a stream in Spark tasks.
 
-`log.transform(judged(verdict))` brings all records of an event together and says of each event who
-should have got it (the oracle's own index, places and predicate), who did, why not, and what of it came
-too late. The few things all events share travel with the tasks: who wants what, and where they were.
+`log.transform(judged(judge))` brings all records of an event together and says which nodes should have
+received it (by the oracle), which did, why not, and which deliveries came too late. What all events
+share travels with the tasks: the subscription spans and the trajectories.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,11 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from earshot.events import Event
+from earshot.filters import Viewer
 from earshot.pipeline.lake.tables import WATCHED_LATE, WATCHED_PAIRS
-from earshot.pipeline.oracle.oracle import Matcher, Wish, accepts, asks_for_place, parsed, region, viewer_at
-from earshot.pipeline.oracle.workloads import event_row
+from earshot.pipeline.oracle.oracle import Matcher, Spans, viewer_at
 from earshot.pipeline.spark.arrow import table_of
 from earshot.pipeline.watch.running_metrics import three_digits
-from earshot.pipeline.watch.spools import EVENTS_ARROW
 from earshot.records import Kind
 from earshot.records.trajectories import Trajectory
 
@@ -33,9 +33,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PAIR, COUNT, LATE = "pair", "count", "late"
-"What a row of the verdict is: an (event, node), many alike counted together, or a delivery that came too late."
+"What a row of the verdict is: an (event, node) pair, a count of equal pairs, or a delivery that came too late."
 
-_COUNTED = {"minute": "string", "is_settled": "boolean", "pairs": "bigint", "events": "bigint", "hops_told": "bigint"}
+_COUNTED = {
+    "minute": "string",
+    "is_settled": "boolean",
+    "pairs": "bigint",
+    "events": "bigint",
+    "hops_counted": "bigint",
+}
 COLUMNS = (
     {"role": "string"}
     | {name: WATCHED_PAIRS.columns[name] for name in WATCHED_PAIRS.data_columns}
@@ -71,9 +77,9 @@ class Judge:
     cell_m: float
 
     @classmethod
-    def of(cls, wishes: Sequence[Wish], trajectories: Mapping[Key, Trajectory], **times: Any) -> Judge:
-        """With the oracle's index over the wishes; their workload is their protocol."""
-        return cls(Matcher(wishes, candidates=True), trajectories, **times)
+    def of(cls, spans: Spans, trajectories: Mapping[Key, Trajectory], **times: Any) -> Judge:
+        """With oracles over the spans; their workload is their protocol."""
+        return cls(Matcher(spans, candidates=True), trajectories, **times)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = table_of(batches)
@@ -101,10 +107,10 @@ class Judge:
                 alike["pairs"] += 1
                 if pair["hops"] is not None:
                     alike["hops"] += pair["hops"]
-                    alike["hops_told"] += 1
+                    alike["hops_counted"] += 1
         names = ("protocol", "type", "area", "minute", "is_settled", "wanted", "got", "reason", "latency_s")
         for group, amounts in counts.items():
-            sums = {name: amounts[name] for name in ("events", "pairs", "hops", "hops_told")}
+            sums = {name: amounts[name] for name in ("events", "pairs", "hops", "hops_counted")}
             yield {"role": COUNT, **dict(zip(names, group, strict=True)), **sums}
         yield from self._late(records)
 
@@ -123,26 +129,17 @@ class Judge:
 
     def _expected(self, opened: Mapping[Key, Mapping[str, Any]]) -> dict[Key, set[str]]:
         """The oracle's answer: for each event the nodes that should get it."""
-        expected: dict[Key, set[str]] = {key: set() for key in opened}
-        if not opened:
-            return expected
-        keys = list(opened)
-        events = [opened[key]["published"] for key in keys]
-        rows = [event_row(key[0], event) for key, event in zip(keys, events, strict=True)]
         lookup = self.matcher.lookup()
-        found = lookup.wanting(pa.RecordBatch.from_pylist(rows, schema=EVENTS_ARROW))
-        for row, wish in zip(*(numbers.tolist() for numbers in found), strict=True):
-            key, wanted = keys[row], self.matcher.wishes[wish]
-            if wanted.node not in expected[key] and self._in_place(events[row], wanted):
-                expected[key].add(wanted.node)
+        expected: dict[Key, set[str]] = {}
+        for key, publication in opened.items():
+            event: Event = publication["published"]
+            oracle = lookup.oracle(key[0])
+            expected[key] = oracle.receivers(event, event.time, partial(self._viewer, key[0])) if oracle else set()
         return expected
 
-    def _in_place(self, event: Event, wish: Wish) -> bool:
-        if event.area is None and not asks_for_place(wish):
-            return True
-        trajectory = self.trajectories.get((wish.workload, wish.node))
-        viewer = viewer_at(trajectory, event.time) if trajectory is not None else None
-        return viewer is not None and accepts(event, parsed(wish.filter), region(wish.region), viewer)
+    def _viewer(self, protocol: str, node: str, time: float) -> Viewer | None:
+        trajectory = self.trajectories.get((protocol, node))
+        return None if trajectory is None else viewer_at(trajectory, time)
 
     def _late(self, records: _Records) -> Iterator[dict[str, Any]]:
         """Deliveries that came too late to count, and those whose event does not count."""

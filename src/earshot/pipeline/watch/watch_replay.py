@@ -1,8 +1,8 @@
-"""A shelf that follows `earshot watch`: the last stretch of a live network, batch after batch.
+"""A catalogue that follows `earshot watch`: the last half hour of a live network, batch after batch.
 
-Each look reads the batches that were committed since the last one. Positions and records older than
-the window are let go; what nodes said of their subscriptions and announcements is kept while it
-stands. Who should have received what is the watch's own answer (`watched_pairs`, `watched_open`).
+Each update reads the batches that were committed since the last one. Positions and records older than
+the window are dropped; subscriptions and announcements are kept while they are in force. The expected
+receivers are the watch's own answer (`watched_pairs`, `watched_open`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from earshot.errors import LakeError
 from earshot.pipeline.lake.local_tables import Tables
-from earshot.pipeline.reports.catalogues import Staged, StagedShelf, staged
+from earshot.pipeline.reports.catalogues import AnswerableCatalogue, AnswerableRun, answerable_run
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
 from earshot.pipeline.reports.replays import settings_of, with_range
-from earshot.view.catalogue import PlayEntry, SceneEntry
-from earshot.view.world import Scene
+from earshot.view.catalogue import RunEntry, WorldEntry
+from earshot.view.world import World
 
 WINDOW_S = 1800.0
 "How much of a live network the page shows."
@@ -53,8 +53,8 @@ class _Watch:
         return -math.inf if newest is None else float(newest) - WINDOW_S
 
 
-class WatchShelf(StagedShelf):
-    """The watches in a lake, each a scene that grows; the protocols in one stand side by side."""
+class WatchCatalogue(AnswerableCatalogue):
+    """The watches in a lake, each a world that grows; the protocols in one stand side by side."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -63,26 +63,26 @@ class WatchShelf(StagedShelf):
             raise LakeError(f"the lake {tables.name} has no watch; run: earshot watch SPOOL_DIR --out {tables.name}")
         self._watches = {name: _Watch(name) for name in names}
         self._look()
-        self._scene = lru_cache(maxsize=4)(self._read_scene)
-        self._staged = lru_cache(maxsize=8)(self._stage)
+        self._world = lru_cache(maxsize=4)(self._read_world)
+        self._answerable = lru_cache(maxsize=8)(self._read_run)
 
-    def scenes(self) -> list[SceneEntry]:
+    def worlds(self) -> list[WorldEntry]:
         found = []
         for name, watch in self._watches.items():
-            plays = [PlayEntry(protocol, protocol) for protocol in self._protocols(watch)]
-            found.append(SceneEntry(name, f"{name} (live)", plays or [PlayEntry("", "nothing yet")]))
+            runs = [RunEntry(protocol, protocol) for protocol in self._protocols(watch)]
+            found.append(WorldEntry(name, f"{name} (live)", runs or [RunEntry("", "nothing yet")]))
         return found
 
-    def scene(self, key: str) -> Scene:
-        return self._scene(key, self._watches[key].batch)
+    def world(self, key: str) -> World:
+        return self._world(key, self._watches[key].batch)
 
-    def staged(self, scene: str, key: str) -> Staged:
-        watch = self._watches[scene]
+    def answerable(self, world: str, key: str) -> AnswerableRun:
+        watch = self._watches[world]
         if key not in self._protocols(watch) and key:
             raise KeyError(key)
-        return self._staged(scene, key, watch.batch)
+        return self._answerable(world, key, watch.batch)
 
-    def news(self) -> Mapping[str, Any]:
+    def updates(self) -> Mapping[str, Any]:
         self._look()
         batch = sum(watch.batch for watch in self._watches.values())
         return {
@@ -137,22 +137,22 @@ class WatchShelf(StagedShelf):
 
     # Showing.
 
-    def _read_scene(self, key: str, batch: int) -> Scene:
-        del batch  # only tells a new scene from an old one
+    def _read_world(self, key: str, batch: int) -> World:
+        del batch  # only tells a new world from an old one
         watch = self._watches[key]
-        scene = watch.recording.scene(key, f"{key} (live)", since=watch.since)
+        world = watch.recording.world(key, f"{key} (live)", since=watch.since)
         protocol = next(iter(self._protocols(watch)), "")
-        scene = with_range(scene, records_of(watch.log, scene), protocol)
+        world = with_range(world, records_of(watch.log, world), protocol)
         wanted = dict(watch.wanted)
         _want(wanted, self._tables.read("watched_open", watch=key))
-        return replace(scene, expected=scene.numbered(wanted))
+        return replace(world, expected=world.numbered(wanted))
 
-    def _stage(self, scene_key: str, key: str, batch: int) -> Staged:
-        watch, scene = self._watches[scene_key], self._scene(scene_key, batch)
+    def _read_run(self, world_key: str, key: str, batch: int) -> AnswerableRun:
+        watch, world = self._watches[world_key], self._world(world_key, batch)
         own = [one.filter(pa.compute.equal(one.column("protocol"), key)) for one in watch.log]
         given = watch.recording.settings.get(key, {})
-        return staged(
-            scene, records_of(own, scene), key, key or "nothing yet", key, settings_of(key, None, given), given
+        return answerable_run(
+            world, records_of(own, world), key, key or "nothing yet", key, settings_of(key, None, given), given
         )
 
 

@@ -1,4 +1,4 @@
-"""What a watch is told, what it leaves from batch to batch, and what it tells."""
+"""The settings of a watch, its state between two batches, and what it reports of a batch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import msgspec
 
 from earshot.errors import SettingsError
 from earshot.pipeline.watch import spool_source as source
-from earshot.pipeline.watch.running_metrics import KeptTallies
-from earshot.pipeline.watch.sessions import Life
+from earshot.pipeline.watch.running_metrics import StoredMetrics
+from earshot.records.sessions import Session, SubscriptionSpan
 
-Place = tuple[str, str, float, float, float]
+KnownPosition = tuple[str, str, float, float, float]
 "Protocol, node, time, x_m, y_m."
 
 
@@ -29,10 +29,10 @@ class WatchSettings:
     patience_s: float = 30.0
     "How long after its publication an event's delivery counts."
     cell_m: float = 1000.0
-    "The side of the squares that areas are."
+    "The side of the squares by which areas are counted."
     every_s: float = 2.0
     forget_s: float = 3600.0
-    "A node that neither left nor wrote for so long is forgotten."
+    "A node that did not leave and wrote nothing for this long is forgotten."
     most_bytes: int = source.DEFAULT_BYTES
     "Read in one batch."
 
@@ -63,12 +63,42 @@ class State(msgspec.Struct):
     rejects: int = 0
     late: int = 0
     matches: int = 0
-    lives: dict[str, Life] = {}
-    ways: list[Place] = []
-    "Where each node last was, before what is open."
+    sessions: dict[str, list[Session]] = {}
+    "By spool."
+    waiting: list[str] = []
+    "The spools of which more waits to be read."
+    positions: list[KnownPosition] = []
+    "Where each node was last, before the open events."
     window: dict[int, float] = {}
     "Batches whose records may still matter, and their latest time."
-    tallies: KeptTallies = msgspec.field(default_factory=KeptTallies)
+    metrics: StoredMetrics = msgspec.field(default_factory=StoredMetrics)
+
+
+def read_state(text: str) -> State:
+    """The state as a row of `watches` holds it, also one that an older version wrote."""
+    found = msgspec.json.decode(text)
+    if "lives" not in found:
+        return msgspec.json.decode(text, type=State)
+    lives, metrics = found.pop("lives"), found.pop("tallies")
+    for _, sums in metrics["groups"]:
+        sums["hops_counted"] = sums.pop("hops_told")
+    state = msgspec.convert({**found, "positions": found["ways"], "metrics": metrics}, State, str_keys=True)
+    state.sessions = {name: [_older_session(life)] for name, life in lives.items()}
+    state.waiting = [name for name, life in lives.items() if life["more"]]
+    return state
+
+
+def _older_session(life: Mapping[str, Any]) -> Session:
+    session = Session(life["node"], life["protocol"], msgspec.json.decode(life["settings"]), start=life["first"])
+    session.seen(life["first"], life["last"])
+    if life["left"]:
+        session.end = life["last"]
+    for id, spans in life["wishes"].items():
+        for span in spans:
+            session.subscribe(SubscriptionSpan(session.node, id, span["text"], start=span["start"]))
+            if span["end"] is not None:
+                session.unsubscribe(id, span["end"])
+    return session
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +113,4 @@ class Commit:
     "What is wrong with the standing subscriptions since they changed."
 
 
-Tell = Callable[[Commit], None]
+Report = Callable[[Commit], None]

@@ -2,7 +2,7 @@
 
 It calls the machines' entry points, carries out the effects they return, and tells the log what
 happened. One queue entry stands for one transmission, however many hear it. What is known before
-a run begins (who comes when, what applications do) stands in `agenda.py`.
+a run begins (who comes when, what applications do) stands in `schedule.py`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from earshot.protocols.machine import (
     Timer,
 )
 from earshot.records import DropReason, Kind
+from earshot.records.details import JoinDetail, write_detail
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import Counts, Deliveries
-from earshot.simulation.engine.schedule import Agenda
+from earshot.simulation.engine.schedule import Schedule
 from earshot.simulation.event_queue import Priority, Queue
 from earshot.simulation.faults import NO_FAULTS, FaultSettings, plan
 from earshot.simulation.media.medium_settings import MediumSettings
@@ -108,7 +109,6 @@ class Engine:
         "_to_one",
         "_transmission_log",
         "_transmissions",
-        "agenda",
         "clock_offsets_s",
         "counts",
         "deliveries",
@@ -118,6 +118,7 @@ class Engine:
         "names",
         "published",
         "queue",
+        "schedule",
         "trajectories",
         "up",
         "warm_up",
@@ -185,7 +186,7 @@ class Engine:
         }
         self._medium = open_medium(medium, trajectories, faults.partitions, self, seed)
         self._to_all, self._to_one = self._medium.broadcast, self._medium.unicast
-        self.agenda = Agenda(self, workload, fault_plan.outages, warm_up_s, progress)
+        self.schedule = Schedule(self, workload, fault_plan.outages, warm_up_s, progress)
 
     def run(self) -> None:
         """Simulate from 0 to the end."""
@@ -194,19 +195,20 @@ class Engine:
         with rare_collections():
             self.queue.run(self.duration_s)
 
-    # What the agenda asks.
+    # What the schedule asks.
 
     def come(self, i: int, why: str) -> None:
         """Node i is there from now on, with a fresh machine."""
         life, name, now = self._lives[i], self.names[i], self.queue.now
         self._lives[i] = life + 1
         random = Random(f"{self._seed}:{name}" if life == 0 else f"{self._seed}:{name}:{life}")
-        if self.log is not None:
-            self.log.row(Kind.JOIN, now, i, detail=why, at=self.trajectories.position(i, now))
         try:
             machine = self._make(name, self._locations[i], random)
         except Exception as error:
             raise self._failure(i, "construction", error) from error
+        if self.log is not None:
+            detail = JoinDetail(getattr(machine, "name", ""), machine.settings, life=life, reason=why)
+            self.log.row(Kind.JOIN, now, i, detail=write_detail(detail), at=self.trajectories.position(i, now))
         self.up[i], self.machines[i] = True, machine
         self._nobody_away = all(self.up)
         self._hear[i] = _ear(machine, self.clock_offsets_s[i])

@@ -1,52 +1,37 @@
-"""Expected receivers: who should receive an event, by a plain and exact rule.
-
-A live node is expected to receive an event when one of the subscriptions it holds at the time of
-publication accepts it, seen from where the node is at that time: type, content and place all agree.
-The publisher itself is never a receiver. Nothing here looks at what a protocol did.
-"""
+"""Expected receivers of a simulated run: the oracle, asked with the run's own trajectories and faults."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from earshot.events import Event
-from earshot.filters import Filter, FilterIndex, Viewer
+from earshot.filters import Oracle, Viewer
 from earshot.geometry import Position, Velocity
-from earshot.simulation.engine.result import Wish
+from earshot.records.sessions import Interval, SubscriptionSpan
+from earshot.records.trajectories import Trajectories
 from earshot.simulation.faults import FaultPlan
-from earshot.simulation.mobility import Interval, Trajectories
 
 
-class Lives:
-    """When each node is there and running."""
+def up_intervals(trajectories: Trajectories, faults: FaultPlan) -> list[list[Interval]]:
+    """For each node the intervals in which it is there, and not down for any reason."""
+    down: dict[int, list[Interval]] = defaultdict(list)
+    failed: dict[tuple[int, str], float] = {}
+    for outage in faults.outages:
+        key = (outage.node, outage.cause)
+        if not outage.back:
+            failed.setdefault(key, outage.time_s)
+        elif key in failed:
+            down[outage.node].append((failed.pop(key), outage.time_s))
+    for (node, _), since in failed.items():
+        down[node].append((since, math.inf))
+    return [_without(there, down.get(node, ())) for node, there in enumerate(trajectories.presence)]
 
-    def __init__(self, trajectories: Trajectories, faults: FaultPlan) -> None:
-        down: dict[int, list[Interval]] = defaultdict(list)
-        fell: dict[tuple[int, str], float] = {}
-        for outage in faults.outages:
-            key = (outage.node, outage.cause)
-            if not outage.back:
-                fell.setdefault(key, outage.time_s)
-            elif key in fell:
-                down[outage.node].append((fell.pop(key), outage.time_s))
-        for (node, _), since in fell.items():
-            down[node].append((since, math.inf))
-        self.up: list[list[Interval]] = [
-            _without(there, down.get(node, ())) for node, there in enumerate(trajectories.presence)
-        ]
-        "For each node the intervals [from, until) in which it is there, and not down for any reason."
 
-    def alive(self, node: int, time: float) -> bool:
-        """Whether the node is there and running."""
-        return any(start <= time < end for start, end in self.up[node])
-
-    def during(self, node: int, start: float, end: float) -> Iterator[Interval]:
-        """The parts of an interval in which the node is there and running."""
-        for since, until in self.up[node]:
-            if max(since, start) < min(until, end):
-                yield max(since, start), min(until, end)
+def is_up(intervals: Iterable[Interval], time: float) -> bool:
+    """Whether a node that is up in those intervals is up at that time."""
+    return any(start <= time < end for start, end in intervals)
 
 
 def _without(intervals: Sequence[Interval], holes: Iterable[Interval]) -> list[Interval]:
@@ -57,51 +42,20 @@ def _without(intervals: Sequence[Interval], holes: Iterable[Interval]) -> list[I
     return sorted(left)
 
 
-class Oracle:
-    """Says for each event which nodes should receive it.
+class RunOracle:
+    """Says for each event of a run which nodes should receive it; nodes by their number."""
 
-    Content comes first: every distinct filter, without its consumer, is in one index. Where the
-    consumer is matters only to those whose filter the event could meet.
-    """
-
-    def __init__(self, wishes: Sequence[Wish], trajectories: Trajectories, lives: Lives) -> None:
+    def __init__(
+        self, spans: Iterable[SubscriptionSpan], trajectories: Trajectories, up: Sequence[Sequence[Interval]]
+    ) -> None:
         self._trajectories = trajectories
-        self._lives = lives
-        self._index = FilterIndex()
-        self._wishes: list[list[Wish]] = []
-        "Of each distinct filter, by its number in the index."
-        numbers: dict[Filter, int] = {}
-        for wish in wishes:
-            loose = wish.subscription.filter.without_viewer_terms()
-            number = numbers.setdefault(loose, len(self._wishes))
-            if number == len(self._wishes):
-                self._index.add(number, loose)
-                self._wishes.append([])
-            self._wishes[number].append(wish)
         self._number = {name: i for i, name in enumerate(trajectories.names)}
+        self._oracle = Oracle(part for span in spans for part in span.during(up[self._number[span.node]]))
 
     def receivers(self, event: Event, time: float) -> set[int]:
         """The numbers of the nodes that should receive an event published at that time."""
-        source = self._number.get(event.source, -1)
-        found: set[int] = set()
-        for number in self._index.match(event):
-            for wish in self._wishes[number]:
-                if wish.node != source and wish.node not in found and self._wanted(wish, event, time):
-                    found.add(wish.node)
-        return found
+        return {self._number[name] for name in self._oracle.receivers(event, time, self._viewer)}
 
-    def _wanted(self, wish: Wish, event: Event, time: float) -> bool:
-        if not wish.since_s <= time < (wish.until_s if wish.until_s is not None else float("inf")):
-            return False
-        if not self._lives.alive(wish.node, time):
-            return False
-        here = Position(*self._trajectories.position(wish.node, time))
-        if event.area is not None and not event.area.contains(here):
-            return False
-        region = wish.subscription.region
-        if region is not None and (event.position is None or not region.contains(event.position)):
-            return False
-        if not wish.subscription.filter.needs_viewer:
-            return True
-        viewer = Viewer(here, Velocity(*self._trajectories.velocity(wish.node, time)))
-        return wish.subscription.filter.matches(event, viewer)
+    def _viewer(self, node: str, time: float) -> Viewer:
+        i, trajectories = self._number[node], self._trajectories
+        return Viewer(Position(*trajectories.position(i, time)), Velocity(*trajectories.velocity(i, time)))

@@ -1,4 +1,4 @@
-"""What a run leaves behind beside its log: counts, publications, wishes and deliveries."""
+"""What a run leaves behind beside its log: counts, publications, subscriptions and deliveries."""
 
 from __future__ import annotations
 
@@ -7,24 +7,12 @@ from collections import Counter
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from earshot.events import Event
-from earshot.filters import Subscription
+from earshot.records.sessions import SubscriptionSpan
+from earshot.records.trajectories import Trajectories
 from earshot.simulation.media.transmission import PacketCount
-
-if TYPE_CHECKING:
-    from earshot.simulation.mobility import Trajectories
-
-
-@dataclass(slots=True)
-class Wish:
-    """A subscription, and from when until when the node's application held it (None: to the end)."""
-
-    node: int
-    subscription: Subscription
-    since_s: float
-    until_s: float | None = None
 
 
 class Deliveries:
@@ -109,7 +97,8 @@ class RunResult:
     "Of the time before `warm_up_s`; `counts.since(warm_up)` is what metrics look at."
     published: list[Event]
     "In order of time, stamped."
-    wishes: list[Wish]
+    subscriptions: list[SubscriptionSpan]
+    "Every subscription any application ever had, in order of time."
     deliveries: Deliveries
     queue_calls: int
     trajectories: Trajectories | None = field(default=None, compare=False, repr=False)

@@ -56,7 +56,7 @@ def run(
         counts=engine.counts,
         warm_up=engine.warm_up,
         published=engine.published,
-        wishes=engine.agenda.wishes,
+        subscriptions=engine.schedule.subscriptions,
         deliveries=engine.deliveries,
         queue_calls=engine.queue.scheduled - len(engine.queue),
         trajectories=trajectories,

@@ -1,45 +1,98 @@
-"""The agenda: all that is known before a run begins. Nodes come and go, applications announce,
+"""The schedule: all that is known before a run begins. Nodes join and leave, applications announce,
 subscribe and publish, positions are sampled, the warm-up ends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from earshot.events import Event
-from earshot.filters import Subscription
+from earshot.filters import Subscription, filter_text
 from earshot.geometry import Position, Velocity
 from earshot.protocols.machine import Announcement
 from earshot.records import DropReason, Kind
-from earshot.simulation.engine.applications import Application
-from earshot.simulation.engine.result import Wish
-from earshot.simulation.event_queue import Priority
+from earshot.records.details import SubscribeDetail, write_announcement, write_detail
+from earshot.records.sessions import Session, SubscriptionSpan
+from earshot.records.trajectories import Trajectories
+from earshot.simulation.engine.log import Log
+from earshot.simulation.engine.result import Counts
+from earshot.simulation.event_queue import Priority, Queue
 from earshot.simulation.faults import Outage
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe, Workload
-
-if TYPE_CHECKING:
-    from earshot.simulation.engine.engine import Engine
 
 NOT_ON_THE_SCENE = "not on the scene"
 PROGRESS_STEPS = 200
 
 
-class Agenda:
-    """Puts its points into the engine's queue and sees to them when their time comes."""
+class ScheduledRun(Protocol):
+    """What a schedule asks of the engine."""
+
+    names: tuple[str, ...]
+    queue: Queue
+    log: Log | None
+    trajectories: Trajectories
+    duration_s: float
+    clock_offsets_s: tuple[float, ...]
+    up: list[bool]
+    counts: Counts
+    warm_up: Counts
+
+    def come(self, i: int, why: str) -> None: ...
+
+    def go(self, i: int, why: str, graceful: bool) -> None: ...
+
+    def call(self, i: int, entry_point: str, *arguments: Any) -> None: ...
+
+    def publish(self, i: int, event: Event) -> None: ...
+
+    def drop(self, i: int, reason: DropReason, event: str = "") -> None: ...
+
+
+@dataclass(slots=True)
+class Application:
+    """The applications on a node. A machine loses its memory in a crash; they do not."""
+
+    session: Session
+    "Holds their subscription spans, through all absences of the node."
+    announcements: dict[str, Announcement] = field(default_factory=dict)
+    "By subject, in the order they were made."
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    published: int = 0
+
+    def stamp(self, event: Event, time: float, position: Position, velocity: Velocity) -> Event:
+        """The event as its publishing node sends it: numbered, dated, placed, with the area its type
+        was announced for."""
+        announcement, source = self.announcements.get(event.type), self.session.node
+        proximity = None if announcement is None else announcement.proximity
+        stamped = event.stamped(
+            id=f"{source}-{self.published}",
+            source=source,
+            time=time,
+            position=position,
+            velocity=velocity,
+            area=None if proximity is None else proximity.area(position),
+        )
+        self.published += 1
+        return stamped
+
+
+class Schedule:
+    """Puts its entries into the engine's queue and carries them out when their time comes."""
 
     def __init__(
         self,
-        engine: Engine,
+        engine: ScheduledRun,
         workload: Workload,
         outages: Sequence[Outage],
         warm_up_s: float,
         progress: Callable[[float], None] | None,
     ) -> None:
-        self.wishes: list[Wish] = []
+        self.subscriptions: list[SubscriptionSpan] = []
         "Every subscription any application ever had, in order of time."
         self._engine = engine
         self._queue = engine.queue
-        self._applications = [Application() for _ in engine.names]
+        self._applications = [Application(Session(name)) for name in engine.names]
         self._away: list[set[str]] = [{NOT_ON_THE_SCENE} for _ in engine.names]
         "Why each node is not there; empty where it is."
         self._progress = progress
@@ -53,7 +106,7 @@ class Agenda:
         if engine.log is not None and engine.log.positions_every_s is not None:
             self._queue.at(0.0, Priority.OBSERVER, self._sample_positions, 0)
         if progress is not None:
-            self._queue.at(0.0, Priority.OBSERVER, self._tell_progress, 0)
+            self._queue.at(0.0, Priority.OBSERVER, self._report_progress, 0)
 
     # Nodes come and go.
 
@@ -79,7 +132,7 @@ class Agenda:
 
     def _come(self, i: int, cause: str, why: str) -> None:
         """One reason to be away is over; the node is back when it was the last. Its applications
-        then ask its new machine for all they had asked before: no news, so not logged again."""
+        then ask its new machine for all they had asked before. That is not new, so it is not logged again."""
         self._away[i].discard(cause)
         if self._away[i] or self._engine.up[i]:
             return
@@ -125,7 +178,6 @@ class Agenda:
             return
         stamped = self._applications[i].stamp(
             event,
-            source=engine.names[i],
             time=now + engine.clock_offsets_s[i],
             position=Position(*engine.trajectories.position(i, now)),
             velocity=Velocity(*engine.trajectories.velocity(i, now)),
@@ -133,32 +185,29 @@ class Agenda:
         engine.publish(i, stamped)
 
     def _subscribe(self, i: int, subscription: Subscription) -> None:
-        application, now = self._applications[i], self._queue.now
-        self._end_wish(application, subscription.id)
-        wish = Wish(i, subscription, now)
-        self.wishes.append(wish)
-        application.wishes[subscription.id] = wish
+        application, text = self._applications[i], filter_text(subscription.filter)
+        span = SubscriptionSpan(
+            self._engine.names[i], subscription.id, text, subscription.region, start=self._queue.now
+        )
+        self.subscriptions.append(span)
+        application.session.subscribe(span)
         application.subscriptions[subscription.id] = subscription
-        self._record(Kind.SUBSCRIBE, i, subscription=subscription.id, detail=subscription.filter)
+        if self._engine.log is not None:
+            detail = write_detail(SubscribeDetail(text, subscription.region))
+            self._record(Kind.SUBSCRIBE, i, subscription=subscription.id, detail=detail)
         self._engine.call(i, "subscribe", subscription)
 
     def _unsubscribe(self, i: int, id: str) -> None:
         application = self._applications[i]
         if application.subscriptions.pop(id, None) is not None:
-            self._end_wish(application, id)
+            application.session.unsubscribe(id, self._queue.now)
             self._record(Kind.UNSUBSCRIBE, i, subscription=id)
             self._engine.call(i, "unsubscribe", id)
 
-    def _end_wish(self, application: Application, id: str) -> None:
-        wish = application.wishes.pop(id, None)
-        if wish is not None:
-            wish.until_s = self._queue.now
-
     def _announce(self, i: int, announcement: Announcement) -> None:
-        subject, proximity = announcement.event_type.subject, announcement.proximity
-        self._applications[i].announcements[subject] = announcement
-        where = "" if proximity is None else f" within {proximity.shape} of {proximity.naval}"
-        self._record(Kind.ANNOUNCE, i, detail=f"{subject}{where}")
+        event_type = announcement.event_type
+        self._applications[i].announcements[event_type.subject] = announcement
+        self._record(Kind.ANNOUNCE, i, detail=write_announcement(event_type, announcement.proximity))
         self._engine.call(i, "announce", announcement)
 
     def _unannounce(self, i: int, subject: str) -> None:
@@ -166,9 +215,9 @@ class Agenda:
             self._record(Kind.UNANNOUNCE, i, detail=subject)
             self._engine.call(i, "unannounce", subject)
 
-    def _record(self, kind: Kind, i: int, subscription: str = "", detail: object = "") -> None:
+    def _record(self, kind: Kind, i: int, subscription: str = "", detail: str = "") -> None:
         if self._engine.log is not None:
-            self._engine.log.row(kind, self._queue.now, i, subscription=subscription, detail=str(detail))
+            self._engine.log.row(kind, self._queue.now, i, subscription=subscription, detail=detail)
 
     # What changes nothing.
 
@@ -184,9 +233,9 @@ class Agenda:
                 log.row(Kind.POSITION, now, i, at=(x, y))
         self._queue.at((k + 1) * log.positions_every_s, Priority.OBSERVER, self._sample_positions, k + 1)
 
-    def _tell_progress(self, step: int) -> None:
+    def _report_progress(self, step: int) -> None:
         assert self._progress is not None
         self._progress(self._queue.now)
         if step < PROGRESS_STEPS:
             at = self._engine.duration_s * ((step + 1) / PROGRESS_STEPS)
-            self._queue.at(at, Priority.OBSERVER, self._tell_progress, step + 1)
+            self._queue.at(at, Priority.OBSERVER, self._report_progress, step + 1)

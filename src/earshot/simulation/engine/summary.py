@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from earshot.simulation.engine.oracle import Lives, Oracle
+from earshot.simulation.engine.oracle import RunOracle, up_intervals
 from earshot.simulation.engine.result import RunResult
 from earshot.simulation.faults import FaultPlan, plan
 from earshot.simulation.scenario.scenario import Scenario
@@ -67,7 +67,7 @@ def summarise(scenario: Scenario, result: RunResult) -> Summary:
     if trajectories is None:
         trajectories = scenario.trajectories(result.seed)
     faults = plan(scenario.faults, trajectories.names, scenario.duration_s, result.seed)
-    oracle = Oracle(result.wishes, trajectories, Lives(trajectories, faults))
+    oracle = RunOracle(result.subscriptions, trajectories, up_intervals(trajectories, faults))
     published_at = _true_times(result, faults)
     counted = {i: time for i, time in enumerate(published_at) if time >= result.warm_up_s}
     nodes = len(result.nodes)

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from earshot.events import Element, Event
-from earshot.filters import Filter
+from earshot.filters import Filter, parsed
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
 from earshot.records import Kind
@@ -51,10 +51,10 @@ def traffic(case: Case) -> list[Row]:
     delivered = Counter(result.nodes[node] for node in result.deliveries.node)
     expected = Counter(
         name
-        for number, name in enumerate(result.nodes)
+        for name in result.nodes
         for event in result.published
-        for wish in result.wishes
-        if wish.node == number and wish.subscription.filter.matches(event)
+        for span in result.subscriptions
+        if span.node == name and parsed(span.filter).matches(event)
     )
     return [
         {

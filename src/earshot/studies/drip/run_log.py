@@ -11,7 +11,7 @@ from typing import Any
 
 from earshot.records import DropReason, Kind
 from earshot.simulation.engine.log import Log
-from earshot.simulation.engine.oracle import Lives, Oracle
+from earshot.simulation.engine.oracle import RunOracle, up_intervals
 from earshot.simulation.engine.result import RunResult
 from earshot.simulation.faults import plan
 from earshot.simulation.scenario.scenario import Scenario
@@ -74,7 +74,7 @@ class RunLog:
         result = self.result
         trajectories = self.scenario.trajectories(result.seed)
         faults = plan(self.scenario.faults, trajectories.names, self.scenario.duration_s, result.seed)
-        oracle = Oracle(result.wishes, trajectories, Lives(trajectories, faults))
+        oracle = RunOracle(result.subscriptions, trajectories, up_intervals(trajectories, faults))
         return {
             (number, node): event.time
             for number, event in enumerate(result.published)
@@ -137,15 +137,15 @@ class RunLog:
         """The fate of each expected delivery whose receiver changed its broker while the event was on its way."""
         found: Counter[str] = Counter()
         lifespan_s = float(self.result.settings["lifespan_s"])
-        wishes = defaultdict(list)
-        for wish in self.result.wishes:
-            wishes[wish.node].append(wish.subscription.id)
+        subscriptions = defaultdict(list)
+        for span in self.result.subscriptions:
+            subscriptions[span.node].append(span.subscription)
         for (event, node), published_at in self.expected.items():
             until = self.first.get((event, node), min(published_at + lifespan_s, self.result.duration_s))
             if not self._changed(node, published_at, until):
                 continue
             if (event, node) in self.first:
-                most = max(self.times_delivered[event, node, id] for id in wishes[node])
+                most = max(self.times_delivered[event, node, id] for id in subscriptions[self.result.nodes[node]])
                 found["delivered once" if most == 1 else "delivered twice"] += 1
             else:
                 found[f"lost: {self._reason(event, node, published_at, until)}"] += 1

@@ -7,15 +7,14 @@ from dataclasses import replace
 from random import Random
 
 from earshot.events import Event, EventType
-from earshot.filters import Filter, Subscription
+from earshot.filters import Filter, Subscription, filter_text
 from earshot.geometry import ORIGIN, Position
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Effect, FixedLocation
 from earshot.protocols.steam.group_ids import description, hashed
 from earshot.protocols.steam.machine import Steam
 from earshot.protocols.steam.packets import PAPER, SteamSettings
-from earshot.simulation.engine.oracle import Lives, Oracle
-from earshot.simulation.engine.result import Wish
-from earshot.simulation.faults import FaultPlan
+from earshot.records.sessions import SubscriptionSpan
+from earshot.simulation.engine.oracle import RunOracle
 from earshot.simulation.mobility import Trajectories
 from earshot.studies.steam.runs import (
     LAYOUTS,
@@ -102,10 +101,8 @@ def reach(case: Case) -> Sequence[Row]:
 def expected_receivers(run: SteamRun) -> list[set[int]]:
     """The oracle's receivers of each event."""
     wanted = Filter.of_type("Warning")
-    names = run.trajectories.names
-    wishes = [Wish(k, Subscription("warnings", name, wanted), 0.0) for k, name in enumerate(names) if k]
-    nothing = FaultPlan((), frozenset(), (0.0,) * len(names))
-    oracle = Oracle(wishes, run.trajectories, Lives(run.trajectories, nothing))
+    spans = [SubscriptionSpan(name, "warnings", filter_text(wanted)) for name in run.trajectories.names[1:]]
+    oracle = RunOracle(spans, run.trajectories, run.trajectories.presence)
     return [oracle.receivers(event, event.time) for event in run.published]
 
 

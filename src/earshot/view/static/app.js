@@ -4,15 +4,15 @@ const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 const LAYERS = [
   ["links", "Links"], ["proximities", "Proximities"], ["cells", "Cells"], ["regions", "Regions"],
 ];
-const LINK_WORDS = { tree: "Tree", mesh: "Mesh", ways: "Ways used", brokers: "Brokers" };
+const LINK_WORDS = { tree: "Tree", mesh: "Mesh", routes: "Routes used", brokers: "Brokers" };
 const MOST_PANES = 4;
 
 class App {
   constructor() {
-    this.shelf = new Shelf();
+    this.catalogue = new Catalogue();
     this.view = new View();
     this.panes = [];
-    this.plays = new Map();
+    this.runs = new Map();
     this.t = 0;
     this.speed = 1;
     this.playing = false;
@@ -28,68 +28,68 @@ class App {
   }
 
   async start() {
-    document.title = `${this.shelf.title} · Earshot`;
+    document.title = `${this.catalogue.title} · Earshot`;
     this.timeline = new Timeline(this, part("histogram"), part("scrub"));
     this.panel = new Panel(this);
     this.theme();
     this.controls();
     listenToKeys(this);
     const wanted = new URLSearchParams(location.hash.slice(1));
-    const entry = this.shelf.scenes.find((one) => one.key === wanted.get("scene"))
-      ?? this.shelf.scenes.find((one) => one.plays.some((play) => play.key === wanted.get("run")))
-      ?? this.shelf.scenes[0];
-    fill(part("scene"), this.shelf.scenes.map((one) => make("option", { value: one.key }, one.title)));
-    part("scene").hidden = this.shelf.scenes.length < 2;
-    await this.openScene(entry.key, wanted);
+    const entry = this.catalogue.worlds.find((one) => one.key === wanted.get("world"))
+      ?? this.catalogue.worlds.find((one) => one.runs.some((run) => run.key === wanted.get("run")))
+      ?? this.catalogue.worlds[0];
+    fill(part("world"), this.catalogue.worlds.map((one) => make("option", { value: one.key }, one.title)));
+    part("world").hidden = this.catalogue.worlds.length < 2;
+    await this.openWorld(entry.key, wanted);
     new ResizeObserver(() => this.layout()).observe(part("panes"));
     window.addEventListener("hashchange", () => this.fromHash());
-    if (this.shelf.served) this.follow();
+    if (this.catalogue.served) this.follow();
     document.body.dataset.ready = "true";
     requestAnimationFrame((now) => this.frame(now));
   }
 
-  async openScene(key, wanted = new URLSearchParams()) {
-    const entry = this.shelf.scenes.find((one) => one.key === key);
-    const runs = (wanted.get("run") ?? "").split(",").filter((run) => entry.plays.some((play) => play.key === run));
-    const keys = runs.length ? runs : [entry.plays[0].key];
-    const { scene, plays } = await this.fetched(key, keys);
+  async openWorld(key, wanted = new URLSearchParams()) {
+    const entry = this.catalogue.worlds.find((one) => one.key === key);
+    const asked = (wanted.get("run") ?? "").split(",").filter((key) => entry.runs.some((run) => run.key === key));
+    const keys = asked.length ? asked : [entry.runs[0].key];
+    const { world, runs } = await this.fetched(key, keys);
     this.entry = entry;
-    part("scene").value = key;
-    const { title, scenes } = this.shelf;
-    part("name").textContent = scenes.length > 1 ? title : entry.title.startsWith(title) ? entry.title : `${title}: ${entry.title}`;
+    part("world").value = key;
+    const { title, worlds } = this.catalogue;
+    part("name").textContent = worlds.length > 1 ? title : entry.title.startsWith(title) ? entry.title : `${title}: ${entry.title}`;
     this.chosen = { event: -1, node: -1 };
     this.hop = Infinity;
     this.view.fitted = true;
-    this.t = Math.min(scene.counted_from, scene.end);
-    if (wanted.has("t")) this.t = Math.max(0, Math.min(scene.end, Number(wanted.get("t")) || 0));
-    this.show(scene, plays, keys);
+    this.t = Math.min(world.counted_from, world.end);
+    if (wanted.has("t")) this.t = Math.max(0, Math.min(world.end, Number(wanted.get("t")) || 0));
+    this.show(world, runs, keys);
     this.panel.open(this.panel.tab);
-    const event = scene.events.findIndex((one) => one.id === wanted.get("event"));
-    this.choose(event, scene.nodes.indexOf(wanted.get("node")));
-    if (event >= 0 && !wanted.has("t")) this.goTo(scene.events[event]);
+    const event = world.events.findIndex((one) => one.id === wanted.get("event"));
+    this.choose(event, world.nodes.indexOf(wanted.get("node")));
+    if (event >= 0 && !wanted.has("t")) this.goTo(world.events[event]);
   }
 
-  // A scene and some of its plays; nothing is shown before all of it is there.
+  // A world and some of its runs; nothing is shown before all of it is there.
   async fetched(key, keys) {
-    const scene = new Scene(await this.shelf.scene(key));
-    const plays = new Map();
-    for (const one of keys) plays.set(one, new Play(await this.shelf.play(key, one), scene));
-    return { scene, plays };
+    const world = new World(await this.catalogue.world(key));
+    const runs = new Map();
+    for (const one of keys) runs.set(one, new Run(await this.catalogue.run(key, one), world));
+    return { world, runs };
   }
 
   async showPlays(keys) {
-    const { scene, plays } = this;
+    const { world, runs } = this;
     this.wanted = keys;
     for (const key of keys) {
-      if (!plays.has(key)) plays.set(key, new Play(await this.shelf.play(scene.key, key), scene));
+      if (!runs.has(key)) runs.set(key, new Run(await this.catalogue.run(world.key, key), world));
     }
-    if (this.wanted === keys && this.scene === scene) this.show(scene, plays, keys);   // else others were asked for
+    if (this.wanted === keys && this.world === world) this.show(world, runs, keys);   // else others were asked for
   }
 
-  show(scene, plays, keys) {
-    Object.assign(this, { scene, plays, wanted: keys });
-    epoch.start = scene.start;
-    this.panes = keys.map((key) => new Pane(this, plays.get(key)));
+  show(world, runs, keys) {
+    Object.assign(this, { world, runs, wanted: keys });
+    epoch.start = world.start;
+    this.panes = keys.map((key) => new Pane(this, runs.get(key)));
     for (const pane of this.panes) listenTo(this, pane);
     fill(part("panes"), this.panes.map((pane) => pane.element));
     part("panes").dataset.count = String(this.panes.length);
@@ -102,38 +102,38 @@ class App {
   // Which protocols are looked at, side by side.
   choices() {
     const here = this.wanted;
-    fill(part("plays"), this.entry.plays.map(({ key, title }) => make("button", {
-      class: "choice", "aria-pressed": String(here.includes(key)), "data-play": key,
+    fill(part("runs"), this.entry.runs.map(({ key, title }) => make("button", {
+      class: "choice", "aria-pressed": String(here.includes(key)), "data-run": key,
       onclick: () => {
         const now = this.wanted;
         const next = now.includes(key) ? now.filter((one) => one !== key) : [...now, key].slice(-MOST_PANES);
         if (next.length) this.guard(this.showPlays(next));
       },
     }, title)));
-    part("plays").hidden = this.entry.plays.length < 2;
+    part("runs").hidden = this.entry.runs.length < 2;
   }
 
   layers() {
     const has = {
-      links: this.panes.some(({ play }) => play.links.a.length > 0),
-      proximities: this.scene.announced.some((one) => one.proximity),
-      cells: this.panes.some(({ play }) => play.overlays.cells),
-      regions: this.panes.some(({ play }) => play.brokers.node.length > 0),
+      links: this.panes.some(({ run }) => run.links.a.length > 0),
+      proximities: this.world.announcements.some((one) => one.proximity),
+      cells: this.panes.some(({ run }) => run.overlays.cells),
+      regions: this.panes.some(({ run }) => run.brokers.node.length > 0),
     };
     // A protocol's own picture is there from the start; what it has in common with the others, on demand.
     const own = {
-      links: this.panes.some(({ play }) => play.links.kind !== "ways"),
-      proximities: this.panes.some(({ play }) => play.protocol === "steam"),
+      links: this.panes.some(({ run }) => run.links.kind !== "routes"),
+      proximities: this.panes.some(({ run }) => run.protocol === "steam"),
     };
     for (const name of Object.keys(own)) if (!this.touched.has(name)) this.shown[name] = own[name];
-    const kinds = [...new Set(this.panes.map(({ play }) => LINK_WORDS[play.links.kind] ?? "Links"))];
+    const kinds = [...new Set(this.panes.map(({ run }) => LINK_WORDS[run.links.kind] ?? "Links"))];
     const buttons = LAYERS.filter(([name]) => has[name]).map(([name, word]) => make("button", {
       class: "layer", "aria-pressed": String(Boolean(this.shown[name])), "data-layer": name, onclick: () => this.toggle(name),
     }, name === "links" ? kinds.join(" / ") : word));
     const range = { chosen: "Range: chosen", all: "Range: all", "": "Range: off" }[this.shown.range];
-    if (this.scene.range_m && this.panes.some(({ play }) => play.radio)) buttons.push(make("button", { class: "layer", "aria-pressed": String(Boolean(this.shown.range)), "data-layer": "range", onclick: () => this.toggle("range") }, range));
+    if (this.world.range_m && this.panes.some(({ run }) => run.radio)) buttons.push(make("button", { class: "layer", "aria-pressed": String(Boolean(this.shown.range)), "data-layer": "range", onclick: () => this.toggle("range") }, range));
     buttons.push(make("button", { class: "layer", "aria-pressed": String(this.shown.names), "data-layer": "names", onclick: () => this.toggle("names") }, "Names"));
-    const trees = this.panes.find(({ play }) => play.trees.length > 1)?.play.trees;
+    const trees = this.panes.find(({ run }) => run.trees.length > 1)?.run.trees;
     if (trees && this.shown.links) {
       const names = [["", "Tree of the chosen event"], ["*", `all ${trees.length} trees`], ...trees.map(({ name, links }) => [name, `${name} (${links})`])];
       buttons.push(make("select", { id: "tree", "aria-label": "Which tree", onchange: (change) => { this.tree = change.target.value; this.dirty = true; } },
@@ -144,13 +144,13 @@ class App {
   }
 
   // The trees to draw, by their groups; null for whatever links there are.
-  treesOf(play) {
-    if (!play.trees.length || this.tree === "*") return null;
-    const named = play.trees.filter(({ name }) => name === this.tree);
-    const event = this.scene.events[this.chosen.event];
-    const source = event ? this.scene.nodes[event.source] : null;
-    const own = play.trees.filter(({ name }) => source !== null && (name === source || name.startsWith(`${source}#`)));
-    const trees = this.tree ? named : event ? own : play.trees.slice(0, 1);
+  treesOf(run) {
+    if (!run.trees.length || this.tree === "*") return null;
+    const named = run.trees.filter(({ name }) => name === this.tree);
+    const event = this.world.events[this.chosen.event];
+    const source = event ? this.world.nodes[event.source] : null;
+    const own = run.trees.filter(({ name }) => source !== null && (name === source || name.startsWith(`${source}#`)));
+    const trees = this.tree ? named : event ? own : run.trees.slice(0, 1);
     return new Set(trees.map(({ group }) => group));
   }
 
@@ -165,7 +165,7 @@ class App {
   // As many columns as show the ground largest; on a phone one.
   columns() {
     const box = part("panes").getBoundingClientRect(), count = this.panes.length;
-    const [west, south, east, north] = this.scene.bounds;
+    const [west, south, east, north] = this.world.bounds;
     let best = 1, largest = 0;
     for (let columns = 1; columns <= count; columns++) {
       const tall = box.height / Math.ceil(count / columns) - 76;
@@ -180,7 +180,7 @@ class App {
     this.columns();
     for (const pane of this.panes) pane.resize();
     const first = this.panes[0];
-    if (first && this.view.fitted) this.view.fit(this.scene.bounds, first.width, first.height);
+    if (first && this.view.fitted) this.view.fit(this.world.bounds, first.width, first.height);
     this.timeline.draw();
     this.dirty = true;
   }
@@ -194,7 +194,7 @@ class App {
     this.pace(passed);
     if (this.playing) {
       this.t += passed * this.speed;
-      if (this.t >= this.scene.end) { this.t = this.scene.end; this.setPlaying(false); }
+      if (this.t >= this.world.end) { this.t = this.world.end; this.setPlaying(false); }
     }
     if (!this.playing && !this.dirty) return;
     this.dirty = false;
@@ -212,12 +212,12 @@ class App {
   }
 
   draw() {
-    this.scene.move(this.t);
+    this.world.move(this.t);
     for (const pane of this.panes) {
       pane.draw(this.t);
-      const { wanted, met } = pane.play.soFar(this.t);
+      const { wanted, met } = pane.run.soFar(this.t);
       const words = wanted ? `${met.toLocaleString("en")} of ${wanted.toLocaleString("en")} delivered, ${((100 * met) / wanted).toFixed(1)} %` : "nothing expected yet";
-      if (pane.words !== words) { pane.words = words; pane.figure.textContent = words; pane.canvas.setAttribute("aria-label", `Map of ${pane.play.title}: ${words}`); }
+      if (pane.words !== words) { pane.words = words; pane.figure.textContent = words; pane.canvas.setAttribute("aria-label", `Map of ${pane.run.title}: ${words}`); }
     }
     this.timeline.show(this.t);
     part("now").textContent = exactly(this.t);
@@ -237,13 +237,13 @@ class App {
   }
 
   seek(t) {
-    this.t = Math.max(0, Math.min(this.scene.end, t));
+    this.t = Math.max(0, Math.min(this.world.end, t));
     if (this.following) this.setFollowing(false);
     this.dirty = true;
   }
 
   setPlaying(playing) {
-    if (playing && this.t >= this.scene.end) this.t = 0;
+    if (playing && this.t >= this.world.end) this.t = 0;
     this.playing = playing;
     part("play").setAttribute("aria-pressed", String(playing));
     part("play").setAttribute("aria-label", playing ? "Pause" : "Play");
@@ -275,7 +275,7 @@ class App {
 
   chooseEvent(event) {
     this.choose(event, this.chosen.node);
-    if (event >= 0) this.goTo(this.scene.events[event]);
+    if (event >= 0) this.goTo(this.world.events[event]);
   }
 
   chooseNode(node) {
@@ -288,7 +288,7 @@ class App {
 
   setHop(hop) {
     this.hop = hop;
-    const deepest = Math.max(0, ...this.panes.map(({ play }) => play.deepest[this.chosen.event] ?? 0));
+    const deepest = Math.max(0, ...this.panes.map(({ run }) => run.deepest[this.chosen.event] ?? 0));
     if (part("hopped")) part("hopped").textContent = hop === Infinity ? "all" : `${hop} of ${deepest}`;
     if (part("hop")) part("hop").value = String(hop === Infinity ? deepest + 1 : hop);
     this.dirty = true;
@@ -296,33 +296,33 @@ class App {
 
   nextHop() {
     if (this.chosen.event < 0) return;
-    const deepest = Math.max(0, ...this.panes.map(({ play }) => play.deepest[this.chosen.event]));
+    const deepest = Math.max(0, ...this.panes.map(({ run }) => run.deepest[this.chosen.event]));
     this.setHop(this.hop === Infinity ? 0 : this.hop >= deepest ? Infinity : this.hop + 1);
   }
 
   nextEvent(step) {
-    const count = this.scene.events.length;
+    const count = this.world.events.length;
     if (!count) return;
-    const from = this.chosen.event >= 0 ? this.chosen.event : countUpTo(this.scene.eventTimes, this.t) - (step > 0 ? 1 : 0);
+    const from = this.chosen.event >= 0 ? this.chosen.event : countUpTo(this.world.eventTimes, this.t) - (step > 0 ? 1 : 0);
     this.chooseEvent(Math.max(0, Math.min(count - 1, from + step)));
   }
 
   nextMissed() {
-    const play = this.panes[0].play;
-    const rows = play.missed.event.length;
-    if (!rows) return this.say(`${play.title} missed nothing.`);
+    const run = this.panes[0].run;
+    const rows = run.missed.event.length;
+    if (!rows) return this.say(`${run.title} missed nothing.`);
     let k = 0;
-    for (let i = 0; i < rows; i++) if (play.missed.event[i] === this.chosen.event && play.missed.node[i] === this.chosen.node) k = i + 1;
-    if (k === 0) k = countUpTo(play.missed.time, this.t - 1e-9) % rows;
+    for (let i = 0; i < rows; i++) if (run.missed.event[i] === this.chosen.event && run.missed.node[i] === this.chosen.node) k = i + 1;
+    if (k === 0) k = countUpTo(run.missed.time, this.t - 1e-9) % rows;
     k %= rows;
-    this.choose(play.missed.event[k], play.missed.node[k]);
-    this.goTo(this.scene.events[play.missed.event[k]]);
+    this.choose(run.missed.event[k], run.missed.node[k]);
+    this.goTo(this.world.events[run.missed.event[k]]);
   }
 
   remember() {
-    const words = new URLSearchParams({ scene: this.scene.key, run: this.panes.map((pane) => pane.play.key).join(",") });
-    if (this.chosen.event >= 0) words.set("event", this.scene.events[this.chosen.event].id);
-    if (this.chosen.node >= 0) words.set("node", this.scene.nodes[this.chosen.node]);
+    const words = new URLSearchParams({ world: this.world.key, run: this.panes.map((pane) => pane.run.key).join(",") });
+    if (this.chosen.event >= 0) words.set("event", this.world.events[this.chosen.event].id);
+    if (this.chosen.node >= 0) words.set("node", this.world.nodes[this.chosen.node]);
     this.written = `#${words}`;
     history.replaceState(null, "", this.written);
   }
@@ -330,8 +330,8 @@ class App {
   fromHash() {
     if (location.hash === this.written) return;
     const wanted = new URLSearchParams(location.hash.slice(1));
-    const key = wanted.get("scene") ?? this.shelf.scenes.find((one) => one.plays.some((play) => play.key === wanted.get("run")))?.key;
-    if (this.shelf.scenes.some((one) => one.key === key)) this.guard(this.openScene(key, wanted));
+    const key = wanted.get("world") ?? this.catalogue.worlds.find((one) => one.runs.some((run) => run.key === wanted.get("run")))?.key;
+    if (this.catalogue.worlds.some((one) => one.key === key)) this.guard(this.openWorld(key, wanted));
   }
 
   // What people do.
@@ -341,7 +341,7 @@ class App {
     fill(part("speed"), SPEEDS.map((speed) => make("option", { value: speed }, `${speed}×`)));
     this.setSpeed(1);
     part("speed").addEventListener("change", () => this.setSpeed(Number(part("speed").value)));
-    part("scene").addEventListener("change", () => this.guard(this.openScene(part("scene").value)));
+    part("world").addEventListener("change", () => this.guard(this.openWorld(part("world").value)));
     part("theme").addEventListener("click", () => this.turnTheme());
     part("live").addEventListener("click", () => this.setFollowing(!this.following));
     part("fold").addEventListener("click", () => {
@@ -381,51 +381,51 @@ class App {
     this.colours = Object.fromEntries(COLOURS.map((name) => [camel(name), colour(name)]));
     this.colours.groups = [1, 2, 3, 4, 5, 6, 7].map((k) => colour(`group-${k}`));
     part("theme").setAttribute("aria-label", this.isDark() ? "Light" : "Dark");
-    if (this.scene) { this.timeline.draw(); this.dirty = true; }
+    if (this.world) { this.timeline.draw(); this.dirty = true; }
   }
 
-  // A network that is being watched: look for news, and move on with it.
+  // A network that is being watched: look for updates, and move on with it.
   async follow() {
-    let news = null;
+    let updates = null;
     try {
-      news = await this.shelf.news();
+      updates = await this.catalogue.updates();
     } catch (error) {
       this.say(`The server does not answer: ${error.message}`);
     }
-    if (news) await this.take(news);
+    if (updates) await this.take(updates);
     else if (!this.watching) return;
     setTimeout(() => this.follow(), 2000);
   }
 
-  async take(news) {
+  async take(updates) {
     const first = !this.watching;
     this.watching = true;
     part("live").hidden = false;
     part("figures").hidden = false;
     if (first) this.setFollowing(true);
-    fill(part("figures"), news.figures.map(({ name, value }) => make("span", {}, [make("b", {}, value), ` ${name}`])));
-    if (news.batch === this.batch) return;
-    this.batch = news.batch;
-    this.shelf.scenes = news.scenes;
+    fill(part("figures"), updates.figures.map(({ name, value }) => make("span", {}, [make("b", {}, value), ` ${name}`])));
+    if (updates.batch === this.batch) return;
+    this.batch = updates.batch;
+    this.catalogue.worlds = updates.worlds;
     if (!first) await this.renew();
   }
 
   async renew() {
-    const entry = this.shelf.scenes.find((one) => one.key === this.scene.key) ?? this.shelf.scenes[0];
-    const own = this.wanted.filter((key) => entry.plays.some((play) => play.key === key));
-    const keys = own.length ? own : [entry.plays[0].key];
-    const { scene, plays } = await this.fetched(entry.key, keys);
-    const event = this.scene.events[this.chosen.event]?.id, node = this.scene.nodes[this.chosen.node];
+    const entry = this.catalogue.worlds.find((one) => one.key === this.world.key) ?? this.catalogue.worlds[0];
+    const own = this.wanted.filter((key) => entry.runs.some((run) => run.key === key));
+    const keys = own.length ? own : [entry.runs[0].key];
+    const { world, runs } = await this.fetched(entry.key, keys);
+    const event = this.world.events[this.chosen.event]?.id, node = this.world.nodes[this.chosen.node];
     this.entry = entry;
-    this.chosen = { event: scene.events.findIndex((one) => one.id === event), node: scene.nodes.indexOf(node) };
-    this.t = this.following ? scene.end : Math.max(0, this.t + this.scene.start - scene.start);
-    this.show(scene, plays, keys);
+    this.chosen = { event: world.events.findIndex((one) => one.id === event), node: world.nodes.indexOf(node) };
+    this.t = this.following ? world.end : Math.max(0, this.t + this.world.start - world.start);
+    this.show(world, runs, keys);
   }
 
   setFollowing(following) {
     this.following = following;
     part("live").setAttribute("aria-pressed", String(following));
-    if (following) { this.setPlaying(false); this.t = this.scene.end; this.dirty = true; }
+    if (following) { this.setPlaying(false); this.t = this.world.end; this.dirty = true; }
   }
 
   guard(promise) {

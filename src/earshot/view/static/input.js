@@ -47,7 +47,7 @@ function listenToKeys(app) {
     ArrowRight: (press) => app.seek(app.t + (press.shiftKey ? 10 : 1)),
     ArrowLeft: (press) => app.seek(app.t - (press.shiftKey ? 10 : 1)),
     ArrowUp: () => app.faster(1), ArrowDown: () => app.faster(-1),
-    Home: () => app.seek(0), End: () => app.seek(app.scene.end),
+    Home: () => app.seek(0), End: () => app.seek(app.world.end),
     ".": () => app.nextEvent(1), ",": () => app.nextEvent(-1),
     m: () => app.nextMissed(), h: () => app.nextHop(), r: () => app.toggle("range"), n: () => app.toggle("names"),
     t: () => app.turnTheme(), 0: () => app.fit(), "+": () => app.zoom(1.4), "=": () => app.zoom(1.4), "-": () => app.zoom(1 / 1.4),

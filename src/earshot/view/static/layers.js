@@ -27,9 +27,9 @@ class Brush {
   }
 }
 
-function drawGround(brush, scene) {
+function drawGround(brush, world) {
   const { context, colours } = brush;
-  const [west, south, east, north] = scene.ground ? [0, 0, ...scene.ground] : scene.bounds;
+  const [west, south, east, north] = world.extent ? [0, 0, ...world.extent] : world.bounds;
   context.fillStyle = colours.ground;
   context.fillRect(brush.x(west), brush.y(north), (east - west) * brush.scale, (north - south) * brush.scale);
   context.strokeStyle = colours.line;
@@ -67,18 +67,18 @@ function label(brush, text, x, y, colour, size = "12px", weight = "400") {
 }
 
 // GeoRendezvous: the grid, the cells somebody is in, and where the topics hash to.
-function drawCells(brush, play, topic) {
-  const cells = play.overlays.cells;
+function drawCells(brush, run, topic) {
+  const cells = run.overlays.cells;
   if (!cells) return;
   const { context, colours } = brush;
   const { side_m: side, origin: [ox, oy] } = cells;
-  const [west, south, east, north] = play.scene.ground ? [0, 0, ...play.scene.ground] : play.scene.bounds;
+  const [west, south, east, north] = run.world.extent ? [0, 0, ...run.world.extent] : run.world.bounds;
   if (side * brush.scale >= 5) {
-    const scene = play.scene;
+    const world = run.world;
     const populated = new Set();
-    for (let i = 0; i < scene.count; i++) {
-      if (play.up[i] && scene.placed[i]) {
-        populated.add(`${Math.floor((scene.x[i] - ox) / side)},${Math.floor((scene.y[i] - oy) / side)}`);
+    for (let i = 0; i < world.count; i++) {
+      if (run.up[i] && world.placed[i]) {
+        populated.add(`${Math.floor((world.x[i] - ox) / side)},${Math.floor((world.y[i] - oy) / side)}`);
       }
     }
     context.fillStyle = colours.cell;
@@ -98,7 +98,7 @@ function drawCells(brush, play, topic) {
     context.stroke();
   }
   for (const [type, points] of cells.topics) {
-    const name = play.scene.types[type];
+    const name = run.world.types[type];
     const chosen = topic === name;
     if (topic && !chosen) continue;
     for (let i = 0; i < points.length; i += 2) {
@@ -127,14 +127,14 @@ function diamond(context, x, y, r) {
 }
 
 // Publishers' proximities: fixed where they were announced, mobile around their publisher.
-function drawProximities(brush, play, t, onlyNode) {
+function drawProximities(brush, run, t, onlyNode) {
   const { context, colours } = brush;
-  const scene = play.scene;
+  const world = run.world;
   context.lineWidth = 1;
-  for (const one of scene.announced) {
-    if (!one.proximity || t < one.start || t >= one.end || !play.up[one.node]) continue;
+  for (const one of world.announcements) {
+    if (!one.proximity || t < one.start || t >= one.end || !run.up[one.node]) continue;
     const mine = one.node === onlyNode;
-    const [dx, dy] = one.proximity.mobile ? [scene.x[one.node], scene.y[one.node]] : [0, 0];
+    const [dx, dy] = one.proximity.mobile ? [world.x[one.node], world.y[one.node]] : [0, 0];
     context.beginPath();
     brush.path(one.proximity.rings, dx, dy);
     if (mine) {
@@ -150,25 +150,25 @@ function drawProximities(brush, play, t, onlyNode) {
   }
 }
 
-// Trees, a mesh, brokers and those they serve, or the ways that led to deliveries of late.
+// Trees, a mesh, brokers and those they serve, or the routes that led to deliveries of late.
 // Of trees only those that are asked for: there is one for each publisher. What lies out of a radio's
 // range by now is no link any more.
-function drawLinks(brush, play, t, trees, faint) {
+function drawLinks(brush, run, t, trees, faint) {
   const { context, colours } = brush;
-  const { x, y, range_m: range } = play.scene;
+  const { x, y, range_m: range } = run.world;
   const groups = new Map();
-  const far = play.radio && range && play.links.kind !== "brokers" ? range * 1.1 : Infinity;
-  play.eachLink(t, (a, b, group) => {
+  const far = run.radio && range && run.links.kind !== "brokers" ? range * 1.1 : Infinity;
+  run.eachLink(t, (a, b, group) => {
     if (trees && !trees.has(group)) return;
     if (Math.abs(x[a] - x[b]) > far || Math.abs(y[a] - y[b]) > far || Math.hypot(x[a] - x[b], y[a] - y[b]) > far) return;
     if (!groups.has(group)) groups.set(group, []);
     groups.get(group).push(a, b);
   });
-  const alike = play.links.kind === "ways" || play.links.kind === "mesh";
-  context.lineWidth = play.links.kind === "ways" || play.links.kind === "brokers" ? 1 : 1.5;
-  context.globalAlpha = faint ? 0.3 : play.links.kind === "ways" ? 0.5 : 0.8;
+  const alike = run.links.kind === "routes" || run.links.kind === "mesh";
+  context.lineWidth = run.links.kind === "routes" || run.links.kind === "brokers" ? 1 : 1.5;
+  context.globalAlpha = faint ? 0.3 : run.links.kind === "routes" ? 0.5 : 0.8;
   for (const [group, ends] of groups) {
-    context.strokeStyle = alike ? colours.link : shadeOf(brush, play, group);
+    context.strokeStyle = alike ? colours.link : shadeOf(brush, run, group);
     context.beginPath();
     for (let i = 0; i < ends.length; i += 2) {
       context.moveTo(brush.x(x[ends[i]]), brush.y(y[ends[i]]));
@@ -180,22 +180,22 @@ function drawLinks(brush, play, t, trees, faint) {
 }
 
 // A tree's or a broker's colour: the same for its region and for its links.
-function shadeOf({ colours }, play, group) {
-  return colours.groups[(play.shade.get(group) ?? group) % colours.groups.length];
+function shadeOf({ colours }, run, group) {
+  return colours.groups[(run.shade.get(group) ?? group) % colours.groups.length];
 }
 
 // The ground divided among brokers: each point belongs to the nearest. (Cut the box by half-planes.)
-function drawRegions(brush, play, t) {
-  const brokers = play.brokersAt(t).filter((i) => play.scene.placed[i]);
+function drawRegions(brush, run, t) {
+  const brokers = run.brokersAt(t).filter((i) => run.world.placed[i]);
   if (!brokers.length) return;
   const { context, colours } = brush;
-  const scene = play.scene;
-  const [west, south, east, north] = scene.ground ? [0, 0, ...scene.ground] : scene.bounds;
+  const world = run.world;
+  const [west, south, east, north] = world.extent ? [0, 0, ...world.extent] : world.bounds;
   for (const broker of brokers) {
     let cell = [[west, south], [east, south], [east, north], [west, north]];
     for (const other of brokers) {
       if (other === broker) continue;
-      const ax = scene.x[broker], ay = scene.y[broker], bx = scene.x[other], by = scene.y[other];
+      const ax = world.x[broker], ay = world.y[broker], bx = world.x[other], by = world.y[other];
       const nx = bx - ax, ny = by - ay, limit = (bx * bx + by * by - ax * ax - ay * ay) / 2;
       const cut = [];
       for (let i = 0; i < cell.length; i++) {
@@ -212,7 +212,7 @@ function drawRegions(brush, play, t) {
     }
     context.beginPath();
     brush.path([cell.flat()]);
-    context.fillStyle = shadeOf(brush, play, broker);
+    context.fillStyle = shadeOf(brush, run, broker);
     context.globalAlpha = 0.14;
     context.fill();
     context.globalAlpha = 1;
@@ -223,22 +223,22 @@ function drawRegions(brush, play, t) {
   context.strokeStyle = colours.ink;
   context.lineWidth = 2;
   for (const broker of brokers) {
-    const x = brush.x(scene.x[broker]), y = brush.y(scene.y[broker]);
+    const x = brush.x(world.x[broker]), y = brush.y(world.y[broker]);
     context.strokeRect(x - 6, y - 6, 12, 12);
   }
 }
 
-function drawRanges(brush, play, nodes) {
+function drawRanges(brush, run, nodes) {
   const { context, colours } = brush;
-  const { x, y, range_m: range } = play.scene;
-  if (!range || !play.radio) return;
+  const { x, y, range_m: range } = run.world;
+  if (!range || !run.radio) return;
   const r = range * brush.scale;
   context.strokeStyle = colours.range;
   context.lineWidth = 1;
   context.beginPath();
   for (const i of nodes) {
     const cx = brush.x(x[i]), cy = brush.y(y[i]);
-    if (!play.up[i] || !brush.sees(cx, cy, r)) continue;
+    if (!run.up[i] || !brush.sees(cx, cy, r)) continue;
     context.moveTo(cx + r, cy);
     context.arc(cx, cy, r, 0, 2 * Math.PI);
   }

@@ -1,4 +1,4 @@
-// One pane: the map of one play. All panes share the clock, the view and the selection.
+// One pane: the map of one run. All panes share the clock, the view and the selection.
 
 const HOP_STAGGER_S = 0.12;   // of the reader's time: a hop is shown so much after the one before it
 const HOP_GROW_S = 0.22;      // and grows from sender to receiver for so long
@@ -34,11 +34,11 @@ class View {
 }
 
 class Pane {
-  constructor(app, play) {
+  constructor(app, run) {
     this.app = app;
-    this.play = play;
+    this.run = run;
     this.element = make("section", { class: "pane" });
-    this.title = make("h2", {}, play.title);
+    this.title = make("h2", {}, run.title);
     this.figure = make("span", { class: "figure" });
     this.element.append(make("header", {}, [this.title, this.figure]));
     this.canvas = make("canvas", { tabindex: "0", role: "img" });
@@ -62,7 +62,7 @@ class Pane {
   // The node nearest to a place in the pane, within reach; -1 where there is none.
   nodeAt(px, py, reach = 14) {
     const brush = new Brush(this.context, this.app.view, this.app.colours, this.width, this.height);
-    const { x, y, count, placed } = this.app.scene;
+    const { x, y, count, placed } = this.app.world;
     let best = -1, least = reach * reach;
     for (let i = 0; i < count; i++) {
       if (!placed[i]) continue;
@@ -82,24 +82,24 @@ class Pane {
   }
 
   draw(t) {
-    const { app, play, context } = this;
+    const { app, run, context } = this;
     const { colours, chosen, shown } = app;
     const brush = new Brush(context, app.view, colours, this.width, this.height);
-    play.live(t);
+    run.live(t);
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, this.width, this.height);
-    drawGround(brush, play.scene);
-    const event = chosen.event >= 0 ? play.scene.events[chosen.event] : null;
-    if (shown.cells) drawCells(brush, play, event ? event.type : null);
-    if (shown.regions) drawRegions(brush, play, t);
-    if (shown.proximities && (app.touched.has("proximities") || play.protocol === "steam")) drawProximities(brush, play, t, chosen.node);
-    if (shown.links && (app.touched.has("links") || play.links.kind !== "ways")) drawLinks(brush, play, t, app.treesOf(play), event !== null);
-    if (shown.range === "all") drawRanges(brush, play, Array.from({ length: play.scene.count }, (_, i) => i));
-    else if (shown.range) drawRanges(brush, play, [chosen.node, this.hover].filter((i) => i >= 0));
+    drawGround(brush, run.world);
+    const event = chosen.event >= 0 ? run.world.events[chosen.event] : null;
+    if (shown.cells) drawCells(brush, run, event ? event.type : null);
+    if (shown.regions) drawRegions(brush, run, t);
+    if (shown.proximities && (app.touched.has("proximities") || run.protocol === "steam")) drawProximities(brush, run, t, chosen.node);
+    if (shown.links && (app.touched.has("links") || run.links.kind !== "routes")) drawLinks(brush, run, t, app.treesOf(run), event !== null);
+    if (shown.range === "all") drawRanges(brush, run, Array.from({ length: run.world.count }, (_, i) => i));
+    else if (shown.range) drawRanges(brush, run, [chosen.node, this.hover].filter((i) => i >= 0));
     if (event?.area) drawArea(brush, event.area, colours.event, colours.eventTint);
-    if (chosen.node >= 0) for (const w of play.scene.wishesOf.of(chosen.node)) {
-      const wish = play.scene.wishes[w];
-      if (wish.region && wish.start <= t && t < wish.end) drawArea(brush, wish.region, colours.met, colours.regionTint);
+    if (chosen.node >= 0) for (const w of run.world.subscriptionsOf.of(chosen.node)) {
+      const subscription = run.world.subscriptions[w];
+      if (subscription.region && subscription.start <= t && t < subscription.end) drawArea(brush, subscription.region, colours.met, colours.regionTint);
     }
     if (chosen.event >= 0) this.drawSpread(brush, t, chosen.event);
     else this.drawHops(brush, t);
@@ -114,12 +114,12 @@ class Pane {
   // When a hop is shown: when it happened, put off a little for every hop before it, so that people see
   // the wave. At speed k a wave takes k times as much of the run's time.
   shownAt(hop) {
-    return this.play.hops.time[hop] + (this.play.hops.depth[hop] - 1) * HOP_STAGGER_S * this.app.speed;
+    return this.run.hops.time[hop] + (this.run.hops.depth[hop] - 1) * HOP_STAGGER_S * this.app.speed;
   }
 
-  // Events on their way, of late.
+  // Events under way, recently published.
   drawHops(brush, t) {
-    const { hops } = this.play;
+    const { hops } = this.run;
     const { context, colours } = brush;
     const speed = this.app.speed;
     const window = (FADE_S + 12 * HOP_STAGGER_S) * speed;
@@ -145,24 +145,24 @@ class Pane {
   }
 
   stroke(brush, hop, age) {
-    const { hops, scene } = this.play;
+    const { hops, world } = this.run;
     const a = hops.sender[hop], b = hops.node[hop];
     const grown = Math.min(1, age / HOP_GROW_S);
-    const ax = brush.x(scene.x[a]), ay = brush.y(scene.y[a]);
+    const ax = brush.x(world.x[a]), ay = brush.y(world.y[a]);
     brush.context.moveTo(ax, ay);
-    brush.context.lineTo(ax + (brush.x(scene.x[b]) - ax) * grown, ay + (brush.y(scene.y[b]) - ay) * grown);
+    brush.context.lineTo(ax + (brush.x(world.x[b]) - ax) * grown, ay + (brush.y(world.y[b]) - ay) * grown);
   }
 
-  // The chosen event's way: as it plays, or whole while the clock stands, up to the chosen hop.
+  // The chosen event's route: as it runs, or whole while the clock stands, up to the chosen hop.
   drawSpread(brush, t, event) {
-    const { hops } = this.play;
+    const { hops } = this.run;
     const { context, colours } = brush;
     const limit = this.app.hop;
     context.strokeStyle = colours.spread;
     context.lineWidth = 1.6;
     context.globalAlpha = 0.85;
     context.beginPath();
-    for (const hop of this.play.hopsOf.of(event)) {
+    for (const hop of this.run.hopsOf.of(event)) {
       if (hops.depth[hop] > limit) continue;
       const age = this.app.playing && limit === Infinity ? (t - this.shownAt(hop)) / this.app.speed : 1;
       if (age >= 0) this.stroke(brush, hop, age);
@@ -174,14 +174,14 @@ class Pane {
     context.strokeStyle = colours.event;
     context.lineWidth = 3;
     context.beginPath();
-    for (const hop of this.play.wayTo(event, node)) this.stroke(brush, hop, 1);
+    for (const hop of this.run.routeTo(event, node)) this.stroke(brush, hop, 1);
     context.stroke();
   }
 
   drawNodes(brush) {
     const { context, colours, width, height } = brush;
-    const { scene, up } = this.play;
-    const { x, y, count, placed } = scene;
+    const { world, up } = this.run;
+    const { x, y, count, placed } = world;
     const r = count > 400 ? 2.4 : 3.4;
     context.fillStyle = colours.node;
     context.beginPath();
@@ -215,31 +215,31 @@ class Pane {
 
   // Where the chosen event arrived, should have arrived, and came unasked.
   drawOutcomes(brush, t, event) {
-    const { play } = this;
+    const { run } = this;
     const { context, colours } = brush;
-    const { x, y } = play.scene;
-    const until = (row) => !this.app.playing || this.app.hop < Infinity || play.got.time[row] + this.delayOf(event, play.got.node[row]) <= t;
+    const { x, y } = run.world;
+    const until = (row) => !this.app.playing || this.app.hop < Infinity || run.got.time[row] + this.delayOf(event, run.got.node[row]) <= t;
     const reached = this.app.hop < Infinity ? this.reachedBy(event) : null;
-    const published = !this.app.playing || t >= play.scene.events[event].time;
+    const published = !this.app.playing || t >= run.world.events[event].time;
     context.lineWidth = 2.5;
-    for (const row of play.missedOf.of(event)) {
-      const node = play.missed.node[row];
+    for (const row of run.missedOf.of(event)) {
+      const node = run.missed.node[row];
       if (published) cross(context, brush.x(x[node]), brush.y(y[node]), 5.5, colours.missed);
     }
-    for (const row of play.scene.expectedOf.of(event)) {
-      const node = play.scene.arrays.expected_node[row];
-      if (!published || play.delivered.has(play.pair(event, node))) continue;
+    for (const row of run.world.expectedOf.of(event)) {
+      const node = run.world.arrays.expected_node[row];
+      if (!published || run.delivered.has(run.pair(event, node))) continue;
       context.strokeStyle = colours.missed;
       context.lineWidth = 1.5;
       context.beginPath();
       context.arc(brush.x(x[node]), brush.y(y[node]), 9, 0, 6.2832);
       context.stroke();
     }
-    for (const row of play.gotOf.of(event)) {
-      const node = play.got.node[row];
+    for (const row of run.gotOf.of(event)) {
+      const node = run.got.node[row];
       if (!until(row) || (reached && !reached.has(node))) continue;
       const px = brush.x(x[node]), py = brush.y(y[node]);
-      if (play.expected.has(play.pair(event, node))) {
+      if (run.expected.has(run.pair(event, node))) {
         context.fillStyle = colours.met;
         context.beginPath();
         context.arc(px, py, 6, 0, 6.2832);
@@ -254,27 +254,27 @@ class Pane {
 
   reachedBy(event) {
     const found = new Set();
-    for (const hop of this.play.hopsOf.of(event)) {
-      if (this.play.hops.depth[hop] <= this.app.hop) found.add(this.play.hops.node[hop]);
+    for (const hop of this.run.hopsOf.of(event)) {
+      if (this.run.hops.depth[hop] <= this.app.hop) found.add(this.run.hops.node[hop]);
     }
     return found;
   }
 
-  // How much later than it happened an arrival is shown: with the last hop of its way.
+  // How much later than it happened an arrival is shown: with the last hop of its route.
   delayOf(event, node) {
     if (this.delaysOf !== event) {
       this.delaysOf = event;
       this.delays = new Map();
-      for (const hop of this.play.hopsOf.of(event)) this.delays.set(this.play.hops.node[hop], this.play.hops.depth[hop]);
+      for (const hop of this.run.hopsOf.of(event)) this.delays.set(this.run.hops.node[hop], this.run.hops.depth[hop]);
     }
     return (this.delays.get(node) ?? 0) * HOP_STAGGER_S * this.app.speed;
   }
 
   // Deliveries and misses of late.
   drawPulses(brush, t) {
-    const { play } = this;
+    const { run } = this;
     const { context, colours } = brush;
-    const { x, y } = play.scene;
+    const { x, y } = run.world;
     const speed = this.app.speed;
     const late = 4 * HOP_STAGGER_S * speed;
     const pulse = (rows, each) => {
@@ -284,8 +284,8 @@ class Pane {
         each(rows.node[i], (t - late - rows.time[i]) / speed / FADE_S, rows.event[i]);
       }
     };
-    pulse(play.got, (node, age, event) => {
-      const asked = play.expected.has(play.pair(event, node));
+    pulse(run.got, (node, age, event) => {
+      const asked = run.expected.has(run.pair(event, node));
       context.globalAlpha = 1 - age;
       context.strokeStyle = asked ? colours.met : colours.unasked;
       context.lineWidth = 2;
@@ -293,7 +293,7 @@ class Pane {
       context.arc(brush.x(x[node]), brush.y(y[node]), 4 + 7 * age, 0, 6.2832);
       context.stroke();
     });
-    pulse(play.missed, (node, age) => {
+    pulse(run.missed, (node, age) => {
       context.globalAlpha = 1 - age;
       context.lineWidth = 2;
       cross(context, brush.x(x[node]), brush.y(y[node]), 5, colours.missed);
@@ -304,18 +304,18 @@ class Pane {
   // Events just published: a small flag above the publisher, which can be clicked.
   drawMarks(brush, t) {
     const { context, colours } = brush;
-    const scene = this.play.scene;
+    const world = this.run.world;
     this.marks = [];
     const stay = 1.6 * this.app.speed;
-    const last = countUpTo(scene.eventTimes, t) - 1;
+    const last = countUpTo(world.eventTimes, t) - 1;
     const chosen = this.app.chosen.event;
     const drawn = [];
-    for (let e = last; e >= 0 && e > last - 60 && scene.eventTimes[e] > t - stay; e--) drawn.push(e);
+    for (let e = last; e >= 0 && e > last - 60 && world.eventTimes[e] > t - stay; e--) drawn.push(e);
     if (chosen >= 0 && !drawn.includes(chosen)) drawn.push(chosen);
     for (const e of drawn) {
-      const event = scene.events[e];
+      const event = world.events[e];
       if (event.source < 0) continue;
-      const x = brush.x(scene.x[event.source]), y = brush.y(scene.y[event.source]);
+      const x = brush.x(world.x[event.source]), y = brush.y(world.y[event.source]);
       context.fillStyle = colours.event;
       context.globalAlpha = chosen >= 0 && chosen !== e ? 0.35 : 1;
       context.beginPath();
@@ -330,18 +330,18 @@ class Pane {
 
   drawNames(brush) {
     const { colours } = brush;
-    const scene = this.play.scene;
+    const world = this.run.world;
     const named = new Set([this.hover, this.app.chosen.node].filter((i) => i >= 0));
     if (this.app.shown.names) {
       const inside = [];
-      for (let i = 0; i < scene.count && inside.length <= 120; i++) {
-        if (scene.placed[i] && brush.sees(brush.x(scene.x[i]), brush.y(scene.y[i]))) inside.push(i);
+      for (let i = 0; i < world.count && inside.length <= 120; i++) {
+        if (world.placed[i] && brush.sees(brush.x(world.x[i]), brush.y(world.y[i]))) inside.push(i);
       }
       if (inside.length <= 120) for (const i of inside) named.add(i);
     }
     for (const i of named) {
       const strong = i === this.app.chosen.node;
-      label(brush, scene.nodes[i], brush.x(scene.x[i]) + 11, brush.y(scene.y[i]) + 4, strong ? colours.ink : colours.soft, "12px", strong ? "600" : "400");
+      label(brush, world.nodes[i], brush.x(world.x[i]) + 11, brush.y(world.y[i]) + 4, strong ? colours.ink : colours.soft, "12px", strong ? "600" : "400");
     }
   }
 }

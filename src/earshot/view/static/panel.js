@@ -46,11 +46,11 @@ class Panel {
   }
 
   listEvents() {
-    const { scene, panes, chosen } = this.app;
+    const { world, panes, chosen } = this.app;
     const text = part("search").value.trim().toLowerCase(), which = part("which").value;
-    const found = scene.events.filter((event, e) => {
-      if (which === "missed" && !panes.some(({ play }) => play.met[e] < play.wanted[e])) return false;
-      if (which === "unasked" && !panes.some(({ play }) => play.unasked[e] > 0)) return false;
+    const found = world.events.filter((event, e) => {
+      if (which === "missed" && !panes.some(({ run }) => run.met[e] < run.wanted[e])) return false;
+      if (which === "unasked" && !panes.some(({ run }) => run.unasked[e] > 0)) return false;
       return !text || `${event.type} ${event.id} ${event.content}`.toLowerCase().includes(text);
     });
     const rows = found.slice(0, MOST_ROWS).map((event) => make("li", {}, make("button", {
@@ -59,30 +59,30 @@ class Panel {
     }, [
       make("span", { class: "when" }, clock(event.time)),
       make("span", { class: "what" }, [make("b", {}, event.type), ` ${event.id}`]),
-      make("span", { class: "bars" }, panes.map(({ play }) => this.bar(play, event.number))),
+      make("span", { class: "bars" }, panes.map(({ run }) => this.bar(run, event.number))),
     ])));
     fill(part("list"), rows.length ? rows : make("li", { class: "soft empty" }, "No event is like that."));
     this.rest(found.length);
   }
 
-  bar(play, e) {
-    const wanted = play.wanted[e], met = play.met[e];
+  bar(run, e) {
+    const wanted = run.wanted[e], met = run.met[e];
     const words = wanted ? `${met} of ${wanted}` : "nobody";
-    return make("span", { class: met < wanted ? "share lacking" : "share", title: `${play.title}: ${words} expected receivers` }, wanted ? `${met}/${wanted}` : "–");
+    return make("span", { class: met < wanted ? "share lacking" : "share", title: `${run.title}: ${words} expected receivers` }, wanted ? `${met}/${wanted}` : "–");
   }
 
   listNodes() {
-    const { scene, panes, chosen } = this.app;
+    const { world, panes, chosen } = this.app;
     const text = part("search").value.trim().toLowerCase();
     const found = [];
-    for (let i = 0; i < scene.count; i++) if (!text || scene.nodes[i].toLowerCase().includes(text)) found.push(i);
+    for (let i = 0; i < world.count; i++) if (!text || world.nodes[i].toLowerCase().includes(text)) found.push(i);
     const rows = found.slice(0, MOST_ROWS).map((i) => make("li", {}, make("button", {
       class: "row", "aria-pressed": String(chosen.node === i), "data-node": i, onclick: () => this.app.chooseNode(i),
     }, [
-      make("span", { class: "what" }, make("b", {}, scene.nodes[i])),
-      make("span", { class: "bars" }, panes.map(({ play }) => {
-        const wanted = scene.expectedAt.of(i).length, missed = play.missedAt.of(i).length;
-        return make("span", { class: missed ? "share lacking" : "share", title: `${play.title}: ${wanted - missed} of ${wanted} expected events` }, wanted ? `${wanted - missed}/${wanted}` : "–");
+      make("span", { class: "what" }, make("b", {}, world.nodes[i])),
+      make("span", { class: "bars" }, panes.map(({ run }) => {
+        const wanted = world.expectedAt.of(i).length, missed = run.missedAt.of(i).length;
+        return make("span", { class: missed ? "share lacking" : "share", title: `${run.title}: ${wanted - missed} of ${wanted} expected events` }, wanted ? `${wanted - missed}/${wanted}` : "–");
       })),
     ])));
     fill(part("list"), rows.length ? rows : make("li", { class: "soft empty" }, "No node has that name."));
@@ -94,7 +94,7 @@ class Panel {
   }
 
   about() {
-    const { scene, panes } = this.app;
+    const { world, panes } = this.app;
     const keys = [
       ["Space", "play or pause"], ["← →", "a second back or on; with Shift ten"], ["↑ ↓", "faster, slower"],
       [", .", "previous or next event"], ["M", "next missed delivery, and why"], ["H", "the chosen event hop by hop"],
@@ -109,13 +109,13 @@ class Panel {
           ["stroke", "a hop: the first time a node hears an event"], ["dot met", "delivered, as expected"],
           ["x", "missed: expected, never delivered"], ["lozenge", "delivered, but not expected"],
         ].map(([shape, words]) => make("li", {}, [make("i", { class: shape, "aria-hidden": "true" }), words]))),
-        make("p", { class: "soft" }, "Hops follow each other within milliseconds. Here each is shown a moment after the one before it, so that the way can be seen; the times in words are the true ones."),
-        ...scene.notes.map((note) => make("p", { class: "soft" }, note)),
+        make("p", { class: "soft" }, "Hops follow each other within milliseconds. Here each is shown a moment after the one before it, so that the route can be seen; the times in words are the true ones."),
+        ...world.notes.map((note) => make("p", { class: "soft" }, note)),
       ]),
       make("li", { class: "card" }, [make("h3", {}, "Keys"), make("dl", { class: "keys" }, keys.flatMap(([key, words]) => [make("dt", {}, key), make("dd", {}, words)]))]),
-      ...panes.map(({ play }) => make("li", { class: "card" }, [
-        make("h3", {}, play.title),
-        make("dl", { class: "facts" }, Object.entries(play.settings).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
+      ...panes.map(({ run }) => make("li", { class: "card" }, [
+        make("h3", {}, run.title),
+        make("dl", { class: "facts" }, Object.entries(run.settings).flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)])),
       ])),
     ]);
     part("rest").textContent = "";
@@ -140,9 +140,9 @@ class Panel {
   }
 
   eventCard(e) {
-    const { scene, panes } = this.app;
-    const event = scene.events[e];
-    const deepest = Math.max(0, ...panes.map(({ play }) => play.deepest[e]));
+    const { world, panes } = this.app;
+    const event = world.events[e];
+    const deepest = Math.max(0, ...panes.map(({ run }) => run.deepest[e]));
     const hop = this.app.hop;
     return this.card("event", `${event.type} ${event.id}`, () => this.app.chooseEvent(-1), [
       make("p", {}, [
@@ -160,40 +160,40 @@ class Panel {
         }),
         make("output", { id: "hopped" }, hop === Infinity ? "all" : `${hop} of ${deepest}`),
       ]) : null,
-      ...panes.map(({ play }) => this.receivers(play, e)),
+      ...panes.map(({ run }) => this.receivers(run, e)),
     ]);
   }
 
-  receivers(play, e) {
-    const groups = [["missed", [...play.missedOf.of(e)].map((row) => play.missed.node[row])], ["met", []], ["unasked", []]];
-    for (const row of play.gotOf.of(e)) {
-      const node = play.got.node[row];
-      groups[play.expected.has(play.pair(e, node)) ? 1 : 2][1].push(node);
+  receivers(run, e) {
+    const groups = [["missed", [...run.missedOf.of(e)].map((row) => run.missed.node[row])], ["met", []], ["unasked", []]];
+    for (const row of run.gotOf.of(e)) {
+      const node = run.got.node[row];
+      groups[run.expected.has(run.pair(e, node)) ? 1 : 2][1].push(node);
     }
-    const hops = play.hopsOf.of(e).length;
-    const kept = !play.events_with_hops || play.events_with_hops.includes(e);
+    const hops = run.hopsOf.of(e).length;
+    const kept = !run.events_with_hops || run.events_with_hops.includes(e);
     return make("section", {}, [
-      make("h4", {}, [play.title, make("span", { class: "soft" }, ` ${play.met[e]} of ${play.wanted[e]}; ${kept ? `${hops} nodes heard it` : "its hops are not in this page"}`)]),
+      make("h4", {}, [run.title, make("span", { class: "soft" }, ` ${run.met[e]} of ${run.wanted[e]}; ${kept ? `${hops} nodes heard it` : "its hops are not in this page"}`)]),
       ...groups.filter(([, nodes]) => nodes.length).map(([kind, nodes]) => make("p", { class: `chips ${kind}` }, [
         make("span", { class: "kind" }, `${WORDS[kind]} (${nodes.length})`),
-        ...nodes.slice(0, 40).map((node) => make("button", { class: "chip", "data-pair": `${e}:${node}`, onclick: () => this.app.chooseNode(node) }, this.app.scene.nodes[node])),
+        ...nodes.slice(0, 40).map((node) => make("button", { class: "chip", "data-pair": `${e}:${node}`, onclick: () => this.app.chooseNode(node) }, this.app.world.nodes[node])),
         nodes.length > 40 ? make("span", { class: "soft" }, ` and ${nodes.length - 40} more`) : null,
       ])),
     ]);
   }
 
   nodeCard(i) {
-    const { scene, panes } = this.app;
-    const wishes = [...scene.wishesOf.of(i)].map((k) => scene.wishes[k]);
-    const announced = [...scene.announcedBy.of(i)].map((k) => scene.announced[k]);
-    const published = [...scene.publishedBy.of(i)].filter((e) => scene.events[e].source === i);
-    return this.card("node", scene.nodes[i], () => this.app.chooseNode(-1), [
+    const { world, panes } = this.app;
+    const subscriptions = [...world.subscriptionsOf.of(i)].map((k) => world.subscriptions[k]);
+    const announced = [...world.announcementsBy.of(i)].map((k) => world.announcements[k]);
+    const published = [...world.publishedBy.of(i)].filter((e) => world.events[e].source === i);
+    return this.card("node", world.nodes[i], () => this.app.chooseNode(-1), [
       make("p", { class: "soft", id: "where" }, this.where(i)),
-      make("h4", {}, `Wants (${wishes.length})`),
-      make("ul", { class: "plain" }, wishes.slice(0, 30).map((wish) => make("li", {}, [
-        make("code", {}, wish.filter),
-        wish.region ? make("span", { class: "soft" }, ` in ${wish.region.text}`) : null,
-        wish.start > 1 || wish.end < Infinity ? make("span", { class: "soft" }, ` from ${clock(wish.start)}${wish.end < Infinity ? ` until ${clock(wish.end)}` : ""}`) : null,
+      make("h4", {}, `Wants (${subscriptions.length})`),
+      make("ul", { class: "plain" }, subscriptions.slice(0, 30).map((subscription) => make("li", {}, [
+        make("code", {}, subscription.filter),
+        subscription.region ? make("span", { class: "soft" }, ` in ${subscription.region.text}`) : null,
+        subscription.start > 1 || subscription.end < Infinity ? make("span", { class: "soft" }, ` from ${clock(subscription.start)}${subscription.end < Infinity ? ` until ${clock(subscription.end)}` : ""}`) : null,
       ]))),
       announced.length ? make("h4", {}, "Announces") : null,
       announced.length ? make("ul", { class: "plain" }, announced.slice(0, 10).map((one) => make("li", {}, [
@@ -201,11 +201,11 @@ class Panel {
       ]))) : null,
       published.length ? make("h4", {}, `Published (${published.length})`) : null,
       published.length ? make("p", { class: "chips" }, published.slice(0, 30).map((e) => this.eventChip(e))) : null,
-      ...panes.map(({ play }) => {
-        const missed = [...play.missedAt.of(i)].map((row) => play.missed.event[row]);
-        const got = [...play.gotAt.of(i)].map((row) => play.got.event[row]);
+      ...panes.map(({ run }) => {
+        const missed = [...run.missedAt.of(i)].map((row) => run.missed.event[row]);
+        const got = [...run.gotAt.of(i)].map((row) => run.got.event[row]);
         return make("section", {}, [
-          make("h4", {}, [play.title, make("span", { class: "soft" }, ` got ${got.length}, missed ${missed.length}`)]),
+          make("h4", {}, [run.title, make("span", { class: "soft" }, ` got ${got.length}, missed ${missed.length}`)]),
           missed.length ? make("p", { class: "chips missed" }, [make("span", { class: "kind" }, "missed"), ...missed.slice(0, 30).map((e) => this.eventChip(e, i))]) : null,
           got.length ? make("p", { class: "chips met" }, [make("span", { class: "kind" }, "got"), ...got.slice(0, 30).map((e) => this.eventChip(e, i))]) : null,
         ]);
@@ -214,14 +214,14 @@ class Panel {
   }
 
   where(i) {
-    const { scene } = this.app;
-    if (!scene.placed[i]) return "Nobody knows where it is.";
-    const down = this.app.panes.some(({ play }) => !play.up[i]) ? "; it is down" : "";
-    return `at ${scene.x[i].toFixed(0)} m east, ${scene.y[i].toFixed(0)} m north, ${scene.speed(i).toFixed(1)} m/s${down}`;
+    const { world } = this.app;
+    if (!world.placed[i]) return "Nobody knows where it is.";
+    const down = this.app.panes.some(({ run }) => !run.up[i]) ? "; it is down" : "";
+    return `at ${world.x[i].toFixed(0)} m east, ${world.y[i].toFixed(0)} m north, ${world.speed(i).toFixed(1)} m/s${down}`;
   }
 
   eventChip(e, node = -1) {
-    const event = this.app.scene.events[e];
+    const event = this.app.world.events[e];
     return make("button", {
       class: "chip", "data-pair": `${e}:${node}`, title: `${event.id} at ${exactly(event.time)}`,
       onclick: () => { if (node < 0) this.app.chooseEvent(e); else this.app.choose(e, node); },
@@ -229,53 +229,53 @@ class Panel {
   }
 
   nodeLink(i) {
-    return make("button", { class: "link", onclick: () => this.app.chooseNode(i) }, this.app.scene.nodes[i]);
+    return make("button", { class: "link", onclick: () => this.app.chooseNode(i) }, this.app.world.nodes[i]);
   }
 
   // The oracle's answer for the chosen event and node, under each protocol.
   whyCard(e, i) {
-    const { scene, panes } = this.app;
+    const { world, panes } = this.app;
     const asked = ++this.asked;
-    const sections = panes.map(({ play }) => {
-      const outcome = play.outcome(e, i);
+    const sections = panes.map(({ run }) => {
+      const outcome = run.outcome(e, i);
       const body = make("div", { class: "answer" }, make("p", { class: "soft" }, "asking the oracle …"));
-      this.answer(play, e, i).then((answer) => { if (asked === this.asked) fill(body, this.told(play, e, i, answer)); })
+      this.answer(run, e, i).then((answer) => { if (asked === this.asked) fill(body, this.told(run, e, i, answer)); })
         .catch((error) => { if (asked === this.asked) fill(body, make("p", { class: "soft" }, `No answer: ${error.message}`)); });
       return make("section", { "data-outcome": outcome }, [
-        make("h4", {}, [play.title, " ", make("span", { class: `verdict ${outcome}` }, outcome === "missed" ? "expected, not delivered" : outcome === "met" ? "expected and delivered" : WORDS[outcome])]),
+        make("h4", {}, [run.title, " ", make("span", { class: `verdict ${outcome}` }, outcome === "missed" ? "expected, not delivered" : outcome === "met" ? "expected and delivered" : WORDS[outcome])]),
         body,
       ]);
     });
-    const source = scene.events[e].source === i;
-    return this.card("why", source ? `${scene.nodes[i]} published it` : `Why ${scene.nodes[i]}?`, () => this.app.choose(e, -1), sections);
+    const source = world.events[e].source === i;
+    return this.card("why", source ? `${world.nodes[i]} published it` : `Why ${world.nodes[i]}?`, () => this.app.choose(e, -1), sections);
   }
 
-  async answer(play, e, i) {
-    const { scene, shelf } = this.app;
-    if (play.answers && shelf.served) return shelf.why(scene.key, play.key, scene.events[e].id, scene.nodes[i]);
-    return play.answered.get(play.pair(e, i)) ?? null;
+  async answer(run, e, i) {
+    const { world, catalogue } = this.app;
+    if (run.answers && catalogue.served) return catalogue.why(world.key, run.key, world.events[e].id, world.nodes[i]);
+    return run.answered.get(run.pair(e, i)) ?? null;
   }
 
-  told(play, e, i, answer) {
-    const { scene } = this.app;
-    const event = scene.events[e];
-    const way = play.wayTo(e, i);
+  told(run, e, i, answer) {
+    const { world } = this.app;
+    const event = world.events[e];
+    const route = run.routeTo(e, i);
     const content = [];
     if (answer) {
       content.push(make("ul", { class: "plain reasons" }, answer.reasons.map((reason) => make("li", {}, reason))));
       if (answer.losses.length) content.push(make("ul", { class: "plain losses" }, answer.losses.map((loss) => make("li", {}, loss))));
     } else {
-      const standing = [...scene.wishesOf.of(i)].map((k) => scene.wishes[k]).filter((wish) => wish.start <= event.time && event.time < wish.end);
+      const standing = [...world.subscriptionsOf.of(i)].map((k) => world.subscriptions[k]).filter((subscription) => subscription.start <= event.time && event.time < subscription.end);
       const words = event.source === i ? "It published the event itself."
-        : play.expected.has(play.pair(e, i)) ? "One of its subscriptions accepts the event. This page does not carry the answer in full; `earshot view` serves it:"
+        : run.expected.has(run.pair(e, i)) ? "One of its subscriptions accepts the event. This page does not carry the answer in full; `earshot view` serves it:"
         : standing.length ? `None of its ${standing.length} subscriptions that stood then accepts the event:` : "It had no subscription then.";
       content.push(make("p", {}, words));
-      if (event.source !== i) content.push(make("ul", { class: "plain reasons" }, standing.map((wish) => make("li", {}, make("code", {}, wish.filter)))));
+      if (event.source !== i) content.push(make("ul", { class: "plain reasons" }, standing.map((subscription) => make("li", {}, make("code", {}, subscription.filter)))));
     }
-    if (way.length) {
-      content.push(make("ol", { class: "way" }, way.map((hop) => make("li", {}, [
-        `${scene.nodes[play.hops.sender[hop]]} → ${scene.nodes[play.hops.node[hop]]}`,
-        make("span", { class: "soft" }, ` +${lasting(play.hops.time[hop] - event.time)}`),
+    if (route.length) {
+      content.push(make("ol", { class: "route" }, route.map((hop) => make("li", {}, [
+        `${world.nodes[run.hops.sender[hop]]} → ${world.nodes[run.hops.node[hop]]}`,
+        make("span", { class: "soft" }, ` +${lasting(run.hops.time[hop] - event.time)}`),
       ]))));
     }
     return content;

@@ -1,4 +1,4 @@
-// The scene (who is where, what is published and wanted) and the play (what one protocol did).
+// The world (who is where, what is published and wanted) and the run (what one protocol did).
 
 // Rows grouped by a number: `rows.subarray(first[k], first[k + 1])` are those of group k, in their order.
 function grouped(numbers, count) {
@@ -21,7 +21,7 @@ function countUpTo(values, t) {
   return low;
 }
 
-class Scene {
+class World {
   constructor({ meta, arrays }) {
     Object.assign(this, meta);
     this.arrays = arrays;
@@ -29,14 +29,14 @@ class Scene {
     this.events = meta.events.map(([id, type, source, time, at, area, content], number) => ({
       number, id, type: this.types[type], source, time, at, area, content,
     }));
-    this.wishes = meta.wishes.map(([node, id, filter, region, start, end]) => ({
+    this.subscriptions = meta.subscriptions.map(([node, id, filter, region, start, end]) => ({
       node, id, filter, region, start, end: end ?? Infinity,
     }));
-    this.announced = meta.announced.map(([node, type, proximity, start, end]) => ({
+    this.announcements = meta.announcements.map(([node, type, proximity, start, end]) => ({
       node, type: this.types[type], proximity, start, end: end ?? Infinity,
     }));
-    this.wishesOf = grouped(this.wishes.map((wish) => wish.node), this.count);
-    this.announcedBy = grouped(this.announced.map((one) => one.node), this.count);
+    this.subscriptionsOf = grouped(this.subscriptions.map((subscription) => subscription.node), this.count);
+    this.announcementsBy = grouped(this.announcements.map((one) => one.node), this.count);
     this.publishedBy = grouped(this.events.map((event) => Math.max(0, event.source)), Math.max(1, this.count));
     this.expectedOf = grouped(arrays.expected_event, this.events.length);
     this.expectedAt = grouped(arrays.expected_node, this.count);
@@ -87,16 +87,16 @@ class Scene {
   }
 }
 
-class Play {
-  constructor({ meta, arrays }, scene) {
+class Run {
+  constructor({ meta, arrays }, world) {
     Object.assign(this, meta);
-    this.scene = scene;
+    this.world = world;
     this.hops = {
       event: arrays.hop_event, node: arrays.hop_node, sender: arrays.hop_sender,
       time: arrays.hop_time, depth: arrays.hop_depth,
     };
     this.got = { event: arrays.got_event, node: arrays.got_node, time: arrays.got_time };
-    this.life = { node: arrays.life_node, time: arrays.life_time, up: arrays.life_up };
+    this.presence = { node: arrays.session_node, time: arrays.session_time, up: arrays.session_up };
     this.air = { data: arrays.air_data, control: arrays.air_control };
     const links = arrays.overlay_link_a ?? new Int32Array(0);
     this.links = {
@@ -112,49 +112,49 @@ class Play {
     this.trees = (meta.overlays.trees ?? []).map((name, group) => ({ name, group, links: 0 }));
     if (this.trees.length) for (const group of this.links.group) this.trees[group].links++;
     this.trees.sort((one, other) => other.links - one.links);
-    this.hopsOf = grouped(this.hops.event, scene.events.length);
-    this.gotOf = grouped(this.got.event, scene.events.length);
-    this.gotAt = grouped(this.got.node, scene.count);
+    this.hopsOf = grouped(this.hops.event, world.events.length);
+    this.gotOf = grouped(this.got.event, world.events.length);
+    this.gotAt = grouped(this.got.node, world.count);
     this.delivered = new Set();
     for (let i = 0; i < this.got.event.length; i++) this.delivered.add(this.pair(this.got.event[i], this.got.node[i]));
     this.expected = new Set();
-    const wanted = scene.arrays;
+    const wanted = world.arrays;
     for (let i = 0; i < wanted.expected_event.length; i++) {
       this.expected.add(this.pair(wanted.expected_event[i], wanted.expected_node[i]));
     }
     this.answered = new Map(meta.why.map(([event, node, reasons, losses]) => [
       this.pair(event, node), { reasons: reasons.map((i) => meta.texts[i]), losses: losses.map((i) => meta.texts[i]) },
     ]));
-    this.deepest = scene.events.map((_, e) => {
+    this.deepest = world.events.map((_, e) => {
       let deepest = 0;
       for (const hop of this.hopsOf.of(e)) deepest = Math.max(deepest, this.hops.depth[hop]);
       return deepest;
     });
     this.count();
-    this.up = new Uint8Array(scene.count);
-    this.lifeAt = -1;
+    this.up = new Uint8Array(world.count);
+    this.presenceAt = -1;
     this.linkBuckets();
   }
 
   pair(event, node) {
-    return event * this.scene.count + node;
+    return event * this.world.count + node;
   }
 
   // Met, missed and unasked for each event; when what was missed is known to be; totals.
   count() {
-    const events = this.scene.events.length;
+    const events = this.world.events.length;
     this.met = new Int32Array(events);
     this.unasked = new Int32Array(events);
     this.wanted = new Int32Array(events);
     for (let e = 0; e < events; e++) {
-      this.wanted[e] = this.scene.expectedOf.of(e).length;
+      this.wanted[e] = this.world.expectedOf.of(e).length;
       for (const row of this.gotOf.of(e)) {
         if (this.expected.has(this.pair(e, this.got.node[row]))) this.met[e]++; else this.unasked[e]++;
       }
     }
     const missed = [];
-    const { expected_event: event, expected_node: node } = this.scene.arrays;
-    const over = this.scene.events.map((_, e) => this.overAt(e));
+    const { expected_event: event, expected_node: node } = this.world.arrays;
+    const over = this.world.events.map((_, e) => this.overAt(e));
     for (let i = 0; i < event.length; i++) {
       if (!this.delivered.has(this.pair(event[i], node[i]))) missed.push([over[event[i]], event[i], node[i]]);
     }
@@ -164,11 +164,11 @@ class Play {
       event: Int32Array.from(missed, (one) => one[1]),
       node: Int32Array.from(missed, (one) => one[2]),
     };
-    this.missedAt = grouped(this.missed.node, this.scene.count);
+    this.missedAt = grouped(this.missed.node, this.world.count);
     this.missedOf = grouped(this.missed.event, events);
     let wanted = 0, met = 0;
     for (let e = 0; e < events; e++) {
-      if (this.scene.events[e].time < this.scene.counted_from) continue;
+      if (this.world.events[e].time < this.world.counted_from) continue;
       wanted += this.wanted[e];
       met += this.met[e];
     }
@@ -176,7 +176,7 @@ class Play {
   }
 
   overAt(e) {
-    let last = this.scene.events[e].time;
+    let last = this.world.events[e].time;
     const hops = this.hopsOf.of(e), got = this.gotOf.of(e);
     if (hops.length) last = Math.max(last, this.hops.time[hops[hops.length - 1]]);
     if (got.length) last = Math.max(last, this.got.time[got[got.length - 1]]);
@@ -192,44 +192,44 @@ class Play {
   // Met and wanted of what was published so far.
   soFar(t) {
     let wanted = 0, met = 0;
-    const until = countUpTo(this.scene.eventTimes, t);
-    for (let e = countUpTo(this.scene.eventTimes, this.scene.counted_from - 1e-6); e < until; e++) {
+    const until = countUpTo(this.world.eventTimes, t);
+    for (let e = countUpTo(this.world.eventTimes, this.world.counted_from - 1e-6); e < until; e++) {
       wanted += this.wanted[e];
       met += this.met[e];
     }
     return { wanted, met };
   }
 
-  // The first way by which the event came to the node: hops from the publisher on.
-  wayTo(event, node) {
+  // The first route by which the event came to the node: hops from the publisher on.
+  routeTo(event, node) {
     const by = new Map();
     for (const hop of this.hopsOf.of(event)) by.set(this.hops.node[hop], hop);
-    const way = [];
+    const route = [];
     let here = node;
-    while (by.has(here) && way.length <= by.size) {
+    while (by.has(here) && route.length <= by.size) {
       const hop = by.get(here);
-      way.push(hop);
+      route.push(hop);
       here = this.hops.sender[hop];
     }
-    return way.reverse();
+    return route.reverse();
   }
 
   // Who is up at t.
   live(t) {
-    const { node, time, up } = this.life;
-    if (t < this.lifeAt || this.lifeAt < 0) {
+    const { node, time, up } = this.presence;
+    if (t < this.presenceAt || this.presenceAt < 0) {
       this.up.fill(1);
       const seen = new Set();
       for (let i = 0; i < node.length; i++) {
         if (!seen.has(node[i])) { seen.add(node[i]); this.up[node[i]] = up[i] ? 0 : 1; }
       }
-      this.lifeNext = 0;
+      this.nextChange = 0;
     }
-    while (this.lifeNext < time.length && time[this.lifeNext] <= t) {
-      this.up[node[this.lifeNext]] = up[this.lifeNext];
-      this.lifeNext++;
+    while (this.nextChange < time.length && time[this.nextChange] <= t) {
+      this.up[node[this.nextChange]] = up[this.nextChange];
+      this.nextChange++;
     }
-    this.lifeAt = t;
+    this.presenceAt = t;
     return this.up;
   }
 
@@ -244,7 +244,7 @@ class Play {
   }
 
   bucket(t) {
-    return Math.max(0, Math.min(this.bucketCount - 1, Math.floor((t / this.scene.end) * this.bucketCount)));
+    return Math.max(0, Math.min(this.bucketCount - 1, Math.floor((t / this.world.end) * this.bucketCount)));
   }
 
   // Calls back with each link that stands at t: from whom, to whom, in which group.

@@ -15,7 +15,7 @@ class Timeline {
 
   draw() {
     const { app, canvas } = this;
-    const { scene, colours } = app;
+    const { world, colours } = app;
     const box = canvas.getBoundingClientRect();
     const ratio = Math.min(window.devicePixelRatio || 1, 2);
     canvas.width = Math.round(box.width * ratio);
@@ -25,21 +25,21 @@ class Timeline {
     const width = box.width, height = box.height;
     context.clearRect(0, 0, width, height);
     this.input.min = "0";
-    this.input.max = String(scene.end);
-    this.input.step = String(Math.max(scene.end / 20000, 1e-4));
-    const play = app.panes[0]?.play;
-    if (!play) return;
+    this.input.max = String(world.end);
+    this.input.step = String(Math.max(world.end / 20000, 1e-4));
+    const run = app.panes[0]?.run;
+    if (!run) return;
     const bins = Math.max(20, Math.floor(width / 5));
     const met = new Float64Array(bins), missed = new Float64Array(bins);
-    scene.events.forEach((event, e) => {
-      const k = Math.min(bins - 1, Math.max(0, Math.floor((event.time / scene.end) * bins)));
-      met[k] += play.met[e];
-      missed[k] += play.wanted[e] - play.met[e];
+    world.events.forEach((event, e) => {
+      const k = Math.min(bins - 1, Math.max(0, Math.floor((event.time / world.end) * bins)));
+      met[k] += run.met[e];
+      missed[k] += run.wanted[e] - run.met[e];
     });
     let most = 1;
     for (let k = 0; k < bins; k++) most = Math.max(most, met[k] + missed[k]);
     const bar = width / bins, tall = height - 16;
-    const warm = (scene.counted_from / scene.end) * width;
+    const warm = (world.counted_from / world.end) * width;
     if (warm > 0) {
       context.fillStyle = colours.tint;
       context.fillRect(0, 0, warm, tall);
@@ -59,9 +59,9 @@ class Timeline {
     context.stroke();
     context.font = "11px system-ui, sans-serif";
     context.fillStyle = colours.soft;
-    const step = tickStep(scene.end, width);
-    for (let t = 0; t <= scene.end; t += step) {
-      const x = (t / scene.end) * width;
+    const step = tickStep(world.end, width);
+    for (let t = 0; t <= world.end; t += step) {
+      const x = (t / world.end) * width;
       context.fillRect(x, tall, 1, 4);
       const text = clock(t);
       context.textAlign = x < 20 ? "left" : x > width - 20 ? "right" : "center";

@@ -35,14 +35,14 @@ function utf8(bytes) {
   return new TextDecoder().decode(bytes);
 }
 
-// Scenes and plays: out of the document, or from the server that served it.
-class Shelf {
+// Worlds and runs: out of the document, or from the server that served it.
+class Catalogue {
   constructor() {
     this.blocks = embedded();
     const start = JSON.parse(utf8(fromBase64(this.blocks.get("start"))));
     this.title = start.title;
     this.served = start.served;
-    this.scenes = start.scenes;
+    this.worlds = start.worlds;
   }
 
   async fetch(address) {
@@ -53,22 +53,22 @@ class Shelf {
     return unpacked(await answer.arrayBuffer());
   }
 
-  scene(key) {
-    return this.fetch(`/scene?${new URLSearchParams({ scene: key })}`);
+  world(key) {
+    return this.fetch(`/world?${new URLSearchParams({ world: key })}`);
   }
 
-  play(scene, key) {
-    return this.fetch(`/play?${new URLSearchParams({ scene, play: key })}`);
+  run(world, key) {
+    return this.fetch(`/run?${new URLSearchParams({ world, run: key })}`);
   }
 
-  async why(scene, play, event, node) {
-    const answer = await fetch(`/why?${new URLSearchParams({ scene, play, event, node })}`);
+  async why(world, run, event, node) {
+    const answer = await fetch(`/why?${new URLSearchParams({ world, run, event, node })}`);
     if (!answer.ok) throw new Error((await answer.text()).trim());
     return answer.json();
   }
 
-  async news() {
-    const answer = await fetch("/news");
+  async updates() {
+    const answer = await fetch("/updates");
     if (!answer.ok) throw new Error((await answer.text()).trim());
     return answer.json();
   }

@@ -1,0 +1,131 @@
+"""The record dialect: how the `detail` of JOIN, SUBSCRIBE and ANNOUNCE records is written and read.
+
+Details are JSON objects, written alike by the simulator and by live nodes. Reading never fails: a
+detail of an older version, or of a hostile node, gives what can be understood of it. Older logs hold
+prose (the reason of a join, a filter's text, "Siren within circle:300m of 0,0"), older spools hold a
+proximity as the keys `shape`, `x_m`, `y_m` and `mobile`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from earshot.errors import EarshotError
+from earshot.events import EventType
+from earshot.geometry import Area, Position, Proximity, parse_shape
+
+STARTED, STOPPED = "started", "stopped"
+"Why a live node joins and leaves: its process starts and stops, and its applications with it."
+
+
+class JoinDetail(msgspec.Struct, omit_defaults=True):
+    """How a node runs from now on, and why it joined."""
+
+    protocol: str = ""
+    settings: Any = {}
+    "The protocol's settings; read as a table of plain values."
+    plane: str = ""
+    emulate_range_m: float | None = None
+    life: int | None = None
+    "Distinguishes the starts of one node."
+    reason: str = ""
+
+    @property
+    def starts_applications(self) -> bool:
+        """Whether the node's applications start anew: so it is on live nodes, while those of a simulated
+        node outlast its absence. Older spools give no reason."""
+        return self.reason in ("", STARTED)
+
+
+class SubscribeDetail(msgspec.Struct, omit_defaults=True):
+    """A filter's text and the subscriber's region of interest."""
+
+    filter: str
+    region: Area | None = None
+
+
+class AnnounceDetail(msgspec.Struct, omit_defaults=True):
+    """An announced event type and its proximity (None: everywhere)."""
+
+    subject: str
+    content: dict[str, str] = {}
+    attributes: dict[str, str] = {}
+    proximity: Proximity | None = None
+
+    @property
+    def event_type(self) -> EventType:
+        """EventError where the type is impossible."""
+        return EventType(self.subject, self.content, self.attributes)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=str)
+_subscribe_decoder = msgspec.json.Decoder(SubscribeDetail)
+_announce_decoder = msgspec.json.Decoder(AnnounceDetail)
+
+
+def write_detail(detail: JoinDetail | SubscribeDetail | AnnounceDetail) -> str:
+    """The detail as records hold it."""
+    return _encoder.encode(detail).decode()
+
+
+def write_announcement(event_type: EventType, proximity: Proximity | None) -> str:
+    """The detail of an ANNOUNCE record."""
+    return write_detail(
+        AnnounceDetail(event_type.subject, dict(event_type.content), dict(event_type.attributes), proximity)
+    )
+
+
+def read_join(text: str) -> JoinDetail:
+    """The detail of a JOIN record; prose is the reason."""
+    if not text.startswith("{"):
+        return JoinDetail(reason=text or "unknown")
+    found = _table(text)
+
+    def known(name: str, kind: type[Any], default: Any) -> Any:
+        value = found.get(name)
+        return value if isinstance(value, kind) and not isinstance(value, bool) else default
+
+    range_m = known("emulate_range_m", int | float, None)  # type: ignore[arg-type]
+    return JoinDetail(
+        known("protocol", str, ""),
+        known("settings", dict, {}),
+        known("plane", str, ""),
+        None if range_m is None else float(range_m),
+        known("life", int, None),
+        known("reason", str, ""),
+    )
+
+
+def read_subscribe(text: str) -> SubscribeDetail:
+    """The detail of a SUBSCRIBE record; whatever is not of this dialect is the filter's text."""
+    try:
+        return _subscribe_decoder.decode(text)
+    except (msgspec.DecodeError, EarshotError, ValueError, RecursionError):
+        return SubscribeDetail(text)
+
+
+def read_announce(text: str) -> AnnounceDetail:
+    """The detail of an ANNOUNCE record; prose begins with the subject."""
+    found = _table(text)
+    if not found:
+        return AnnounceDetail(text.partition(" within ")[0])
+    try:
+        if "shape" in found:
+            naval = Position(float(found["x_m"]), float(found["y_m"]))
+            proximity = Proximity(parse_shape(found["shape"]), naval, bool(found["mobile"]))
+            content, attributes = dict(found.get("content", {})), dict(found.get("attributes", {}))
+            return AnnounceDetail(str(found["subject"]), content, attributes, proximity)
+        return _announce_decoder.decode(text)
+    except (msgspec.DecodeError, EarshotError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return AnnounceDetail(str(found.get("subject", "")))
+
+
+def _table(text: str) -> dict[str, Any]:
+    """A JSON object; empty where the text is not one."""
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,77 @@
+"""Sessions and spans as records tell them, of simulated and of live nodes."""
+
+import math
+
+import msgspec
+
+from earshot.geometry import Circle, Position, Proximity
+from earshot.records.details import JoinDetail, write_detail
+from earshot.records.sessions import UNKNOWN, AnnouncementSpan, Session, SessionReader, SubscriptionSpan
+
+LIVE = write_detail(JoinDetail("steam", {"a": 1}, emulate_range_m=150.0, life=1, reason="started"))
+
+
+def read(*rows: tuple[float, str, str, str]) -> SessionReader:
+    """Records of a node: time, kind, subscription, detail."""
+    reader = SessionReader()
+    for time, kind, subscription, detail in rows:
+        reader.read(time, "a", kind, subscription, detail)
+    return reader
+
+
+def test_spans_of_a_live_node_end_with_its_session() -> None:
+    reader = read(
+        (0.0, "join", "", LIVE),
+        (1.0, "subscribe", "s", '{"filter":"Siren: true"}'),
+        (2.0, "announce", "", "Siren"),
+        (3.0, "subscribe", "s", "Traffic: true"),
+        (9.0, "leave", "", "stopped"),
+    )
+    assert list(reader.subscription_spans()) == [
+        SubscriptionSpan("a", "s", "Siren: true", None, 1.0, 3.0),
+        SubscriptionSpan("a", "s", "Traffic: true", None, 3.0, 9.0),
+    ]
+    assert list(reader.announcement_spans()) == [AnnouncementSpan("a", "Siren", None, 2.0, 9.0)]
+    (session,) = reader
+    assert (session.protocol, session.settings, session.range_m) == ("steam", {"a": 1}, 150.0)
+    assert (session.start, session.end, session.first, session.last, session.left) == (0.0, 9.0, 0.0, 9.0, True)
+
+
+def test_spans_of_a_killed_live_node_end_when_it_starts_again() -> None:
+    reader = read((0.0, "join", "", LIVE), (1.0, "subscribe", "s", "Siren"), (5.0, "join", "", LIVE))
+    assert [(one.start, one.end) for one in reader] == [(0.0, math.inf), (5.0, math.inf)]
+    assert [(span.start, span.end) for span in reader.subscription_spans()] == [(1.0, 5.0)]
+
+
+def test_spans_of_a_simulated_node_outlast_its_absence() -> None:
+    back = write_detail(JoinDetail("steam", life=1, reason="after crash"))
+    for again in (back, "after crash"):
+        reader = read(
+            (0.0, "join", "", "on the scene"),
+            (1.0, "subscribe", "s", "Siren"),
+            (4.0, "leave", "", "crash"),
+            (6.0, "join", "", again),
+            (8.0, "unsubscribe", "s", ""),
+        )
+        assert [(one.start, one.end) for one in reader] == [(0.0, 4.0), (6.0, math.inf)]
+        assert list(reader.subscription_spans()) == [SubscriptionSpan("a", "s", "Siren", None, 1.0, 8.0)]
+
+
+def test_a_session_without_its_join_began_before_all_records() -> None:
+    (session,) = read((4.0, "leave", "", "crash"))
+    assert (session.protocol, session.start, session.end) == (UNKNOWN, -math.inf, 4.0)
+
+
+def test_sessions_are_the_same_after_a_night_in_json() -> None:
+    reader = read((0.0, "join", "", LIVE), (1.0, "subscribe", "s", "Siren"), (2.0, "unsubscribe", "s", ""))
+    reader.read(3.0, "a", "subscribe", "t", "Traffic")
+    session = reader.current("a", "a")
+    session.announce(AnnouncementSpan("a", "Siren", Proximity(Circle(3.0), Position(0.0, 0.0)), 1.0))
+    assert msgspec.json.decode(msgspec.json.encode(session), type=Session) == session
+    assert msgspec.json.decode(msgspec.json.encode(Session("b")), type=Session) == Session("b")
+
+
+def test_the_parts_of_a_span_in_intervals() -> None:
+    span = SubscriptionSpan("a", "s", "Siren", None, 2.0, 9.0)
+    parts = span.during([(0.0, 3.0), (3.0, 3.5), (9.0, 12.0), (8.0, math.inf)])
+    assert [(part.start, part.end) for part in parts] == [(2.0, 3.0), (3.0, 3.5), (8.0, 9.0)]
