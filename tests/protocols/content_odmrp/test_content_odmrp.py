@@ -570,9 +570,9 @@ def test_in_any_still_network_exactly_the_matching_brokers_deliver(
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"refresh_interval_s": 0.0}, "refresh_interval_s must be positive"),
+        ({"refresh_interval_s": 0.0}, "refresh_interval_s must be a positive number of seconds, got 0.0"),
         ({"refresh_interval_s": 30.0}, "forwarding_timeout_s must exceed refresh_interval_s"),
-        ({"noise_limit": 1.5}, "noise_limit must be a share"),
+        ({"noise_limit": 1.5}, "noise_limit must be from 0 to 1, got 1.5"),
         ({"gather_s": 0.5}, "answer_wait_s must exceed gather_s"),
         ({"gather_s": -1.0}, "gather_s must not be negative"),
         ({"refresh_min_s": 30.0}, "refresh_min_s must lie between"),

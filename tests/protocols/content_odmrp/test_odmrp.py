@@ -200,7 +200,7 @@ def test_in_any_still_network_every_member_in_reach_gets_every_event_once(
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"refresh_interval_s": 0.0}, "refresh_interval_s must be positive"),
+        ({"refresh_interval_s": 0.0}, "refresh_interval_s must be a positive number of seconds, got 0.0"),
         ({"refresh_interval_s": 30.0}, "forwarding_timeout_s must exceed"),
         ({"hop_limit": 0}, "hop_limit must be at least 1"),
         ({"channels": ("within 3 m",)}, "cannot depend on where its consumer is"),

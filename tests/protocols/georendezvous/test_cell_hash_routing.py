@@ -102,13 +102,13 @@ def walk(field, start, target, node=""):
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"range_m": 0.0}, "range_m must be a positive number, got 0.0"),
+        ({"range_m": 0.0}, "range_m must be a positive number of metres, got 0.0"),
         ({"cell_side_m": 36.0}, "cell_side_m = 36 is too large for range_m = 100.* at most .* = 35.3553"),
         ({"cell_side_m": -1.0}, "cell_side_m must be a positive number"),
-        ({"origin_x_m": float("nan")}, "the origin must be finite"),
+        ({"origin_x_m": float("nan")}, "origin_x_m must be a number of metres, got nan"),
         ({"beacon_interval_s": 0.0}, "beacon_interval_s must be a positive number"),
         ({"neighbour_lifespan_s": 1.0}, "neighbour_lifespan_s must be longer than 1.1 beacon intervals"),
-        ({"home_memory_s": -1.0}, "home_memory_s must be 0 \\(walk each time\\) or more"),
+        ({"home_memory_s": -1.0}, "home_memory_s must not be negative, got -1.0"),
         ({"hop_limit": 0}, "hop_limit must be at least 1"),
     ],
 )

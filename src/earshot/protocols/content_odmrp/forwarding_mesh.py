@@ -18,6 +18,7 @@ from earshot.protocols.common.local_subscriptions import RecentKeys, has_expired
 from earshot.protocols.common.soft_table import SoftTable
 from earshot.protocols.machine import Machine
 from earshot.records import DropReason
+from earshot.settings import AtLeastOne, NotNegative, Positive, check_bounds
 from earshot.wire import Packet
 
 
@@ -25,29 +26,22 @@ from earshot.wire import Packet
 class MeshSettings:
     """The settings that plain and extended ODMRP share."""
 
-    refresh_interval_s: float = 5.0
+    refresh_interval_s: Positive = 5.0
     "Section IV: how often a source that has something to send floods a Join Request."
-    forwarding_timeout_s: float = 25.0
+    forwarding_timeout_s: Positive = 25.0
     "Section IV: how long flags, routes and all other soft state last without being refreshed."
-    hop_limit: int = 32
+    hop_limit: AtLeastOne = 32
     "Join Requests and data travel at most this many hops."
-    lifespan_s: float = 60.0
+    lifespan_s: Positive = 60.0
     "The lifespan of events that carry none; older events are dropped."
-    memory: int = 4096
+    memory: AtLeastOne = 4096
     "How many packets a node remembers having heard."
-    jitter_s: float = 0.0
+    jitter_s: NotNegative = 0.0
     """A node waits an even draw from 0 to this before it passes a packet on or answers. Neighbours that share
     a channel would otherwise all start at the same moment: 0.01 s is usual there."""
 
     def __post_init__(self) -> None:
-        for name in ("refresh_interval_s", "forwarding_timeout_s", "lifespan_s"):
-            if not getattr(self, name) > 0:
-                raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
-        for name in ("hop_limit", "memory"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if not self.jitter_s >= 0:
-            raise SettingsError(f"jitter_s must not be negative, got {self.jitter_s}")
+        check_bounds(self)
         self.check_shorter_than_timeout("refresh_interval_s")
 
     def check_shorter_than_timeout(self, name: str) -> None:

@@ -34,27 +34,28 @@ from earshot.protocols.content_odmrp.local_summaries import SLACK, LocalSummarie
 from earshot.protocols.content_odmrp.reports import ReportTable, SummaryReport, fitting, read_summary
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
 from earshot.records import DropReason
+from earshot.settings import AtLeastOne, NotNegative, Positive, Share
 from earshot.wire import Packet
 
 
 @dataclass(frozen=True, slots=True)
 class ContentOdmrpSettings(MeshSettings):
-    report_interval_s: float = 10.0
+    report_interval_s: Positive = 10.0
     "A broker repeats its summary at least this often; in between its stamp is enough."
-    gather_s: float = 0.05
+    gather_s: NotNegative = 0.05
     """A node next to the source waits this long for the Join Tables below it, nodes farther away wait less:
     a sixteenth for each hop, which should exceed a hop there and back. Waiting longer saves packets,
     and costs routes where nodes move."""
     answer_wait_s: float = 0.4
     "A group whose Join Request has no answer by then has no route."
-    unanswered_limit: int = 5
+    unanswered_limit: AtLeastOne = 5
     "After this many requests in a row without any answer, events without a known subscriber wait for the refresh."
     acknowledged: bool = False
     """Join Tables go to their next hop alone, acknowledged and repeated by the radio, instead of being
     broadcast. Where packets collide or get lost this saves routes; the paper broadcasts."""
-    groups_limit: int = 4
+    groups_limit: AtLeastOne = 4
     "A source keeps at most this many groups; section III.D's balance between groups and content."
-    noise_limit: float = 1.0
+    noise_limit: Share = 1.0
     """An event goes to a group of which at most this share does not want it. 1: any group that has all its
     subscribers, the least constrained (section III.D); 0: the finest groups, and the most requests.
     While forwarding nodes examine events, coarse groups cost no data."""
@@ -64,7 +65,7 @@ class ContentOdmrpSettings(MeshSettings):
     "Advertisement mode: announcing a type floods a Join Request, so that routes exist before the first event."
     predict: bool = False
     "Mobility prediction: refresh when a link on a route is predicted to break."
-    range_m: float = field(default=100.0, metadata={"scenario": "medium.range_m"})
+    range_m: Positive = field(default=100.0, metadata={"scenario": "medium.range_m"})
     "The radio's range, for the prediction."
     refresh_min_s: float = 1.0
     "The prediction never refreshes more often."
@@ -80,18 +81,13 @@ class ContentOdmrpSettings(MeshSettings):
     "A broker whose summary lets this share of all events pass reports that it wants them all. Above 1: never."
     packet_bytes: int = 1400
     "Reports beyond this size are merged into one by the node that passes them on."
-    sources_limit: int = 256
+    sources_limit: AtLeastOne = 256
     "How many sources a node keeps a route to."
-    reports_limit: int = 1024
+    reports_limit: AtLeastOne = 1024
     "How many brokers' reports are kept for each source; beyond them an unknown reporter wants everything."
 
     def __post_init__(self) -> None:
         MeshSettings.__post_init__(self)
-        for name in ("report_interval_s", "range_m"):
-            if not getattr(self, name) > 0:
-                raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
-        if not self.gather_s >= 0:
-            raise SettingsError(f"gather_s must not be negative, got {self.gather_s}")
         self.check_shorter_than_timeout("report_interval_s")
         self.check_shorter_than_timeout("refresh_max_s")
         if self.answer_wait_s <= self.gather_s:
@@ -101,11 +97,6 @@ class ContentOdmrpSettings(MeshSettings):
                 f"refresh_min_s must lie between 0 and refresh_max_s, got {self.refresh_min_s:g} "
                 f"and {self.refresh_max_s:g}"
             )
-        if not 0 <= self.noise_limit <= 1:
-            raise SettingsError(f"noise_limit must be a share from 0 to 1, got {self.noise_limit}")
-        for name in ("unanswered_limit", "groups_limit", "sources_limit", "reports_limit"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be at least 1, got {getattr(self, name)}")
         if not self.greedy_share > SLACK:
             raise SettingsError(f"greedy_share must exceed {SLACK}, got {self.greedy_share}")
         if not 32 <= self.summary_bytes <= self.packet_bytes - 100:

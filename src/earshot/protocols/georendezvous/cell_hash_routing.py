@@ -31,6 +31,7 @@ from earshot.protocols.georendezvous.cells import (
 )
 from earshot.protocols.machine import Broadcast, Drop, Effect, Send, StartTimer
 from earshot.records import DropReason
+from earshot.settings import AtLeastOne, Finite, NotNegative, Positive, check_bounds
 from earshot.wire import Packet
 
 _JITTER: Final = 0.1
@@ -39,53 +40,38 @@ _LISTEN: Final = 1.2
 "A node listens for this many beacon intervals before it routes: by then it has heard every neighbour once."
 
 
-def check_positive(what: str, value: float) -> None:
-    """Refuse a setting that must be a positive number."""
-    if not (math.isfinite(value) and value > 0):
-        raise SettingsError(f"{what} must be a positive number, got {value}")
-
-
 @dataclass(frozen=True, slots=True)
 class CellSettings:
     """What all nodes of a network agree on about their cells."""
 
-    range_m: float = field(default=100.0, metadata={"scenario": "medium.range_m"})
+    range_m: Positive = field(default=100.0, metadata={"scenario": "medium.range_m"})
     "How far a node is heard; in a simulation, the range of the scenario's medium."
-    cell_side_m: float | None = None
+    cell_side_m: Positive | None = None
     "A cell's side; None: range / (2 * sqrt 2), the largest at which neighbouring cells always hear each other."
-    origin_x_m: float = 0.0
+    origin_x_m: Finite = 0.0
     "The arbitrary origin of space (section 2.1)."
-    origin_y_m: float = 0.0
-    beacon_interval_s: float = 1.0
+    origin_y_m: Finite = 0.0
+    beacon_interval_s: Positive = 1.0
     neighbour_lifespan_s: float = 3.5
     "A neighbour that has been silent for this long expires."
-    home_memory_s: float = 10.0
-    "A home cell walks around its perimeter again only after this time (footnote 1)."
-    hop_limit: int = 2000
+    home_memory_s: NotNegative = 10.0
+    "A home cell walks around its perimeter again only after this time (footnote 1). 0: each time."
+    hop_limit: AtLeastOne = 2000
     "Ends the walk of a packet where the network changes meanwhile."
 
     def __post_init__(self) -> None:
-        check_positive("range_m", self.range_m)
-        check_positive("beacon_interval_s", self.beacon_interval_s)
-        if self.cell_side_m is not None:
-            check_positive("cell_side_m", self.cell_side_m)
-            if self.cell_side_m > largest_side_m(self.range_m) * (1 + 1e-9):
-                raise SettingsError(
-                    f"cell_side_m = {self.cell_side_m:g} is too large for range_m = {self.range_m:g}: nodes would not "
-                    f"hear all of the eight cells around; at most range / (2 * sqrt 2) = "
-                    f"{largest_side_m(self.range_m):g}"
-                )
-        if not (math.isfinite(self.origin_x_m) and math.isfinite(self.origin_y_m)):
-            raise SettingsError(f"the origin must be finite, got {self.origin_x_m}, {self.origin_y_m}")
+        check_bounds(self)
+        largest_m = largest_side_m(self.range_m)
+        if self.cell_side_m is not None and self.cell_side_m > largest_m * (1 + 1e-9):
+            raise SettingsError(
+                f"cell_side_m = {self.cell_side_m:g} is too large for range_m = {self.range_m:g}: nodes would not "
+                f"hear all of the eight cells around; at most range / (2 * sqrt 2) = {largest_m:g}"
+            )
         if not self.neighbour_lifespan_s > (1 + _JITTER) * self.beacon_interval_s:
             raise SettingsError(
                 f"neighbour_lifespan_s must be longer than {1 + _JITTER:g} beacon intervals "
                 f"({(1 + _JITTER) * self.beacon_interval_s:g} s), got {self.neighbour_lifespan_s}"
             )
-        if not self.home_memory_s >= 0:
-            raise SettingsError(f"home_memory_s must be 0 (walk each time) or more, got {self.home_memory_s}")
-        if self.hop_limit < 1:
-            raise SettingsError(f"hop_limit must be at least 1, got {self.hop_limit}")
 
     @property
     def grid(self) -> CellGrid:

@@ -33,12 +33,12 @@ from earshot.protocols.georendezvous.cell_hash_routing import (
     Heading,
     NodeEntered,
     RoutedPacket,
-    check_positive,
 )
 from earshot.protocols.georendezvous.cells import Cell, direction_to
 from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, RendezvousCell, Request
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, Subscribe
 from earshot.protocols.machine import NOTHING, Announcement, Effect, Effects, Location, Machine, Timer
+from earshot.settings import AtLeastOne, Positive
 from earshot.wire import Packet
 
 
@@ -50,23 +50,23 @@ class GeoRendezvousSettings(CellSettings):
     "Symbol n: how many positions a topic hashes to (section 2.3)."
     nearest: int = 2
     "Symbol m: at how many of them, nearest first, a subscriber subscribes (section 2.4)."
-    width_m: float = field(default=1000.0, metadata={"scenario": "area.width_m"})
+    width_m: Positive = field(default=1000.0, metadata={"scenario": "area.width_m"})
     "The rectangle that topics hash into, from the origin east,"
-    height_m: float = field(default=1000.0, metadata={"scenario": "area.height_m"})
+    height_m: Positive = field(default=1000.0, metadata={"scenario": "area.height_m"})
     "and north; in a simulation, the scenario's area."
     content_at_rendezvous: bool = False
     "Whether rendezvous cells apply subscribers' filters; the paper's are topic-only."
-    renew_interval_s: float = 10.0
+    renew_interval_s: Positive = 10.0
     "How often owners renew their advertisements and subscriptions (section 2.2)."
     record_lifespan_s: float = 35.0
     "A record that is not renewed for this long expires."
-    choose_after_s: float = 1.0
+    choose_after_s: Positive = 1.0
     "How long a subscriber waits for the slower paths of its first notification before it chooses."
-    hold_s: float = 5.0
+    hold_s: Positive = 5.0
     "For this long after its announcement a publisher keeps its events for rendezvous cells that have yet to ask."
-    handover_delay_s: float = 0.05
+    handover_delay_s: Positive = 0.05
     "Members of a cell answer a newcomer after a random part of this, so that only one of them does."
-    remembered_events: int = 10_000
+    remembered_events: AtLeastOne = 10_000
     "How many events a node remembers, to recognise duplicates."
 
     def __post_init__(self) -> None:
@@ -78,15 +78,11 @@ class GeoRendezvousSettings(CellSettings):
                 f"nearest (m) must lie between 1 and rendezvous (n = {self.rendezvous}), got {self.nearest}: "
                 "a subscriber can choose only among the places there are"
             )
-        for name in ("width_m", "height_m", "renew_interval_s", "choose_after_s", "hold_s", "handover_delay_s"):
-            check_positive(name, getattr(self, name))
         if not self.record_lifespan_s > self.renew_interval_s:
             raise SettingsError(
                 f"record_lifespan_s must be longer than renew_interval_s ({self.renew_interval_s:g} s), or records "
                 f"expire before they are renewed, got {self.record_lifespan_s}"
             )
-        if self.remembered_events < 1:
-            raise SettingsError(f"remembered_events must be at least 1, got {self.remembered_events}")
 
     def point(self, topic: str, index: int) -> Position:
         """The topic's rendezvous point of that index."""
