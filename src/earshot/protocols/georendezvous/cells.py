@@ -120,27 +120,13 @@ NEXT_EDGE: Final[tuple[tuple[int, ...], ...]] = tuple(
 )
 "The right-hand rule: the first edge counter-clockwise after a direction, that direction itself last."
 
-_EARLIER: Final = {offset: place - 4 for place, offset in enumerate(sorted((*DIRECTIONS, (0, 0))))}
-GREEDY_SCORES: Final[tuple[tuple[int, int, int], ...]] = tuple(
-    (16 * (dx * dx + dy * dy) + _EARLIER[dx, dy], -32 * dx, -32 * dy) for dx, dy in DIRECTIONS
-)
-"""(a, b, c) for each direction: a + b * east + c * north orders the neighbours as `rank` does, for a
-target at that offset in cells; the cell itself scores 0."""
-
-_SCORES_OF: Final = tuple(
-    tuple((direction, *GREEDY_SCORES[direction]) for direction in range(8) if neighbours >> direction & 1)
-    for neighbours in range(256)
-)
-
 
 def greedy_direction(cell: Cell, neighbours: int, target: Cell) -> int:
-    """The neighbour closest to the target, if it is closer than the cell itself; else HOME."""
-    east, north = target[0] - cell[0], target[1] - cell[1]
-    best, least = HOME, 0
-    for direction, a, b, c in _SCORES_OF[neighbours]:
-        score = a + b * east + c * north
-        if score < least:
-            best, least = direction, score
+    """The neighbour closest to the target, if it is closer than the cell itself; otherwise HOME."""
+    best, least = HOME, rank(cell, target)
+    for direction in range(8):
+        if neighbours >> direction & 1 and (closer := rank(towards(cell, direction), target)) < least:
+            best, least = direction, closer
     return best
 
 

@@ -15,15 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.errors import GeometryError
-from earshot.protocols.georendezvous.cells import (
-    DIRECTIONS,
-    GREEDY_SCORES,
-    NEXT_EDGE,
-    PLANAR,
-    SURE_OFFSETS,
-    Cell,
-    CellGrid,
-)
+from earshot.protocols.georendezvous.cells import DIRECTIONS, NEXT_EDGE, PLANAR, SURE_OFFSETS, Cell, CellGrid
 
 Cells = npt.NDArray[np.int64]
 "An array of cells, one per row: column and row."
@@ -39,8 +31,12 @@ _NEXT_EDGE: Final = np.array(NEXT_EDGE, dtype=np.int64)
 _BITS: Final = 1 << np.arange(8, dtype=np.int64)
 _PRESENT: Final = -(np.arange(256, dtype=np.int64) >> np.arange(8, dtype=np.int64)[:, None] & 1)
 "For each direction and neighbourhood: all bits set where there is a neighbour, otherwise none."
-_AT_ONCE, _BY_EAST, _BY_NORTH = 8 * np.array(GREEDY_SCORES, dtype=np.int64).T[:, :, None]
-_AT_ONCE[:, 0] += np.arange(8)
+_EARLIER: Final = {offset: place - 4 for place, offset in enumerate(sorted((*DIRECTIONS, (0, 0))))}
+_SCORES: Final = [(16 * (dx * dx + dy * dy) + _EARLIER[dx, dy], -32 * dx, -32 * dy) for dx, dy in DIRECTIONS]
+"""(a, b, c) for each direction: a + b * east + c * north orders the neighbours as `cells.rank` does, for a
+target at that offset in cells; the cell itself scores 0."""
+_CONSTANT, _BY_EAST, _BY_NORTH = 8 * np.array(_SCORES, dtype=np.int64).T[:, :, None]
+_CONSTANT[:, 0] += np.arange(8)
 _NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -194,7 +190,7 @@ def _greedy(neighbours: Counts, east: Counts, north: Counts) -> Counts:
     """`cells.greedy_direction` for all: the least score below 0; the last bits of a score hold its direction."""
     scores = _BY_EAST * east
     scores += _BY_NORTH * north
-    scores += _AT_ONCE
+    scores += _CONSTANT
     scores &= _PRESENT.take(neighbours, axis=1)
     least = scores.min(axis=0)
     return np.where(least < 0, least & 7, -1)
