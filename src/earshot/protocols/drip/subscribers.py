@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf, isfinite, nextafter
 
+from msgspec import structs
+
 from earshot.errors import FilterSyntaxError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex
@@ -61,19 +63,16 @@ class Subscribers:
         if record.subscriptions is None:
             if known is None or known.record.since != record.since:
                 return None
-            subscriptions, filters = known.record.subscriptions, known.filters
-        elif known is not None and known.record.subscriptions == record.subscriptions:
-            subscriptions, filters = record.subscriptions, known.filters
+            record = structs.replace(record, subscriptions=known.record.subscriptions)
+        if known is not None and known.record.subscriptions == record.subscriptions:
+            filters = known.filters
         else:
-            parsed = parse_filters(record.subscriptions)
+            parsed = parse_filters(record.subscriptions or ())
             if parsed is None:
                 return None
-            subscriptions, filters = record.subscriptions, parsed
+            filters = parsed
             self._replace(record.subscriber, filters)
-        whole = SubscriberRecord(
-            record.subscriber, record.stamp, record.broker, record.nearest, subscriptions, record.since
-        )
-        one = Subscriber(whole, now, filters)
+        one = Subscriber(record, now, filters)
         if known is not None:
             one.version, one.known_by, one.shared = known.version, known.known_by, known.shared
         elif len(self.table) >= self.capacity:
@@ -82,7 +81,7 @@ class Subscribers:
             del self.table[oldest]
         if self._concerns_others(one):
             self.version += 1
-            one.version, one.known_by, one.shared = self.version, {source}, whole
+            one.version, one.known_by, one.shared = self.version, {source}, record
             self.table.pop(record.subscriber, None)
         self.table[record.subscriber] = one
         return one
@@ -104,8 +103,7 @@ class Subscribers:
         known = self.table.get(subscriber)
         if known is None or known.record.broker != self.broker or stamp <= known.record.stamp:
             return False
-        old = known.record
-        known.record = SubscriberRecord(subscriber, old.stamp, "", old.nearest, old.subscriptions, old.since)
+        known.record = structs.replace(known.record, broker="")
         return True
 
     def expire(self, now: float, silent_s: float) -> list[str]:
