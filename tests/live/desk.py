@@ -54,6 +54,6 @@ async def acquainted(*nodes: Node) -> None:
 
 
 async def taken(stream: Stream, count: int) -> list[Event]:
-    """The next so many events."""
+    """The next `count` events."""
     async with asyncio.timeout(PATIENCE_S):
         return [await anext(stream) for _ in range(count)]

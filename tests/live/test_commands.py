@@ -35,9 +35,9 @@ class Terminal:
         if arguments[0] == "pub":
             arguments = (*arguments, "--settle", "300ms", "--linger", "100ms")
         process = self.start(*arguments, protocol=protocol, stdin=subprocess.PIPE if given is not None else None)
-        said, complained = process.communicate(given, timeout=PATIENCE_S)
-        assert process.returncode == 0, complained
-        return said
+        output, errors = process.communicate(given, timeout=PATIENCE_S)
+        assert process.returncode == 0, errors
+        return output
 
     def await_peers(self, *names: str, protocol: str = "flooding") -> None:
         """Wait until all of them are on the network."""
@@ -113,9 +113,9 @@ def test_a_middle_process_relays_is_killed_and_comes_back(terminal: Terminal, tm
     terminal.run("pub", "Siren", "n=3", "--name", "three", *near)
     assert line_of(far)["content"] == {"n": 3}
     again.send_signal(signal.SIGTERM)
-    told = json.loads(again.communicate(timeout=PATIENCE_S)[0])
+    printed = json.loads(again.communicate(timeout=PATIENCE_S)[0])
     assert again.returncode == 0
-    assert told["counts"]["receive"] >= 1
+    assert printed["counts"]["receive"] >= 1
     kinds = [record.kind for record in read_records(tmp_path) if record.kind in ("join", "leave")]
     assert kinds == ["join", "join", "leave"]
 
@@ -138,7 +138,7 @@ def test_a_middle_process_relays_is_killed_and_comes_back(terminal: Terminal, tm
         (["node", "--setting", "hops=1"], "hops: no such key"),
     ],
 )
-def test_mistakes_are_said_in_one_line_with_exit_code_2(
+def test_mistakes_are_reported_in_one_line_with_exit_code_2(
     arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from earshot.cli import main

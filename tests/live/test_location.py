@@ -53,7 +53,7 @@ def test_a_recommended_minimum_sentence_is_a_reading() -> None:
         "\x00\xff$GPRMC",
     ],
 )
-def test_other_and_damaged_sentences_are_none(line: str) -> None:
+def test_other_and_damaged_sentences_are_not_readings(line: str) -> None:
     assert parse_line(line) is None
 
 
@@ -61,7 +61,7 @@ def started(service: Fixed | NmeaFile | TracePlayback, plane: LocalPlane | None 
     asyncio.run(service.start(lambda: at, plane))
 
 
-def test_an_nmea_log_is_played_back_at_its_own_pace_and_then_grows_old(tmp_path: Path) -> None:
+def test_an_nmea_log_is_played_back_in_real_time_and_then_its_fix_grows_older(tmp_path: Path) -> None:
     log = tmp_path / "drive.nmea"
     log.write_text("noise\n" + rmc(0, 24.0) + rmc(10, 24.1))
     plane = LocalPlane(53.4, -2.97)
@@ -77,7 +77,7 @@ def test_an_nmea_log_is_played_back_at_its_own_pace_and_then_grows_old(tmp_path:
     assert service.fix(1025.0).age_s(1025.0) == 15.0
 
 
-def test_a_device_is_read_as_it_speaks(tmp_path: Path) -> None:
+def test_a_device_is_read_as_data_arrive(tmp_path: Path) -> None:
     pipe = tmp_path / "gps"
     os.mkfifo(pipe)
     held = os.open(pipe, os.O_RDWR)
@@ -146,7 +146,7 @@ class Moving:
         return self.at
 
 
-def test_a_stale_fix_is_said_once_and_no_longer_carried_on() -> None:
+def test_a_stale_fix_is_reported_once_and_no_longer_extrapolated() -> None:
     warnings: list[str] = []
     where = NodeLocation(Moving(), warnings.append, stale_s=5.0)
     assert (where.position(2.0), where.velocity(2.0)) == (Position(120.0, 0.0), Velocity(10.0, 0.0))
@@ -158,7 +158,7 @@ def test_a_stale_fix_is_said_once_and_no_longer_carried_on() -> None:
     assert warnings[1:] == ["fresh-fix: the location is known again"]
 
 
-def test_precision_coarsens_everything_that_leaves_the_node() -> None:
+def test_precision_rounds_every_position_that_leaves_the_node() -> None:
     async def run() -> None:
         desk = Desk()
         async with desk.node("shy", 149.0, 251.0, precision_m=100.0) as shy, desk.node("b") as b:
@@ -187,7 +187,7 @@ def test_precision_coarsens_everything_that_leaves_the_node() -> None:
         b'{"class":"SKY"}',
     ],
 )
-def test_reports_without_a_position_are_none(line: bytes) -> None:
+def test_reports_without_a_position_are_not_readings(line: bytes) -> None:
     assert parse_report(line) is None
 
 
@@ -218,7 +218,7 @@ def test_a_gpsd_that_goes_away_leaves_an_ageing_fix_and_is_found_again() -> None
     asyncio.run(run())
 
 
-def test_no_gpsd_and_a_gpsd_without_a_fix_are_said() -> None:
+def test_no_gpsd_and_a_gpsd_without_a_fix_are_reported() -> None:
     async def run() -> None:
         with pytest.raises(LocationUnavailable, match=r"no gpsd at 127\.0\.0\.1:1 "):
             await Gpsd("127.0.0.1", 1).start(time.time, None)

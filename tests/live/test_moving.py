@@ -67,7 +67,7 @@ def test_a_node_that_leaves_a_proximity_stops_delivering_within_two_beacons() ->
     asyncio.run(run())
 
 
-def test_what_a_partition_kept_away_is_recovered_when_it_heals() -> None:
+def test_events_lost_in_a_partition_are_recovered_when_it_ends() -> None:
     async def run() -> None:
         desk = Desk(protocol="steam", settings=QUICK)
         async with desk.node("shop") as shop, desk.node("car") as car:

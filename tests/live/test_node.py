@@ -24,7 +24,7 @@ def test_the_package_offers_the_node() -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_what_one_node_publishes_another_that_wants_it_gets(protocol: str) -> None:
+def test_a_node_receives_what_another_publishes_and_it_subscribed_to(protocol: str) -> None:
     async def run() -> None:
         desk = Desk(protocol=protocol)
         async with desk.node("ambulance") as ambulance, desk.node("car", 100.0) as car:
@@ -165,7 +165,7 @@ def test_small_events_share_a_datagram() -> None:
     asyncio.run(run())
 
 
-def test_a_slow_subscriber_loses_its_oldest_events_and_the_node_goes_on() -> None:
+def test_a_slow_subscriber_loses_its_oldest_events_and_the_node_continues() -> None:
     async def run() -> None:
         desk = Desk()
         async with desk.node("a") as a, desk.node("b") as b:
@@ -211,7 +211,7 @@ def test_streams_end_with_their_node() -> None:
     assert asyncio.run(run()) == []
 
 
-def test_an_application_is_told_what_it_did_wrong() -> None:
+def test_an_application_gets_an_error_for_its_mistakes() -> None:
     async def run() -> None:
         desk = Desk()
         async with desk.node("a") as a:
@@ -265,7 +265,7 @@ def test_a_send_to_a_peer_that_is_gone_comes_back_as_unreachable() -> None:
     asyncio.run(run())
 
 
-def test_a_handler_is_called_at_once_and_its_failure_harms_nobody() -> None:
+def test_a_handler_is_called_at_once_and_its_failure_harms_no_other() -> None:
     async def run() -> None:
         desk = Desk()
         async with desk.node("a") as a, desk.node("b") as b:
@@ -291,7 +291,7 @@ def test_a_handler_is_called_at_once_and_its_failure_harms_nobody() -> None:
     asyncio.run(run())
 
 
-def test_the_kernel_keeps_a_nodes_own_broadcasts_from_its_ears() -> None:
+def test_the_kernel_discards_a_nodes_own_broadcasts() -> None:
     port = free_port()
     own, other = open_own("127.0.0.1", 0, "lo"), open_own("127.0.0.1", 0, "lo")
     multicast = MulticastSockets(port, "lo", own.getsockname())

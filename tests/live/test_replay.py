@@ -46,8 +46,8 @@ def test_a_recorded_run_replayed_in_the_simulator_delivers_the_same(
     asyncio.run(record(tmp_path, protocol, emulate_range_m=150.0, settings=settings))
     with pytest.raises(SystemExit) as left:
         main(["replay", str(tmp_path), "--json"])
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"protocol": protocol, "nodes": 4, "both": 11, "only_live": [], "only_simulated": []}
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {"protocol": protocol, "nodes": 4, "both": 11, "only_live": [], "only_simulated": []}
     assert left.value.code == 0
 
 
@@ -68,7 +68,7 @@ def test_a_delivery_that_the_simulator_does_not_repeat_is_printed(
     assert second.startswith(f"only simulated: {event} to c (c/")
 
 
-def test_a_folder_without_a_spool_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_spool_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["replay", str(tmp_path)])
     assert left.value.code == 2

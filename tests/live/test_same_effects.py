@@ -39,7 +39,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 ENTRY_POINTS = ("start", "subscribe", "announce", "publish", "hear", "wake", "unreachable")
 
 
-def told(effect: Any) -> tuple[Any, ...] | None:
+def described(effect: Any) -> tuple[Any, ...] | None:
     """An effect without what differs between two clocks; None for what depends on how long a run takes."""
     match effect:
         case Broadcast(packet) | Send(_, packet):
@@ -60,7 +60,7 @@ def overheard(machine: Machine, into: Counter[tuple[Any, ...]]) -> None:
     def wrapped(entry_point: Any) -> Any:
         def call(*arguments: Any) -> Effects:
             effects: Effects = entry_point(*arguments)
-            into.update((machine.node, *one) for one in map(told, effects) if one is not None)
+            into.update((machine.node, *one) for one in map(described, effects) if one is not None)
             return effects
 
         return call

@@ -35,7 +35,7 @@ class Member:
         self.got[event.id] += 1
 
     def kill(self) -> None:
-        """Gone without a word: sockets closed, nothing said to anybody."""
+        """Killed: its sockets are closed, and it sends nothing more."""
         host = self.node.host
         for timer in (*host._timers.values(), *host.transport._timers.values(), host._ticking):
             if timer is not None:

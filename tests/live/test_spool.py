@@ -47,7 +47,7 @@ def test_a_torn_last_record_is_absent_and_the_segment_is_closed_by_the_next_node
     living.close()
 
 
-def test_what_is_no_spool_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_spool_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no spool in"):
         list(read_spool(tmp_path))
     (tmp_path / "a-1-00001.jsonl").write_text("nonsense\n")
@@ -86,7 +86,7 @@ def test_after_a_kill_every_record_is_whole_or_absent(tmp_path: Path) -> None:
     assert list(read_records(tmp_path)) == records
 
 
-def test_a_live_exchange_is_told_as_the_simulator_tells_it(tmp_path: Path) -> None:
+def test_a_live_exchange_is_recorded_as_the_simulator_records_it(tmp_path: Path) -> None:
     async def run() -> Event:
         desk = Desk(spool=tmp_path)
         async with desk.node("a", 10.0, 20.0) as a, desk.node("b") as b:
@@ -98,8 +98,8 @@ def test_a_live_exchange_is_told_as_the_simulator_tells_it(tmp_path: Path) -> No
 
     sent = asyncio.run(run())
     rows = [row for row in read_spool(tmp_path) if row["kind"] not in ("position", "note")]
-    told = [(row["kind"], row["node"], row["peer"], row["packet"]) for row in rows if row["event"] == sent.id]
-    assert told[:4] == [
+    seen = [(row["kind"], row["node"], row["peer"], row["packet"]) for row in rows if row["event"] == sent.id]
+    assert seen[:4] == [
         ("publish", "a", "", ""),
         ("send", "a", "", "flood"),
         ("receive", "b", "a", "flood"),

@@ -77,7 +77,7 @@ def test_a_key_file_holds_one_or_two_keys(tmp_path: Path) -> None:
         read_keys(tmp_path / "none")
 
 
-def test_one_sender_has_its_rate_and_strangers_share_one() -> None:
+def test_one_sender_has_its_limit_and_unknown_senders_share_one() -> None:
     limits = RateLimits(10)
     known, flood = ("127.0.0.1", 1), [("127.0.0.1", port) for port in range(2, 1000)]
     limits.know(known, 0.0)
@@ -90,7 +90,7 @@ def frame(sender: str, life: int = 1, sequence: int = 1) -> Frame:
     return Frame(sender, life, sequence, 0.0, "", None, None, "", [], [])
 
 
-def test_nobody_speaks_in_anothers_name() -> None:
+def test_no_host_can_use_the_name_of_another() -> None:
     peers = Peers(expiry_s=5.0)
     home, elsewhere = ("10.0.0.1", 5), ("10.0.0.2", 5)
     peers.admit(frame("a"), home, 0.0)
@@ -183,7 +183,7 @@ def test_a_node_without_a_key_says_so_in_one_line(tmp_path: Path, caplog: pytest
 
 
 @given(st.binary(max_size=400))
-def test_random_bytes_are_no_frame(data: bytes) -> None:
+def test_random_bytes_are_not_a_frame(data: bytes) -> None:
     try:
         made = datagrams.decode(data)
     except Exception as error:

@@ -105,7 +105,7 @@ def test_a_run_refuses_more_brokers_than_its_network_has_nodes() -> None:
     assert str(caught.value) == "brokers must not exceed the network's nodes, got 21 brokers of 20 nodes"
 
 
-def test_where_nobody_says_a_small_network_has_as_many_brokers_as_nodes() -> None:
+def test_without_a_setting_a_small_network_has_as_many_brokers_as_nodes() -> None:
     assert [DripSettings(network_nodes=nodes).k for nodes in (4, 200)] == [4, 10]
     assert DripSettings().k == 10
 
@@ -113,13 +113,13 @@ def test_where_nobody_says_a_small_network_has_as_many_brokers_as_nodes() -> Non
 # Section IV.A.
 
 
-def test_the_ablest_become_brokers_and_everybody_attaches_to_the_nearest() -> None:
+def test_the_ablest_become_brokers_and_every_node_attaches_to_the_nearest() -> None:
     table = line()
     assert [drip(table, name).local_broker for name in LINE] == [*["n01"] * 3, *["n04"] * 3, *["n07"] * 3, *["n10"] * 3]
     assert [name for name in LINE if drip(table, name).broker is not None] == sorted(ABLE)
 
 
-def test_abilities_stop_at_whoever_knows_enough_abler_ones() -> None:
+def test_abilities_stop_at_nodes_that_know_enough_abler_ones() -> None:
     table = line(DripSettings(brokers=4, nearest=2, copies=1, jitter_s=0.0, spares=0))
     reported = {candidate.node for _, packet in sent(table, Abilities) for candidate in packet.candidates}
     far = [node for node, packet in sent(table, Abilities) if node == "n11" and "n00" in str(packet.candidates)]
@@ -155,7 +155,7 @@ def test_a_silent_broker_is_replaced_by_the_next_able_node() -> None:
     assert {detail for _, topic, detail in table.notes if topic == "replaced"} == {"n11"}
 
 
-def test_a_broker_that_comes_back_takes_its_place_again_and_its_deputy_steps_down() -> None:
+def test_a_broker_that_comes_back_takes_its_place_again_and_its_replacement_steps_down() -> None:
     table = line(able=ENDING)
     table.cut("n10", "n11")
     table.run(table.now + SETTINGS.replace_after_s + 8.0)
@@ -247,7 +247,7 @@ def heard(regions: Regions, broker: str, delay_s: float, sequence: int = 1, now:
     return regions.hear(BrokerAnnouncement(broker, sequence, now - delay_s, 2, broker, 0), by, now)
 
 
-def test_an_announcement_that_does_not_improve_the_list_is_not_passed_on() -> None:
+def test_an_announcement_that_does_not_improve_the_list_is_not_forwarded() -> None:
     regions = Regions("me", DripSettings(nearest=2, improvement_s=0.0))
     assert [heard(regions, "a", 0.003), heard(regions, "b", 0.002)] == [True, True]
     assert not heard(regions, "c", 0.003)
@@ -259,7 +259,7 @@ def test_an_announcement_that_does_not_improve_the_list_is_not_passed_on() -> No
     assert not heard(regions, "b", 0.001, sequence=0)  # older than what is known
 
 
-def test_time_waited_on_purpose_is_no_delay() -> None:
+def test_time_waited_on_purpose_is_not_delay() -> None:
     settings = DripSettings(jitter_s=0.5)
     machine = Drip("me", settings, FixedLocation(), Random(1))
     machine.start(0.0)
@@ -286,7 +286,7 @@ def test_an_event_is_flooded_only_in_regions_where_it_is_wanted() -> None:
     assert {node for node, _ in sent(table, InRegion)} <= {"n00", "n01", "n02"}
 
 
-def test_an_event_nobody_wants_stops_at_its_broker() -> None:
+def test_an_event_without_subscribers_stops_at_its_broker() -> None:
     table = line()
     want(table, "n00")
     table.run(table.now + 8.0)
@@ -338,7 +338,7 @@ def test_an_event_published_before_there_are_brokers_waits_for_one() -> None:
     assert table.delivered == [("b", "e1", "b/1")]
 
 
-def test_memory_lets_go_the_least_related_first_and_then_the_oldest() -> None:
+def test_memory_drops_the_least_related_first_and_then_the_oldest() -> None:
     memory = EventMemory(2)
 
     def held(id: str, time: float, relation: int) -> HeldEvent:
@@ -444,7 +444,7 @@ def test_an_unsubscribed_node_is_sent_nothing_more() -> None:
 # What strangers send.
 
 
-def test_packets_that_cannot_be_are_let_go_without_harm() -> None:
+def test_impossible_packets_do_no_harm() -> None:
     table = line()
     broker = drip(table, "n01")
     nan, event = float("nan"), Event("Number", {"value": 50}).stamped(id="x", source="z", time=0.0)
@@ -476,7 +476,7 @@ def test_packets_that_cannot_be_are_let_go_without_harm() -> None:
     assert table.delivered == [("n00", "e1", "n00/1")]
 
 
-def test_tables_stay_bounded_whoever_sends() -> None:
+def test_tables_stay_bounded_under_a_flood() -> None:
     settings = DripSettings(brokers=4, nearest=2, copies=1, memory=16, memory_events=4, jitter_s=0.0)
     table = line(settings)
     broker = drip(table, "n01")

@@ -62,7 +62,7 @@ def table_of(graph: nx.Graph, seed: int) -> Tabletop:
 
 @given(networks(), st.data())
 @settings(max_examples=sized(25, 500), deadline=None)
-def test_on_a_still_network_everybody_is_attached_to_the_nearest_within_two_periods_of_a_change(
+def test_on_a_still_network_every_node_is_attached_to_the_nearest_within_two_periods_of_a_change(
     graph: nx.Graph, data: st.DataObject
 ) -> None:
     table = table_of(graph, data.draw(st.integers(0, 1000)))
@@ -103,9 +103,9 @@ def run_until_calm(table: Tabletop, for_s: float) -> None:
     """Until for so long nobody has come forward or stepped down: where parts meet, brokers give way to abler
     ones, and where a part was cut off, its spares on the other side are found gone one after another."""
     for _ in range(20):
-        told = len(table.notes)
+        seen = len(table.notes)
         table.run(table.now + for_s)
-        if not any(topic == "broker" for _, topic, _ in table.notes[told:]):
+        if not any(topic == "broker" for _, topic, _ in table.notes[seen:]):
             return
     raise AssertionError("the election comes to no end")
 
@@ -136,7 +136,7 @@ def test_in_every_connected_part_the_ablest_are_the_brokers_and_are_replaced_whe
 
 
 @pytest.mark.parametrize("seed", range(sized(2, 40)))
-def test_on_a_slow_network_everybody_is_attached_to_who_was_nearest_within_two_periods(seed: int) -> None:
+def test_on_a_slow_network_every_node_is_attached_to_a_broker_that_was_nearest_within_two_periods(seed: int) -> None:
     """At walking pace, against the graph of who is in range, four times a second. An announcement is a
     few milliseconds on its way and brokers announce at different times, hence one hop of grace."""
     range_m, step_s, steps_back = 150.0, 0.25, int(2 * PERIOD_S / 0.25)
@@ -152,11 +152,11 @@ def test_on_a_slow_network_everybody_is_attached_to_who_was_nearest_within_two_p
     )
     log = Log()
     run(scenario, "drip", {"brokers": 6, "nearest": 3, "jitter_s": 0.0}, seed, log)
-    told = [row for chunk in log.chunks() for row in chunk.rows() if row["kind"] == "note"]
+    notes = [row for chunk in log.chunks() for row in chunk.rows() if row["kind"] == "note"]
     trajectories = scenario.trajectories(seed)
     names = trajectories.names
-    attached, brokers, waiting = dict.fromkeys(names, ""), set(), told[::-1]
-    lately: list[dict[str, set[str]]] = []
+    attached, brokers, waiting = dict.fromkeys(names, ""), set(), notes[::-1]
+    recent: list[dict[str, set[str]]] = []
     checked = 0
     for step in range(int(scenario.duration_s / step_s)):
         now = step * step_s
@@ -177,10 +177,10 @@ def test_on_a_slow_network_everybody_is_attached_to_who_was_nearest_within_two_p
         for name in names:
             reached = {broker: found[name] for broker, found in hops.items() if name in found}
             near[name] = {broker for broker, count in reached.items() if count <= min(reached.values()) + 1}
-        lately = [*lately[-steps_back:], near]
+        recent = [*recent[-steps_back:], near]
         if now > UP_S:
             for name in names:
-                if all(name in one and one[name] for one in lately):
+                if all(name in one and one[name] for one in recent):
                     checked += 1
-                    assert any(attached[name] in one[name] for one in lately), (now, name, attached[name])
+                    assert any(attached[name] in one[name] for one in recent), (now, name, attached[name])
     assert checked > 5000

@@ -43,5 +43,5 @@ def test_the_golden_log() -> None:
 def test_another_process_writes_the_same_log() -> None:
     script = "import test_drip_golden; print(test_drip_golden.digest())"
     environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": str(Path(__file__).parent)}
-    told = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == GOLDEN
+    other = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == GOLDEN

@@ -31,7 +31,7 @@ def test_the_factors_are_the_integrals_of_one_minus_the_distribution(l: int) -> 
 
 
 def walk_until_met(side: int, within: int, runs: int, seed: int) -> float:
-    """The mean time until two random walks on a torus are within so many steps, from anywhere."""
+    """The mean time until two random walks on a torus are at most `within` steps apart, from random positions."""
     random = np.random.default_rng(seed)
     steps = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
     apart = random.integers(0, side, (runs, 2))

@@ -30,7 +30,7 @@ def test_a_direction_may_stay_level_for_a_step_but_must_move(values: list[float]
     assert _direction(values) == direction
 
 
-def test_the_mean_wait_until_two_can_talk() -> None:
+def test_the_mean_wait_until_two_can_communicate() -> None:
     # Apart for 4 s, together for 2, apart for 4: (16 / 2 + 16 / 2) / 10.
     assert _mean_wait([(4.0, True), (6.0, False)], 0.0, 10.0) == pytest.approx(1.6)
     assert _mean_wait([(0.0, True)], 0.0, 10.0) == 0.0
@@ -77,7 +77,7 @@ def test_an_event_delivered_twice_would_show() -> None:
     assert finding("Each event across", delay=twice, coverage=[]).holds is False
 
 
-def test_the_printed_equation_is_said_not_to_follow() -> None:
+def test_the_printed_equation_is_reported_as_not_following() -> None:
     found = finding("The expected delay of equation 2")
     assert found.holds is False
     assert "l = 4: 7 / 1 / 2.083" in found.measured
