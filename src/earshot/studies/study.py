@@ -72,6 +72,10 @@ class Finding:
     series: Sequence[Series] = ()
 
 
+Judge = Callable[[Rows], Finding]
+"Judges one claim by the rows of the study."
+
+
 @dataclass(frozen=True)
 class Claim:
     """One statement of the paper, where it stands, and the function that judges it by the rows."""
@@ -80,7 +84,7 @@ class Claim:
     where: str
     paper: str
     "What the paper reports, in words and numbers."
-    judge: Callable[[Rows], Finding]
+    judge: Judge
     x_label: str = ""
     y_label: str = ""
     log_x: bool = False

@@ -8,17 +8,41 @@ from statistics import fmean, median
 
 from earshot.studies.steam.crossing import TABLE_1
 from earshot.studies.steam.runs import RANGE_M
-from earshot.studies.study import Finding, Row, Rows, Series, curve, fit_line, grouped
+from earshot.studies.study import Claim, Finding, Judge, Row, Rows, Series, curve, fit_line, grouped
+
+CLAIMS: list[Claim] = []
+PROXIMITY, LANE = "proximity, m", "lane: approach 1's three, then approach 2's four"
+
+
+def claim(
+    text: str, where: str, paper: str, x_label: str = "", y_label: str = "", log_x: bool = False
+) -> Callable[[Judge], Judge]:
+    """Add a claim of the paper, which the decorated function judges."""
+
+    def add(judge: Judge) -> Judge:
+        CLAIMS.append(Claim(text, where, paper, judge, x_label, y_label, log_x))
+        return judge
+
+    return add
+
 
 # Section 5.1: cost.
 
 
+@claim("one message where the range covers the proximity", "5.1, (1)", "1")
 def one_message_within_range(rows: Rows) -> Finding:
     near = [row for row in rows["cost"] if row["proximity_m"] <= RANGE_M]
     right = sum(row["cost"] == 1 for row in near)
     return Finding(f"1 in {right} of {len(near)} runs", right == len(near))
 
 
+@claim(
+    "one message, and one from each covered consumer, beyond it",
+    "5.1, (2), figure 7 A",
+    "1 + N_CP",
+    PROXIMITY,
+    "messages per event",
+)
 def one_message_and_one_of_each_consumer(rows: Rows) -> Finding:
     far = [row for row in rows["cost"] if row["proximity_m"] > RANGE_M]
     right = sum(row["cost"] == 1 + row["covered"] for row in far)
@@ -35,11 +59,13 @@ def one_message_and_one_of_each_consumer(rows: Rows) -> Finding:
     )
 
 
+@claim("an announcement costs what an event costs", "5.1", "the same")
 def announcements_cost_the_same(rows: Rows) -> Finding:
     right = sum(row["announcement_cost"] == row["cost"] for row in rows["cost"])
     return Finding(f"equal in {right} of {len(rows['cost'])} runs", right == len(rows["cost"]))
 
 
+@claim("a moving producer costs what a stationary one costs", "5.1.2, figure 7 A", "virtually identical")
 def moving_producers_cost_the_same(rows: Rows) -> Finding:
     of = grouped(rows["cost"], "scenario", "saturation", "seed", "proximity_m")
     pairs = [(of["A", *key][0]["cost"], of["B", *key][0]["cost"]) for scenario, *key in of if scenario == "A"]
@@ -47,6 +73,9 @@ def moving_producers_cost_the_same(rows: Rows) -> Finding:
     return Finding(f"equal in {same} of {len(pairs)} pairs of runs with the same places", same == len(pairs))
 
 
+@claim(
+    "cost does not depend on migration speed", "5.1.2, figure 7 B", "flat", "speed, miles an hour", "messages per event"
+)
 def speed_does_not_matter(rows: Rows) -> Finding:
     slopes, lines = [], []
     for (scenario, proximity_m), group in grouped(rows["speed"], "scenario", "proximity_m").items():
@@ -64,6 +93,7 @@ def speed_does_not_matter(rows: Rows) -> Finding:
     )
 
 
+@claim("every event is delivered", "figure 7", "no event loss in any experiment")
 def nothing_is_lost(rows: Rows) -> Finding:
     prototype = rows["cost"]
     lost = sum(row["covered"] - row["reached"] for row in prototype)
@@ -93,10 +123,24 @@ def percent_off(ours: float, vehicles: float, paper: float, paper_vehicles: floa
     return 100 * (ours / vehicles) / (paper / paper_vehicles) - 100
 
 
+@claim(
+    "events delivered without filters",
+    "5.2, table 1",
+    ", ".join(f"{lane.approach}/{lane.number}: {lane.unfiltered:,}" for lane in TABLE_1),
+    LANE,
+    "events",
+)
 def unfiltered_events(rows: Rows) -> Finding:
     return _events(rows, "unfiltered")
 
 
+@claim(
+    "events delivered with distributed filters",
+    "5.2, table 1",
+    ", ".join(f"{lane.approach}/{lane.number}: {lane.filtered:,}" for lane in TABLE_1),
+    LANE,
+    "events",
+)
 def filtered_events(rows: Rows) -> Finding:
     finding = _events(rows, "filtered")
     reason = (
@@ -124,6 +168,13 @@ def _events(rows: Rows, which: str) -> Finding:
     )
 
 
+@claim(
+    "distributed filters deliver some 95 % fewer events",
+    "5.2, table 1",
+    ", ".join(f"{lane.approach}/{lane.number}: {lane.decrease} %" for lane in TABLE_1),
+    LANE,
+    "relative decrease, %",
+)
 def fewer_events(rows: Rows) -> Finding:
     ours = [100 - 100 * one["filtered"] / one["unfiltered"] for one in by_lane(rows)]
     off = [decrease - lane.decrease for decrease, lane in zip(ours, TABLE_1, strict=True)]
@@ -138,6 +189,7 @@ def fewer_events(rows: Rows) -> Finding:
     )
 
 
+@claim("a beacon counted as an event takes 1.4 points off that", "5.2.1", "1.4 points, still over 93 %")
 def beacons_cost_little(rows: Rows) -> Finding:
     total = {name: sum(one[name] for one in by_lane(rows)) for name in ("vehicles", "unfiltered", "filtered")}
     without = 100 - 100 * total["filtered"] / total["unfiltered"]
@@ -156,10 +208,26 @@ def _lanes(ours: Sequence[float], theirs: Sequence[float]) -> list[Series]:
 # Section 5.3: latency.
 
 
+@claim(
+    "raising takes the same time with 1 and with 1,000 announcements",
+    "5.3.1, figure 11",
+    "flat; 1.8 ms, 0.03 ms",
+    "announcements",
+    "microseconds",
+    log_x=True,
+)
 def raising_is_flat(rows: Rows) -> Finding:
     return _flat(rows, "raise", "1.8 ms on the notebook, 0.03 ms on the controller, sending included", 1800.0)
 
 
+@claim(
+    "delivering takes the same time with 1 and with 10,000 other subscriptions",
+    "5.3.1, figure 12",
+    "flat",
+    "subscriptions",
+    "microseconds",
+    log_x=True,
+)
 def delivering_is_flat(rows: Rows) -> Finding:
     return _flat(rows, "deliver", "figure 12's values are not in the text", None)
 
@@ -179,6 +247,43 @@ def _flat(rows: Rows, operation: str, paper: str, paper_microseconds: float | No
         f"sizes {sizes[0]:,} to {sizes[-1]:,}",
         low <= 0.0 <= high or abs(slope) < 1.0,
         series=lines,
+    )
+
+
+# Section 5.3.1: identifiers.
+
+
+@claim("up to 40 announcements without a collision", "5.3.1", "none in 40")
+def forty_do_not_collide(rows: Rows) -> Finding:
+    draws = [row for row in rows["collisions"] if row["announcements"] == 40]
+    free = sum(row["sharing"] == 0 for row in draws)
+    return Finding(f"no collision in {free} of {len(draws)} draws", free == len(draws))
+
+
+@claim(
+    "many announcements collide, and the type check holds",
+    "4.4",
+    "collisions cost resources, unwanted events are not delivered",
+    "announcements",
+    "announcements that share an identifier",
+    log_x=True,
+)
+def forty_thousand_collide_by_chance(rows: Rows) -> Finding:
+    by_count = grouped(rows["collisions"], "announcements").items()
+    sharing = {count: fmean(row["sharing"] for row in group) for (count,), group in by_count}
+    chance = {count: count * (1 - (1 - 2**-24) ** (count - 1)) for count in sharing}
+    tried, discarded, delivered = (
+        sum(row[name] for row in rows["collisions"]) for name in ("tried", "discarded", "delivered")
+    )
+    most = max(sharing)
+    return Finding(
+        f"{sharing[most]:.0f} of {most:,} share an identifier ({chance[most]:.0f} by chance for 24 bits); of {tried} "
+        f"events heard in a group of the same identifier {discarded} were discarded, {delivered} delivered",
+        delivered == 0 and discarded == tried,
+        series=[
+            Series("ours", list(sharing), list(sharing.values())),
+            Series("by chance", list(chance), list(chance.values())),
+        ],
     )
 
 
@@ -228,6 +333,7 @@ def partitions_above_300_m(group: Sequence[Row]) -> bool:
     return not any(all_reached(rows) for rows in beyond)
 
 
+@claim("with 20 % silent nodes no partition at saturations 120 to 240", "5.4.1", "none")
 def dense_areas_do_not_partition(rows: Rows) -> Finding:
     dense = [row for row in rows["accuracy"] if row["saturation"] > 60]
     good, seeds = seeds_where(dense, all_reached)
@@ -244,12 +350,20 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
     )
 
 
+@claim("nor at saturation 60 on a road (A, B)", "5.4.1, figure 14", "none")
 def roads_do_not_partition(rows: Rows) -> Finding:
     sparse = [row for row in rows["accuracy"] if row["saturation"] == 60 and row["scenario"] in "AB"]
     good, seeds = seeds_where(sparse, all_reached)
     return Finding(f"none in {good} of {seeds} seeds; mean share unreached {shares_text(sparse)}", good > seeds / 2)
 
 
+@claim(
+    "at saturation 60 C, D and E partition, and only above 300 m",
+    "5.4.1, figure 14",
+    "only above 300 m",
+    PROXIMITY,
+    "unreached, %",
+)
 def sparse_areas_partition(rows: Rows) -> Finding:
     sparse = [row for row in rows["accuracy"] if row["saturation"] == 60]
     spread = [row for row in sparse if row["scenario"] in "CDE"]
@@ -272,6 +386,13 @@ def sparse_areas_partition(rows: Rows) -> Finding:
     )
 
 
+@claim(
+    "gossip G(200 m, 0.8) saves messages and loses nothing at saturations 120 to 240",
+    "5.4.1, figure 15",
+    "all entities inside receive the event",
+    PROXIMITY,
+    "messages saved, %",
+)
 def gossip_saves(rows: Rows) -> Finding:
     dense = [row for row in rows["accuracy"] if row["saturation"] > 60]
     saved = [
@@ -293,32 +414,4 @@ def gossip_saves(rows: Rows) -> Finding:
         if good > seeds / 2
         else "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
         [curve(group, "proximity_m", "saved").series(scenario) for (scenario,), group in by_scenario],
-    )
-
-
-# Section 5.3.1: identifiers.
-
-
-def forty_do_not_collide(rows: Rows) -> Finding:
-    draws = [row for row in rows["collisions"] if row["announcements"] == 40]
-    free = sum(row["sharing"] == 0 for row in draws)
-    return Finding(f"no collision in {free} of {len(draws)} draws", free == len(draws))
-
-
-def forty_thousand_collide_by_chance(rows: Rows) -> Finding:
-    by_count = grouped(rows["collisions"], "announcements").items()
-    sharing = {count: fmean(row["sharing"] for row in group) for (count,), group in by_count}
-    chance = {count: count * (1 - (1 - 2**-24) ** (count - 1)) for count in sharing}
-    tried, discarded, delivered = (
-        sum(row[name] for row in rows["collisions"]) for name in ("tried", "discarded", "delivered")
-    )
-    most = max(sharing)
-    return Finding(
-        f"{sharing[most]:.0f} of {most:,} share an identifier ({chance[most]:.0f} by chance for 24 bits); of {tried} "
-        f"events heard in a group of the same identifier {discarded} were discarded, {delivered} delivered",
-        delivered == 0 and discarded == tried,
-        series=[
-            Series("ours", list(sharing), list(sharing.values())),
-            Series("by chance", list(chance), list(chance.values())),
-        ],
     )
