@@ -11,15 +11,16 @@ from earshot.errors import SettingsError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.protocols.machine import Announcement, Drop, FixedLocation, Send
-from earshot.protocols.siena.control import Control, SienaSettings
-from earshot.protocols.siena.machine import Siena
-from earshot.protocols.siena.packets import (
+from earshot.protocols.siena.machine import (
     Advertise,
     Connect,
+    Control,
     Elected,
     Enter,
     Notify,
     Place,
+    Siena,
+    SienaSettings,
     Subscribe,
     Unsubscribe,
 )

@@ -1,73 +1,164 @@
 """Siena, by A. Carzaniga, D. Rosenblum and A. Wolf (TOCS 2001), as CoDD's paper emulates it (section 4).
 
-One node in f + 1 becomes a broker; brokers form a balanced tree, every other node is the client of a
-broker drawn at random. Advertisements spread over the brokers, subscriptions follow them back, only
-where none that was forwarded before covers them; events take the subscriptions' way in reverse.
-The central control that Siena assumes is a node that all others know. Readings: docs/papers/codd.md.
+One node in f + 1 becomes a broker; brokers form a balanced tree, every other node is the client of a broker drawn at
+random. Advertisements spread over the brokers. Subscriptions follow them back, unless one that was forwarded before
+covers them; events take the subscriptions' paths in reverse. The central control that Siena assumes is a node that
+all others know. Readings: docs/papers/codd.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from random import Random
+from typing import Literal
 
+from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.filters import FilterIndex, Subscription
 from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts, read_filter
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.common.wanted_types import could_match
-from earshot.protocols.machine import (
-    Announcement,
-    Effects,
-    Location,
-    Machine,
-    Timer,
-)
-from earshot.protocols.siena.control import Control, SienaSettings
-from earshot.protocols.siena.packets import (
-    Advertise,
-    Bye,
-    Connect,
-    Elected,
-    Enter,
-    Notify,
-    Place,
-    Subscribe,
-    Unsubscribe,
-)
+from earshot.protocols.machine import Announcement, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 
 
-def _covers(general: str, special: str) -> bool:
-    one, other = read_filter(general), read_filter(special)
-    return one is not None and other is not None and one.covers(other)
+@dataclass(frozen=True)
+class SienaSettings:
+    agents: tuple[str, ...] = field(default=(), metadata={"scenario": "first_nodes"})
+    "The nodes that may set the network up; the first of them does. In a simulation, where not given, the "
+    "scenario's first nodes; elsewhere a node in range that finds none."
+    clients: int = 6
+    "Symbol f: the number of clients of a broker."
+    broker_fan_out: int = 2
+    "The number of children of a broker in the brokers' tree; 0: as many as clients."
+    broker_interest: Literal["clients", "own"] = "clients"
+    "What is not overhead at a broker: what it or its clients want, or only what it wants itself."
+    retry_s: float = 5.0
+    "How long a node without a place waits before it asks again."
+    memory: int = 4096
+    "How many events a node remembers as seen."
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "agents", tuple(self.agents))
+        for name, least in (("clients", 1), ("memory", 1), ("broker_fan_out", 0)):
+            if getattr(self, name) < least:
+                raise SettingsError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if not self.retry_s > 0:
+            raise SettingsError(f"retry_s must be a positive number of seconds, got {self.retry_s}")
+
+
+class Enter(Packet, frozen=True, tag="siena-enter"):
+    """Give me a place; `gone` is a neighbour that does not answer."""
+
+    gone: str = ""
+
+
+class Place(Packet, frozen=True, tag="siena-place"):
+    """You are a broker, or a client, below this one ("": you are the root)."""
+
+    broker: bool
+    above: str
+
+
+class Elected(Packet, frozen=True, tag="siena-elected"):
+    """No central control is named: I am the control."""
+
+
+class Connect(Packet, frozen=True, tag="siena-connect"):
+    broker: bool
+
+
+class Bye(Packet, frozen=True, tag="siena-bye"):
+    """I leave."""
+
+
+class Advertise(Packet, frozen=True, tag="siena-advertise"):
+    order: int
+    publisher: str
+    types: tuple[str, ...]
+
+
+class Subscribe(Packet, frozen=True, tag="siena-subscribe"):
+    order: int
+    texts: tuple[str, ...]
+
+
+class Unsubscribe(Packet, frozen=True, tag="siena-unsubscribe"):
+    order: int
+    texts: tuple[str, ...]
+
+
+class Notify(Packet, frozen=True, tag="siena-notify"):
+    event: Event
+    hops: int
+
+
+class Control:
+    """The central control that Siena assumes: it gives every node its place."""
+
+    def __init__(self, settings: SienaSettings, random: Random) -> None:
+        self.settings = settings
+        self.random = random
+        self.members: dict[str, str] = {}
+        "By node, its broker. A broker has itself."
+        self.brokers: list[str] = []
+        "In the order of the balanced tree; empty where one is gone."
+
+    def place(self, node: str, gone: str) -> Place:
+        """A place for a node that is new, or whose neighbour is gone."""
+        if gone in self.brokers and gone != node:
+            self.brokers[self.brokers.index(gone)] = ""
+            self.members.pop(gone, None)
+        if node in self.brokers:
+            return Place(True, self._above(self.brokers.index(node)))
+        self.members.pop(node, None)
+        present = [broker for broker in self.brokers if broker]
+        if len(present) * (self.settings.clients + 1) <= len(self.members):
+            self.members[node] = node
+            self.brokers.append(node)
+            return Place(True, self._above(len(self.brokers) - 1))
+        clients = dict.fromkeys(present, 0)
+        for member, broker in self.members.items():
+            if member != broker and broker in clients:
+                clients[broker] += 1
+        with_room = [broker for broker in present if clients[broker] < self.settings.clients]
+        broker = self.members[node] = self.random.choice(with_room or present)
+        return Place(False, broker)
+
+    def _above(self, index: int) -> str:
+        """The nearest broker above that is present. It always has a lower index, so there is no cycle."""
+        while index > 0:
+            index = (index - 1) // (self.settings.broker_fan_out or self.settings.clients)
+            if self.brokers[index]:
+                return self.brokers[index]
+        return ""
 
 
 @dataclass(slots=True)
-class Link:
-    """What a node knows of a neighbour."""
+class BrokerLink:
+    """What a node knows about a neighbour. One of the two is a broker."""
 
     broker: bool
+    "Whether the neighbour is a broker."
     wants: dict[str, None] = field(default_factory=dict)
-    "What lies behind it wants this,"
+    "What the neighbour, and what lies behind it, wants."
     advertised: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    "and publishes these types, by publisher."
-    told: dict[str, None] = field(default_factory=dict)
+    "By publisher, the types that are published there."
+    forwarded: dict[str, None] = field(default_factory=dict)
     "The subscriptions forwarded to it."
-    said: int = 0
-    "How many messages it was sent,"
+    sent: int = 0
+    "The number of the last message sent to it."
     heard: int = 0
-    "and how many have come from it, in order;"
+    "The number of the last message from it that came in order."
     early: dict[int, Packet] = field(default_factory=dict)
-    "and those that came before their turn: messages of a pair may overtake each other."
+    "Messages that came before their turn: messages of a pair may overtake each other."
 
-    @property
-    def turn(self) -> int:
+    def next_order(self) -> int:
         """The number of the next message to it."""
-        self.said += 1
-        return self.said
+        self.sent += 1
+        return self.sent
 
 
 class Siena(Machine):
@@ -94,22 +185,20 @@ class Siena(Machine):
         self.broker = False
         self.above: str | None = None
         "The broker above; empty for the root, None without a place."
-        self.links: dict[str, Link] = {}
+        self.links: dict[str, BrokerLink] = {}
         self.texts = FilterTexts(new_index())
-        "What any link, or this node, wants."
-        self.interest = FilterTexts(new_index())
-        "What this node, and a broker's clients, want."
+        "What any neighbour, or this node, wants."
         self.seen = RecentKeys(settings.memory)
         self.transfers = self.extraneous = 0
         self.waiting: list[Event] = []
         "Published before this node had a place."
         self.early: list[tuple[Packet, str]] = []
-        "What neighbours to be have said before: the control may have told them first."
+        "Packets of future neighbours, where the control answered them first."
         self.control = Control(settings, random)
         self.elected = ""
-        "The control where the settings name none;"
+        "The control, where the settings name none."
         self.askers: dict[str, str] = {}
-        "and those who look for it too, with the neighbour each has lost."
+        "Nodes that look for a control too, and the neighbour that each has lost."
         self._asking = False
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
@@ -182,7 +271,7 @@ class Siena(Machine):
     # A place in the network.
 
     def enter(self, now: float, gone: str = "") -> None:
-        """Ask the central control for a place, again and again until there is one."""
+        """Ask the central control for a place, again after each `retry_s`."""
         if self.above is not None or self._asking:
             return
         self._asking = True
@@ -205,7 +294,7 @@ class Siena(Machine):
             self.askers[sender] = packet.gone
 
     def elect(self, now: float) -> None:
-        """Nobody has answered: this node is the control, and gives those a place who have asked in vain."""
+        """Nobody has answered: this node becomes the control, and answers the nodes that have asked."""
         self.elected = self.node
         self._asking = False
         self.broadcast(Elected())
@@ -215,7 +304,7 @@ class Siena(Machine):
         self.askers.clear()
 
     def on_elected(self, sender: str, now: float) -> None:
-        """Of two controls the one with the lesser name stays."""
+        """Of two controls the one whose name sorts first stays."""
         if self.settings.agents or (self.elected == self.node and sender > self.node):
             return
         stepped_down = self.elected == self.node
@@ -237,10 +326,10 @@ class Siena(Machine):
         self.note("place", f"{'broker' if place.broker else 'client'} below {place.above or 'nobody'}")
         if self.above:
             self.send(self.above, Connect(self.broker))
-            self.meet(self.above, Link(broker=True))
+            self.meet(self.above, BrokerLink(broker=True))
         self.hear_early()
         for event in self.waiting if self.above else ():
-            self.send(self.above, Notify(event, 1))  # who knows already what others want
+            self.send(self.above, Notify(event, 1))  # it knows already what others want
         self.waiting.clear()
 
     def on_connect(self, packet: Connect, sender: str) -> None:
@@ -249,28 +338,28 @@ class Siena(Machine):
             return
         if sender in self.links:
             self.cut(sender)
-        self.meet(sender, Link(packet.broker))
+        self.meet(sender, BrokerLink(packet.broker))
         self.hear_early()
 
     def hear_early(self) -> None:
-        """What was said before there was a link."""
+        """Handle the packets that came before there was a link."""
         early, self.early = self.early, []
         for packet, sender in early:
             self.on_neighbour(packet, sender)
 
-    def meet(self, name: str, link: Link) -> None:
-        """A new neighbour: tell it what is published, and what is wanted, on this side."""
+    def meet(self, name: str, link: BrokerLink) -> None:
+        """A new neighbour: advertise what is published on this side, and forward what is wanted."""
         self.links[name] = link
         if self.own_types:
-            self.send(name, Advertise(link.turn, self.node, self.own_types))
+            self.send(name, Advertise(link.next_order(), self.node, self.own_types))
         if link.broker:
             for other in self.others(name):
                 for publisher, types in other.advertised.items():
-                    self.send(name, Advertise(link.turn, publisher, types))
+                    self.send(name, Advertise(link.next_order(), publisher, types))
         self.offer(name, self.texts.holders)
 
     def lost(self, name: str, now: float) -> None:
-        """A neighbour is gone; where it was the one above, this node needs another place."""
+        """A neighbour is gone. Where it was the broker above, this node needs another place."""
         self.cut(name)
         if name == self.above:
             self.above = None
@@ -282,13 +371,13 @@ class Siena(Machine):
             self.remove(tuple(link.wants), name)
             del self.links[name]
 
-    def others(self, name: str) -> Iterator[Link]:
+    def others(self, name: str) -> Iterator[BrokerLink]:
         return (link for other, link in self.links.items() if other != name)
 
     # What is published.
 
     def announce(self, announcement: Announcement, now: float) -> Effects:
-        self._be_publisher(announcement.event_type.subject, now)
+        self.be_publisher(announcement.event_type.subject, now)
         return self.effects()
 
     def unannounce(self, subject: str, now: float) -> Effects:
@@ -296,7 +385,7 @@ class Siena(Machine):
         self.advertise_own()
         return self.effects()
 
-    def _be_publisher(self, subject: str, now: float) -> None:
+    def be_publisher(self, subject: str, now: float) -> None:
         if subject not in self.own_types:
             self.own_types = (*self.own_types, subject)
             self.advertise_own()
@@ -304,10 +393,10 @@ class Siena(Machine):
 
     def advertise_own(self) -> None:
         for name, link in self.links.items():
-            self.send(name, Advertise(link.turn, self.node, self.own_types))
+            self.send(name, Advertise(link.next_order(), self.node, self.own_types))
 
     def on_advertise(self, packet: Advertise, sender: str) -> None:
-        """To all other brokers; subscriptions follow it back."""
+        """Pass it on to all other brokers; subscriptions follow it back."""
         link = self.links[sender]
         if link.advertised.get(packet.publisher) == packet.types or packet.publisher == self.node:
             return
@@ -315,7 +404,7 @@ class Siena(Machine):
         if self.broker:
             for name, other in self.links.items():
                 if name != sender and other.broker:
-                    self.send(name, Advertise(other.turn, packet.publisher, packet.types))
+                    self.send(name, Advertise(other.next_order(), packet.publisher, packet.types))
         self.offer(sender, self.texts.holders)
 
     # What is wanted.
@@ -339,67 +428,64 @@ class Siena(Machine):
         return self.effects()
 
     def add(self, texts: tuple[str, ...], source: str) -> None:
-        """A link, or this node ("") wants these."""
+        """A neighbour, or this node (""), wants these."""
         link = self.links.get(source)
         if link is not None:
             texts = tuple(text for text in texts if text not in link.wants and read_filter(text) is not None)
             link.wants.update(dict.fromkeys(texts))
-        if link is None or not link.broker:
-            self.interest.hold(texts)
         self.texts.hold(texts)
         for name in self.links:
             if name != source:
                 self.offer(name, texts)
 
-    def offer(self, name: str, texts: Iterator[str] | dict[str, int] | tuple[str, ...]) -> None:
-        """Forward those that lead to something advertised there and that nothing told before covers."""
+    def offer(self, name: str, texts: Iterable[str]) -> None:
+        """Forward the subscriptions that something advertised there could match, unless one that was forwarded
+        before covers them."""
         link = self.links[name]
         if not link.broker:
             return
         types = {one for types in link.advertised.values() for one in types}
         new = []
         for text in list(texts):
-            if text in link.told or not self._leads_there(text, types) or not self._wanted_beside(text, name):
+            if text in link.forwarded or not self._could_match(text, types) or not self._others_want(text, name):
                 continue
-            if not any(_covers(told, text) for told in link.told):
-                link.told[text] = None
+            if not any(covers(forwarded, text) for forwarded in link.forwarded):
+                link.forwarded[text] = None
                 new.append(text)
         if new:
-            self.send(name, Subscribe(link.turn, tuple(new)))
+            self.send(name, Subscribe(link.next_order(), tuple(new)))
 
-    def _leads_there(self, text: str, types: set[str]) -> bool:
-        """A client tells its broker everything."""
+    def _could_match(self, text: str, types: set[str]) -> bool:
+        """Whether something advertised could match. A client forwards everything to its broker."""
         if not self.broker:
             return True
         filter = read_filter(text)
         return filter is not None and any(could_match(filter, subject) for subject in types)
 
-    def _wanted_beside(self, text: str, name: str) -> bool:
-        """Whether somebody other than that neighbour wants it."""
+    def _others_want(self, text: str, name: str) -> bool:
+        """Whether this node, or a neighbour other than that one, wants it."""
         return self.texts.holders.get(text, 0) > (text in self.links[name].wants)
 
     def remove(self, texts: tuple[str, ...], source: str) -> None:
-        """They no longer do; what was covered by a text that is taken back is forwarded now."""
+        """A neighbour, or this node (""), no longer wants these. What a withdrawn text covered is forwarded now."""
         link = self.links.get(source)
         if link is not None:
             texts = tuple(text for text in texts if text in link.wants)
             for text in texts:
                 del link.wants[text]
-        if link is None or not link.broker:
-            self.interest.release(texts)
         self.texts.release(texts)
         for name, other in self.links.items():
-            taken = [text for text in texts if text in other.told and not self._wanted_beside(text, name)]
-            if name != source and taken:
-                for text in taken:
-                    del other.told[text]
-                self.send(name, Unsubscribe(other.turn, tuple(taken)))
+            withdrawn = [text for text in texts if text in other.forwarded and not self._others_want(text, name)]
+            if name != source and withdrawn:
+                for text in withdrawn:
+                    del other.forwarded[text]
+                self.send(name, Unsubscribe(other.next_order(), tuple(withdrawn)))
                 self.offer(name, self.texts.holders)
 
     # Events.
 
     def publish(self, event: Event, now: float) -> Effects:
-        self._be_publisher(event.type, now)
+        self.be_publisher(event.type, now)
         self.seen.add(event.id)
         if self.above is None:
             self.waiting = [*self.waiting, event][-self.settings.memory :]
@@ -414,15 +500,17 @@ class Siena(Machine):
             return
         if not self.seen.add(event.id):
             return
-        met = self.texts.matching(event)
         self.transfers += 1
-        mine = not met.isdisjoint(self.local.texts.values())
-        if not mine and (self.settings.broker_interest == "own" or met.isdisjoint(self.interest.holders)):
-            self.extraneous += 1
-        if mine:
+        met = self.texts.matching(event)
+        if not met.isdisjoint(self.local.texts.values()):
             self.local.deliver_local(self, event, packet.hops, now)
+        elif self.settings.broker_interest == "own" or not self.clients_want(met):
+            self.extraneous += 1
         if self.broker:
             self.forward(event, packet.hops, sender, met)
+
+    def clients_want(self, met: set[str]) -> bool:
+        return any(not link.broker and not met.isdisjoint(link.wants) for link in self.links.values())
 
     def forward(self, event: Event, hops: int, sender: str, met: set[str]) -> None:
         """A client sends it to its broker, a broker to every neighbour that wants it."""
@@ -430,3 +518,8 @@ class Siena(Machine):
         for name, link in self.links.items():
             if name != sender and (not self.broker or not met.isdisjoint(link.wants)):
                 self.send(name, packet)
+
+
+def covers(general: str, special: str) -> bool:
+    one, other = read_filter(general), read_filter(special)
+    return one is not None and other is not None and one.covers(other)

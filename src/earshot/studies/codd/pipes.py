@@ -24,7 +24,7 @@ from earshot.protocols.machine import (
     StartTimer,
     Timer,
 )
-from earshot.protocols.siena.packets import Notify
+from earshot.protocols.siena.machine import Notify
 
 Watcher = Callable[[str, str, str], None]
 "Told a node, a note's topic and its detail."
