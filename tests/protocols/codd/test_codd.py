@@ -429,7 +429,7 @@ def test_terms_about_a_place_are_left_to_the_consumer():
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
         (
             {"silence_s": 5.0},
-            "silence_s must be longer than keep_alive_s (5 s), or everybody is taken for gone, got 5.0",
+            "silence_s must be longer than keep_alive_s (5 s), or every peer seems to have left, got 5.0",
         ),
         ({"overhead_threshold": 1.5}, "overhead_threshold is a share from 0 to 1, got 1.5"),
         ({"top": 0}, "top must be at least 1, got 0"),

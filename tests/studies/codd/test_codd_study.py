@@ -19,7 +19,7 @@ from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.workload.codd_workload import Buckets
 from earshot.studies.codd import claims as claims
 from earshot.studies.codd.beyond import churning
-from earshot.studies.codd.streams import AS_READ, READINGS, SIENA_READINGS, Synthetic, synthetic
+from earshot.studies.codd.runs import AS_READ, READINGS, SIENA_READINGS, SyntheticStream, synthetic
 from earshot.studies.codd.study import STUDY
 from earshot.studies.study import judge, study
 
@@ -109,7 +109,7 @@ def test_over_time_and_ratios_are_judged_by_their_ends() -> None:
 
 def test_the_synthetic_data_has_the_papers_selectivity_under_every_reading() -> None:
     for changed in READINGS.values():
-        stream = Synthetic(400, 200, 3, changed)
+        stream = SyntheticStream(400, 200, 3, changed)
         random = Random(1)
         wanted = [len(stream.generator.audience(random, number)[1]) for number in range(200)]
         assert 0.15 < sum(wanted) / 200 / 400 < 0.25
@@ -153,7 +153,7 @@ def test_every_system_and_every_reading_delivers_all_there_is() -> None:
         wanted = wanted or counts
         assert counts == wanted
     random = Random("1:documents")
-    generator = Synthetic(60, 400, 1, {}).generator
+    generator = SyntheticStream(60, 400, 1, {}).generator
     assert wanted == {sum(len(generator.audience(random, number)[1]) for number in range(400))}
 
 

@@ -1,7 +1,7 @@
-"""What CoDD's nodes say to each other. The names are the paper's, of figures 2 to 6.
+"""CoDD's packets, named as in the paper's figures 2 to 6.
 
-A tree is named after its source and the time the source came up (`news#1a2b`): a source that lost its
-memory grows a new one.
+A tree is named after its source and the time at which the source started (`news#1a2b`): a source that lost its
+memory starts a new tree.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from earshot.wire import Packet
 Texts = tuple[str, ...]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 NEW = -2
-"Where a newcomer's documents begin: with those that are to come."
+"Stands for the number of the last document that a newcomer has: it wants only future ones."
 Known = Annotated[int, msgspec.Meta(ge=NEW, le=1 << 62)]
-"The number of a document; -1 before the first, NEW where nothing is asked for again."
+"The number of a document; -1 before the first; NEW where no past documents are wanted."
 Share = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
 
 
@@ -31,7 +31,7 @@ def source_of(tree: str) -> str:
 
 
 class Source(msgspec.Struct, frozen=True, array_like=True):
-    """A tree, the event types that come down it, and where to join it."""
+    """A tree, the event types of its documents, and where to join it."""
 
     tree: str
     types: Texts
@@ -39,7 +39,7 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Register(Packet, frozen=True, tag="codd-register"):
-    """A source is there, or has new event types."""
+    """A source exists, or has new event types."""
 
     tree: str
     types: Texts
@@ -50,7 +50,7 @@ class Unregister(Packet, frozen=True, tag="codd-unregister"):
 
 
 class GetSeedSet(Packet, frozen=True, tag="codd-get-seeds"):
-    """Figure 2: what trees are there, and where do they take newcomers?"""
+    """Figure 2: which trees exist, and where do newcomers join them?"""
 
 
 class SeedSet(Packet, frozen=True, tag="codd-seeds"):
@@ -74,8 +74,8 @@ class AddResult(Packet, frozen=True, tag="codd-add-result"):
 
 
 class AddChild(Packet, frozen=True, tag="codd-add-child"):
-    """Take me: this is my own query, this my subtree's; I have everything up to `since`.
-    `replaces` names the child whose place I take over."""
+    """Take me as a child, with my own query and my subtree's. I have all documents up to `since`. `replaces` names the
+    child whose place I take."""
 
     tree: str
     request: Count
@@ -86,7 +86,7 @@ class AddChild(Packet, frozen=True, tag="codd-add-child"):
 
 
 class Answer(Packet, frozen=True, tag="codd-answer"):
-    """Yes: under these ancestors, documents numbered from `link` on; or no."""
+    """Yes: these are your ancestors, and your documents are numbered from `link` on; or no."""
 
     tree: str
     request: Count
@@ -96,7 +96,7 @@ class Answer(Packet, frozen=True, tag="codd-answer"):
 
 
 class AddQuery(Packet, frozen=True, tag="codd-add-query"):
-    """Some node below wants these too. `path` are the nodes it has come through, the origin first."""
+    """A node below wants these too. `path` names the nodes that passed it on, beginning with its origin."""
 
     tree: str
     version: Count
@@ -106,7 +106,7 @@ class AddQuery(Packet, frozen=True, tag="codd-add-query"):
 
 
 class Registered(Packet, frozen=True, tag="codd-registered"):
-    """The query has reached the source; back along its path. Everything after `number` will come."""
+    """The query has reached the source. Sent back along its path. All documents after `number` will come."""
 
     tree: str
     path: Texts
@@ -120,7 +120,7 @@ class RemoveQuery(Packet, frozen=True, tag="codd-remove-query"):
 
 
 class GetAggregate(Packet, frozen=True, tag="codd-get-aggregate"):
-    """Some of your queries got lost on the way: tell me all."""
+    """Some of your queries got lost: send me all."""
 
     tree: str
 
@@ -143,15 +143,15 @@ class NewPath(Packet, frozen=True, tag="codd-path"):
 
 
 class Leave(Packet, frozen=True, tag="codd-leave"):
-    """I am no longer your child; the successor, if any, is in my place."""
+    """I am no longer your child; the successor, if there is one, takes my place."""
 
     tree: str
     successor: str = ""
 
 
 class NewParent(Packet, frozen=True, tag="codd-new-parent"):
-    """Figure 4: I leave. To the successor: take my place below `parent`, and keep documents for these
-    until they are below you. To the others: join again, beginning at `parent`."""
+    """Figure 4: I leave. To the successor: take my place below `parent`, and keep documents for the guests until they
+    are below you. To the others: join again, beginning at `parent`."""
 
     tree: str
     parent: str
@@ -162,14 +162,14 @@ class NewParent(Packet, frozen=True, tag="codd-new-parent"):
 
 
 class Gone(Packet, frozen=True, tag="codd-gone"):
-    """The source is gone for good, and its tree with it."""
+    """The source has ended its tree."""
 
     tree: str
 
 
 class KeepAlive(Packet, frozen=True, tag="codd-keep-alive"):
-    """To a child: tree, complete up to which number, documents numbered up to which link. To a parent:
-    tree, and the version of the last query sent."""
+    """To a child, for each tree: all documents up to this number were sent, the last with this link number. To a
+    parent, for each tree: the version of the last query sent."""
 
     down: tuple[tuple[str, Known, Count], ...]
     up: tuple[tuple[str, Count], ...]
@@ -179,8 +179,8 @@ class KeepAlive(Packet, frozen=True, tag="codd-keep-alive"):
 
 
 class Document(Packet, frozen=True, tag="codd-document"):
-    """`number` counts the source's documents, `link` those sent from this parent to this child; all up
-    to `complete` have been sent that the child wants."""
+    """`number` counts the source's documents, `link` those sent from this parent to this child. All that the child
+    wants up to `complete` were sent."""
 
     event: Event
     hops: Count
@@ -220,7 +220,7 @@ class Moved(Packet, frozen=True, tag="codd-moved"):
 
 
 class GetOverhead(Packet, frozen=True, tag="codd-get-overhead"):
-    """What overhead would I cause you? My recent documents: bit i is the number first + i."""
+    """How much overhead would I cause you? `bits` are my recent documents: bit i is the number first + i."""
 
     tree: str
     request: Count

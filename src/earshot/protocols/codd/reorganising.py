@@ -40,10 +40,7 @@ class MoveRequests:
         self.moving = self.accepted.popleft() if self.accepted else ""
         if not self.moving:
             return []
-        return [
-            Send(self.moving, Granted(self.tree)),
-            StartTimer(("grant", self.tree), now + self.settings.silence_s),
-        ]
+        return [Send(self.moving, Granted(self.tree)), StartTimer(("grant", self.tree), now + self.settings.silence_s)]
 
     def on_moved(self, sender: str, now: float) -> list[Effect]:
         return [CancelTimer(("grant", self.tree)), *self.grant_next(now)] if self.moving == sender else []

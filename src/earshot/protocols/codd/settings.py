@@ -1,4 +1,4 @@
-"""CoDD's settings, and every reading of a passage that the paper leaves open, by name."""
+"""CoDD's settings. Where the paper leaves a passage open, each reading of it has a name here."""
 
 from __future__ import annotations
 
@@ -15,55 +15,55 @@ Against = Literal["query", "aggregate"]
 @dataclass(frozen=True)
 class CoddSettings:
     agents: tuple[str, ...] = field(default=(), metadata={"scenario": "first_nodes"})
-    "Section 3.1's system agents: nodes everybody knows, who tell which sources there are. In a simulation, "
-    "where not given, the scenario's first nodes."
+    "Section 3.1's system agents: nodes that every node knows, and that know the sources. In a simulation, where "
+    "not given, the scenario's first nodes."
     fan_out: int = 6
-    "Symbol f: children a node has at most in one tree."
+    "Symbol f: a node has at most this many children in one tree."
     seeds: int = 1
-    "How many nodes a join begins at: the source, and members that the agent draws (section 3.1)."
+    "How many nodes a join begins at: the source, and members that the agent draws at random (section 3.1)."
     candidate_wait_s: float = 2.0
-    "Figure 2's TIMEOUT: how long a newcomer waits for its seeds' candidates, and for each answer of one peer."
+    "Figure 2's TIMEOUT: how long a newcomer waits for its seeds' candidates, and for the answer of one peer."
     join_attempts: int = 4
-    "After so many failed joins the node reports it and waits for retry_s."
+    "After this many failed joins the node reports it and waits for retry_s."
     retry_s: float = 10.0
     "How long a node that found no place waits before it tries again."
     join_against: Against = "aggregate"
-    "What of a child a newcomer's query is compared with: section 3 says the effective subscription."
+    "What a newcomer's query is compared with at a child: section 3 says the effective subscription."
     overhead_against: Against = "query"
-    "What a document must miss to count as overhead at a possible parent: section 3.1 says its subscription."
+    "A document that does not satisfy this at a possible parent is overhead: section 3.1 says its subscription."
     keep_alive_s: float = 5.0
-    "How often parents and children tell each other that they are there (section 3.2)."
+    "How often parents and children send each other keep-alive messages (section 3.2)."
     silence_s: float = 15.0
-    "A parent or child that was silent for so long has left."
+    "A parent or child that has been silent for this long has left."
     directory_s: float = 30.0
-    "How often sources register with the agents, and nodes ask them, again."
+    "How often sources register with the agents, and nodes ask the agents."
     reorganise: bool = True
     "Section 3.3; without it the tree stays as joins and leaves made it (the paper's CoDD-NR)."
     reorganise_every: int = 200
-    "The reorganisation frequency: a node looks at its overhead once in so many documents of the source."
+    "The reorganisation frequency: a node looks at its overhead after every this many documents of the source."
     on_demand: bool = False
-    "Whether it also does at each document."
+    "Whether it also looks at it at each document."
     overhead_threshold: float = 0.2
     "Symbol rthresh: a node whose overhead is above it asks for a reorganisation."
     rest_documents: int = 200
-    "The time limit: so many documents must pass between two requests of one node."
+    "The time limit: at least this many documents pass between two requests of one node."
     mover: Literal["child", "self"] = "child"
     "Who moves: the child that the high-overhead node has the least overlap with, or that node itself."
     top: int | None = None
-    "The policy top-c: of the requests that are pending together so many are accepted; None: all of them."
+    "The policy top-c: at most this many of the requests that are pending together are accepted; None: all of them."
     delta: float | None = 0.0
-    "The policy delta-threshold: a move must lower its overhead, as a share of recent documents, by more "
-    "than this; None: figure 6 as printed, which moves to the best place found whatever it is."
+    "The policy delta-threshold: a move must lower the overhead, as a share of recent documents, by more than this; "
+    "None: figure 6 as printed, which does not compare with the present parent."
     gather_s: float = 0.5
-    "How long the source lets requests gather before it accepts some."
+    "How long the source collects requests before it accepts some."
     window_documents: int = 200
     "How many recent documents overlaps are estimated from."
     enough_documents: int = 20
-    "With fewer of them statistics are thin, and structure is compared instead."
+    "With fewer documents than this, structure is compared instead (section 3.1)."
     summary_vertices: int = 2000
-    "The bound on a data-summary tree; the vertices longest unused go first."
+    "The most vertices of a data-summary tree; the least recently used are removed first."
     held_documents: int = 1000
-    "How many recent documents a node keeps for children that come from elsewhere, and knows again."
+    "How many recent documents a node keeps: for children that come from elsewhere, and to recognise duplicates."
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
@@ -80,8 +80,8 @@ class CoddSettings:
                 raise SettingsError(f"{name} must be a positive number of seconds, got {value}")
         if not self.silence_s > self.keep_alive_s:
             raise SettingsError(
-                f"silence_s must be longer than keep_alive_s ({self.keep_alive_s:g} s), or everybody is taken "
-                f"for gone, got {self.silence_s}"
+                f"silence_s must be longer than keep_alive_s ({self.keep_alive_s:g} s), or every peer seems "
+                f"to have left, got {self.silence_s}"
             )
         if not 0 <= self.overhead_threshold <= 1:
             raise SettingsError(f"overhead_threshold is a share from 0 to 1, got {self.overhead_threshold}")

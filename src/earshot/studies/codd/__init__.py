@@ -1,1 +1,1 @@
-"""The study of CoDD. Start with `study`."""
+"""The CoDD paper's experiments and claims. Start with `study`; `runs` has the paper's own, `beyond` our additions."""

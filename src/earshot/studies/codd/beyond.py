@@ -1,4 +1,4 @@
-"""Beyond the CoDD paper, through the simulator: churn, ten thousand nodes, a network that loses messages."""
+"""Beyond the CoDD paper, in the simulator: churn, ten thousand nodes, and a network that loses messages."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ JOINING_S = 40.0
 
 
 def churning(case: Case) -> Sequence[Row]:
-    """Every node but the source crashes now and then, without a word, and comes back with an empty memory."""
+    """Every node but the source crashes at random times, and comes back with an empty memory."""
     scenario = _scenario(case["nodes"], case["documents"])
     random = Random(f"{case['seed']}:crashes")
     crashes = []
     for name in scenario.names():
         time = scenario.warm_up_s
-        while (
-            name != "source" and (time := time + random.expovariate(case["rate_per_min"] / 60.0)) < scenario.duration_s
-        ):
+        while name != "source":
+            time += random.expovariate(case["rate_per_min"] / 60.0)
+            if time >= scenario.duration_s:
+                break
             crashes.append(Crash(name, time, DOWN_S))
             time += DOWN_S
     scenario = msgspec.structs.replace(scenario, faults=FaultSettings(crashes=tuple(crashes)))
@@ -51,7 +52,7 @@ def churning(case: Case) -> Sequence[Row]:
 
 
 class _Recoveries(Log):
-    """From a parent's crash until its orphan has another parent; all else would fill a log for nothing."""
+    """A log that keeps only the times from a parent's crash until its orphan has another parent."""
 
     keeps_transmissions = False
 
@@ -61,7 +62,7 @@ class _Recoveries(Log):
         self._node_names: Sequence[str] = ()
         self._crashed: dict[str, float] = {}
         self._waiting: dict[tuple[int, str], float] = {}
-        "By orphan and tree, since when."
+        "By orphan and tree, when the parent crashed."
 
     def begin(self, names: Sequence[str]) -> None:
         super().begin(names)
@@ -81,14 +82,14 @@ class _Recoveries(Log):
 
 
 def losing(case: Case) -> Sequence[Row]:
-    """A share of all messages is lost, unnoticed by the sender."""
+    """A share of all messages is lost, and the sender does not notice."""
     scenario = _scenario(case["nodes"], case["documents"]).with_({"overlay.loss": case["loss"]})
     runs = {protocol: run(scenario, protocol, {}, case["seed"]) for protocol in ("codd", "siena")}
     return [{"protocol": protocol, **_summary(scenario, result)} for protocol, result in runs.items()]
 
 
 def large(case: Case) -> Sequence[Row]:
-    """As many nodes as asked, and documents of twenty categories: those that name their readers grow too long."""
+    """Many nodes, and documents of twenty categories: documents that name their readers would grow too long."""
     changes = {
         "nodes.node.count": case["nodes"],
         "publish.documents.nodes": f"node-{0:0{len(str(case['nodes'] - 1))}}",
@@ -99,7 +100,7 @@ def large(case: Case) -> Sequence[Row]:
 
 
 def _scenario(nodes: int, documents: int) -> Scenario:
-    """The built-in scenario with so many nodes and documents, ten of them a second."""
+    """The built-in scenario with this many nodes, and this many documents at ten a second."""
     changes: dict[str, Any] = {
         "nodes.node.count": nodes,
         "publish.documents.events.queries": nodes,
@@ -111,14 +112,10 @@ def _scenario(nodes: int, documents: int) -> Scenario:
     return load_scenario("codd").with_(changes)
 
 
-def _deliveries(result: RunResult) -> list[tuple[int, int, str]]:
-    found = result.deliveries
-    return list(zip(found.event, found.node, found.subscription, strict=True))
-
-
 def _summary(scenario: Scenario, result: RunResult) -> dict[str, Any]:
     found = summarise(scenario, result)
-    deliveries = _deliveries(result)
+    rows = result.deliveries
+    deliveries = list(zip(rows.event, rows.node, rows.subscription, strict=True))
     return {
         "delivery_ratio": found.delivery_ratio,
         "precision": found.precision,

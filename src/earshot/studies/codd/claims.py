@@ -1,12 +1,12 @@
-"""What the CoDD paper claims, judged from what was measured. What "rapidly", "minor", "substantially" or
-"gradual" are taken to mean is written into each claim in `codd.py`."""
+"""The CoDD paper's claims, each judged from the rows that were measured. `study` states what the words of each claim
+("rapidly", "minor", "substantially", "gradual") are taken to mean."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from earshot.studies.codd.streams import AS_READ
+from earshot.studies.codd.runs import AS_READ
 from earshot.studies.study import (
     Curve,
     Estimate,
@@ -28,7 +28,7 @@ NAMES = {"codd-r": "CoDD-R", "codd-nr": "CoDD-NR", "siena": "Siena"}
 
 
 def _mean(rows: Sequence[Row], column: str) -> float:
-    """Rows that have no value of their own are left out."""
+    """The mean of a column, without rows that have no value."""
     return estimate(row[column] for row in rows if row[column] is not None).mean
 
 
@@ -38,7 +38,7 @@ def _top(row: Row) -> float:
 
 
 def _ranked(rows: Sequence[Row], system: str) -> Series:
-    """Figure 7's and 8's line: overhead by rank, over seeds."""
+    """A line of figures 7 and 8: overhead by rank, the mean over seeds."""
     lists = [[*row["top_100"], *[0.0] * 100][:100] for row in rows_at(rows, system=system)]
     means = [math.fsum(values) / len(values) for values in zip(*lists, strict=True)]
     return Series(NAMES[system], list(range(1, 101)), means)
@@ -46,7 +46,7 @@ def _ranked(rows: Sequence[Row], system: str) -> Series:
 
 def halved(rows: Rows) -> Finding:
     default = rows["default"]
-    told, lower = [], {}
+    measured, lower = [], {}
     for name, value in (
         ("interior nodes", lambda row: row["interior_overhead"]),
         ("the top 100", _top),
@@ -56,10 +56,10 @@ def halved(rows: Rows) -> Finding:
             estimate(value(row) for row in rows_at(default, system=system)).mean for system in ("codd-r", "codd-nr")
         )
         lower[name] = 1 - with_ / without
-        told.append(f"{name}: {without:.3f} to {with_:.3f}, {lower[name]:.0%} less")
+        measured.append(f"{name}: {without:.3f} to {with_:.3f}, {lower[name]:.0%} less")
     holds = lower["interior nodes"] >= 0.5
     return Finding(
-        "; ".join(told),
+        "; ".join(measured),
         holds,
         "" if holds else _depends(rows, "codd-r", "codd-nr"),
         [_ranked(default, system) for system in BOTH],
@@ -67,16 +67,15 @@ def halved(rows: Rows) -> Finding:
 
 
 def _depends(rows: Rows, one: str, other: str) -> str:
-    """How a comparison of interior overheads comes out under the other readings."""
-    told = []
+    """The result of a comparison of interior overheads under the other readings."""
+    gains = []
     for (reading,), group in grouped(rows["readings"], "reading").items():
         left, right = rows_at(group, system=one), rows_at(group, system=other)
         if reading != AS_READ and left and right:
-            told.append((1 - _mean(left, "interior_overhead") / _mean(right, "interior_overhead"), reading))
-    if not told:
+            gains.append((1 - _mean(left, "interior_overhead") / _mean(right, "interior_overhead"), reading))
+    if not gains:
         return "depends on the reading, see docs/papers/codd.md"
-    told.sort()
-    least, most = told[0], told[-1]
+    least, most = min(gains), max(gains)
     return f"by reading from {least[0]:.0%} ({least[1]}) to {most[0]:.0%} ({most[1]}) less"
 
 
@@ -85,12 +84,12 @@ def below_siena(rows: Rows) -> Finding:
     means = {system: _mean(rows_at(default, system=system), "interior_overhead") for system in ALL}
     by_reading = grouped(rows_at(rows["brokers"], fan_out=6), "reading")
     brokers = {reading: _mean(group, "interior_overhead") for (reading,), group in by_reading.items()}
-    told = "; ".join(f"{reading}: {value:.3f}" for reading, value in brokers.items() if reading != AS_READ)
+    measured = "; ".join(f"{reading}: {value:.3f}" for reading, value in brokers.items() if reading != AS_READ)
     holds = means["codd-r"] < means["siena"]
     where = "mean overhead of interior nodes"
     return Finding(
         f"{where}, CoDD-R {means['codd-r']:.3f}, CoDD-NR {means['codd-nr']:.3f}, Siena {means['siena']:.3f}; "
-        f"Siena with {told}",
+        f"Siena with {measured}",
         holds,
         "" if holds else "what a broker's clients want is not overhead there; see the other readings",
         [_ranked(default, system) for system in ("codd-r", "siena")],
@@ -103,14 +102,14 @@ def interior_brokers(rows: Rows) -> Finding:
     counts = [row["with_overhead"] + 1 for row in runs]
     expected = [math.ceil((row["nodes"] + 1) / 7) // 2 for row in runs]
     holds = all(abs(count - one) <= 2 for count, one in zip(counts, expected, strict=True))
-    told = ", ".join(str(count) for count in counts)
+    measured = ", ".join(str(count) for count in counts)
     reason = "" if holds else f"{expected[0]} brokers have others below them"
-    return Finding(f"brokers with overhead, the root among them: {told}", holds, reason)
+    return Finding(f"brokers with overhead, the root among them: {measured}", holds, reason)
 
 
-def _by_fan_out(rows: Rows, system: str) -> Curve:
+def _by_fan_out(rows: Rows, system: str, column: str = "interior_overhead") -> Curve:
     found = [*rows["fan-outs"], *rows_at(rows["default"], seed=0)]
-    return curve(rows_at(found, system=system), "fan_out", "interior_overhead")
+    return curve(rows_at(found, system=system), "fan_out", column)
 
 
 def _listed(line: Curve) -> str:
@@ -123,19 +122,12 @@ def steep_then_flat(rows: Rows) -> Finding:
     widest = max(at)
     first, later = at[2] - at[4], at[4] - at[widest]
     holds = first > 0 and first > 2 * abs(later)
+    overall = _listed(_by_fan_out(rows, "codd-r", "system_overhead"))
+    reason = f"a wide tree mainly has fewer interior nodes: over all transfers the overhead is {overall}"
     return Finding(
         f"CoDD-R's by fan-out, {_listed(line)}: from 2 to 4 {-first:+.3f}, from there on {-later:+.3f}",
         holds,
-        ""
-        if holds
-        else "what a wide tree gains is mostly that fewer nodes are interior: over all transfers the overhead is "
-        + _listed(
-            curve(
-                rows_at([*rows["fan-outs"], *rows_at(rows["default"], seed=0)], system="codd-r"),
-                "fan_out",
-                "system_overhead",
-            )
-        ),
+        "" if holds else reason,
         [_by_fan_out(rows, system).series(NAMES[system]) for system in ALL],
     )
 
@@ -162,7 +154,7 @@ def _sized(rows: Rows, system: str, fan_out: int) -> list[Row]:
 
 
 def size_lowered(rows: Rows) -> Finding:
-    lines, told, lower, slower = [], [], True, True
+    lines, measured, lower, slower = [], [], True, True
     for fan_out in (4, 6):
         slopes = {}
         for system in ALL:
@@ -172,12 +164,12 @@ def size_lowered(rows: Rows) -> Finding:
         with_, without = (curve(_sized(rows, system, fan_out), "nodes", "interior_overhead").means for system in BOTH)
         lower &= all(with_[x] < without[x] for x in with_)
         slower &= slopes["codd-r"] < slopes["codd-nr"]
-        told.append(
+        measured.append(
             f"f = {fan_out}: at {max(with_):g} nodes {without[max(with_)]:.3f} to {with_[max(with_)]:.3f}; for each "
             f"doubling {slopes['codd-nr']:+.4f} without, {slopes['codd-r']:+.4f} with"
         )
     reason = "" if lower and slower else "lower at every size, but not slower to rise" if lower else "not at every size"
-    return Finding("; ".join(told), lower and slower, reason, lines)
+    return Finding("; ".join(measured), lower and slower, reason, lines)
 
 
 def depth_lowered(rows: Rows) -> Finding:
@@ -190,7 +182,7 @@ def depth_lowered(rows: Rows) -> Finding:
         depths = rows_at(default, system=system)[0]["depths"]
         lines.append(Series(NAMES[system], list(range(1, len(depths) + 1)), depths))
     other = rows_at(rows["readings"], reading="subscriptions follow the shuffle")
-    told = "; ".join(f"{NAMES[row['system']]} {row['depth']:.2f}" for row in other)
+    measured = "; ".join(f"{NAMES[row['system']]} {row['depth']:.2f}" for row in other)
     return Finding(
         f"mean of weighted average depths {means['codd-nr']:.2f} without, {means['codd-r']:.2f} with; the greatest "
         f"{most['codd-nr']:.2f} and {most['codd-r']:.2f}",
@@ -198,13 +190,13 @@ def depth_lowered(rows: Rows) -> Finding:
         ""
         if holds
         else "queries that name different words overlap nowhere by structure, so newcomers are spread evenly and the "
-        f"tree is balanced before any document; where queries share categories the depths are {told}",
+        f"tree is balanced before any document; where queries share categories the depths are {measured}",
         lines,
     )
 
 
 def depth_grows(rows: Rows) -> Finding:
-    told, holds, lines = [], True, []
+    measured, holds, lines = [], True, []
     logarithmic: list[str] = []
     for system in BOTH:
         found = _sized(rows, system, 6)
@@ -212,12 +204,12 @@ def depth_grows(rows: Rows) -> Finding:
         lines.append(line.series(NAMES[system]))
         y = [point.mean for point in line.estimates]
         by_log, by_size = _residual([math.log2(x) for x in line.x], y), _residual(line.x, y)
-        told.append(f"{NAMES[system]} {_listed(line)} (misfit of a log {by_log:.3f}, of a line {by_size:.3f})")
+        measured.append(f"{NAMES[system]} {_listed(line)} (misfit of a log {by_log:.3f}, of a line {by_size:.3f})")
         holds &= (by_log < by_size) is (system == "codd-r")
         if by_log < by_size:
             logarithmic.append("with" if system == "codd-r" else "without")
     return Finding(
-        "; ".join(told),
+        "; ".join(measured),
         holds,
         "" if holds else f"a logarithm fits better {' and '.join(logarithmic) or 'neither'}",
         lines,
@@ -230,17 +222,17 @@ def _residual(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def xml_overhead(rows: Rows) -> Finding:
-    found, lines, told, most = rows["xml"], [], [], 0.0
+    found, lines, measured, most = rows["xml"], [], [], 0.0
     for dtd in DTDS:
         for system in BOTH:
             line = curve(rows_at(found, dtd=dtd, system=system), "fan_out", "system_overhead")
             lines.append(line.series(f"{dtd}, {'R' if system == 'codd-r' else 'NR'}"))
-            told.append(f"{dtd} {'R' if system == 'codd-r' else 'NR'} {_listed(line)}")
+            measured.append(f"{dtd} {'R' if system == 'codd-r' else 'NR'} {_listed(line)}")
             if system == "codd-r":
                 most = max(most, *(point.mean for point in line.estimates))
     selectivities = ", ".join(f"{dtd} {_mean(rows_at(found, dtd=dtd), 'selectivity'):.2f}" for dtd in DTDS)
     return Finding(
-        f"system overhead by fan-out: {'; '.join(told)}; selectivities {selectivities}",
+        f"system overhead by fan-out: {'; '.join(measured)}; selectivities {selectivities}",
         most < 0.1,
         ""
         if most < 0.1
@@ -290,7 +282,7 @@ def ratios(rows: Rows) -> Finding:
 
 
 def exact(rows: Rows) -> Finding:
-    """By the simulator's oracle; and in the study's own runs all systems deliver alike."""
+    """Judged by the simulator's oracle; in the study's own runs all systems must deliver the same number."""
     streams: dict[tuple[object, ...], set[int]] = {}
     for row in (*rows["default"], *rows["fan-outs"], *rows["sizes"], *rows["xml"]):
         stream = (row.get("dtd", ""), row["nodes"], row["documents"], row["seed"])
@@ -309,23 +301,23 @@ def exact(rows: Rows) -> Finding:
 
 def under_churn(rows: Rows) -> Finding:
     line = curve(rows["churn"], "rate_per_min", "delivery_ratio")
-    told = []
+    measured = []
     for (rate,), group in grouped(rows["churn"], "rate_per_min").items():
-        told.append(
+        measured.append(
             f"{rate:.0%}: delivered {_mean(group, 'delivery_ratio'):.4f}, a new parent after "
             f"{_mean(group, 'recovery_median_s'):.1f} s (95 %: {_mean(group, 'recovery_95_s'):.1f} s)"
         )
     least = min(point.mean for point in line.estimates)
-    return Finding("; ".join(told), least >= 0.99, series=[line.series("delivery ratio")])
+    return Finding("; ".join(measured), least >= 0.99, series=[line.series("delivery ratio")])
 
 
 def at_size(rows: Rows) -> Finding:
-    told = [
+    measured = [
         f"{row['nodes']:,} nodes: delivered {row['delivery_ratio']:.4f}, {row['hops']:.1f} hops, "
         f"{row['cost']:.0f} transmissions a document"
         for row in rows["large"]
     ]
-    return Finding("; ".join(told), all(row["delivery_ratio"] == 1.0 for row in rows["large"]))
+    return Finding("; ".join(measured), all(row["delivery_ratio"] == 1.0 for row in rows["large"]))
 
 
 def under_loss(rows: Rows) -> Finding:
@@ -333,9 +325,11 @@ def under_loss(rows: Rows) -> Finding:
         curve(rows_at(rows["loss"], protocol=protocol), "loss", "delivery_ratio").series(name)
         for protocol, name in (("codd", "CoDD"), ("siena", "Siena"))
     ]
-    told = [f"{x:.0%}: CoDD {y:.4f}, Siena {z:.4f}" for x, y, z in zip(lines[0].x, lines[0].y, lines[1].y, strict=True)]
+    measured = [
+        f"{x:.0%}: CoDD {y:.4f}, Siena {z:.4f}" for x, y, z in zip(lines[0].x, lines[0].y, lines[1].y, strict=True)
+    ]
     return Finding(
-        f"delivery ratio by share lost, {'; '.join(told)}",
+        f"delivery ratio by share lost, {'; '.join(measured)}",
         all(y >= 0.95 for x, y in zip(lines[0].x, lines[0].y, strict=True) if x <= 0.1),
         series=lines,
     )

@@ -1,7 +1,7 @@
-"""A host after the CoDD paper's own simulator: machines joined by local pipes, time in documents.
+"""A host like the CoDD paper's own simulator: machines joined by local pipes, time counted in documents.
 
-A message takes no time and arrives in the order it was sent; timers run as time is let pass. Nothing is
-encoded, measured or logged, which is what 10,000 documents over a thousand nodes need.
+A message takes no time and arrives in the order in which it was sent; timers run when time passes. Nothing is encoded
+or logged, so that 10,000 documents over hundreds of nodes take a minute.
 """
 
 from __future__ import annotations
@@ -14,20 +14,11 @@ from typing import Any
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Viewer
 from earshot.protocols.codd.packets import Document
-from earshot.protocols.machine import (
-    CancelTimer,
-    Deliver,
-    Effects,
-    Machine,
-    Note,
-    Send,
-    StartTimer,
-    Timer,
-)
+from earshot.protocols.machine import CancelTimer, Deliver, Effects, Machine, Note, Send, StartTimer, Timer
 from earshot.protocols.siena.machine import Notify
 
-Watcher = Callable[[str, str, str], None]
-"Told a node, a note's topic and its detail."
+OnNote = Callable[[str, str, str], None]
+"Called with a node, its note's topic and detail."
 
 
 class SharedIndex(FilterIndex):
@@ -63,7 +54,7 @@ class SharedIndex(FilterIndex):
 class Pipes:
     """Named machines that reach each other by name."""
 
-    def __init__(self, machines: Iterable[Machine], watch: Watcher | None = None) -> None:
+    def __init__(self, machines: Iterable[Machine], on_note: OnNote | None = None) -> None:
         self.machines = {machine.node: machine for machine in machines}
         self.now = 0.0
         self.sent = 0
@@ -71,9 +62,9 @@ class Pipes:
         self.deliveries = 0
         self.depth_sums: dict[str, int] = dict.fromkeys(self.machines, 0)
         "By node, the hops of all documents that were sent to it."
-        self._watch = watch
+        self._on_note = on_note
         self._queue: deque[tuple[str, Effects]] = deque()
-        "By sender, in order, effects among which are messages."
+        "Senders, in order, and effects that include messages."
         self._timers: list[tuple[float, int, str, Timer]] = []
         self._running: dict[tuple[str, Timer], int] = {}
         self._sequence = 0
@@ -81,12 +72,12 @@ class Pipes:
             self.do(name, "start")
 
     def do(self, node: str, entry_point: str, *arguments: Any) -> None:
-        """Call an entry point, and let all that follows from it happen."""
+        """Call an entry point, and deliver all messages that follow from it."""
         self._carry_out(node, getattr(self.machines[node], entry_point)(*arguments, self.now))
         self._settle()
 
     def let_pass(self, seconds: float) -> None:
-        """Let time pass, and timers run."""
+        """Let time pass: timers run."""
         until = self.now + seconds
         while self._timers and self._timers[0][0] <= until:
             at, sequence, node, name = heapq.heappop(self._timers)
@@ -115,7 +106,7 @@ class Pipes:
                     self._carry_out(peer, following)
 
     def _carry_out(self, node: str, effects: Effects) -> None:
-        """Messages wait for their turn; all else happens at once."""
+        """Messages wait for their turn; other effects happen at once."""
         sends = False
         for effect in effects:
             kind = type(effect)
@@ -129,7 +120,7 @@ class Pipes:
                 heapq.heappush(self._timers, (effect.at, self._sequence, node, effect.name))
             elif type(effect) is CancelTimer:
                 self._running.pop((node, effect.name), None)
-            elif type(effect) is Note and self._watch is not None:
-                self._watch(node, effect.topic, effect.detail)
+            elif type(effect) is Note and self._on_note is not None:
+                self._on_note(node, effect.topic, effect.detail)
         if sends:
             self._queue.append((node, effects))

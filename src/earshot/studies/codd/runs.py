@@ -1,7 +1,7 @@
-"""Runs of CoDD and Siena over one stream of documents, and what the paper measures of them.
+"""Runs of CoDD and Siena over the paper's streams of documents, and what the paper measures of them.
 
-The systems of a case run side by side, document by document, so that a document's filters are
-evaluated once.
+Streams: the synthetic data of section 4, and the XML data of section 4.2. The systems of a case run side by side on
+the same documents.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
@@ -18,69 +18,146 @@ from earshot.protocols.catalogue import build_settings
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.machine import Announcement, FixedLocation, Machine
 from earshot.protocols.siena.machine import Siena
-from earshot.simulation.engine.engine import rare_collections
+from earshot.simulation.draws import Span
+from earshot.simulation.scenario.library import load_scenario
+from earshot.simulation.workload.codd_workload import Buckets
 from earshot.studies.codd.pipes import Pipes, SharedIndex
-from earshot.studies.study import Row
+from earshot.studies.study import Case, Row
 
 SOURCE = "source"
 SNAPSHOT = 50
-"Documents from one look at all nodes to the next."
+"Documents from one snapshot of all nodes to the next."
 PERIOD = 200
 "Documents over which a node's overhead after a reorganisation is counted."
 NEVER_S = 1e12
 QUIET = {"keep_alive_s": NEVER_S, "silence_s": 2 * NEVER_S, "directory_s": NEVER_S, "held_documents": 400}
-"Nobody fails in these runs: keep-alives, and documents kept for orphans, would only take time."
+"No node fails in these runs: keep-alives, and documents kept for orphans, would only take time."
+
+AS_READ = "as read"
+READINGS: dict[str, dict[str, Any]] = {
+    AS_READ: {},
+    "subscriptions follow the shuffle": {"shuffle": "subscriptions"},
+    "a node in 1 bucket, a document in 4": {"query_buckets": [1, 1], "document_buckets": 4},
+    "a node in 1 to 7 buckets, a document in 1": {"query_buckets": [1, 7], "document_buckets": 1},
+    "no shuffle": {"shuffle_every": 0},
+    "shuffles half way between reorganisations": {"shuffle_from": 100},
+    "nodes join during the first fifth": {"joining": "during"},
+    "the same, by the child's own query": {"join_against": "query", "joining": "during"},
+    "overhead against the aggregate": {"overhead_against": "aggregate"},
+    "the high-overhead node itself moves": {"mover": "self"},
+    "figure 6 as printed, no gain asked": {"delta": None},
+    "a move must gain 5 % of the documents": {"delta": 0.05},
+    "only the 5 highest requests at a time": {"top": 5, "gather_s": 40.0},
+    "overlaps from the last 50 documents": {"window_documents": 50},
+    "overlaps from the last 800 documents": {"window_documents": 800},
+}
+"The readings of docs/papers/codd.md: in each, what differs from the paper as we read it."
+SIENA_READINGS: dict[str, dict[str, Any]] = {
+    AS_READ: {},
+    "brokers' tree as wide as f": {"broker_fan_out": 0},
+    "a broker subscribes for itself alone": {"broker_interest": "own"},
+    "both": {"broker_fan_out": 0, "broker_interest": "own"},
+}
+_WORKLOAD = ("shuffle", "query_buckets", "document_buckets", "shuffle_every", "shuffle_from")
 
 
-class Stream(Protocol):
-    """Nodes, what they ask for, and documents."""
+class SyntheticStream:
+    """Section 4's synthetic data: queries in category buckets that are shuffled."""
 
-    count: int
-    type: EventType
-    nodes: Sequence[str]
-    joining: str
-    '"before" the first document, or "during" the first fifth of them.'
+    def __init__(self, nodes: int, documents: int, seed: int, changed: dict[str, Any]) -> None:
+        own = {name: value for name, value in changed.items() if name in _WORKLOAD}
+        if "query_buckets" in own:
+            own["query_buckets"] = Span(*map(float, own["query_buckets"]))
+        self.generator = Buckets(queries=nodes, draw_seed=seed, **own)
+        self.count = documents
+        self.joining: str = changed.get("joining", "before")
+        '"before" the first document, or "during" the first fifth of them.'
+        self.type = self.generator.types()[0]
+        self.nodes: Sequence[str] = [f"n{i:05}" for i in range(nodes)]
+        self._seed = seed
 
     def filters(self, node: int) -> Sequence[Filter]:
         """What a node asks for at first."""
-        ...
+        return self.generator.filters_in(node, 0)
 
-    def documents(self) -> Iterator[Event]: ...
+    def documents(self) -> Iterator[Event]:
+        random = Random(f"{self._seed}:documents")
+        return (self.generator.draw(random, number) for number in range(self.count))
 
     def changes(self, number: int) -> Iterator[tuple[int, Sequence[Filter]]]:
-        """Before this document: which nodes ask for something else."""
-        ...
+        """The nodes that ask for something else from this document on, and for what."""
+        epoch = self.generator.epoch(number)
+        if self.generator.shuffle == "data" or number == 0 or epoch == self.generator.epoch(number - 1):
+            return
+        for node in range(len(self.nodes)):
+            after = self.generator.filters_in(node, epoch)
+            if after != self.generator.filters_in(node, epoch - 1):
+                yield node, after
+
+
+class XmlStream:
+    """Section 4.2's XML data: queries and documents as the scenario `codd-<dtd>` draws them."""
+
+    joining = "before"
+
+    def __init__(self, dtd: str, nodes: int, documents: int, seed: int) -> None:
+        scenario = load_scenario(f"codd-{dtd}")
+        (publish,), (subscribe,) = scenario.publish.values(), scenario.subscribe.values()
+        sources = {name: one.events for name, one in scenario.publish.items()}
+        random = Random(f"{seed}:queries")
+        self.count = documents
+        self.type = publish.events.types()[0]
+        self.nodes: Sequence[str] = [f"n{i:05}" for i in range(nodes)]
+        self._filters = [subscribe.filters.draw(random, number, sources) for number in range(nodes)]
+        self._events = publish.events
+        self._seed = seed
+
+    def filters(self, node: int) -> Sequence[Filter]:
+        return (self._filters[node],)
+
+    def documents(self) -> Iterator[Event]:
+        random = Random(f"{self._seed}:documents")
+        return (self._events.draw(random, number) for number in range(self.count))
+
+    def changes(self, number: int) -> Iterator[tuple[int, Sequence[Filter]]]:
+        return iter(())
 
 
 @dataclass
 class Reorganisation:
-    """One that a node asked for: at which document, with which overhead, who was to move."""
+    """A reorganisation that a node asked for."""
 
     document: int
+    "The number of the last document."
     node: str
     before: float
+    "The node's overhead."
     mover: str
+    "The node that was asked to move."
     counted: tuple[int, int]
     "The node's transfers and extraneous ones at that time."
     moved: bool = False
     after: float | None = None
+    "The node's overhead afterwards."
 
 
 class SystemRun:
-    """One system over the stream."""
+    """The run of one system over a stream."""
 
-    def __init__(self, system: str, fan_out: int, settings: dict[str, Any], names: Sequence[str], seed: int) -> None:
+    def __init__(self, system: str, machines: Sequence[Machine]) -> None:
+        """The first machine is the source."""
         self.system = system
-        self.pipes = Pipes(_machines(system, fan_out, settings, [SOURCE, *names], seed), self._watch)
-        self.names = names
+        self.pipes = Pipes(machines, self._on_note)
+        self.names = [machine.node for machine in machines[1:]]
         self.number = 0
         self.series: list[tuple[int, float]] = []
-        "At each look the mean overhead since the last, of the nodes that had any."
+        "At each snapshot, the mean overhead since the last one, of the nodes that had any."
         self.interior: list[float] = []
-        "At each look, of each node with children, its overhead since the last."
+        "At each snapshot, for each node with children, its overhead since the last one."
         self.reorganisations: list[Reorganisation] = []
         self._movers: dict[str, Reorganisation] = {}
-        self._seen: dict[str, tuple[int, int]] = {}
+        self._counted: dict[str, tuple[int, int]] = {}
+        "By node, its counts at the last snapshot."
 
     def announce(self, type: EventType) -> None:
         self.pipes.do(SOURCE, "announce", Announcement(type))
@@ -102,9 +179,9 @@ class SystemRun:
         self.pipes.do(SOURCE, "publish", event)
         self.pipes.let_pass(1.0)
         if (number + 1) % SNAPSHOT == 0:
-            self._look(number + 1)
+            self._take_snapshot(number + 1)
 
-    def _watch(self, node: str, topic: str, detail: str) -> None:
+    def _on_note(self, node: str, topic: str, detail: str) -> None:
         if topic == "reorganise":
             _, overhead, mover = detail.rsplit(" ", 2)
             counts = self._counts(node)
@@ -115,6 +192,7 @@ class SystemRun:
             self._movers[node].moved = True
 
     def _counts(self, node: str) -> tuple[int, int]:
+        """The node's transfers and extraneous ones."""
         machine = self.pipes.machines[node]
         if isinstance(machine, Codd):
             tree = next(iter(machine.trees.values()), None)
@@ -122,44 +200,48 @@ class SystemRun:
         assert isinstance(machine, Siena)
         return machine.transfers, machine.extraneous
 
-    def _look(self, number: int) -> None:
-        """Every node's overhead since the last look; and what became of reorganisations."""
+    def _since(self, node: str, counted: tuple[int, int]) -> tuple[int, float]:
+        """The node's transfers, and its overhead, since its counts were these."""
+        transfers, extraneous = (now - then for now, then in zip(self._counts(node), counted, strict=True))
+        return transfers, extraneous / transfers if transfers else 0.0
+
+    def _take_snapshot(self, number: int) -> None:
+        """Every node's overhead since the last snapshot, and the results of reorganisations."""
         positive = []
         for name in self.names:
-            before, counts = self._seen.get(name, (0, 0)), self._counts(name)
-            self._seen[name] = counts
-            came, vain = counts[0] - before[0], counts[1] - before[1]
-            if came and _is_interior(self.pipes.machines[name]):
-                self.interior.append(vain / came)
-            if vain:
-                positive.append(vain / came)
+            transfers, overhead = self._since(name, self._counted.get(name, (0, 0)))
+            self._counted[name] = self._counts(name)
+            if transfers and _is_interior(self.pipes.machines[name]):
+                self.interior.append(overhead)
+            if overhead:
+                positive.append(overhead)
         self.series.append((number, _mean(positive)))
         for one in reversed(self.reorganisations):
             if number - one.document > PERIOD + SNAPSHOT:
                 break
             if one.after is None and number - one.document >= PERIOD:
-                came, vain = (now - then for now, then in zip(self._counts(one.node), one.counted, strict=True))
-                one.after = vain / came if came else 0.0
+                _, one.after = self._since(one.node, one.counted)
 
     def figures(self, documents: int) -> dict[str, Any]:
         """What the paper's figures show of the run."""
         counts = {name: self._counts(name) for name in self.names}
-        transfers = sum(came for came, _ in counts.values())
-        overheads = sorted((vain / came for came, vain in counts.values() if came), reverse=True)
-        depths = sorted(self.pipes.depth_sums[name] / came for name, (came, _) in counts.items() if came)
-        met = [one for one in self.reorganisations if one.moved and one.after is not None]
+        received = {name: transfers for name, (transfers, _) in counts.items() if transfers}
+        overheads = sorted((counts[name][1] / transfers for name, transfers in received.items()), reverse=True)
+        depths = sorted(self.pipes.depth_sums[name] / transfers for name, transfers in received.items())
+        transfers = sum(received.values())
+        moves = [one for one in self.reorganisations if one.moved]
         return {
             "system": self.system,
-            "system_overhead": sum(vain for _, vain in counts.values()) / transfers,
+            "system_overhead": sum(extraneous for _, extraneous in counts.values()) / transfers,
             "interior_overhead": _mean(self.interior),
             "top_100": [round(overhead, 4) for overhead in overheads[:100]],
             "with_overhead": sum(overhead > 0 for overhead in overheads),
             "depths": [round(depth, 3) for depth in depths],
             "depth": _mean(depths),
             "series": [[number, round(overhead, 4)] for number, overhead in self.series],
-            "ratios": [[one.document, round((one.after or 0.0) / one.before, 4)] for one in met],
+            "ratios": [[one.document, round(one.after / one.before, 4)] for one in moves if one.after is not None],
             "requests": len(self.reorganisations),
-            "moves": sum(one.moved for one in self.reorganisations),
+            "moves": len(moves),
             "transfers": transfers,
             "control": self.pipes.sent,
             "deliveries": self.pipes.deliveries,
@@ -172,29 +254,33 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _is_interior(machine: Machine) -> bool:
-    """A node that passes documents on: in Siena, a broker with brokers below it."""
+    """Whether the node passes documents on; in Siena, whether it is a broker with brokers below it."""
     if isinstance(machine, Siena):
         return any(link.broker for name, link in machine.links.items() if name != machine.above)
     return isinstance(machine, Codd) and any(tree.children for tree in machine.trees.values())
 
 
-def _machines(system: str, fan_out: int, settings: dict[str, Any], names: Sequence[str], seed: int) -> list[Machine]:
-    mine = {name: value for name, value in settings.items() if name.startswith("broker") is (system == "siena")}
-    made: type[Siena] | type[Codd] = Siena if system == "siena" else Codd
-    shared = SharedIndex()
-    if system == "siena":
+def _machines(
+    system: str, fan_out: int, settings: dict[str, Any], names: Sequence[str], seed: int, index: SharedIndex
+) -> list[Machine]:
+    is_siena = system == "siena"
+    given = {name: value for name, value in settings.items() if name.startswith("broker") is is_siena}
+    made: type[Siena] | type[Codd] = Siena if is_siena else Codd
+    if is_siena:
         known = {"agents": [SOURCE], "clients": fan_out}
     else:
         known = {"agents": [SOURCE], "fan_out": fan_out, "reorganise": system == "codd-r", **QUIET}
         known["held_documents"] = max(400, settings.get("window_documents", 0))
-    built: Any = build_settings(made.Settings, {**known, **mine})
-    return [made(name, built, FixedLocation(), Random(f"{seed}:{name}"), lambda: shared) for name in names]
+    built: Any = build_settings(made.Settings, {**known, **given})
+    return [made(name, built, FixedLocation(), Random(f"{seed}:{name}"), lambda: index) for name in names]
 
 
-@rare_collections()
-def run_systems(systems: Sequence[tuple[str, int]], settings: dict[str, Any], stream: Stream, seed: int) -> list[Row]:
-    """One row a system, which is a name and its fan-out."""
-    runs = [SystemRun(system, fan_out, settings, stream.nodes, seed) for system, fan_out in systems]
+def run_systems(
+    systems: Sequence[tuple[str, int]], settings: dict[str, Any], stream: SyntheticStream | XmlStream, seed: int
+) -> list[Row]:
+    """Run systems, each a name and a fan-out, side by side. One row for each."""
+    names, index = [SOURCE, *stream.nodes], SharedIndex()
+    runs = [SystemRun(system, _machines(system, fan_out, settings, names, seed, index)) for system, fan_out in systems]
     for run in runs:
         run.announce(stream.type)
     order = list(range(len(stream.nodes)))
@@ -203,14 +289,28 @@ def run_systems(systems: Sequence[tuple[str, int]], settings: dict[str, Any], st
     joined = 0
     for number, event in enumerate(stream.documents()):
         due = min(len(order), math.ceil(len(order) * (number + 1) / joining))
-        for node in order[joined:due]:
-            for run in runs:
-                run.subscribe(node, stream.filters(node))
+        changes = [*((node, stream.filters(node)) for node in order[joined:due]), *stream.changes(number)]
         joined = due
-        for node, filters in stream.changes(number):
-            for run in runs:
-                run.subscribe(node, filters)
         stamped = event.stamped(id=f"d{number}", source=SOURCE, time=float(number))
+        for run in runs:
+            for node, filters in changes:
+                run.subscribe(node, filters)
         for run in runs:
             run.publish(stamped, number)
     return [run.figures(stream.count) for run in runs]
+
+
+def synthetic(case: Case) -> Sequence[Row]:
+    """Section 4's synthetic data; the case names the systems: "codd-r", "codd-nr", "siena"."""
+    changed = {**READINGS, **SIENA_READINGS}[case["reading"]]
+    stream = SyntheticStream(case["nodes"], case["documents"], case["seed"], changed)
+    settings = {name: value for name, value in changed.items() if name not in (*_WORKLOAD, "joining")}
+    return run_systems([(system, case["fan_out"]) for system in case["systems"]], settings, stream, case["seed"])
+
+
+def xml(case: Case) -> Sequence[Row]:
+    """Section 4.2: documents and XPath queries of one of three DTDs, at several fan-outs."""
+    stream = XmlStream(case["dtd"], case["nodes"], case["documents"], case["seed"])
+    systems = [(system, fan_out) for fan_out in case["fan_outs"] for system in ("codd-r", "codd-nr")]
+    rows = run_systems(systems, {}, stream, case["seed"])
+    return [{**row, "fan_out": fan_out} for (_, fan_out), row in zip(systems, rows, strict=True)]

@@ -1,7 +1,7 @@
-"""The CoDD study: figures 7 to 12 and 14 to 16, how far they depend on what the paper leaves open, and
-beyond the paper churn, ten thousand nodes and a network that loses messages.
+"""The CoDD study: figures 7 to 12 and 14 to 16; how much they depend on what the paper leaves open; and, beyond the
+paper, churn, ten thousand nodes and a network that loses messages.
 
-What "rapidly", "minor", "substantially" or "gradual" are taken to mean is written into each claim.
+Each claim states what "rapidly", "minor", "substantially" or "gradual" are taken to mean.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from earshot.studies.codd import claims as judged
 from earshot.studies.codd.beyond import churning, large, losing
 from earshot.studies.codd.claims import ALL, BOTH, DTDS
-from earshot.studies.codd.streams import AS_READ, READINGS, SIENA_READINGS, synthetic, xml
+from earshot.studies.codd.runs import AS_READ, READINGS, SIENA_READINGS, synthetic, xml
 from earshot.studies.study import Claim, Experiment, Study, cases
 
 STUDY = Study(
@@ -39,12 +39,7 @@ STUDY = Study(
             "sizes",
             synthetic,
             cases(
-                systems=[ALL],
-                nodes=[100, 200, 600],
-                fan_out=[4, 6],
-                documents=[10_000],
-                reading=[AS_READ],
-                seed=[0],
+                systems=[ALL], nodes=[100, 200, 600], fan_out=[4, 6], documents=[10_000], reading=[AS_READ], seed=[0]
             ),
             cases(systems=[ALL], nodes=[40, 120], fan_out=[4, 6], documents=[400], reading=[AS_READ], seed=[0]),
         ),
@@ -125,10 +120,7 @@ STUDY = Study(
             "mean overhead of interior nodes",
         ),
         Claim(
-            "Siena's overhead rises with the fan-out",
-            "section 4, figure 9",
-            "gradually increases",
-            judged.siena_rises,
+            "Siena's overhead rises with the fan-out", "section 4, figure 9", "gradually increases", judged.siena_rises
         ),
         Claim(
             "At every size reorganisation lowers the overhead, and its rise with the size is slower",
@@ -208,7 +200,7 @@ STUDY = Study(
             "delivery ratio",
         ),
     ),
-    notes="Every reading of an open passage is a named setting, fixed before results were looked at; the experiment "
+    notes="Every reading of an open passage is a named setting, chosen before any result was known; the experiment "
     "`readings` changes them one at a time. Systems are compared on the same stream of documents. "
-    "docs/papers/codd.md has the whole.",
+    "docs/papers/codd.md has all of them.",
 )
