@@ -9,7 +9,7 @@ import pytest
 from earshot.errors import ScenarioError
 from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
-from earshot.simulation.workload.codd_workload import BucketQueries, Buckets
+from earshot.simulation.workload.codd_workload import CoddDocuments, CoddQueries
 from earshot.simulation.workload.generators import Topics
 
 
@@ -26,15 +26,15 @@ from earshot.simulation.workload.generators import Topics
 )
 def test_what_will_not_do_is_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
-        Buckets(**wrong)
+        CoddDocuments(**wrong)
     assert str(caught.value) == message
 
 
 def test_queries_name_a_publish_entry_of_their_kind() -> None:
     with pytest.raises(ScenarioError, match="whose events are of kind \"buckets\", got 'news'"):
-        BucketQueries("news").check({"news": Topics()})
+        CoddQueries("news").check({"news": Topics()})
     with pytest.raises(ScenarioError, match='in a scenario shuffle must be "data"'):
-        BucketQueries("news").check({"news": Buckets(shuffle="subscriptions")})
+        CoddQueries("news").check({"news": CoddDocuments(shuffle="subscriptions")})
 
 
 def test_each_subscriber_of_the_scenario_has_a_query_of_its_own() -> None:

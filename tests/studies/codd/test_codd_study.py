@@ -16,7 +16,7 @@ from earshot.cli import main
 from earshot.simulation.draws import Span
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
-from earshot.simulation.workload.codd_workload import Buckets
+from earshot.simulation.workload.codd_workload import CoddDocuments
 from earshot.studies.codd import claims as claims
 from earshot.studies.codd.beyond import churning
 from earshot.studies.codd.runs import AS_READ, READINGS, SIENA_READINGS, SyntheticStream, synthetic
@@ -116,7 +116,7 @@ def test_the_synthetic_data_has_the_papers_selectivity_under_every_reading() -> 
 
 
 def test_a_shuffle_splits_some_buckets_and_merges_the_halves() -> None:
-    generator = Buckets(query_buckets=Span(1.0, 1.0), document_buckets=4)
+    generator = CoddDocuments(query_buckets=Span(1.0, 1.0), document_buckets=4)
     before, after = generator.members(0), generator.members(1)
     changed = [i for i in range(20) if before[i] != after[i]]
     assert 2 <= len(changed) <= 4
@@ -129,7 +129,7 @@ def test_a_shuffle_splits_some_buckets_and_merges_the_halves() -> None:
 
 def test_a_document_is_for_the_queries_in_its_buckets_whichever_way_it_says_so() -> None:
     for shuffle in ("data", "subscriptions"):
-        generator = Buckets(queries=60, shuffle=shuffle, shuffle_every=10)  # type: ignore[arg-type]
+        generator = CoddDocuments(queries=60, shuffle=shuffle, shuffle_every=10)  # type: ignore[arg-type]
         for number in (0, 9, 10, 35):
             event = generator.draw(Random(number), number)
             _, wanted = generator.audience(Random(number), number)

@@ -1,10 +1,10 @@
-"""CoDD's synthetic data (section 4): queries in category buckets, documents for some of the buckets,
-and shuffles that change which queries want the same documents.
+"""The CoDD paper's synthetic data (section 4): queries in category buckets, documents for some of the buckets, and
+shuffles that change which queries want the same documents.
 
-A document says whom it is for by words: query number 17 asks for documents that hold the word `q017`,
-always. Which words documents hold together is the buckets' doing, and changes with each shuffle.
-Under `shuffle = "subscriptions"` a document names its categories instead, and a shuffle changes what
-queries ask for: the queries of an epoch are given by `filters_in`.
+A document names its readers by words: query number 17 always asks for documents that hold the word `q017`. The
+buckets decide which words a document holds together, and change with each shuffle. Under `shuffle = "subscriptions"`
+a document names its categories instead, and a shuffle changes what queries ask for: `filters_in` gives the queries of
+an epoch.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ Members = tuple[frozenset[int], ...]
 DOCUMENT = "Document"
 
 
-class Buckets(KindTable, frozen=True, tag="buckets"):
+class CoddDocuments(KindTable, frozen=True, tag="buckets"):
     """Documents for the queries of a few category buckets, as in the CoDD paper's synthetic data."""
 
     queries: AtLeastOne = 400
-    "How many queries there are (n)."
+    "The number of queries (n)."
     buckets: AtLeastOne = 20
-    "How many category buckets there are (k)."
+    "The number of category buckets (k)."
     query_buckets: SpanSetting = Span(1.0, 3.0)
-    "How many of them a query is in."
+    "The number of buckets that a query is in."
     document_buckets: AtLeastOne = 2
-    "How many of them a document is for."
+    "The number of buckets that a document is for."
     shuffle_every: Count = 200
-    "After so many documents buckets are shuffled (cf); 0: never."
+    "Buckets are shuffled after every this many documents (cf); 0: never."
     shuffle_from: Count = 0
-    "The first shuffle comes so many documents later than it would."
+    "Every shuffle comes this many documents later."
     shuffle_buckets: Count = 4
-    "How many buckets are split and merged in a shuffle (c = k/5)."
+    "The number of buckets that are split and merged in a shuffle (c = k/5)."
     shuffle: Literal["data", "subscriptions"] = "data"
     "Whether a shuffle changes which documents meet which queries, or what the queries ask for."
     draw_seed: int = 0
-    "Which assignment of queries to buckets, and which shuffles."
+    "The seed of the assignment of queries to buckets, and of the shuffles."
     payload_bytes: Count = 0
     "The size of a payload to carry along."
 
@@ -65,11 +65,11 @@ class Buckets(KindTable, frozen=True, tag="buckets"):
         return (EventType(DOCUMENT, {"word": "string"}),)
 
     def epoch(self, number: int) -> int:
-        """How many shuffles there have been before this document."""
+        """The number of shuffles before this document."""
         return max(0, number - self.shuffle_from) // self.shuffle_every if self.shuffle_every else 0
 
     def members(self, epoch: int) -> Members:
-        """The buckets after so many shuffles."""
+        """The buckets after this many shuffles."""
         return _members(self, epoch)
 
     def audience(self, random: Random, number: int) -> tuple[tuple[int, ...], frozenset[int]]:
@@ -81,7 +81,7 @@ class Buckets(KindTable, frozen=True, tag="buckets"):
     def draw(self, random: Random, number: int) -> Event:
         chosen, wanted = self.audience(random, number)
         words = [_word(query) for query in sorted(wanted)] if self.shuffle == "data" else [f"c{i:02}" for i in chosen]
-        children = [_said(word) for word in words]
+        children = [_element(word) for word in words]
         if self.payload_bytes:
             children.append(Element("payload", {}, ("x" * self.payload_bytes,)))
         return Event(DOCUMENT, Element(DOCUMENT, {}, tuple(children)))
@@ -93,14 +93,13 @@ class Buckets(KindTable, frozen=True, tag="buckets"):
         return tuple(_filter(f"c{i:02}") for i, bucket in enumerate(self.members(epoch)) if query in bucket)
 
 
-@lru_cache(maxsize=1 << 14)
 def _word(query: int) -> str:
     return f"q{query:03}"
 
 
 @lru_cache(maxsize=1 << 14)
-def _said(word: str) -> Element:
-    """The element that says so: documents share theirs, of which there are many."""
+def _element(word: str) -> Element:
+    """The element that holds the word. Documents share it: many documents hold the same words."""
     return Element("word", {}, (word,))
 
 
@@ -110,8 +109,8 @@ def _filter(word: str) -> Filter:
 
 
 @lru_cache(maxsize=1024)
-def _members(generator: Buckets, epoch: int) -> Members:
-    """Each shuffle splits some buckets into two halves each and merges the halves in pairs."""
+def _members(generator: CoddDocuments, epoch: int) -> Members:
+    """A shuffle splits some buckets into two halves each and merges the halves in pairs."""
     random = Random(f"{generator.draw_seed}:buckets:{epoch}")
     if epoch == 0:
         found: list[set[int]] = [set() for _ in range(generator.buckets)]
@@ -134,23 +133,23 @@ def _members(generator: Buckets, epoch: int) -> Members:
     return tuple(members)
 
 
-class BucketQueries(KindTable, frozen=True, tag="buckets"):
-    """The queries of the CoDD paper's synthetic data: the first subscriber has the first, and so on."""
+class CoddQueries(KindTable, frozen=True, tag="buckets"):
+    """The queries of the CoDD paper's synthetic data: the first subscriber has the first query, and so on."""
 
     of: str
     'The publish entry, of kind "buckets", whose documents are asked for.'
 
     def draw(self, random: Random, number: int, sources: Mapping[str, Any]) -> Filter:
         source = sources[self.of]
-        assert isinstance(source, Buckets)
+        assert isinstance(source, CoddDocuments)
         wanted = source.filters_in(number % source.queries, 0)
         return wanted[0]
 
     def check(self, sources: Mapping[str, Any]) -> None:
         source = sources.get(self.of)
-        if not isinstance(source, Buckets):
+        if not isinstance(source, CoddDocuments):
             raise ScenarioError(f'of must name a publish entry whose events are of kind "buckets", got {self.of!r}')
         if source.shuffle != "data":
             raise ScenarioError(
-                'a subscription lasts: in a scenario shuffle must be "data" (the study runs "subscriptions")'
+                'subscriptions do not change: in a scenario shuffle must be "data" (the study runs "subscriptions")'
             )

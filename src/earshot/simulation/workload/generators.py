@@ -18,7 +18,7 @@ from earshot.events import Element, Event, EventType, Value
 from earshot.settings import AtLeastOne, Count, Finite, KindTable, NotNegative, Share
 from earshot.simulation.draws import Span, zipf_rank
 from earshot.simulation.settings_reader import SpanSetting
-from earshot.simulation.workload.codd_workload import Buckets
+from earshot.simulation.workload.codd_workload import CoddDocuments
 from earshot.simulation.workload.dtd import BUILT_IN, MOST_LEVELS, Dtd, built_in_dtd, load_dtd
 from earshot.simulation.workload.dtd_workload import DocumentShape, draw_document
 from earshot.simulation.workload.workload_files import read_events
@@ -323,7 +323,7 @@ def _payload(size: int) -> dict[str, Any]:
     return {"payload": "x" * size} if size else {}
 
 
-EventGenerator = Cds | Numbers | Topics | Attributes | Buckets | XmlDocuments | OwnEvents
+EventGenerator = Cds | Numbers | Topics | Attributes | CoddDocuments | XmlDocuments | OwnEvents
 "Every kind of `events` table; a new generator is a new member."
 
 Generators = Mapping[str, Generator]

@@ -14,7 +14,7 @@ from earshot.filters.language.syntax import And, Compare, Comparison, Condition,
 from earshot.settings import KindTable, NotNegative, Share
 from earshot.simulation.draws import Span, zipf_rank
 from earshot.simulation.settings_reader import FilterSetting, SpanSetting
-from earshot.simulation.workload.codd_workload import BucketQueries
+from earshot.simulation.workload.codd_workload import CoddQueries
 from earshot.simulation.workload.dtd import Dtd
 from earshot.simulation.workload.dtd_workload import MOST_STEPS, QueryPool, QueryShape, draw_query, steered_pool
 from earshot.simulation.workload.generators import (
@@ -253,5 +253,5 @@ def _all(terms: list[Condition]) -> Condition:
     return flat[0] if len(flat) == 1 else And(tuple(flat))
 
 
-FilterSource = Written | CdFilters | NumberIntervals | Types | Conjunctions | BucketQueries | XPaths
+FilterSource = Written | CdFilters | NumberIntervals | Types | Conjunctions | CoddQueries | XPaths
 "Every kind of `filters` table; a new one is a new member."

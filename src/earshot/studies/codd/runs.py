@@ -20,7 +20,7 @@ from earshot.protocols.machine import Announcement, FixedLocation, Machine
 from earshot.protocols.siena.machine import Siena
 from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
-from earshot.simulation.workload.codd_workload import Buckets
+from earshot.simulation.workload.codd_workload import CoddDocuments
 from earshot.studies.codd.pipes import Pipes, SharedIndex
 from earshot.studies.study import Case, Row
 
@@ -68,7 +68,7 @@ class SyntheticStream:
         own = {name: value for name, value in changed.items() if name in _WORKLOAD}
         if "query_buckets" in own:
             own["query_buckets"] = Span(*map(float, own["query_buckets"]))
-        self.generator = Buckets(queries=nodes, draw_seed=seed, **own)
+        self.generator = CoddDocuments(queries=nodes, draw_seed=seed, **own)
         self.count = documents
         self.joining: str = changed.get("joining", "before")
         '"before" the first document, or "during" the first fifth of them.'
