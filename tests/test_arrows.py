@@ -77,6 +77,17 @@ def test_sockets_and_spark_stay_in_their_rooms(path: Path) -> None:
 
 
 INSIDE = {
+    "pipeline": {
+        "spark": set(),
+        "lake": {"spark"},
+        "traces": {"spark", "lake"},
+        "oracle": {"spark", "lake", "traces"},
+        "campaigns": {"spark", "lake", "traces", "oracle"},
+        "reports": {"spark", "lake", "traces", "oracle", "campaigns"},
+        "watch": {"spark", "lake", "traces", "oracle", "campaigns", "reports"},
+        "session": {"spark", "traces", "watch"},
+        "__init__": {"spark", "lake", "traces", "oracle", "campaigns", "session"},
+    },
     "filters": {
         "language": set(),
         "relations": {"language"},

@@ -70,7 +70,7 @@ def test_protocols_of_one_scenario_and_seed_share_a_workload() -> None:
         ('scenarios = ["city"]\nprotocols = ["flooding"]\nsseds = 3', "did you mean 'seeds'?"),
         (
             'scenarios = ["city"]\nprotocols = ["gossip"]\n[settings.gossip]\nprobabilty = 1',
-            "did you mean 'probability'?",
+            "did you mean probability?",
         ),
         ('scenarios = ["city"]\nprotocols = ["gossip"]\n[settings.steam]\nx = 1', "runs no protocol of that name"),
         ('scenarios = ["city"]\nprotocols = ["gossip"]\n[set]\n"medium.rang_m" = 1', "range_m"),

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
@@ -90,7 +91,7 @@ def test_rerunning_a_stage_gives_equal_tables(lake: Lake, city: Scenario) -> Non
 
 def test_a_run_that_fails_is_a_row_with_its_error(lake: Lake, city: Scenario) -> None:
     broken = city.with_(**{"nodes.car.count": 3, "faults.crashes": [{"node": "car-0", "time_s": 1}]})
-    object.__setattr__(broken.faults.crashes[0], "node", "nobody")
+    msgspec.structs.force_setattr(broken.faults.crashes[0], "node", "nobody")
     outcomes = sweep(lake, "broken", [Run(broken, "flooding"), Run(city, "flooding")])
     by_status = {outcome.status: outcome for outcome in outcomes}
     assert "nobody" in (by_status["failed"].error or "")

@@ -14,7 +14,7 @@ from watched_lake import live_records, watched
 from earshot.cli.simulate import simulate
 from earshot.errors import LakeError, UsageError
 from earshot.pipeline.lake.local_tables import LocalTables
-from earshot.pipeline.lake.task_commits import Outpost
+from earshot.pipeline.lake.task_commits import TaskCommits
 from earshot.pipeline.oracle.workloads import workload_tables
 from earshot.pipeline.reports.lake_replays import Chosen, LakeCatalogue
 from earshot.pipeline.reports.replays import FolderCatalogue
@@ -134,19 +134,19 @@ def test_folders_that_are_no_runs_are_refused(tmp_path: Path) -> None:
 def lake(root: Path, *protocols: str) -> LocalTables:
     """A lake with runs on one workload, as a sweep commits them."""
     (root / "_staging" / "t").mkdir(parents=True)
-    outpost = Outpost(str(root), local=True, staging="_staging/t")
+    commits = TaskCommits(str(root), local=True, staging="_staging/t")
     drawn = workload_tables("w1", scenario(), 1)
-    outpost.commit_rows("scenarios", [drawn.scenario], workload="w1")
-    outpost.commit_rows("positions", drawn.positions, trace="w1")
-    outpost.commit_rows("subscriptions", drawn.subscriptions, workload="w1")
-    outpost.commit_rows("announcements", drawn.announcements, workload="w1")
-    outpost.commit_rows("events", drawn.events, workload="w1")
-    outpost.commit_rows("expected", [], workload="w1")
+    commits.commit_rows("scenarios", [drawn.scenario], workload="w1")
+    commits.commit_rows("positions", drawn.positions, trace="w1")
+    commits.commit_rows("subscriptions", drawn.subscriptions, workload="w1")
+    commits.commit_rows("announcements", drawn.announcements, workload="w1")
+    commits.commit_rows("events", drawn.events, workload="w1")
+    commits.commit_rows("expected", [], workload="w1")
     for protocol in protocols:
-        with outpost.draft() as draft:
+        with commits.draft() as draft:
             with Log(draft / "part-0.parquet") as log:
                 run(scenario(), protocol, {}, 1, log)
-            outpost.commit("log", draft, run=f"run-{protocol}")
+            commits.commit("log", draft, run=f"run-{protocol}")
         row = {
             "campaign": "c",
             "scenario": "city",
@@ -160,7 +160,7 @@ def lake(root: Path, *protocols: str) -> LocalTables:
             "status": "done",
             "took_s": 0.1,
         }
-        outpost.commit_rows("runs", [row], run=f"run-{protocol}")
+        commits.commit_rows("runs", [row], run=f"run-{protocol}")
     return LocalTables(root)
 
 
@@ -217,6 +217,6 @@ def test_a_watched_network_is_followed_batch_by_batch(folder: Path, tmp_path: Pa
 
 def test_a_batch_that_is_not_committed_yet_is_not_shown(folder: Path, tmp_path: Path) -> None:
     watched(tmp_path, 0, live_records(folder / "steam", 0.0), [])
-    outpost = Outpost(str(tmp_path), local=True, staging="_staging/t")
-    outpost.commit_rows("watched_log", live_records(folder / "steam", 8.0), watch="live", batch=1)
+    commits = TaskCommits(str(tmp_path), local=True, staging="_staging/t")
+    commits.commit_rows("watched_log", live_records(folder / "steam", 8.0), watch="live", batch=1)
     assert WatchCatalogue(LocalTables(tmp_path)).world("live").end < 8.0

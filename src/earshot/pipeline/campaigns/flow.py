@@ -12,7 +12,7 @@ from earshot.pipeline.campaigns.campaigns import Campaign, Run
 from earshot.pipeline.campaigns.leaderboard import Entry, leaderboard
 from earshot.pipeline.campaigns.metrics import metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
-from earshot.pipeline.lake.task_commits import Outpost
+from earshot.pipeline.lake.task_commits import TaskCommits
 from earshot.pipeline.oracle.oracle import expected_receivers, spans_of, trajectory_of, viewer_at
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.why import Explanation, explain_receiver
@@ -55,24 +55,24 @@ def draw_workloads(lake: Lake, runs: Iterable[Run]) -> None:
     """`scenarios`, `events`, `subscriptions`, `announcements` and `positions` of the runs' workloads."""
     wanted = {run.workload: run for run in runs}
     missing = [run for workload, run in wanted.items() if not lake.has("events", workload=workload)]
-    with Outpost.of(lake) as outpost:
-        each_in_a_task(lake.session, missing, _Drawing(outpost))
+    with lake.task_commits() as commits:
+        each_in_a_task(lake.session, missing, _Drawing(commits))
 
 
 class _Drawing:
     """What a task does with one workload; travels to the executors."""
 
-    def __init__(self, outpost: Outpost) -> None:
-        self.outpost = outpost
+    def __init__(self, commits: TaskCommits) -> None:
+        self.commits = commits
 
     def __call__(self, run: Run) -> str:
         drawn = workload_tables(run.workload, run.scenario, run.seed)
-        self.outpost.commit_rows("scenarios", [drawn.scenario], workload=run.workload)
-        self.outpost.commit_rows("positions", drawn.positions, trace=run.workload)
-        self.outpost.commit_rows("subscriptions", drawn.subscriptions, workload=run.workload)
-        self.outpost.commit_rows("announcements", drawn.announcements, workload=run.workload)
+        self.commits.commit_rows("scenarios", [drawn.scenario], workload=run.workload)
+        self.commits.commit_rows("positions", drawn.positions, trace=run.workload)
+        self.commits.commit_rows("subscriptions", drawn.subscriptions, workload=run.workload)
+        self.commits.commit_rows("announcements", drawn.announcements, workload=run.workload)
         # Last, for it is what says that the workload is there.
-        self.outpost.commit_rows("events", drawn.events, workload=run.workload)
+        self.commits.commit_rows("events", drawn.events, workload=run.workload)
         return run.workload
 
 

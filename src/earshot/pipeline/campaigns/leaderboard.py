@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Column:
+class BoardColumn:
     """A metric as people read it."""
 
     metric: str
@@ -26,18 +26,18 @@ class Column:
 
 
 COLUMNS = (
-    Column("delivery_ratio", "delivery ratio", "", 1),
-    Column("precision", "precision", "", 1),
-    Column("cost", "transmissions an event", "", -1),
-    Column("latency_p50_s", "latency p50", "s", -1),
-    Column("latency_p95_s", "latency p95", "s", -1),
-    Column("latency_p99_s", "latency p99", "s", -1),
-    Column("bytes_per_delivery", "bytes a delivery", "B", -1),
-    Column("data_bytes", "data bytes", "B", -1),
-    Column("control_bytes", "control bytes", "B", -1),
-    Column("overhead", "receptions in vain", "", -1),
-    Column("duplicates", "duplicates an event", "", -1),
-    Column("hops", "hops", "", 0),
+    BoardColumn("delivery_ratio", "delivery ratio", "", 1),
+    BoardColumn("precision", "precision", "", 1),
+    BoardColumn("cost", "transmissions an event", "", -1),
+    BoardColumn("latency_p50_s", "latency p50", "s", -1),
+    BoardColumn("latency_p95_s", "latency p95", "s", -1),
+    BoardColumn("latency_p99_s", "latency p99", "s", -1),
+    BoardColumn("bytes_per_delivery", "bytes a delivery", "B", -1),
+    BoardColumn("data_bytes", "data bytes", "B", -1),
+    BoardColumn("control_bytes", "control bytes", "B", -1),
+    BoardColumn("overhead", "receptions in vain", "", -1),
+    BoardColumn("duplicates", "duplicates an event", "", -1),
+    BoardColumn("hops", "hops", "", 0),
 )
 
 
@@ -124,6 +124,6 @@ def _short(value: float) -> str:
     return f"{value:.2e}"
 
 
-def columns_with_figures(entries: Sequence[Entry]) -> list[Column]:
+def columns_with_figures(entries: Sequence[Entry]) -> list[BoardColumn]:
     """The columns that have anything to show."""
     return [column for column in COLUMNS if any(column.metric in entry.figures for entry in entries)]

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from earshot.pipeline.campaigns.campaigns import Run
-from earshot.pipeline.lake.task_commits import Outpost
+from earshot.pipeline.lake.task_commits import TaskCommits
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
@@ -53,15 +53,15 @@ def sweep(lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | N
     runs = list({one.id: one for one in runs}.values())
     kept = _kept(lake, {one.id for one in runs})
     missing = [one for one in runs if one.id not in kept]
-    with Outpost.of(lake) as outpost:
+    with lake.task_commits() as commits:
 
         def show() -> None:
             if progress is not None:
-                finished = [one for one in missing if outpost.has("runs", run=one.id)]
-                failed = sum(not outpost.has("log", run=one.id) for one in finished)
+                finished = [one for one in missing if commits.has("runs", run=one.id)]
+                failed = sum(not commits.has("log", run=one.id) for one in finished)
                 progress(len(kept) + len(finished) - failed, len(missing) - len(finished), failed)
 
-        answers = each_in_a_task(lake.session, missing, _Simulation(campaign, outpost), show)
+        answers = each_in_a_task(lake.session, missing, _Simulation(campaign, commits), show)
         show()
     new = [Outcome(**json.loads(answer)) for answer in answers]
     return [*kept.values(), *new]
@@ -80,21 +80,21 @@ def _kept(lake: Lake, wanted: set[str]) -> dict[str, Outcome]:
 class _Simulation:
     """What a task does with one run; travels to the executors."""
 
-    def __init__(self, campaign: str, outpost: Outpost) -> None:
+    def __init__(self, campaign: str, commits: TaskCommits) -> None:
         self.campaign = campaign
-        self.outpost = outpost
+        self.commits = commits
 
     def __call__(self, one: Run) -> str:
         started = time.perf_counter()
         error: tuple[str, str] | None = None
-        with self.outpost.draft() as folder:
+        with self.commits.draft() as folder:
             try:
                 with Log(folder / "part-0.parquet") as log:
                     run(one.scenario, one.protocol, one.settings, one.seed, log)
             except Exception as failure:
                 error = (f"{type(failure).__name__}: {failure}", traceback.format_exc())
             else:
-                self.outpost.commit("log", folder, run=one.id)
+                self.commits.commit("log", folder, run=one.id)
         outcome = Outcome(
             run=one.id,
             campaign=self.campaign,
@@ -111,5 +111,5 @@ class _Simulation:
             traceback=error[1] if error else None,
             took_s=time.perf_counter() - started,
         )
-        self.outpost.commit_rows("runs", [asdict(outcome)], run=one.id)
+        self.commits.commit_rows("runs", [asdict(outcome)], run=one.id)
         return json.dumps(asdict(outcome))

@@ -24,20 +24,30 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
-import threading
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from earshot.errors import LakeError
-from earshot.pipeline.lake.leases import Leases
-from earshot.pipeline.lake.storage import LocalStorage, Storage, storage_at
-from earshot.pipeline.lake.tables import TABLES, Table, table_named
+from earshot.pipeline.lake.leases import Leases, leases_of
+from earshot.pipeline.lake.storage import LocalStorage, storage_at
+from earshot.pipeline.lake.tables import Table, table_named
+from earshot.pipeline.lake.task_commits import TaskCommits
+from earshot.pipeline.lake.versions import (
+    MARK,
+    VERSION,
+    Key,
+    Value,
+    Version,
+    commit,
+    committed,
+    folder_name,
+    partition_key,
+    partition_text,
+    prefix_of,
+    versions_in,
+)
 from earshot.pipeline.spark.failures import named_errors
 
 if TYPE_CHECKING:
@@ -45,21 +55,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 STALE_S = 86_400.0
-_MARK = "_COMMITTED-"
-_VERSION = "version"
-_UNSAFE = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
-Value = str | float | int
-Key = tuple[tuple[str, str], ...]
-"A partition: its columns and their values, as texts."
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Version:
-    """One committed version of one partition; they order by when they were committed. A stamp is its own."""
-
-    stamp: str
-    path: str
-    digest: str
 
 
 class Lake:
@@ -79,7 +74,7 @@ class Lake:
         """The table, or those of its partitions that are asked for; LakeError where there are none."""
         kind = table_named(table)
         for _ in range(10):
-            found = self._committed(kind, partition)
+            found = committed(self.storage, kind, partition)
             if not found:
                 raise self._absent(kind, partition)
             self._check_schema(kind, found)
@@ -104,11 +99,11 @@ class Lake:
 
     def partitions(self, table: str, **partition: Value) -> list[dict[str, str]]:
         """The partitions there are (of those asked for), as texts, in order."""
-        return [dict(key) for key in sorted(self._committed(table_named(table), partition))]
+        return [dict(key) for key in sorted(committed(self.storage, table_named(table), partition))]
 
     def has(self, table: str, **partition: Value) -> bool:
         """Whether there is such a partition."""
-        return bool(self._committed(table_named(table), partition))
+        return bool(committed(self.storage, table_named(table), partition))
 
     # -- writing
 
@@ -119,7 +114,7 @@ class Lake:
         frame may have more columns than the table, and in any order; it may not have fewer.
         """
         kind = table_named(table)
-        fixed = {name: _text(kind, name, value) for name, value in partition.items()}
+        fixed = {name: partition_text(kind, name, value) for name, value in partition.items()}
         open_columns = [name for name in kind.partition_by if name not in fixed]
         if open_columns != list(kind.partition_by[len(fixed) :]):
             raise LakeError(f"{table} is partitioned by {', '.join(kind.partition_by)}: give them in that order")
@@ -131,20 +126,18 @@ class Lake:
             with named_errors():
                 typed.write.partitionBy(*open_columns).parquet(f"{self.storage.address}/{staging}")
             folders = self._leaf_folders(staging, len(open_columns))
-            prefix = [_folder(name, value) for name, value in fixed.items()]
+            prefix = [folder_name(name, value) for name, value in fixed.items()]
             targets = ["/".join([kind.name, *prefix, *([leaf] if leaf else [])]) for leaf in folders]
             for leaf, target in zip(folders, targets, strict=True):
                 commit(self.storage, kind, f"{staging}/{leaf}".rstrip("/"), target)
         self._sweep_up(kind, targets)
-        return [dict(_key(target.split("/")[1:])) for target in targets]
+        return [dict(partition_key(target.split("/")[1:])) for target in targets]
 
     def write_table(self, rows: pa.Table, table: str, **partition: Value) -> None:
         """Replace one small partition from an Arrow table at hand, without a Spark job."""
-        from earshot.pipeline.lake.task_commits import Outpost
-
         kind = table_named(table)
-        with Outpost.of(self) as outpost:
-            outpost.commit_table(table, rows, **partition)
+        with self.task_commits() as commits:
+            commits.commit_table(table, rows, **partition)
         self._sweep_up(kind, ["/".join(prefix_of(kind, partition))])
 
     @contextmanager
@@ -160,11 +153,18 @@ class Lake:
             if self._leases:
                 self._leases.release(staging)
 
+    @contextmanager
+    def task_commits(self) -> Iterator[TaskCommits]:
+        """For tasks that commit partitions themselves; they may do so until the context ends."""
+        with self.staging() as staging:
+            root = str(getattr(self.storage, "root", self.storage.address))
+            yield TaskCommits(root, isinstance(self.storage, LocalStorage), staging)
+
     def drop(self, table: str, **partition: Value) -> None:
         """Remove partitions; those that are not there are no error."""
         kind = table_named(table)
-        for version in self._committed(kind, partition).values():
-            self.storage.delete(f"{version.path}/{_MARK}{version.digest}")
+        for version in committed(self.storage, kind, partition).values():
+            self.storage.delete(f"{version.path}/{MARK}{version.digest}")
         self._sweep_up(kind, ["/".join(prefix_of(kind, partition))])
 
     def _sweep_up(self, kind: Table, targets: Iterable[str]) -> None:
@@ -173,11 +173,11 @@ class Lake:
         doomed: list[str] = []
         for target in targets:
             versions: dict[str, list[Version]] = {}
-            for version in sorted(_versions(self.storage, kind, target), reverse=True):
+            for version in sorted(versions_in(self.storage, kind, target), reverse=True):
                 versions.setdefault(version.path.rpartition("/")[0], []).append(version)
             for old in itertools.chain.from_iterable(group[kept:] for group in versions.values()):
                 # First the mark, then the look at the leases: a reader does it the other way round.
-                self.storage.delete(f"{old.path}/{_MARK}{old.digest}")
+                self.storage.delete(f"{old.path}/{MARK}{old.digest}")
                 doomed.append(old.path)
             if self._leases:
                 doomed += self._unmarked(kind, target)
@@ -199,7 +199,7 @@ class Lake:
             if len(parts) >= depth + 2:
                 folder = "/".join(parts[: depth + 1])
                 all_of_them.add(folder)
-                if parts[-1].startswith(_MARK):
+                if parts[-1].startswith(MARK):
                     marked.add(folder)
         return sorted(all_of_them - marked)
 
@@ -226,16 +226,16 @@ class Lake:
 
         with named_errors():
             return (
-                self.session.read.schema(f"{kind.ddl}, `{_VERSION}` string")
+                self.session.read.schema(f"{kind.ddl}, `{VERSION}` string")
                 .option("basePath", f"{self.storage.address}/{kind.name}")
                 .option("__globPaths__", "false")
                 .parquet("/".join([self.storage.address, *folders]))
-                .where(F.col(_VERSION).isin([version.stamp for version in versions]))
+                .where(F.col(VERSION).isin([version.stamp for version in versions]))
                 .select(*kind.columns)
             )
 
     def _marked(self, version: Version) -> bool:
-        return any(file.endswith(f"{_MARK}{version.digest}") for file in self.storage.files(version.path))
+        return any(file.endswith(f"{MARK}{version.digest}") for file in self.storage.files(version.path))
 
     # -- errors
 
@@ -261,85 +261,6 @@ class Lake:
         )
 
 
-def commit(storage: Storage, kind: Table, staged: str, target: str) -> None:
-    """Move a staged folder in as the newest version of the partition `target`, and mark it whole."""
-    newest = max((version.stamp for version in _versions(storage, kind, target)), default="")
-    stamp = f"{time.time_ns():020d}"
-    if newest[:20] >= stamp:
-        stamp = f"{int(newest[:20]) + 1:020d}"
-    version = f"{target}/{_VERSION}={stamp}-{uuid.uuid4().hex[:8]}"
-    storage.rename(staged, version)
-    storage.touch(f"{version}/{_MARK}{kind.digest}")
-
-
-def prefix_of(kind: Table, partition: Mapping[str, Value]) -> list[str]:
-    """The folders that the leading partition columns name."""
-    folders = [kind.name]
-    for name in kind.partition_by:
-        if name not in partition:
-            break
-        folders.append(_folder(name, _text(kind, name, partition[name])))
-    return folders
-
-
-def committed(storage: Storage, kind: Table, partition: Mapping[str, Value]) -> dict[Key, Version]:
-    """The newest committed version of each partition that is asked for."""
-    wanted = {name: _text(kind, name, value) for name, value in partition.items()}
-    newest: dict[Key, Version] = {}
-    for version in _versions(storage, kind, "/".join(prefix_of(kind, partition))):
-        key = _key(version.path.split("/")[1:-1])
-        if all(dict(key).get(name) == value for name, value in wanted.items()):
-            newest[key] = max(newest.get(key, version), version)
-    return newest
-
-
-def is_committed(storage: Storage, kind: Table, partition: Mapping[str, Value]) -> bool:
-    """Whether the partition has a whole version."""
-    return bool(_versions(storage, kind, "/".join(prefix_of(kind, partition))))
-
-
-def _versions(storage: Storage, kind: Table, path: str) -> list[Version]:
-    depth = 1 + len(kind.partition_by)
-    found = []
-    for file in storage.files(path):
-        parts = file.split("/")
-        if len(parts) == depth + 2 and parts[-1].startswith(_MARK):
-            stamp = parts[depth].removeprefix(f"{_VERSION}=")
-            found.append(Version(stamp, "/".join(parts[:-1]), parts[-1].removeprefix(_MARK)))
-    return found
-
-
-_open_leases: dict[str, Leases] = {}
-_opening = threading.Lock()
-
-
-def leases_of(storage: LocalStorage) -> Leases:
-    """One lease a process and lake; given back when the process ends."""
-    with _opening:
-        folder = storage.root / "_leases"
-        return _open_leases.setdefault(str(folder), Leases(folder))
-
-
-def _text(kind: Table, name: str, value: Value) -> str:
-    """A partition value as its folder names it."""
-    if name not in kind.partition_by:
-        raise LakeError(f"{kind.name} is partitioned by {', '.join(kind.partition_by)}, not by {name}")
-    text = str(float(value)) if kind.columns[name] == "double" else str(value)
-    if not text:
-        raise LakeError(f"{name} must not be empty")
-    return text
-
-
-def _folder(name: str, text: str) -> str:
-    """`name=value`, escaped as Hive and Spark do."""
-    return f"{name}={_UNSAFE.sub(lambda found: f'%{ord(found[0]):02X}', text)}"
-
-
-def _key(folders: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    pairs = (folder.partition("=") for folder in folders)
-    return tuple((name, unquote(value)) for name, _, value in pairs)
-
-
 def _said(pairs: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} {value}" for name, value in pairs)
 
@@ -347,6 +268,3 @@ def _said(pairs: Iterable[tuple[str, Any]]) -> str:
 def _command(kind: Table, partition: Mapping[str, Any], lake: str) -> str:
     shown = {name: partition.get(name, name.upper()) for name in kind.partition_by}
     return f"{kind.made_by.format(**shown)} --lake {lake}"
-
-
-assert all(table.partition_by == tuple(table.columns)[: len(table.partition_by)] for table in TABLES.values())

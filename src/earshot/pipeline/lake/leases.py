@@ -13,6 +13,8 @@ import threading
 import uuid
 from pathlib import Path
 
+from earshot.pipeline.lake.storage import LocalStorage
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -96,3 +98,14 @@ class Leases:
                 (self.folder / self.name).unlink(missing_ok=True)
                 os.close(self._handle)
                 self._handle = None
+
+
+_open_leases: dict[str, Leases] = {}
+_opening = threading.Lock()
+
+
+def leases_of(storage: LocalStorage) -> Leases:
+    """One lease a process and lake; given back when the process ends."""
+    with _opening:
+        folder = storage.root / "_leases"
+        return _open_leases.setdefault(str(folder), Leases(folder))

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from earshot.errors import LakeError
-from earshot.pipeline.lake.lake import Key, Value, Version, committed, leases_of
-from earshot.pipeline.lake.leases import Leases
+from earshot.pipeline.lake.leases import Leases, leases_of
 from earshot.pipeline.lake.storage import LocalStorage
-from earshot.pipeline.lake.tables import Table, table_named
+from earshot.pipeline.lake.tables import Table, arrow_schema, table_named
+from earshot.pipeline.lake.versions import Key, Value, Version, committed
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
@@ -54,7 +54,7 @@ class LocalTables:
 
     def read(self, table: str, **partition: Value) -> pa.Table:
         kind = table_named(table)
-        schema = pa.schema([(name, _TYPES[sql]) for name, sql in kind.columns.items()])
+        schema = arrow_schema(table, with_partitions=True)
         parts = []
         with self._held(kind, partition) as found:
             for key, version in found.items():
@@ -128,13 +128,3 @@ def tables_of(lake: Lake) -> Tables:
     if isinstance(lake.storage, LocalStorage):
         return LocalTables(lake.storage.root)
     return SparkTables(lake)
-
-
-_TYPES = {
-    "string": pa.string(),
-    "double": pa.float64(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "boolean": pa.bool_(),
-    "array<string>": pa.list_(pa.string()),
-}

@@ -16,6 +16,7 @@ from earshot import records
 from earshot.errors import UnknownName
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
 
@@ -409,3 +410,23 @@ def table_named(name: str) -> Table:
     if name not in TABLES:
         raise UnknownName("table", name, TABLES)
     return TABLES[name]
+
+
+def arrow_schema(table: str, with_partitions: bool = False) -> pa.Schema:
+    """The columns inside a table's files as Arrow types; with its partition columns, all of them."""
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(),
+        "double": pa.float64(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "boolean": pa.bool_(),
+        "array<string>": pa.list_(pa.string()),
+    }
+    kind = table_named(table)
+    names = kind.columns if with_partitions else kind.data_columns
+    return pa.schema([(name, types[kind.columns[name]]) for name in names])
+
+
+assert all(table.partition_by == tuple(table.columns)[: len(table.partition_by)] for table in TABLES.values())

@@ -1,58 +1,36 @@
 """Committing partitions from inside a Spark task, where there is no session.
 
-The driver opens an outpost on its lake and hands it to the tasks; each commits whole partitions of
-its own, by the same staging, rename and mark as the lake itself (`lake.commit`).
+The driver opens `lake.task_commits()` and hands it to the tasks. Each commits whole partitions, by the
+same staging, rename and mark as the lake itself.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from earshot.pipeline.lake.lake import Value, commit, is_committed, prefix_of
 from earshot.pipeline.lake.storage import ArrowStorage, LocalStorage, Storage
-from earshot.pipeline.lake.tables import table_named
+from earshot.pipeline.lake.tables import arrow_schema, table_named
+from earshot.pipeline.lake.versions import Value, commit, is_committed, prefix_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from earshot.pipeline.lake.lake import Lake
 
+@dataclass(frozen=True, slots=True)
+class TaskCommits:
+    """Writes partitions of one lake. It is pickled into tasks."""
 
-class Outpost:
-    """A lake's hand inside tasks. Use as a context manager on the driver; pickles into tasks."""
-
-    def __init__(self, root: str, local: bool, staging: str = "") -> None:
-        self.root = root
-        self.local = local
-        self.staging = staging
-        self._open = ExitStack()
-
-    @classmethod
-    def of(cls, lake: Lake) -> Outpost:
-        """An outpost of that lake; enter it before tasks use it."""
-        outpost = cls(str(getattr(lake.storage, "root", lake.storage.address)), isinstance(lake.storage, LocalStorage))
-        outpost._open.enter_context(_staged(lake, outpost))
-        return outpost
-
-    def __enter__(self) -> Outpost:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._open.close()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"root": self.root, "local": self.local, "staging": self.staging}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)  # type: ignore[misc]
+    root: str
+    local: bool
+    "The lake is on a disk that every worker has."
+    staging: str
+    "The folder of the lake in which drafts are written."
 
     @property
     def storage(self) -> Storage:
@@ -73,21 +51,20 @@ class Outpost:
     def commit(self, table: str, folder: Path, **partition: Value) -> None:
         """Make a draft's files the partition's newest version."""
         kind = table_named(table)
-        target = "/".join(prefix_of(kind, partition))
         storage = self.storage
         staged = f"{self.staging}/{folder.name}"
         if isinstance(storage, ArrowStorage):
             storage.upload(folder, staged)
-        commit(storage, kind, staged, target)
+        commit(storage, kind, staged, "/".join(prefix_of(kind, partition)))
 
     def commit_rows(self, table: str, rows: Sequence[dict[str, Any]], **partition: Value) -> None:
-        """A small partition from rows."""
+        """Commit a small partition from rows."""
         import pyarrow as pa
 
         self.commit_table(table, pa.Table.from_pylist(list(rows), schema=arrow_schema(table)), **partition)
 
     def commit_table(self, table: str, rows: pa.Table, **partition: Value) -> None:
-        """A partition from an Arrow table that has the table's columns, and maybe more."""
+        """Commit a partition from an Arrow table that has at least the table's columns."""
         import pyarrow.parquet as pq
 
         schema = arrow_schema(table)
@@ -98,25 +75,3 @@ class Outpost:
     def has(self, table: str, **partition: Value) -> bool:
         """Whether the partition has been committed."""
         return is_committed(self.storage, table_named(table), partition)
-
-
-def arrow_schema(table: str) -> pa.Schema:
-    """The columns inside a table's files."""
-    import pyarrow as pa
-
-    types = {
-        "string": pa.string(),
-        "double": pa.float64(),
-        "bigint": pa.int64(),
-        "int": pa.int32(),
-        "boolean": pa.bool_(),
-    }
-    kind = table_named(table)
-    return pa.schema([(name, types[kind.columns[name]]) for name in kind.data_columns])
-
-
-@contextmanager
-def _staged(lake: Lake, outpost: Outpost) -> Iterator[None]:
-    with lake.staging() as staging:
-        outpost.staging = staging
-        yield

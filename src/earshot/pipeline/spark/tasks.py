@@ -1,8 +1,8 @@
-"""One Spark task an item: how campaigns and studies run, wherever Spark runs.
+"""Work in Spark tasks: one task an item for campaigns and studies, and Arrow batches for stages.
 
-`spark.range(n)` in n partitions, no shuffle: one retry and one step of progress an item, every core
-busy. A task may run more than once (a lost worker), so the work must be idempotent: it keeps what
-it made under its own id and says so in the row it returns.
+`spark.range(n)` in n partitions, without a shuffle: one retry and one step of progress an item, every core
+busy. A task may run more than once (after a lost worker), so the work must be idempotent: it keeps its
+result under its own id and says so in the row that it returns.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import pyarrow as pa
-from pyspark import cloudpickle
+import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 Item = TypeVar("Item")
 ROW = "item long, answer string"
-_ROW_ARROW = pa.schema([("item", pa.int64()), ("answer", pa.string())])
 POLL_S = 0.2
 
 
@@ -35,16 +35,22 @@ class _Work(Generic[Item]):
     """Travels to the executors: items by number, and what to do with one."""
 
     def __init__(self, items: Sequence[Item], work: Callable[[Item], str]) -> None:
+        from pyspark import cloudpickle
+
         self.items = [cloudpickle.dumps(item) for item in items]  # type: ignore[no-untyped-call]
         self.work = work
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyspark import cloudpickle
+
+        schema = pa.schema([("item", pa.int64()), ("answer", pa.string())])
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 item = cloudpickle.loads(self.items[number])
                 answer = self.work(item)
                 _spare_the_collector()
-                yield pa.RecordBatch.from_pylist([{"item": number, "answer": answer}], schema=_ROW_ARROW)
+                yield pa.RecordBatch.from_pylist([{"item": number, "answer": answer}], schema=schema)
 
 
 def each_in_a_task(
@@ -93,3 +99,23 @@ def _interrupt(spark: SparkSession) -> None:
         context.cancelAllJobs()
     else:
         spark.interruptAll()
+
+
+def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+    """All of a task's batches as one table; None where there are no rows."""
+    import pyarrow as pa
+
+    some = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(some) if some else None
+
+
+def coded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Texts as numbers in the texts' own order, and the texts. Nulls are the empty text."""
+    import pyarrow.compute as pc
+
+    encoded = pc.fill_null(column, "").combine_chunks().dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    by_name = sorted(range(len(names)), key=names.__getitem__)
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[by_name] = np.arange(len(names))
+    return rank[encoded.indices.to_numpy()], [names[i] for i in by_name]

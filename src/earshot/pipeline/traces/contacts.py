@@ -27,8 +27,8 @@ import numpy.typing as npt
 
 from earshot.errors import TraceError
 from earshot.pairs import pairs_within
-from earshot.pipeline.spark.arrow import coded, table_of
 from earshot.pipeline.spark.session import parallelism
+from earshot.pipeline.spark.tasks import coded, table_of
 from earshot.pipeline.traces.motion import resampled
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.errors import TraceError
-from earshot.pipeline.spark.arrow import coded, table_of
 from earshot.pipeline.spark.session import parallelism
+from earshot.pipeline.spark.tasks import coded, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

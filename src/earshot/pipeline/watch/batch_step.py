@@ -30,9 +30,8 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from earshot.errors import EarshotError, SparkFailure
-from earshot.pipeline.lake.lake import committed
-from earshot.pipeline.lake.tables import TABLES, WATCHED_LOG
-from earshot.pipeline.lake.task_commits import arrow_schema
+from earshot.pipeline.lake.tables import TABLES, WATCHED_LOG, arrow_schema
+from earshot.pipeline.lake.versions import committed
 from earshot.pipeline.spark.failures import named_error
 from earshot.pipeline.watch.running_metrics import RunningMetrics
 from earshot.pipeline.watch.sessions import WatchedSessions

@@ -24,7 +24,7 @@ from earshot.events import Event
 from earshot.filters import Viewer
 from earshot.pipeline.lake.tables import WATCHED_LATE, WATCHED_PAIRS
 from earshot.pipeline.oracle.oracle import Matcher, Spans, viewer_at
-from earshot.pipeline.spark.arrow import table_of
+from earshot.pipeline.spark.tasks import table_of
 from earshot.pipeline.watch.running_metrics import three_digits
 from earshot.records import Kind
 from earshot.records.trajectories import Trajectory
