@@ -12,8 +12,8 @@ from desk import Desk, acquainted, taken
 from earshot.errors import UsageError
 from earshot.events import Event, EventType
 from earshot.geometry import Circle
-from earshot.live.spool import Record, Spool, close_abandoned, read_records, read_spool
-from earshot.records import COLUMNS, Kind
+from earshot.live.spool import Spool, close_abandoned, read_records, read_spool
+from earshot.records import COLUMNS, Kind, Record
 
 
 def record(number: int) -> Record:

@@ -15,12 +15,11 @@ from earshot.errors import UsageError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.protocols.machine import Announcement
-from earshot.records import Kind
+from earshot.records import Kind, Record
 from earshot.records.details import read_announce, read_subscribe
 from earshot.records.sessions import Session, SessionReader
 
 if TYPE_CHECKING:
-    from earshot.live.spool import Record
     from earshot.simulation.engine.engine import Engine
     from earshot.simulation.workload.actions import Action, What
 

@@ -21,7 +21,7 @@ from earshot.geometry import Position
 from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.location import Fix, LocationService, NodeLocation, plane_name
 from earshot.live.network import NetworkSettings
-from earshot.live.spool import Record, Spool
+from earshot.live.spool import Spool
 from earshot.live.transport import Transport
 from earshot.protocols.machine import (
     NOTHING,
@@ -39,7 +39,7 @@ from earshot.protocols.machine import (
     StartTimer,
     Timer,
 )
-from earshot.records import DropReason, Kind
+from earshot.records import DropReason, Kind, Record
 from earshot.records.details import (
     STARTED,
     STOPPED,

@@ -16,35 +16,10 @@ from typing import Any
 import msgspec
 
 from earshot.errors import UsageError
-from earshot.records import COLUMNS, Kind
+from earshot.records import Kind, Record
 
-NOWHERE = float("nan")
-_EMPTY: dict[str, Any] = {"float64": NOWHERE, "int64": -1, "int32": -1, "string": ""}
 SEGMENT_BYTES = 16 << 20
 BUFFER_BYTES = 1 << 16
-
-
-class Record(msgspec.Struct, omit_defaults=True, gc=False):
-    """One row."""
-
-    time: float
-    node: str
-    kind: str
-    transmission: int = -1
-    packet: str = ""
-    bytes: int = -1
-    peer: str = ""
-    event: str = ""
-    subscription: str = ""
-    hops: int = -1
-    detail: str = ""
-    x_m: float | None = None
-    y_m: float | None = None
-
-    def row(self) -> dict[str, Any]:
-        """All columns, as the simulator's log has them."""
-        row = msgspec.structs.asdict(self)
-        return {name: _EMPTY[kind] if row[name] is None else row[name] for name, kind in COLUMNS.items()}
 
 
 _encoder = msgspec.json.Encoder()

@@ -1,19 +1,21 @@
 """The record: one row of what happened, written alike by the simulator and by live nodes.
 
 The pipeline reads simulated and live runs through this one schema. A column that does not apply
-to a kind is empty ("" for text, -1 for counts, NaN for numbers), never missing.
+to a kind is empty ("" for text, -1 for counts, NaN for numbers), never missing in a table.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
 
 ColumnType = Literal["float64", "int64", "int32", "string"]
 
 
 class Kind(StrEnum):
-    """What a record tells."""
+    """What kind of thing happened."""
 
     PUBLISH = "publish"
     SEND = "send"
@@ -37,11 +39,37 @@ COLUMNS: Final[dict[str, ColumnType]] = {
     "transmission": "int64",  # one number a send; its receipts carry the same one
     "packet": "string",  # the packet's tag
     "bytes": "int32",  # the packet's size on the wire
-    "peer": "string",  # send: to whom ("" to all); receive: from whom
+    "peer": "string",  # send: the receiver ("": all); receive: the sender
     "event": "string",  # the event it is about
-    "subscription": "string",  # deliver, subscribe: whose wish it meets
+    "subscription": "string",  # deliver, subscribe, unsubscribe: its id
     "hops": "int32",  # receive, deliver: transmissions from the publisher, where the packet counts them
-    "detail": "string",  # drop: the reason; note: what; subscribe: the filter; publish: the event as JSON
+    "detail": "string",  # drop, leave: the reason; note: what; publish: the event as JSON; see also `details`
     "x_m": "float64",  # publish, deliver, position: where the node was
     "y_m": "float64",
 }
+
+_EMPTY: dict[str, Any] = {"float64": float("nan"), "int64": -1, "int32": -1, "string": ""}
+_Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+
+
+class Record(msgspec.Struct, omit_defaults=True, gc=False):
+    """One row as live nodes write it, as JSON; empty columns are left out."""
+
+    time: float
+    node: str
+    kind: str
+    transmission: int = -1
+    packet: str = ""
+    bytes: _Int32 = -1
+    peer: str = ""
+    event: str = ""
+    subscription: str = ""
+    hops: _Int32 = -1
+    detail: str = ""
+    x_m: float | None = None
+    y_m: float | None = None
+
+    def row(self) -> dict[str, Any]:
+        """All columns, as the simulator's log has them."""
+        row = msgspec.structs.asdict(self)
+        return {name: _EMPTY[kind] if row[name] is None else row[name] for name, kind in COLUMNS.items()}

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from earshot.live.spool import Record, Spool
+from earshot.live.spool import Spool
 from earshot.pipeline.oracle.workloads import workload_tables
-from earshot.records import Kind
+from earshot.records import Kind, Record
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario

@@ -22,7 +22,6 @@ from spool_cases import Recorder, recorded, write_spools
 
 from earshot.cli import earshot
 from earshot.errors import EarshotError, LakeError, UsageError
-from earshot.live.spool import Record
 from earshot.pipeline.campaigns.flow import ask_why
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.oracle.oracle import expected_receivers
@@ -32,7 +31,7 @@ from earshot.pipeline.watch.running_metrics import three_digits
 from earshot.pipeline.watch.spools import keep_spools
 from earshot.pipeline.watch.stream import Watch
 from earshot.pipeline.watch.watch_state import Commit, State, WatchSettings
-from earshot.records import COLUMNS
+from earshot.records import COLUMNS, Record
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 

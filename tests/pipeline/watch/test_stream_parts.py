@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 from earshot.cli.watch import table_lines
 from earshot.errors import SettingsError, UsageError
-from earshot.live.spool import Record, Spool
+from earshot.live.spool import Spool
 from earshot.pipeline.watch.running_metrics import RunningMetrics, StoredMetrics, percentiles, three_digits
 from earshot.pipeline.watch.sessions import WatchedSessions
-from earshot.pipeline.watch.spool_segments import Place, Places, advance, find_segments, pieces_between
+from earshot.pipeline.watch.spool_segments import Offsets, ReadPosition, advance, find_segments, pieces_between
 from earshot.pipeline.watch.spool_source import rows_of
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
 from earshot.pipeline.watch.watch_oracle import area_of, trajectories_of
 from earshot.pipeline.watch.watch_state import Commit, WatchSettings
+from earshot.records import Record
 from earshot.records.sessions import SubscriptionSpan
 
 LATEST = 1e12
@@ -32,14 +33,14 @@ class Follower:
 
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder)
-        self.places: Places = {}
+        self.offsets: Offsets = {}
         self.read: dict[str, list[float]] = {}
         self.problems: list[str] = []
         self.more: dict[str, bool] = {}
 
     def look(self, most_bytes: int | None = None) -> None:
-        end = advance(self.places, find_segments(self.folder), most_bytes)
-        for life, until, pieces in pieces_between(self.places, end):
+        end = advance(self.offsets, find_segments(self.folder), most_bytes)
+        for life, until, pieces in pieces_between(self.offsets, end):
             self.more[life.rpartition("/")[2]] = until.more
             for piece in pieces:
                 for *_, problem, _, line in rows_of(piece, LATEST):
@@ -47,7 +48,7 @@ class Follower:
                         self.problems.append(problem)
                     else:
                         self.read.setdefault(life.rpartition("/")[2], []).append(line.time)
-        self.places = end
+        self.offsets = end
 
 
 @given(
@@ -150,9 +151,9 @@ def test_a_spool_is_read_once_from_wherever_one_looks(tmp_path: Path) -> None:
     assert follower.read == {"a-1": [1.0]}
 
 
-def test_places_are_what_they_were_written_as() -> None:
-    assert Place.parse(str(Place(3, 120, True))) == Place(3, 120, True)
-    assert Place.parse(None) == Place(1, 0, False)
+def test_read_positions_are_what_they_were_written_as() -> None:
+    assert ReadPosition.parse(str(ReadPosition(3, 120, True))) == ReadPosition(3, 120, True)
+    assert ReadPosition.parse(None) == ReadPosition(1, 0, False)
 
 
 # -- sessions

@@ -25,14 +25,12 @@ from earshot.errors import EarshotError, EventError, ScenarioError
 from earshot.events import Event
 from earshot.filters import Filter
 from earshot.pipeline.lake.tables import EVENTS, SUBSCRIPTIONS
-from earshot.pipeline.oracle.workloads import area_json, event_row
+from earshot.pipeline.oracle.workloads import EVENTS_ARROW, area_json, event_row
 from earshot.simulation.workload.workload_files import read_timed_subscriptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_ARROW = {"string": pa.string(), "double": pa.float64(), "int": pa.int32()}
-_EVENTS_ARROW = pa.schema([(name, _ARROW[kind]) for name, kind in EVENTS.columns.items()])
 _DEFAULTS = {"event": "''", "source": "''", "time": "0.0", "priority": "0", "format": "'json'"}
 
 
@@ -71,7 +69,7 @@ class _Reader:
                     rows.append(event_row(self.workload, self.read(name, content)))
                 except EarshotError as error:
                     raise EventError(f"{name}: {error} (in {content[:80]!r})") from None
-            yield pa.RecordBatch.from_pylist(rows, schema=_EVENTS_ARROW)
+            yield pa.RecordBatch.from_pylist(rows, schema=EVENTS_ARROW)
 
 
 def _from_xml(name: str, content: bytes) -> Event:

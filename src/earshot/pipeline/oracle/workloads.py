@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from earshot.documents import read_xml
 from earshot.events import Element, Event, Value
@@ -29,6 +30,8 @@ from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.workload.actions import Unannounce, Unsubscribe
 
 Row = dict[str, Any]
+_ARROW = {"string": pa.string(), "double": pa.float64(), "int": pa.int32()}
+EVENTS_ARROW = pa.schema([(name, _ARROW[kind]) for name, kind in EVENTS.columns.items()])
 
 _area_decoder = msgspec.json.Decoder(Area)
 _proximity_decoder = msgspec.json.Decoder(Proximity)

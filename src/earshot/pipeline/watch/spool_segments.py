@@ -1,9 +1,9 @@
-"""The segments of spools: where they lie, how far each life has been read, and what to read next.
+"""The segments of spools: where they lie, how far each session has been read, and what to read next.
 
 A spool is a folder, searched with all folders below it, of segments `NODE-LIFE-00001.jsonl`; one that
-still grows is called `.open.jsonl` and keeps its place when it is renamed. A *life* is one node from
-start to stop; its segments follow each other by number. How far it was read is a `Place`: segment,
-byte, and whether more was there already. Places lie at the end of a line, so a line is read once.
+still grows is called `.open.jsonl` and keeps its number when it is renamed. A session is one node from
+start to stop; its segments follow each other by number. How far it was read is a `ReadPosition`: segment,
+byte, and whether more was there already. Positions lie at the end of a line, so a line is read once.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import BinaryIO, NamedTuple
 
 from earshot.errors import UsageError
 
-_SEGMENT = re.compile(r"(?P<life>.+?)(?:-(?P<number>\d{5,9}))?(?P<open>\.open)?\.jsonl")
+_SEGMENT = re.compile(r"(?P<session>.+?)(?:-(?P<number>\d{5,9}))?(?P<open>\.open)?\.jsonl")
 _CHUNK = 1 << 20
 LEAST_BYTES = 1 << 12
-"Of each life with something to read, in one batch: a line is seldom longer."
+"Read of each session that has something to read, in one batch: a line is seldom longer."
 
-Places = dict[str, dict[str, str]]
-"Folder -> life -> its place as text: what a checkpoint holds."
+Offsets = dict[str, dict[str, str]]
+"Folder -> session -> its read position as text: what a checkpoint holds."
 
 
-class Place(NamedTuple):
-    """How far a life was read."""
+class ReadPosition(NamedTuple):
+    """How far a session was read."""
 
     segment: int = 1
     byte: int = 0
     more: bool = False
 
     @classmethod
-    def parse(cls, text: str | None) -> Place:
+    def parse(cls, text: str | None) -> ReadPosition:
         """What `str` made of it; the beginning for None."""
         if text is None:
             return cls()
@@ -59,9 +59,9 @@ Found = dict[str, dict[int, Segment]]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of one segment; `end` None: all of it. Without a path: segments that are not there."""
+    """Bytes of one segment; `end` None: all of it. Without a path: segments that are missing."""
 
-    life: str
+    session: str
     path: str
     start: int
     end: int | None
@@ -69,7 +69,7 @@ class Piece:
 
 
 def check_folders(folders: Sequence[str], may_be_empty: bool) -> list[str]:
-    """The spools' folders as absolute paths, each once; UsageError for what is none."""
+    """The spools' folders as absolute paths, each once; UsageError for what is not a folder."""
     known: set[str] = set()
     for folder in folders:
         path = Path(folder).expanduser().absolute()
@@ -86,7 +86,7 @@ def check_folders(folders: Sequence[str], may_be_empty: bool) -> list[str]:
 
 
 def find_segments(root: str) -> dict[str, Found]:
-    """The segments there are, by the folder they lie in: named by itself, whoever looks from where."""
+    """The segments by the real path of the folder they lie in, the same from wherever one looks."""
     found: dict[str, Found] = {}
     for here, below, _ in os.walk(os.path.realpath(root)):
         below[:] = sorted(name for name in below if not name.startswith("."))
@@ -101,7 +101,7 @@ def find_all(roots: Sequence[str]) -> dict[str, Found]:
 
 
 def segments_in(folder: str) -> Found:
-    """The segments in one folder, by life and number; none where it is gone."""
+    """The segments in one folder, by session and number; none where it is gone."""
     found: Found = {}
     try:
         names = sorted(os.listdir(folder))
@@ -114,40 +114,40 @@ def segments_in(folder: str) -> Found:
         path = Path(folder, name)
         try:
             size = path.stat().st_size
-        except FileNotFoundError:  # renamed this moment; the next look finds it
+        except FileNotFoundError:  # just renamed; the next search finds it
             continue
         number, closed = int(match["number"] or 1), match["open"] is None
-        segments = found.setdefault(match["life"], {})
+        segments = found.setdefault(match["session"], {})
         if number not in segments or closed:
             segments[number] = Segment(path, closed, size)
     return found
 
 
-def advance(start: Mapping[str, Mapping[str, str]], found: Mapping[str, Found], most_bytes: int | None) -> Places:
-    """The places after the next batch: of each life about as much as of any other."""
+def advance(start: Mapping[str, Mapping[str, str]], found: Mapping[str, Found], most_bytes: int | None) -> Offsets:
+    """The offsets after the next batch, which reads about as much of each session."""
     waiting = sum(
-        _is_behind(Place.parse(start.get(folder, {}).get(life)), segments)
-        for folder, lives in found.items()
-        for life, segments in lives.items()
+        _is_behind(ReadPosition.parse(start.get(folder, {}).get(session)), segments)
+        for folder, sessions in found.items()
+        for session, segments in sessions.items()
     )
     quota = None if most_bytes is None else max(LEAST_BYTES, most_bytes // max(1, waiting))
-    places: Places = {folder: dict(lives) for folder, lives in start.items()}
-    for folder, lives in found.items():
-        known = places.setdefault(folder, {})
-        for life, segments in lives.items():
-            known[life] = str(_advanced(Place.parse(known.get(life)), segments, quota))
-    return {folder: dict(sorted(lives.items())) for folder, lives in sorted(places.items())}
+    offsets: Offsets = {folder: dict(sessions) for folder, sessions in start.items()}
+    for folder, sessions in found.items():
+        known = offsets.setdefault(folder, {})
+        for session, segments in sessions.items():
+            known[session] = str(_advanced(ReadPosition.parse(known.get(session)), segments, quota))
+    return {folder: dict(sorted(sessions.items())) for folder, sessions in sorted(offsets.items())}
 
 
-def _is_behind(place: Place, segments: Mapping[int, Segment]) -> bool:
+def _is_behind(position: ReadPosition, segments: Mapping[int, Segment]) -> bool:
     return any(
-        number > place.segment or (number == place.segment and segment.bytes > place.byte)
+        number > position.segment or (number == position.segment and segment.bytes > position.byte)
         for number, segment in segments.items()
     )
 
 
-def _advanced(place: Place, segments: Mapping[int, Segment], quota: int | None) -> Place:
-    number, byte, _ = place
+def _advanced(position: ReadPosition, segments: Mapping[int, Segment], quota: int | None) -> ReadPosition:
+    number, byte, _ = position
     left = quota
     while True:
         segment = segments.get(number)
@@ -158,13 +158,13 @@ def _advanced(place: Place, segments: Mapping[int, Segment], quota: int | None) 
                 left -= end - byte
             byte = end
             if most < segment.bytes:
-                return Place(number, byte, _end_of_line(segment.path, byte, segment.bytes, segment.bytes) > byte)
+                return ReadPosition(number, byte, _end_of_line(segment.path, byte, segment.bytes, segment.bytes) > byte)
         later = [other for other in segments if other > number]
-        # A closed segment without a last newline: what follows the last one is no record.
+        # What follows the last newline of a closed segment is not a record.
         if not later:
-            return Place(number, byte, False)
+            return ReadPosition(number, byte, False)
         if left is not None and left <= 0:
-            return Place(number, byte, True)
+            return ReadPosition(number, byte, True)
         number, byte = min(later), 0
 
 
@@ -202,33 +202,35 @@ def open_segment(path: Path) -> BinaryIO:
         return path.with_name(path.name.replace(".open.jsonl", ".jsonl")).open("rb")
 
 
-def pieces_between(start: Mapping[str, Mapping[str, str]], end: Places) -> Iterator[tuple[str, Place, list[Piece]]]:
-    """For each life that went on: its name, where it is now, and what lies between."""
-    for folder, lives in end.items():
+def pieces_between(
+    start: Mapping[str, Mapping[str, str]], end: Offsets
+) -> Iterator[tuple[str, ReadPosition, list[Piece]]]:
+    """For each session with new bytes: its name, its new position, and the pieces between."""
+    for folder, sessions in end.items():
         found: Found | None = None
-        for life, text in lives.items():
-            before = start.get(folder, {}).get(life)
+        for session, text in sessions.items():
+            before = start.get(folder, {}).get(session)
             if before == text:
                 continue
             if found is None:
                 found = segments_in(folder)
-            since, until = Place.parse(before), Place.parse(text)
-            name = f"{folder}/{life}"
-            yield name, until, list(_pieces(name, since, until, found.get(life, {})))
+            since, until = ReadPosition.parse(before), ReadPosition.parse(text)
+            name = f"{folder}/{session}"
+            yield name, until, list(_pieces(name, since, until, found.get(session, {})))
 
 
-def _pieces(life: str, since: Place, until: Place, segments: Mapping[int, Segment]) -> Iterator[Piece]:
+def _pieces(session: str, since: ReadPosition, until: ReadPosition, segments: Mapping[int, Segment]) -> Iterator[Piece]:
     number = since.segment
     while number <= until.segment:
         first = since.byte if number == since.segment else 0
         last = until.byte if number == until.segment else None
         if number in segments:
             if last is None or last > first:
-                yield Piece(life, str(segments[number].path), first, last, number)
+                yield Piece(session, str(segments[number].path), first, last, number)
             number += 1
         elif last is not None and last <= first:
             break
         else:
             following = min((other for other in segments if other > number), default=until.segment + 1)
-            yield Piece(life, "", first, None, number)
+            yield Piece(session, "", first, None, number)
             number = min(following, until.segment + 1)

@@ -2,9 +2,9 @@
 
 `spark.read.format("earshot-spool").load(folder)` gives every record there is, and
 `spark.readStream` follows them as they are written, segments that still grow included. A reader
-loses nothing: a line that is no record is a row with a `problem`, its file and its byte. After the
-records of a life one row without a kind sums them up (`detail`, a `Sum`) and says whether `more` of the
-life was waiting when the batch was cut.
+loses nothing: a line that is not a record is a row with a `problem`, its file and its byte. After the
+records of a session one row without a kind sums them up (`detail`, a `SessionSum`) and says whether
+`more` of the session was waiting when the batch was cut.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -28,15 +28,15 @@ from earshot.events import Event
 from earshot.filters import Filter
 from earshot.pipeline.watch.spool_segments import (
     Found,
+    Offsets,
     Piece,
-    Places,
     advance,
     check_folders,
     find_all,
     open_segment,
     pieces_between,
 )
-from earshot.records import COLUMNS, Kind
+from earshot.records import COLUMNS, Kind, Record
 from earshot.records.details import read_join, read_subscribe
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ FORMAT = "earshot-spool"
 FOLDERS, MOST_BYTES, TASKS = "folders", "mostBytes", "tasks"
 DEFAULT_BYTES = 64 << 20
 FUTURE_S = 86_400.0
-"A record from later than tomorrow is a broken clock's: it would make all others late."
+"A record dated later than tomorrow comes from a broken clock: it would make all others late."
 
 _ARROW = {"float64": pa.float64(), "int64": pa.int64(), "int32": pa.int32(), "string": pa.string()}
 _SQL = {"float64": "double", "int64": "bigint", "int32": "int", "string": "string"}
@@ -60,28 +60,12 @@ SCHEMA = pa.schema(
 )
 ROWS_A_BATCH = 20_000
 
-_FIELD: dict[str, tuple[Any, Any]] = {
-    "float64": (float | None, None),
-    "int64": (int, -1),
-    "int32": (Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)], -1),
-    "string": (str, ""),
-}
-_REQUIRED = ("time", "node", "kind")
-Line = msgspec.defstruct(
-    "Line",
-    [
-        *((name, {"time": float}.get(name, str)) for name in _REQUIRED),
-        *((name, *_FIELD[kind]) for name, kind in COLUMNS.items() if name not in _REQUIRED),
-    ],
-    gc=False,
-)
-"One line of a segment, as `earshot.records` has it; empty columns are left out."
-_decoder = msgspec.json.Decoder(Line)
+_decoder = msgspec.json.Decoder(Record)
 _KINDS = frozenset(Kind)
 _NUMBERS = tuple(name for name, kind in COLUMNS.items() if kind == "float64" and name != "time")
 
 
-def problem_of(line: Any, latest: float) -> str | None:
+def problem_of(line: Record, latest: float) -> str | None:
     """What is wrong with a record that could be read; None for a good one."""
     if line.kind not in _KINDS:
         return f"no kind of record: {line.kind!r}"
@@ -105,14 +89,14 @@ def problem_of(line: Any, latest: float) -> str | None:
 
 
 def rows_of(piece: Piece, latest: float) -> Iterator[tuple[Any, ...]]:
-    """(life, file, at_byte, problem, more, record or None) for each line of a piece."""
+    """(session, file, at_byte, problem, more, record or None) for each line of a piece."""
     if not piece.path:
-        yield piece.life, piece.life, 0, f"segment {piece.number} and those up to the next are gone", None, None
+        yield piece.session, piece.session, 0, f"segment {piece.number} and those up to the next are gone", None, None
         return
     try:
         file = open_segment(Path(piece.path))
     except OSError as error:
-        yield piece.life, piece.path, piece.start, f"the segment cannot be read: {error.strerror}", None, None
+        yield piece.session, piece.path, piece.start, f"the segment cannot be read: {error.strerror}", None, None
         return
     with file:
         file.seek(piece.start)
@@ -121,27 +105,27 @@ def rows_of(piece: Piece, latest: float) -> Iterator[tuple[Any, ...]]:
             text = file.readline()
             if not text.endswith(b"\n"):
                 if piece.end is not None:
-                    yield piece.life, piece.path, at, "the segment is shorter than it was", None, None
+                    yield piece.session, piece.path, at, "the segment is shorter than it was", None, None
                 break
             try:
                 line = _decoder.decode(text)
                 problem = problem_of(line, latest)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 line, problem = None, f"not a record: {error}"
-            yield piece.life, piece.path, at, problem, None, line if problem is None else None
+            yield piece.session, piece.path, at, problem, None, line if problem is None else None
             at += len(text)
 
 
-_NOTHING = Line(math.nan, "", "")
+_NO_RECORD = Record(math.nan, "", "")
 
 
 def arrow_batches(rows: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
     """What `rows_of` gives, in the source's columns; unknown numbers are NaN, as in every log."""
     while some := list(itertools.islice(rows, ROWS_A_BATCH)):
-        lives, files, bytes_, problems, more, lines = zip(*some, strict=True)
-        records = [line or _NOTHING for line in lines]
+        sessions, files, bytes_, problems, more, lines = zip(*some, strict=True)
+        records = [line or _NO_RECORD for line in lines]
         columns: dict[str, Any] = {
-            "life": lives,
+            "life": sessions,
             "file": files,
             "at_byte": bytes_,
             "problem": problems,
@@ -153,8 +137,8 @@ def arrow_batches(rows: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([pa.array(columns[field.name], field.type) for field in SCHEMA], schema=SCHEMA)
 
 
-class Sum(msgspec.Struct):
-    """What the records of a life in one batch amount to; times None where there are none."""
+class SessionSum(msgspec.Struct):
+    """The sums over a session's records in one batch; times None where there are none."""
 
     node: str = ""
     first: float | None = None
@@ -163,8 +147,8 @@ class Sum(msgspec.Struct):
     rejects: int = 0
     publications: int = 0
 
-    def add(self, line: Any) -> None:
-        """One record more; None: a line that is none."""
+    def add(self, line: Record | None) -> None:
+        """Add one record; None: a line that is not a record."""
         if line is None:
             self.rejects += 1
             return
@@ -177,19 +161,19 @@ class Sum(msgspec.Struct):
 
 @dataclass
 class Share(InputPartition):
-    """What one task reads: pieces of some lives, and whether there was more of each."""
+    """What one task reads: pieces of some sessions, and whether there was more of each."""
 
-    lives: list[tuple[str, bool, list[Piece]]]
+    sessions: list[tuple[str, bool, list[Piece]]]
 
 
-def shares(start: Places, end: Places, tasks: int) -> list[Share]:
-    """The pieces between two places, spread over so many tasks; a life stays together."""
+def shares(start: Offsets, end: Offsets, tasks: int) -> list[Share]:
+    """The pieces between two offsets, spread over the tasks; a session stays together."""
     work = [(name, until.more, pieces) for name, until, pieces in pieces_between(start, end)]
     work.sort(key=lambda one: (-sum((piece.end or 0) - piece.start for piece in one[2]), one[0]))
     dealt: list[list[tuple[str, bool, list[Piece]]]] = [[] for _ in range(max(1, tasks))]
     for number, one in enumerate(work):
         dealt[number % len(dealt)].append(one)
-    return [Share(lives) for lives in dealt if lives]
+    return [Share(sessions) for sessions in dealt if sessions]
 
 
 def read_share(share: Share) -> Iterator[pa.RecordBatch]:
@@ -197,13 +181,13 @@ def read_share(share: Share) -> Iterator[pa.RecordBatch]:
     latest = time.time() + FUTURE_S
 
     def rows() -> Iterator[tuple[Any, ...]]:
-        for name, more, pieces in share.lives:
-            whole = Sum()
+        for name, more, pieces in share.sessions:
+            whole = SessionSum()
             for piece in pieces:
                 for row in rows_of(piece, latest):
                     whole.add(row[-1])
                     yield row
-            yield name, name, 0, None, more, Line(math.nan, "", "", detail=msgspec.json.encode(whole).decode())
+            yield name, name, 0, None, more, Record(math.nan, "", "", detail=msgspec.json.encode(whole).decode())
 
     return arrow_batches(rows())
 
@@ -224,7 +208,7 @@ class SpoolReader(DataSourceReader):
 
 
 class SpoolStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What is there and what comes; offsets are the places of every life."""
+    """What is there and what comes; offsets are the read positions of every session."""
 
     def __init__(self, folders: Sequence[str], tasks: int, most_bytes: int) -> None:
         self.folders = check_folders(folders, may_be_empty=True)

@@ -20,7 +20,7 @@ from earshot.errors import UsageError
 from earshot.events import Event
 from earshot.pipeline.campaigns.flow import ask_oracle, measure
 from earshot.pipeline.lake.tables import ANNOUNCEMENTS, EVENTS, RUNS, SUBSCRIPTIONS, Table
-from earshot.pipeline.oracle.workloads import event_row, subscription_row
+from earshot.pipeline.oracle.workloads import EVENTS_ARROW, event_row, subscription_row
 from earshot.pipeline.spark.session import parallelism
 from earshot.pipeline.watch import spool_source as source
 from earshot.pipeline.watch.sessions import WatchedSessions
@@ -124,7 +124,9 @@ def take_in(sessions: WatchedSessions, rows: DataFrame) -> LineCounts:
     """Read the sessions from these rows of spools."""
     of_sessions = F.col("problem").isNull() & F.col("kind").isin(list(SESSION_KINDS))
     found = rows.where(F.col("more").isNotNull() | of_sessions).select("life", "more", *COLUMNS).collect()
-    sums = [(row, msgspec.json.decode(row["detail"], type=source.Sum)) for row in found if row["more"] is not None]
+    sums = [
+        (row, msgspec.json.decode(row["detail"], type=source.SessionSum)) for row in found if row["more"] is not None
+    ]
     for row, whole in sums:
         if whole.first is not None and whole.last is not None:
             sessions.seen(row["life"], whole.node, whole.first, whole.last)
@@ -159,10 +161,6 @@ def positions_in(log: DataFrame) -> DataFrame:
         nothing.alias("speed_m_s"),
         nothing.alias("heading_deg"),
     )
-
-
-_ARROW = {"string": pa.string(), "double": pa.float64(), "int": pa.int32()}
-EVENTS_ARROW = pa.schema([(name, _ARROW[kind]) for name, kind in EVENTS.columns.items()])
 
 
 def published_events(publications: DataFrame) -> DataFrame:
