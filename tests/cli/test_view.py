@@ -52,10 +52,10 @@ def said(*arguments: str | Path) -> str:
 def test_what_cannot_be_shown_is_said(folder: Path, tmp_path: Path) -> None:
     assert said(tmp_path / "none").startswith("there is no folder")
     assert "has no finished run; run: earshot compare SCENARIO" in said(tmp_path)
-    assert "is no run's folder" in said(folder / "gossip", tmp_path)
+    assert "is not the folder of a run" in said(folder / "gossip", tmp_path)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text((folder / "gossip" / "run.json").read_text())
     (tmp_path / "broken" / "log.parquet").write_text("no parquet")
-    assert "is no log" in said(tmp_path / "broken", "--out", tmp_path / "x.html")
+    assert "is not a log" in said(tmp_path / "broken", "--out", tmp_path / "x.html")
     assert not (tmp_path / "x.html").exists()
     assert "cannot write" in said(folder / "gossip", "--out", folder / "gossip" / "run.json" / "x.html")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from earshot.pipeline.reports.lake_replays import Chosen
 
 MOST_ANSWERS = 20_000
-"Why and why-not for so many pairs of a run travel with a file; a served page can ask for all."
+"Answers for at most this many pairs of a run are in a file; a served page can ask for all."
 MOST_HOPS = 2_000_000
 "Hops of a run in a file: some ten megabytes."
 
@@ -28,7 +28,7 @@ MOST_HOPS = 2_000_000
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write one file instead of serving a page."
 )
-@click.option("--run", metavar="ID", help="Of a lake: the run whose id begins so.")
+@click.option("--run", metavar="ID", help="Of a lake: the run whose id begins with this.")
 @click.option("--scenario", metavar="NAME", help="Of a lake: runs of this scenario.")
 @click.option("--seed", type=int, help="Of a lake: runs of this seed.")
 @click.option("--protocols", metavar="A,B", help="Of a lake: runs of these protocols.")
@@ -52,7 +52,7 @@ def view(
 
     RUN_OR_LAKE is a folder that `earshot simulate --log DIR` wrote, a lake with the runs of `earshot
     compare` or `sweep`, or a lake that `earshot watch` is filling: then the page follows it. Several
-    run folders of one scenario and seed stand side by side, as the runs of a lake do.
+    run folders of one scenario and seed are shown side by side, as the runs of a lake are.
 
     \b
       earshot simulate city -p steam --log runs/steam
@@ -87,7 +87,7 @@ def _catalogue(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Itera
         return
     if len(paths) > 1:
         odd = next(path for path, folder in zip(paths, folders, strict=True) if not is_run_folder(folder))
-        raise UsageError(f"{odd} is no run's folder; name several only if each is one that simulate --log wrote")
+        raise UsageError(f"{odd} is not the folder of a run; name several only if simulate --log wrote each of them")
     if "://" in paths[0]:
         with open_lake(lake.at(paths[0])) as opened:
             yield LakeCatalogue(SparkTables(opened), chosen=chosen)
@@ -100,22 +100,15 @@ def _catalogue(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Itera
 
 
 def _write(catalogue: AnswerableCatalogue, title: str, out: Path) -> None:
-    from earshot.view.page import whole_page, write_page
+    from earshot.view.page import write_page
 
-    entries = list(catalogue.worlds())[:1]
-    document = whole_page(
-        title,
-        entries,
-        catalogue.world,
-        lambda world, run: catalogue.answerable(world, run).with_answers(MOST_ANSWERS),
-        MOST_HOPS,
-    )
+    entry, *others = catalogue.worlds()
+    document = catalogue.document(title, entry, MOST_ANSWERS, MOST_HOPS)
     write_page(out, document)
-    runs = ", ".join(run.title for run in entries[0].runs)
-    click.echo(f"{out}: {entries[0].title}: {runs} ({len(document.encode()) / 1e6:.1f} MB)")
-    left = len(list(catalogue.worlds())) - 1
-    if left:
-        click.echo(f"{left} other worlds are in {title}; choose with --scenario, --seed or --run")
+    runs = ", ".join(run.title for run in entry.runs)
+    click.echo(f"{out}: {entry.title}: {runs} ({len(document.encode()) / 1e6:.1f} MB)")
+    if others:
+        click.echo(f"{len(others)} more scenarios and seeds are in {title}; choose with --scenario, --seed or --run")
 
 
 def _serve(catalogue: AnswerableCatalogue, title: str, port: int, no_browser: bool) -> None:

@@ -50,18 +50,22 @@ SHOWN = (
     "--subscriptions",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Filters, one a line: which events match which goes to a table. Read again when it changes.",
+    help="Filters, one per line: the matches of events and filters go to a table. Read again when it changes.",
 )
 @click.option("--once", is_flag=True, help="Catch up with what is there, and end.")
-@click.option("--every", type=DURATION, default="2s", show_default=True, help="Look for news so often.")
+@click.option("--every", type=DURATION, default="2s", show_default=True, help="How often to look for new records.")
 @click.option(
     "--watermark", type=DURATION, default="10s", show_default=True, help="How far a node's records may be behind."
 )
 @click.option(
     "--patience", type=DURATION, default="30s", show_default=True, help="How long after an event its delivery counts."
 )
-@click.option("--cell", type=LENGTH, default="1km", show_default=True, help="The side of the squares that areas are.")
-@click.option("--forget", type=DURATION, default="1h", show_default=True, help="Forget a node silent for so long.")
+@click.option(
+    "--cell", type=LENGTH, default="1km", show_default=True, help="The side of the squares by which areas are counted."
+)
+@click.option(
+    "--forget", type=DURATION, default="1h", show_default=True, help="Forget a node that was silent for this long."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each batch.")
 @lake_options(lake=False)
 def watch(
@@ -81,8 +85,8 @@ def watch(
     """Follow the spools of live nodes, and say whether their events arrive.
 
     SPOOL_DIR is a folder that nodes record into (`earshot node --spool`), or one that holds such folders.
-    Who should have got what is the oracle's answer, as for simulated runs. Stop it with Ctrl-C, or by
-    any other means, and start it again: it goes on where it was.
+    The oracle says which nodes should have received which events, as for simulated runs. Stop it with
+    Ctrl-C, or by any other means, and start it again: it continues where it was.
 
     \b
     Examples:
@@ -92,7 +96,7 @@ def watch(
     """
     from earshot.pipeline.watch.spool_segments import check_folders
 
-    # What is wrong is said before Spark is started for it.
+    # Wrong arguments are reported before Spark starts.
     check_folders(spools, may_be_empty=not once)
     from earshot.pipeline.watch.standing_subscriptions import StandingFile
     from earshot.pipeline.watch.stream import Watch
@@ -142,7 +146,7 @@ class Screen:
             click.echo(status_line(commit.counts))
 
     def end(self, last: Commit | None) -> None:
-        """All that was there has been read: the table for those who saw none, and for --once."""
+        """Everything has been read: show the table where none was shown, and for --once."""
         if last is None:
             click.echo("nothing was recorded yet", err=True)
         elif self.as_json and self.shown < 0:
@@ -197,8 +201,8 @@ def table_lines(commit: Commit) -> list[str]:
     for row in commit.losses:
         reasons[row["reason"]] += row["lost"]
     if reasons:
-        told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common(6))
-        lines.append(f"lost: {told}")
+        counted = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common(6))
+        lines.append(f"lost: {counted}")
     return lines
 
 

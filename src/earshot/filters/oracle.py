@@ -64,7 +64,7 @@ class Oracle:
 
     def receivers(self, event: Event, time: float, viewer_at: Callable[[str, float], Viewer | None]) -> set[str]:
         """The nodes that should receive an event published at that time. `viewer_at` says where a node is;
-        None: nobody knows, and then it receives only what does not depend on places."""
+        where it answers None, the node receives only what does not depend on places."""
         found: set[str] = set()
         for number in self.candidates(event, time):
             node = self.spans[number].node

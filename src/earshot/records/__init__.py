@@ -1,7 +1,7 @@
 """Records: what happened, written alike by the simulator and by live nodes, and read in one way.
 
 `schema` is the row, `details` the dialect of its `detail` column, `drop_reasons` says why something was
-let go. `sessions` reads records into sessions and spans, `trajectories` says where nodes are. Start with
+dropped. `sessions` reads records into sessions and spans, `trajectories` says where nodes are. Start with
 `schema`.
 """
 

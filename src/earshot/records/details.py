@@ -34,7 +34,7 @@ class JoinDetail(msgspec.Struct, omit_defaults=True):
 
     @property
     def starts_applications(self) -> bool:
-        """Whether the node's applications start anew: so it is on live nodes, while those of a simulated
+        """Whether the node's applications start again with it. Those of live nodes do; those of a simulated
         node outlast its absence. Older spools give no reason."""
         return self.reason in ("", STARTED)
 

@@ -1,4 +1,4 @@
-"""Drop reasons: why a packet or an event was let go, as one enumeration for all protocols and hosts.
+"""Drop reasons: why a packet or an event was dropped, as one enumeration for all protocols and hosts.
 
 The value of a reason is a stable word for tables; `sentence` says the same to people.
 """
@@ -10,7 +10,7 @@ from typing import Self
 
 
 class DropReason(StrEnum):
-    """Why something was let go. `str(reason)` is the word that logs and tables hold."""
+    """Why something was dropped. `str(reason)` is the word that logs and tables hold."""
 
     sentence: str
 
@@ -22,7 +22,7 @@ class DropReason(StrEnum):
 
     # Any protocol.
     EXPIRED = "expired", "The lifespan of the event had ended."
-    HOP_LIMIT = "hop-limit", "The packet had made as many hops as it may."
+    HOP_LIMIT = "hop-limit", "The packet had reached its hop limit."
     NO_SUBSCRIBER = "no-subscriber", "No subscriber was known."
     NO_ROUTE = "no-route", "No route to the destination was known."
     UNREACHABLE = "unreachable", "The peer could not be reached."

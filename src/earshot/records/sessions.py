@@ -21,7 +21,7 @@ from earshot.records.schema import Kind
 Interval = tuple[float, float]
 "From a time until just before another."
 UNKNOWN = "unknown"
-"The protocol of a session whose join no record tells."
+"The protocol of a session whose join was not recorded."
 SESSION_KINDS = (Kind.JOIN, Kind.LEAVE, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, Kind.ANNOUNCE, Kind.UNANNOUNCE)
 "Kinds of records that sessions are made of."
 
@@ -66,9 +66,9 @@ class Session(msgspec.Struct, omit_defaults=True):
     range_m: float | None = None
     "The emulated range, on live nodes that emulate one."
     start: float = -math.inf
-    "When it joined; before all records where none tells."
+    "When it joined; minus infinity where that was not recorded."
     end: float = math.inf
-    "When it left; after all records where none tells."
+    "When it left; infinity where that was not recorded."
     first: float = math.inf
     "The times of its first and its last record."
     last: float = -math.inf
@@ -79,7 +79,7 @@ class Session(msgspec.Struct, omit_defaults=True):
 
     @property
     def left(self) -> bool:
-        """Whether the node said that it left."""
+        """Whether it is recorded that the node left."""
         return self.end != math.inf
 
     def seen(self, first: float, last: float) -> None:

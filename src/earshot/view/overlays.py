@@ -28,7 +28,7 @@ Note = tuple[float, int, str, str]
 "Time, node, topic and detail."
 
 USED_FOR_S = 10.0
-"A route that led to a delivery is drawn for this long, where the protocol has no time of its own for it."
+"A route that led to a delivery is drawn for this long, where the protocol's settings have no such time."
 MOST_TOPICS = 24
 "Rendezvous points are drawn for at most this many topics, those with most events first."
 TREE, MESH, ROUTES, BROKERS = "tree", "mesh", "routes", "brokers"
@@ -36,7 +36,7 @@ TREE, MESH, ROUTES, BROKERS = "tree", "mesh", "routes", "brokers"
 
 @dataclass(frozen=True)
 class Hops:
-    """The first time an event came to a node, and from whom; in order of time."""
+    """The first time an event came to a node, and from which sender; in order of time."""
 
     event: Ints
     node: Ints
@@ -45,7 +45,7 @@ class Hops:
     depth: Ints
     "The number of transmissions from the publisher on."
     parent: Ints
-    "The hop by which the sender had it; -1 where the sender published it, or none is known."
+    "The hop by which the sender received it; -1 where the sender published it, or none is known."
 
     def __len__(self) -> int:
         return len(self.time)

@@ -40,10 +40,10 @@ def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     """What `pack` was given."""
     whole = gzip.decompress(packed)
     length = int.from_bytes(whole[:4], "little")
-    told = msgspec.json.decode(whole[4 : 4 + length])
+    found = msgspec.json.decode(whole[4 : 4 + length])
     start = 4 + length
     arrays = {
         name: np.frombuffer(whole, dtype=TYPES[kind], count=count, offset=start + at)
-        for name, (kind, count, at) in told["arrays"].items()
+        for name, (kind, count, at) in found["arrays"].items()
     }
-    return told["meta"], arrays
+    return found["meta"], arrays

@@ -1,6 +1,6 @@
 """The page: one document with everything in it, so that it opens without a network.
 
-Scripts and style stand in the document and are allowed by their hashes; nothing else may run. Data
+Scripts and style are in the document and are allowed by their hashes; nothing else may run. Data
 travels as base64 in elements that no browser executes, and the page sets texts, never markup: a
 node's name stays a name whatever it says.
 """
@@ -23,7 +23,7 @@ from earshot.view.runs import ReplayedRun
 from earshot.view.world import World
 
 SCRIPTS = ("dom.js", "unpack.js", "replay.js", "layers.js", "map.js", "timeline.js", "panel.js", "input.js", "app.js")
-"In this order: each may use what stands before it."
+"In this order: each may use those before it."
 
 
 @cache

@@ -124,7 +124,7 @@ def test_a_run_whose_trace_is_gone_is_shown_by_its_log_alone(folder: Path, tmp_p
 
 
 def test_folders_that_are_no_runs_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no run: it has no run"):
+    with pytest.raises(UsageError, match="is not a run: it has no run"):
         FolderCatalogue([tmp_path])
     (tmp_path / "run.json").write_text('{"seed": 1}')
     with pytest.raises(UsageError, match="does not say what was run"):

@@ -44,7 +44,7 @@ class Explanation:
     path: Sequence[Hop] = ()
     "The hops by which the event came to the node, from the publisher on; empty where it never arrived."
     losses: Sequence[str] = field(default=())
-    "Where it was lost, and for which reason, as far as the log tells."
+    "Where it was lost, and for which reason, as far as the log says."
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""

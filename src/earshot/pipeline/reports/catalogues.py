@@ -18,7 +18,8 @@ from earshot.pipeline.oracle.why import EventLog, Explanation, explain_receiver
 from earshot.records.sessions import Interval, Session
 from earshot.records.trajectories import ALWAYS, Trajectories, Trajectory
 from earshot.simulation.engine.oracle import RunOracle
-from earshot.view.catalogue import Catalogue
+from earshot.view.catalogue import Catalogue, WorldEntry
+from earshot.view.page import whole_page
 from earshot.view.runs import KINDS, Records, ReplayedRun, Why, replayed_run
 from earshot.view.world import Ints, World
 
@@ -126,6 +127,16 @@ class AnswerableCatalogue(Catalogue, Protocol):
 
     def run(self, world: str, key: str) -> ReplayedRun:
         return self.answerable(world, key).run
+
+    def document(self, title: str, entry: WorldEntry, most_answers: int, most_hops: int) -> str:
+        """One file with that world and its runs, with at most this many answers and hops of each run."""
+        return whole_page(
+            title,
+            [entry],
+            self.world,
+            lambda world, key: self.answerable(world, key).with_answers(most_answers),
+            most_hops,
+        )
 
     def why(self, world: str, run: str, event: str, node: str) -> Mapping[str, Any]:
         return self.answerable(world, run).explainer.explain(event, node).as_json()

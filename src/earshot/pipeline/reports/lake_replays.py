@@ -32,7 +32,9 @@ class LakeCatalogue(RunCatalogue):
         if runs is not None:
             done = [row for row in done if row["run"] in set(runs)]
         if not done:
-            raise LakeError(f"the lake {tables.name} has no finished run{chosen.said}; run: earshot compare SCENARIO")
+            raise LakeError(
+                f"the lake {tables.name} has no finished run{chosen.in_words}; run: earshot compare SCENARIO"
+            )
         done.sort(key=lambda row: (row["scenario"], row["seed"], row["workload"], row["variant"]))
         self._runs: dict[str, dict[str, Any]] = {row["run"]: row for row in done}
         by_workload: dict[str, list[str]] = {}
@@ -123,7 +125,7 @@ class Chosen:
         )
 
     @property
-    def said(self) -> str:
+    def in_words(self) -> str:
         """The choice in words, for errors."""
         parts = [("whose id begins with", self.run), ("of scenario", self.scenario), ("of seed", self.seed)]
         words = [f"{what} {value}" for what, value in parts if value is not None]

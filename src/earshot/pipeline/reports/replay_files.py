@@ -1,7 +1,6 @@
-"""Replays beside a report: one file a world, with the runs on it side by side.
+"""Replays beside a report: one file per world, with its runs side by side.
 
-A world's file is made in a Spark task where the lake is on a disk that tasks can read; several are
-made at once.
+A world's file is made in a Spark task where the lake is on a disk that tasks can read, several at once.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from earshot.pipeline.lake.storage import LocalStorage
 from earshot.pipeline.reports.lake_replays import LakeCatalogue
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.view.catalogue import WorldEntry
-from earshot.view.page import whole_page, write_page
+from earshot.view.page import write_page
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
@@ -38,9 +37,9 @@ def write_replays(lake: Lake, report: Path, runs: Sequence[str]) -> Mapping[str,
     with_places = (_fewer(entry) for entry in catalogue.worlds() if catalogue.world(entry.key).nodes)
     entries = list(islice(with_places, MOST_WORLDS))
     if isinstance(tables, LocalTables):
-        documents = each_in_a_task(lake.session, entries, _Keeping(str(tables.storage.root), list(runs)))
+        documents = each_in_a_task(lake.session, entries, _DocumentTask(str(tables.storage.root), list(runs)))
     else:
-        documents = [_document(catalogue, entry) for entry in entries]
+        documents = [catalogue.document(entry.title, entry, MOST_ANSWERS, MOST_HOPS) for entry in entries]
     folder = report.with_name(f"{report.stem}-replays")
     links: dict[str, str] = {}
     for entry, document in zip(entries, documents, strict=True):
@@ -60,17 +59,7 @@ def _fewer(entry: WorldEntry) -> WorldEntry:
     return WorldEntry(entry.key, entry.title, entry.runs[:MOST_RUNS])
 
 
-def _document(catalogue: LakeCatalogue, entry: WorldEntry) -> str:
-    return whole_page(
-        entry.title,
-        [entry],
-        catalogue.world,
-        lambda world, key: catalogue.answerable(world, key).with_answers(MOST_ANSWERS),
-        MOST_HOPS,
-    )
-
-
-class _Keeping:
+class _DocumentTask:
     """What a task does with one world; travels to the executors."""
 
     def __init__(self, root: str, runs: list[str]) -> None:
@@ -78,4 +67,5 @@ class _Keeping:
         self.runs = runs
 
     def __call__(self, entry: WorldEntry) -> str:
-        return _document(LakeCatalogue(LocalTables(self.root), self.runs), entry)
+        catalogue = LakeCatalogue(LocalTables(self.root), self.runs)
+        return catalogue.document(entry.title, entry, MOST_ANSWERS, MOST_HOPS)

@@ -73,7 +73,7 @@ def world_from_tables(
 
 
 def with_range(world: World, records: Records, name: str) -> World:
-    """The world with a range read off the log, where nobody says one: as far as anybody was heard."""
+    """The world with a range from the log, where none is given: the greatest distance at which a node was heard."""
     over_a_radio = name not in _overlay_protocols()
     if world.range_m is not None or not over_a_radio:
         return world
@@ -84,8 +84,8 @@ def with_range(world: World, records: Records, name: str) -> World:
     far = far[np.isfinite(far)]
     if not len(far) or far.max() == 0.0:
         return world
-    said = "The log does not say how far a radio reaches: the range drawn is the farthest anybody was heard."
-    return replace(world, range_m=float(far.max()), notes=[*world.notes, said])
+    note = "The log does not hold the radio range: drawn is the greatest distance at which a node was heard."
+    return replace(world, range_m=float(far.max()), notes=[*world.notes, note])
 
 
 def _overlay_protocols() -> set[str]:
@@ -109,20 +109,20 @@ class FolderCatalogue(RunCatalogue):
     def __init__(self, folders: Sequence[Path]) -> None:
         self._runs: dict[str, tuple[Path, dict[str, Any]]] = {}
         for folder in folders:
-            told = _run_file(folder)
+            run_file = _run_file(folder)
             key = folder.name if folder.name not in self._runs else str(folder)
-            self._runs[key] = (folder, told)
+            self._runs[key] = (folder, run_file)
         by_world: dict[str, list[str]] = {}
-        for key, (_, told) in self._runs.items():
-            of = json.dumps([told["scenario"], told["seed"]], sort_keys=True)
+        for key, (_, run_file) in self._runs.items():
+            of = json.dumps([run_file["scenario"], run_file["seed"]], sort_keys=True)
             by_world.setdefault(of, []).append(key)
         super().__init__({f"world-{i}": runs for i, runs in enumerate(by_world.values())})
 
     def worlds(self) -> list[WorldEntry]:
         found = []
         for key, runs in self._runs_in.items():
-            told = self._runs[runs[0]][1]
-            title = f"{told['scenario'].get('name', 'unnamed')}, seed {told['seed']}"
+            run_file = self._runs[runs[0]][1]
+            title = f"{run_file['scenario'].get('name', 'unnamed')}, seed {run_file['seed']}"
             found.append(WorldEntry(key, title, [RunEntry(run, self._title(run)) for run in runs]))
         return found
 
@@ -131,20 +131,20 @@ class FolderCatalogue(RunCatalogue):
         same = [one for one in self._runs if self._runs[one][1]["protocol"] == name]
         return name if len(same) == 1 else f"{name} ({run})"
 
-    def _scenario(self, folder: Path, told: Mapping[str, Any]) -> Scenario | None:
-        """None where the scenario cannot be had again: a file it names is gone."""
+    def _scenario(self, folder: Path, run_file: Mapping[str, Any]) -> Scenario | None:
+        """None where the scenario cannot be read again: a file it names is gone."""
         try:
-            return scenario_from(told["scenario"], str(folder / "run.json"))
+            return scenario_from(run_file["scenario"], str(folder / "run.json"))
         except (ScenarioError, SettingsError):
             return None
 
     def read_world(self, key: str) -> World:
         run = self._runs_in[key][0]
-        folder, told = self._runs[run]
-        scenario = self._scenario(folder, told)
-        lasting = float(told["scenario"]["duration_s"])
-        seed, name = int(told["seed"]), str(told["scenario"].get("name", "unnamed"))
-        times = (0.0, lasting, float(told["scenario"].get("warm_up_s", 0.0)))
+        folder, run_file = self._runs[run]
+        scenario = self._scenario(folder, run_file)
+        lasting = float(run_file["scenario"]["duration_s"])
+        seed, name = int(run_file["seed"]), str(run_file["scenario"].get("name", "unnamed"))
+        times = (0.0, lasting, float(run_file["scenario"].get("warm_up_s", 0.0)))
         try:
             if scenario is None:
                 raise ScenarioError("gone")
@@ -153,7 +153,7 @@ class FolderCatalogue(RunCatalogue):
             recording = Recording()
             for _ in recording.add(_log_batches(folder)):
                 pass
-            medium = told["scenario"].get("medium", {})
+            medium = run_file["scenario"].get("medium", {})
             world = recording.world(key, name, range_m=medium.get("range_m"))
             world = replace(world, seed=seed, start=0.0, end=lasting, counted_from=times[2])
         else:
@@ -162,16 +162,16 @@ class FolderCatalogue(RunCatalogue):
                 key, scenario, name, seed, times, positions, drawn.events, drawn.subscriptions, drawn.announcements
             )
         records = records_of(_log_batches(folder), world)
-        world = with_range(world, records, str(told["protocol"]))
+        world = with_range(world, records, str(run_file["protocol"]))
         return replace(world, expected=expected_pairs(world, sessions_of(world, records)))
 
     def read_run(self, world_key: str, key: str) -> AnswerableRun:
-        folder, told = self._runs[key]
+        folder, run_file = self._runs[key]
         world = self.world(world_key)
-        name = str(told["protocol"])
-        settings = settings_of(name, self._scenario(folder, told), told["settings"])
+        name = str(run_file["protocol"])
+        settings = settings_of(name, self._scenario(folder, run_file), run_file["settings"])
         records = records_of(_log_batches(folder), world)
-        return answerable_run(world, records, key, self._title(key), name, settings, told["settings"])
+        return answerable_run(world, records, key, self._title(key), name, settings, run_file["settings"])
 
 
 def is_run_folder(path: Path) -> bool:
@@ -182,11 +182,13 @@ def is_run_folder(path: Path) -> bool:
 def _run_file(folder: Path) -> dict[str, Any]:
     file = folder / "run.json"
     try:
-        told = json.loads(file.read_text("utf-8"))
-        if all(isinstance(told[name], kind) for name, kind in _RUN_FILE.items()):
-            return dict(told)
+        run_file = json.loads(file.read_text("utf-8"))
+        if all(isinstance(run_file[name], kind) for name, kind in _RUN_FILE.items()):
+            return dict(run_file)
     except FileNotFoundError:
-        raise UsageError(f"{folder} is no run: it has no run.json; make one with earshot simulate --log DIR") from None
+        raise UsageError(
+            f"{folder} is not a run: it has no run.json; make one with earshot simulate --log DIR"
+        ) from None
     except (ValueError, KeyError, TypeError):
         pass
     raise UsageError(f"{file} does not say what was run; make the run again with earshot simulate --log DIR")
@@ -200,4 +202,4 @@ def _log_batches(folder: Path) -> Iterator[pa.RecordBatch]:
     try:
         yield from pq.ParquetFile(file).iter_batches(1 << 17, columns=LOG_COLUMNS)
     except (pa.ArrowInvalid, FileNotFoundError) as error:
-        raise UsageError(f"{file} is no log: {error}") from None
+        raise UsageError(f"{file} is not a log: {error}") from None

@@ -240,7 +240,7 @@ class BatchStep:
         return trajectories_of(rows)
 
     def _behind(self, log: DataFrame, old: State, batch: int) -> pa.Table:
-        """What of this batch the watermark had passed before it came."""
+        """The records of this batch that came after the watermark had passed them."""
         late = log.where(F.col("late") & (F.col("batch") == batch)).withColumns(
             {
                 "reason": F.lit("behind the watermark"),

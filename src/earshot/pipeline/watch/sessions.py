@@ -1,7 +1,7 @@
 """The sessions of watched nodes, read bit by bit: how far each is read, and what can be forgotten.
 
-A session is known by its spool: a node's process writes one. Where a node never said that it leaves (it
-was killed, or it still runs), its subscriptions last until its last record: a node writes one a second.
+A session is known by its spool: a node's process writes one. Where no leave is recorded (the node
+was killed, or still runs), its subscriptions last until its last record: a node writes one a second.
 Nodes of one protocol are one network, and each network is judged apart.
 """
 

@@ -1,4 +1,4 @@
-"""The spools of live nodes as runs in the lake: the batch half of what `stream` does all the time.
+"""The spools of live nodes as runs in the lake: what `stream` does continuously, done once.
 
 Each protocol in the spools becomes a run `NAME-PROTOCOL` with its `log`, `events`, `subscriptions`,
 `announcements` and `positions`; the oracle and the metrics are those of simulated runs.
@@ -52,7 +52,7 @@ class SpoolSummary:
 
 
 def keep_spools(lake: Lake, folders: Sequence[str], name: str) -> SpoolSummary:
-    """All that is in the spools now, as runs in the lake: judged and measured. Replaces what it had under
+    """Everything in the spools as runs in the lake, judged and measured. It replaces what the lake had under
     that name."""
     rows = read_spools(lake.session, check_folders(folders, may_be_empty=False)).persist()
     try:
@@ -71,7 +71,7 @@ def _kept(lake: Lake, rows: DataFrame, name: str) -> SpoolSummary:
     sessions = WatchedSessions()
     counts = take_in(sessions, rows)
     if not counts.records:
-        raise UsageError(f"there is not one good record in the spools; {counts.rejects} lines are no records")
+        raise UsageError(f"the spools hold no valid record; {counts.rejects} lines are not records")
     runs = {protocol: f"{name}-{protocol}" for protocol in sessions.protocols}
     log = with_protocol(rows.where("problem is null and more is null"), sessions)
     log = log.withColumn("run", F.concat(F.lit(f"{name}-"), F.col("protocol")))

@@ -61,7 +61,7 @@ class Watch:
             self.step.resume()
             if self.step.state.batch >= 0 and not any(self.lake.storage.files(f"{self._own}/checkpoint/offsets")):
                 raise LakeError(
-                    f"the lake {self.lake.name} has a watch {self.settings.name!r}, but how far it had read is lost "
+                    f"the lake {self.lake.name} has a watch {self.settings.name!r}, but its read positions are lost "
                     f"({self.checkpoint}); take another --name"
                 )
             # What goes wrong in a batch is raised; this one would also write its stack trace to the terminal.

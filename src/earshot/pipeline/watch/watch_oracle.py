@@ -204,7 +204,7 @@ class _Records:
         return {row["node"] for row in self._deliveries.get(key, ())}
 
     def pair(self, key: Key, node: str, published_at: float, wanted: bool) -> dict[str, Any]:
-        """The columns of a pair that its records tell."""
+        """The columns of a pair that come from its records."""
         ours = [row for row in self._deliveries.get(key, ()) if row["node"] == node]
         delivered_at = min((row["time"] for row in ours), default=None)
         return {
@@ -228,7 +228,7 @@ class _Records:
 
 def trajectories_of(positions: pa.Table) -> dict[Key, Trajectory]:
     """Protocol and node to its trajectory, from rows of protocol, node, time, x_m and y_m in any order. A node is
-    in one place at a time: the greatest of what is told, as in the batch."""
+    in one place at a time: the greatest recorded, as in the batch."""
     names = ("protocol", "node", "time", "x_m", "y_m")
     ordered = positions.sort_by([(name, "ascending") for name in names])
     keys = list(zip(ordered["protocol"].to_pylist(), ordered["node"].to_pylist(), strict=True))

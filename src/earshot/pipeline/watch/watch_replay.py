@@ -54,7 +54,7 @@ class _Watch:
 
 
 class WatchCatalogue(AnswerableCatalogue):
-    """The watches in a lake, each a world that grows; the protocols in one stand side by side."""
+    """The watches in a lake, each a world that grows; its protocols are shown side by side."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -123,22 +123,22 @@ class WatchCatalogue(AnswerableCatalogue):
 
     def _figures(self, watch: _Watch) -> list[dict[str, str]]:
         rows = self._tables.read("watched_figures", watch=watch.name).to_pylist()
-        said = {(row["protocol"], row["metric"]): row["value"] for row in rows if row["by"] == "all"}
-        protocols = sorted({protocol for protocol, _ in said})
+        values = {(row["protocol"], row["metric"]): row["value"] for row in rows if row["by"] == "all"}
+        protocols = sorted({protocol for protocol, _ in values})
         figures = [{"name": "nodes", "value": str(watch.row.get("nodes") or 0)}]
         for protocol in protocols:
             before = f"{protocol}: " if len(protocols) > 1 else ""
             figures += [
-                {"name": f"{before}{words}", "value": form.format(times * said[protocol, metric])}
+                {"name": f"{before}{words}", "value": form.format(times * values[protocol, metric])}
                 for metric, words, times, form in _FIGURES
-                if said.get((protocol, metric)) is not None
+                if values.get((protocol, metric)) is not None
             ]
         return figures
 
     # Showing.
 
     def _read_world(self, key: str, batch: int) -> World:
-        del batch  # only tells a new world from an old one
+        del batch  # only makes a new world differ from an old one in the cache
         watch = self._watches[key]
         world = watch.recording.world(key, f"{key} (live)", since=watch.since)
         protocol = next(iter(self._protocols(watch)), "")

@@ -24,7 +24,7 @@ class Deliveries:
         self.time = array("d")
         self.node = array("i")
         self.event = array("i")
-        "Into `RunResult.published`; -1 for an event nobody published."
+        "Into `RunResult.published`; -1 for an event that was not published."
         self.subscription: list[str] = []
         self.hops = array("i")
 
@@ -41,12 +41,12 @@ class Deliveries:
 
 @dataclass(slots=True)
 class Counts:
-    """What was sent, received and let go."""
+    """What was sent, received and dropped."""
 
     packets: dict[str, PacketCount] = field(default_factory=dict)
     "By tag."
     drops: Counter[str] = field(default_factory=Counter)
-    "By reason; what is lost on the way counts at each receiver."
+    "By reason; a lost transmission counts at each receiver."
 
     @property
     def sends(self) -> int:

@@ -150,9 +150,9 @@ function drawProximities(brush, run, t, onlyNode) {
   }
 }
 
-// Trees, a mesh, brokers and those they serve, or the routes that led to deliveries of late.
-// Of trees only those that are asked for: there is one for each publisher. What lies out of a radio's
-// range by now is no link any more.
+// Trees, a mesh, brokers and those they serve, or the routes that led to recent deliveries.
+// Of trees only those that are asked for: there is one for each publisher. A node that is out of
+// range by now has no link.
 function drawLinks(brush, run, t, trees, faint) {
   const { context, colours } = brush;
   const { x, y, range_m: range } = run.world;

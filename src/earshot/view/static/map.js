@@ -1,8 +1,8 @@
 // One pane: the map of one run. All panes share the clock, the view and the selection.
 
-const HOP_STAGGER_S = 0.12;   // of the reader's time: a hop is shown so much after the one before it
-const HOP_GROW_S = 0.22;      // and grows from sender to receiver for so long
-const FADE_S = 0.9;           // and fades for so long
+const HOP_STAGGER_S = 0.12;   // of the reader's time: a hop is shown this long after the one before it
+const HOP_GROW_S = 0.22;      // and grows from sender to receiver for this long
+const FADE_S = 0.9;           // and fades for this long
 const MOST_HOPS = 3000;       // drawn in one frame, the latest first; fewer where the machine is slow
 const FEWEST_HOPS = 200;
 
@@ -153,7 +153,7 @@ class Pane {
     brush.context.lineTo(ax + (brush.x(world.x[b]) - ax) * grown, ay + (brush.y(world.y[b]) - ay) * grown);
   }
 
-  // The chosen event's route: as it runs, or whole while the clock stands, up to the chosen hop.
+  // The chosen event's route: as it runs, or whole while the clock is stopped, up to the chosen hop.
   drawSpread(brush, t, event) {
     const { hops } = this.run;
     const { context, colours } = brush;
@@ -270,7 +270,7 @@ class Pane {
     return (this.delays.get(node) ?? 0) * HOP_STAGGER_S * this.app.speed;
   }
 
-  // Deliveries and misses of late.
+  // Recent deliveries and misses.
   drawPulses(brush, t) {
     const { run } = this;
     const { context, colours } = brush;

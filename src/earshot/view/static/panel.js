@@ -99,7 +99,7 @@ class Panel {
       ["Space", "play or pause"], ["← →", "a second back or on; with Shift ten"], ["↑ ↓", "faster, slower"],
       [", .", "previous or next event"], ["M", "next missed delivery, and why"], ["H", "the chosen event hop by hop"],
       ["+ − 0", "zoom in, out, fit"], ["R", "radio range: of the chosen, of all, off"], ["N", "names"],
-      ["1 … 4", "layers"], ["T", "light or dark"], ["F", "frames a second"], ["/", "search"], ["Esc", "let go"],
+      ["1 … 4", "layers"], ["T", "light or dark"], ["F", "frames a second"], ["/", "search"], ["Esc", "clear the choice"],
     ];
     fill(part("list"), [
       make("li", { class: "card" }, [
@@ -134,7 +134,7 @@ class Panel {
 
   card(kind, title, close, content) {
     return make("article", { class: `card ${kind}` }, [
-      make("header", {}, [make("h3", {}, title), make("button", { class: "close", "aria-label": `let go of ${title}`, onclick: close }, "×")]),
+      make("header", {}, [make("h3", {}, title), make("button", { class: "close", "aria-label": `close ${title}`, onclick: close }, "×")]),
       ...content.filter((one) => one !== null),
     ]);
   }
@@ -239,7 +239,7 @@ class Panel {
     const sections = panes.map(({ run }) => {
       const outcome = run.outcome(e, i);
       const body = make("div", { class: "answer" }, make("p", { class: "soft" }, "asking the oracle …"));
-      this.answer(run, e, i).then((answer) => { if (asked === this.asked) fill(body, this.told(run, e, i, answer)); })
+      this.answer(run, e, i).then((answer) => { if (asked === this.asked) fill(body, this.answerText(run, e, i, answer)); })
         .catch((error) => { if (asked === this.asked) fill(body, make("p", { class: "soft" }, `No answer: ${error.message}`)); });
       return make("section", { "data-outcome": outcome }, [
         make("h4", {}, [run.title, " ", make("span", { class: `verdict ${outcome}` }, outcome === "missed" ? "expected, not delivered" : outcome === "met" ? "expected and delivered" : WORDS[outcome])]),
@@ -256,7 +256,7 @@ class Panel {
     return run.answered.get(run.pair(e, i)) ?? null;
   }
 
-  told(run, e, i, answer) {
+  answerText(run, e, i, answer) {
     const { world } = this.app;
     const event = world.events[e];
     const route = run.routeTo(e, i);
@@ -265,12 +265,12 @@ class Panel {
       content.push(make("ul", { class: "plain reasons" }, answer.reasons.map((reason) => make("li", {}, reason))));
       if (answer.losses.length) content.push(make("ul", { class: "plain losses" }, answer.losses.map((loss) => make("li", {}, loss))));
     } else {
-      const standing = [...world.subscriptionsOf.of(i)].map((k) => world.subscriptions[k]).filter((subscription) => subscription.start <= event.time && event.time < subscription.end);
+      const inForce = [...world.subscriptionsOf.of(i)].map((k) => world.subscriptions[k]).filter((subscription) => subscription.start <= event.time && event.time < subscription.end);
       const words = event.source === i ? "It published the event itself."
         : run.expected.has(run.pair(e, i)) ? "One of its subscriptions accepts the event. This page does not carry the answer in full; `earshot view` serves it:"
-        : standing.length ? `None of its ${standing.length} subscriptions that stood then accepts the event:` : "It had no subscription then.";
+        : inForce.length ? `None of its ${inForce.length} subscriptions in force then accepts the event:` : "It had no subscription then.";
       content.push(make("p", {}, words));
-      if (event.source !== i) content.push(make("ul", { class: "plain reasons" }, standing.map((subscription) => make("li", {}, make("code", {}, subscription.filter)))));
+      if (event.source !== i) content.push(make("ul", { class: "plain reasons" }, inForce.map((subscription) => make("li", {}, make("code", {}, subscription.filter)))));
     }
     if (route.length) {
       content.push(make("ol", { class: "route" }, route.map((hop) => make("li", {}, [

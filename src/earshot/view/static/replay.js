@@ -47,7 +47,7 @@ class World {
     this.placed = Uint8Array.from({ length: this.count }, (_, i) => (arrays.first[i + 1] > arrays.first[i] ? 1 : 0));
   }
 
-  // Put everybody where they are at t; each node's cursor moves on from where it was.
+  // Move every node to its position at t; each node's cursor moves on from where it was.
   move(t) {
     const { first, time, x, y } = this.arrays;
     for (let i = 0; i < this.count; i++) {
@@ -77,7 +77,7 @@ class World {
     }
   }
 
-  // Metres a second at the time everybody was last moved to.
+  // Metres a second at the time of the last move.
   speed(i) {
     const { first, time, x, y } = this.arrays;
     const k = this.cursor[i];
@@ -247,7 +247,7 @@ class Run {
     return Math.max(0, Math.min(this.bucketCount - 1, Math.floor((t / this.world.end) * this.bucketCount)));
   }
 
-  // Calls back with each link that stands at t: from whom, to whom, in which group.
+  // Calls back with each link that exists at t: from node, to node, group.
   eachLink(t, call) {
     const { a, b, group, start, end } = this.links;
     for (const i of this.buckets[this.bucket(t)]) if (start[i] <= t && t < end[i]) call(a[i], b[i], group[i]);

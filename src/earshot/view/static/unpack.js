@@ -6,12 +6,12 @@ async function unpacked(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   const buffer = await new Response(stream).arrayBuffer();
   const length = new DataView(buffer).getUint32(0, true);
-  const told = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const found = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   const arrays = {};
-  for (const [name, [kind, count, at]] of Object.entries(told.arrays)) {
+  for (const [name, [kind, count, at]] of Object.entries(found.arrays)) {
     arrays[name] = new ARRAYS[kind](buffer, 4 + length + at, count);
   }
-  return { meta: told.meta, arrays };
+  return { meta: found.meta, arrays };
 }
 
 function fromBase64(text) {
