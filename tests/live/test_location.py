@@ -15,7 +15,7 @@ from earshot.errors import LocationUnavailable, UnknownName
 from earshot.geometry import STILL, LocalPlane, Position, Velocity
 from earshot.live import Fix, Fixed, Gpsd, NmeaFile, TracePlayback
 from earshot.live.gpsd import parse_report
-from earshot.live.location import NodeLocation
+from earshot.live.location import TrackedLocation
 from earshot.live.nmea import KNOT_M_S, Reading, parse_line
 
 LIVERPOOL = (53.4, -2.97)
@@ -148,7 +148,7 @@ class Moving:
 
 def test_a_stale_fix_is_reported_once_and_no_longer_extrapolated() -> None:
     warnings: list[str] = []
-    where = NodeLocation(Moving(), warnings.append, stale_s=5.0)
+    where = TrackedLocation(Moving(), warnings.append, stale_s=5.0)
     assert (where.position(2.0), where.velocity(2.0)) == (Position(120.0, 0.0), Velocity(10.0, 0.0))
     assert warnings == []
     assert (where.position(60.0), where.velocity(60.0)) == (Position(150.0, 0.0), STILL)

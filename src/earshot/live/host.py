@@ -19,7 +19,7 @@ from earshot.events import Element, Event, EventType
 from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.live.datagrams import MAX_NAME, Frame
-from earshot.live.location import Fix, LocationService, NodeLocation, plane_name
+from earshot.live.location import Fix, LocationService, TrackedLocation, plane_name
 from earshot.live.network import NetworkSettings
 from earshot.live.spool import Spool
 from earshot.live.transport import Transport
@@ -68,7 +68,7 @@ class Host:
         protocol: type[Machine],
         settings: Any,
         network: NetworkSettings,
-        location: NodeLocation,
+        location: TrackedLocation,
         *,
         plane: str = "",
         spool: Spool | None = None,
@@ -429,7 +429,7 @@ async def open_host(
     try:
         opened = Spool(spool, name, life) if spool else None
         warnings: list[Callable[[str], None]] = []
-        where = NodeLocation(service, lambda text: warnings[0](text), stale_s=stale_s, precision_m=precision_m)
+        where = TrackedLocation(service, lambda text: warnings[0](text), stale_s=stale_s, precision_m=precision_m)
         host = Host(name, protocol, settings, network, where, plane=plane_name(service.plane), spool=opened, life=life)
         warnings.append(host.warn)
         try:

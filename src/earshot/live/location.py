@@ -1,6 +1,6 @@
 """Location services: where a live node is, and how old that knowledge is.
 
-A service gives fixes. `NodeLocation` stands between it and the machine: it warns when a fix is stale,
+A service gives fixes. `TrackedLocation` stands between it and the machine: it warns when a fix is stale,
 extrapolates from the last fix of a moving node, and rounds positions if a precision is set.
 """
 
@@ -103,7 +103,7 @@ class Fixed:
         return Fix(self._at, STILL, now)
 
 
-class NodeLocation:
+class TrackedLocation:
     """The machine's location: the service's latest fix, extrapolated by its velocity while it is fresh."""
 
     def __init__(

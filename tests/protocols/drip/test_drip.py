@@ -18,6 +18,7 @@ from earshot.protocols.drip.packets import (
     BrokerAnnouncement,
     Candidate,
     Confirmation,
+    DripSettings,
     EventCopy,
     Exchange,
     InRegion,
@@ -29,7 +30,6 @@ from earshot.protocols.drip.packets import (
     SubscriberRecord,
 )
 from earshot.protocols.drip.regions import Regions
-from earshot.protocols.drip.settings import DripSettings
 from earshot.protocols.drip.sharing import EventMemory, HeldEvent, Sharing, destinations_of
 from earshot.protocols.drip.subscribers import Subscriber, Subscribers
 from earshot.protocols.machine import Broadcast, FixedLocation
@@ -82,14 +82,14 @@ def sent(table: Tabletop, kind: type[Any]) -> list[tuple[str, Any]]:
     [
         ({"brokers": 6}, "nearest + copies must stay below brokers (l + m < k), got 4 + 2 of 6"),
         ({"nearest": 8}, "nearest + copies must stay below brokers (l + m < k), got 8 + 2 of 10"),
-        ({"copies": 0}, "copies must be at least 1, got 0"),
+        ({"copies": 0}, "copies: must be at least 1, got 0"),
         ({"brokers": 30, "network_nodes": 20}, "got 30 brokers of 20 nodes"),
-        ({"expiry_periods": 1.0}, "expiry_periods must exceed 1, got 1.0"),
+        ({"expiry_periods": 1.0}, "expiry_periods: must be above 1, got 1.0"),
         ({"replace_after_s": 3.0}, "replace_after_s must exceed expiry_periods announcement intervals (3.4 s), got 3"),
-        ({"announce_interval_s": 0}, "announce_interval_s must be positive, got 0"),
-        ({"jitter_s": -1}, "jitter_s must not be negative, got -1"),
-        ({"memory_events": 0}, "memory_events must be at least 1, got 0"),
-        ({"spares": -1}, "spares must not be negative, got -1"),
+        ({"announce_interval_s": 0}, "announce_interval_s: must be a positive number of seconds, got 0"),
+        ({"jitter_s": -1}, "jitter_s: must not be negative, got -1"),
+        ({"memory_events": 0}, "memory_events: must be at least 1, got 0"),
+        ({"spares": -1}, "spares: must not be negative, got -1"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_with_the_reason(given: dict[str, Any], message: str) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.protocols.drip.machine import Drip
-from earshot.protocols.drip.settings import DripSettings
+from earshot.protocols.drip.packets import DripSettings
 from earshot.protocols.machine import FixedLocation
 from earshot.protocols.tabletop import Tabletop
 from earshot.simulation.engine.log import Log

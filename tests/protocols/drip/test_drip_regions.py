@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from earshot.protocols.drip.packets import BrokerAnnouncement
+from earshot.protocols.drip.packets import BrokerAnnouncement, DripSettings
 from earshot.protocols.drip.regions import Regions
-from earshot.protocols.drip.settings import DripSettings
 
 SETTINGS = DripSettings(brokers=6, nearest=2, copies=1)
 

@@ -17,6 +17,7 @@ from earshot.protocols.common.soft_table import SoftTable
 from earshot.protocols.drip.packets import (
     BridgeReport,
     Confirmation,
+    DripSettings,
     EventCopy,
     Exchange,
     InRegion,
@@ -28,7 +29,6 @@ from earshot.protocols.drip.packets import (
     SubscriberRecord,
 )
 from earshot.protocols.drip.regions import Regions
-from earshot.protocols.drip.settings import DripSettings
 from earshot.protocols.drip.sharing import EventMemory, HeldEvent, Sharing
 from earshot.protocols.drip.subscribers import Subscriber, Subscribers
 from earshot.protocols.machine import Broadcast, Drop, Effect, Note, StartTimer

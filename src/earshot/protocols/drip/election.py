@@ -15,8 +15,7 @@ from enum import Enum, auto
 from random import Random
 from zlib import crc32
 
-from earshot.protocols.drip.packets import Abilities, Candidate
-from earshot.protocols.drip.settings import DripSettings
+from earshot.protocols.drip.packets import Abilities, Candidate, DripSettings
 from earshot.protocols.machine import Broadcast, Effect, Note, StartTimer
 
 

@@ -25,6 +25,7 @@ from earshot.protocols.drip.packets import (
     Abilities,
     BridgeReport,
     BrokerAnnouncement,
+    DripSettings,
     EventCopy,
     InRegion,
     Notice,
@@ -35,7 +36,6 @@ from earshot.protocols.drip.packets import (
     RoutedPacket,
 )
 from earshot.protocols.drip.regions import Regions
-from earshot.protocols.drip.settings import DripSettings
 from earshot.protocols.drip.sharing import Epidemic, Sharing
 from earshot.protocols.machine import Effects, Location, Machine, Timer
 from earshot.records import DropReason

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from operator import attrgetter
 
-from earshot.protocols.drip.packets import BrokerAnnouncement, RoutedPacket
-from earshot.protocols.drip.settings import DripSettings
+from earshot.protocols.drip.packets import BrokerAnnouncement, DripSettings, RoutedPacket
 
 
 @dataclass(slots=True)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from earshot.events import Event
-from earshot.protocols.drip.packets import EventCopy
-from earshot.protocols.drip.settings import DripSettings
+from earshot.protocols.drip.packets import DripSettings, EventCopy
 from earshot.protocols.drip.subscribers import Subscriber
 
 
