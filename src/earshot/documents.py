@@ -11,12 +11,47 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
-from lxml import etree
+import msgspec
 
 from earshot.errors import XmlEntityRefused, XmlError, XmlMalformed, XmlTooDeep, XmlTooLarge, XmlTooManyElements
-from earshot.events import Element
+
+if TYPE_CHECKING:
+    from lxml import etree
+
+
+class Element(msgspec.Struct, frozen=True, array_like=True, dict=True):
+    """One element of a content tree: a local name, attributes, and children in document order."""
+
+    name: str
+    attributes: dict[str, str] = msgspec.field(default_factory=dict)
+    children: tuple[Element | str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """XPath's string value: the text of the element and of everything below it, in order.
+
+        It is computed on each call: stored in every element, the text of a deep document would be
+        stored once for each level.
+        """
+        if len(self.children) == 1 and isinstance(self.children[0], str):
+            return self.children[0]
+        parts: list[str] = []
+        stack: list[Element | str] = list(reversed(self.children))
+        while stack:
+            child = stack.pop()
+            if isinstance(child, str):
+                parts.append(child)
+            else:
+                stack.extend(reversed(child.children))
+        return "".join(parts)
+
+    @cached_property
+    def elements(self) -> tuple[Element, ...]:
+        """The child elements, in document order."""
+        return tuple(child for child in self.children if isinstance(child, Element))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +73,8 @@ _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 
 def read_xml(document: bytes | str, limits: XmlLimits = LIMITS) -> Element:
     """The document's tree of local names, attributes and text."""
+    from lxml import etree  # loaded with the first document: most programs read none
+
     if len(document) > limits.bytes:
         raise XmlTooLarge(f"the document has {len(document):,} bytes or more; at most {limits.bytes:,} are read")
     raw = _encoded(document) if isinstance(document, str) else bytes(document)
@@ -67,17 +104,19 @@ def _encoded(document: str) -> bytes:
         raise XmlMalformed(f"not well-formed XML at line {line}: half a surrogate pair is not a character") from None
 
 
-_ENTITY_ERRORS = (etree.ErrorTypes.ERR_ENTITY_LOOP, etree.ErrorTypes.ERR_UNDECLARED_ENTITY)
-
-
 def _refusal(error: etree.XMLSyntaxError, limits: XmlLimits) -> XmlError:
     """The parser's error as one of our named errors."""
+    from lxml.etree import ErrorTypes
+
     line, column = error.position
     where = f"at line {line}, column {column}"
     message = (error.msg or "not well formed").partition(f", line {line}")[0].strip()
     if "xcessive depth" in message:
         return XmlTooDeep(f"nested deeper than {limits.depth} elements {where}")
-    if cast(Any, error).code in _ENTITY_ERRORS or "entity amplification" in message:
+    if (
+        cast(Any, error).code in (ErrorTypes.ERR_ENTITY_LOOP, ErrorTypes.ERR_UNDECLARED_ENTITY)
+        or "entity amplification" in message
+    ):
         return XmlEntityRefused(f"the document uses entities of its own {where}: {message}")
     if "too long" in message:
         return XmlTooLarge(f"a part of the document is too large {where}: {message}")
@@ -85,7 +124,9 @@ def _refusal(error: etree.XMLSyntaxError, limits: XmlLimits) -> XmlError:
 
 
 def _tree(root: etree._Element, limits: XmlLimits) -> Element:
-    """Children before parents, without recursion: depth is the document's to choose."""
+    """Children before parents, without recursion: the document decides how deep it is."""
+    from lxml import etree
+
     count = 0
     outer: list[list[Element | str]] = []
     children: list[Element | str] = []
@@ -133,6 +174,8 @@ def _local(name: str) -> str:
 def write_xml(root: Element) -> bytes:
     """The tree as a document, encoded in UTF-8. Between two texts side by side stands an empty comment,
     so that they are read back as two."""
+    from lxml import etree
+
     try:
         return etree.tostring(_node(root), encoding="UTF-8", xml_declaration=True)
     except ValueError as error:
@@ -140,6 +183,8 @@ def write_xml(root: Element) -> bytes:
 
 
 def _node(root: Element) -> etree._Element:
+    from lxml import etree
+
     top = etree.Element(root.name, dict(root.attributes))
     stack = [(root, top)]
     while stack:

@@ -18,6 +18,8 @@ from typing import Any, NoReturn, cast
 
 import msgspec
 
+from earshot.documents import Element as Element
+from earshot.documents import read_xml, write_xml
 from earshot.errors import ContentMismatch, EventError
 from earshot.geometry import Area, Position, Velocity, parse_shape
 
@@ -36,38 +38,6 @@ _PLAIN_TYPES = frozenset(_TYPE_NAMES) - {datetime}
 "Values of these types are kept as they are."
 _LEAST, _MOST = -(2**63), 2**64 - 1
 "The whole numbers that the wire carries."
-
-
-class Element(msgspec.Struct, frozen=True, array_like=True, dict=True):
-    """One element of a content tree: a local name, attributes, and children in document order."""
-
-    name: str
-    attributes: dict[str, str] = msgspec.field(default_factory=dict)
-    children: tuple[Element | str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """XPath's string value: the text of the element and of everything below it, in order.
-
-        It is computed on each call: stored in every element, the text of a deep document would be
-        stored once for each level.
-        """
-        if len(self.children) == 1 and isinstance(self.children[0], str):
-            return self.children[0]
-        parts: list[str] = []
-        stack: list[Element | str] = list(reversed(self.children))
-        while stack:
-            child = stack.pop()
-            if isinstance(child, str):
-                parts.append(child)
-            else:
-                stack.extend(reversed(child.children))
-        return "".join(parts)
-
-    @cached_property
-    def elements(self) -> tuple[Element, ...]:
-        """The child elements, in document order."""
-        return tuple(child for child in self.children if isinstance(child, Element))
 
 
 class Event(msgspec.Struct, frozen=True, dict=True):
@@ -154,8 +124,6 @@ class Event(msgspec.Struct, frozen=True, dict=True):
     @classmethod
     def from_xml(cls, document: bytes | str, schema: EventType | None = None, **stamp: Any) -> Event:
         """Read an XML document; its root element's local name is the type. See `earshot.documents`."""
-        from earshot.documents import read_xml
-
         root = read_xml(document)
         event = cls(type=root.name, content=root, **stamp)
         if schema is not None:
@@ -164,8 +132,6 @@ class Event(msgspec.Struct, frozen=True, dict=True):
 
     def to_xml(self) -> bytes:
         """The content as an XML document, encoded in UTF-8."""
-        from earshot.documents import write_xml
-
         return write_xml(self.root)
 
     @classmethod
@@ -248,8 +214,6 @@ def _event_from_json(document: bytes | str) -> Event:
         raise EventError('an event has either "content" or "xml", not both')
     content: dict[str, Value] | Element
     if raw.xml is not None:
-        from earshot.documents import read_xml
-
         content = read_xml(raw.xml)
     else:
         content = {name: _value_from_json(name, value) for name, value in (raw.content or {}).items()}
