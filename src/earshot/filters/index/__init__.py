@@ -1,1 +1,5 @@
-"""Many filters, one event: who matches? Start with `filter_index`."""
+"""Many filters, one event: which filters match?
+
+Start with `filter_index`, which splits each filter into `plans`. Paths go to the `automaton`; tests on values go
+to `groups`, which keep them in `tables` (rows of `bits`, selected through `columns`).
+"""

@@ -22,7 +22,7 @@ from weakref import ref
 import msgspec
 
 from earshot.filters.filter import Filter
-from earshot.filters.index.automaton import ANY, TEXT, Guard, Guards, Label, PathMove, PathMoves, attribute
+from earshot.filters.index.automaton import ANY, TEXT, Guard, PathMove, PathMoves, attribute
 from earshot.filters.index.event_values import (
     Between,
     InDocument,
@@ -50,7 +50,7 @@ from earshot.filters.language.syntax import (
     PathStep,
     StartsWith,
 )
-from earshot.filters.language.values import moment
+from earshot.filters.language.values import interval, moment
 
 MOST_PLANS = 16
 "A part of a filter with more alternatives than this is checked instead of looked up."
@@ -171,21 +171,10 @@ def _compared_path(path: LocationPath, op: Comparison, literal: Literal, here: s
 
 
 def _numeric(source: Source, op: Comparison, literal: float) -> SimpleTest | None:
-    if not math.isfinite(literal):
+    numbers = interval(op, literal)
+    if numbers is None or not math.isfinite(literal):
         return None
-    match op:
-        case Comparison.EQ:
-            return SameNumber(source, literal)
-        case Comparison.LT:
-            return Between(source, -math.inf, math.nextafter(literal, -math.inf))
-        case Comparison.LE:
-            return Between(source, -math.inf, literal)
-        case Comparison.GT:
-            return Between(source, math.nextafter(literal, math.inf), math.inf)
-        case Comparison.GE:
-            return Between(source, literal, math.inf)
-        case _:
-            return None
+    return SameNumber(source, literal) if op is Comparison.EQ else Between(source, *numbers)
 
 
 def _walked(path: LocationPath, here: str) -> list[Plan]:
@@ -221,13 +210,14 @@ def _end(path: LocationPath, here: str) -> InDocument | None:
 
 def _move_of(step: PathStep) -> PathMove:
     guards = (_guard(step, predicate) for predicate in step.predicates)
-    return _move(step.axis is Axis.DESCENDANT, _label(step), tuple(guard for guard in guards if guard is not None))
+    label = attribute(step.name) if step.kind is NodeKind.ATTRIBUTE else step.name
+    if step.kind is NodeKind.TEXT:
+        label = TEXT
+    return _move(step.axis is Axis.DESCENDANT, label, tuple(guard for guard in guards if guard is not None))
 
 
-@lru_cache(maxsize=4096)
-def _move(below: bool, label: Label, guards: Guards) -> PathMove:
-    """Many paths have the same few moves, and share them."""
-    return PathMove(below, label, guards)
+_move = lru_cache(maxsize=4096)(PathMove)
+"Many paths have the same few moves, and share them."
 
 
 def _guard(step: PathStep, predicate: Condition) -> Guard | None:
@@ -243,16 +233,6 @@ def _guard(step: PathStep, predicate: Condition) -> Guard | None:
             return Guard(name, literal)
         case _:
             return None
-
-
-def _label(step: PathStep) -> Label:
-    match step.kind:
-        case NodeKind.ATTRIBUTE:
-            return attribute(step.name)
-        case NodeKind.TEXT:
-            return TEXT
-        case _:
-            return step.name
 
 
 def _all(parts: Iterable[list[Plan]]) -> list[Plan]:

@@ -48,12 +48,8 @@ class EventShape:
         self.columns = columns
         self.row = row
         names = [column.source for column in columns]
-        self.values: Callable[[Any], tuple[Any, ...]] = itemgetter(*names, *names[:1]) if names else _no_values
+        self.values: Callable[[Any], tuple[Any, ...]] = itemgetter(*names, *names[:1]) if names else lambda _: ()
         "One value more than there are columns: with a single name, itemgetter would not give a tuple."
-
-
-def _no_values(_: Any) -> tuple[Any, ...]:
-    return ()
 
 
 class AttributeTable(Generic[Owner]):

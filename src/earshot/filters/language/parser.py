@@ -181,14 +181,19 @@ MIRRORED = {
 
 def disjunction(parser: Parser, term: Callable[[Parser], Condition]) -> Condition:
     """One term or several, with `or` and, which binds tighter, `and` between them."""
-    either = [_conjunction(parser, term)]
-    while parser.take_word("or"):
-        either.append(_conjunction(parser, term))
+    either: list[Condition] = []
+    while not either or parser.take_word("or"):
+        both = [term(parser)]
+        while parser.take_word("and"):
+            both.append(term(parser))
+        either.append(both[0] if len(both) == 1 else And(tuple(both)))
     return either[0] if len(either) == 1 else Or(tuple(either))
 
 
-def _conjunction(parser: Parser, term: Callable[[Parser], Condition]) -> Condition:
-    both = [term(parser)]
-    while parser.take_word("and"):
-        both.append(term(parser))
-    return both[0] if len(both) == 1 else And(tuple(both))
+def parenthesis(parser: Parser, term: Callable[[Parser], Condition]) -> Condition | None:
+    """A disjunction in parentheses, if there is one."""
+    if not parser.take("("):
+        return None
+    inner = disjunction(parser, term)
+    parser.expect(")", "to close the parenthesis")
+    return inner

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
+from math import inf, nextafter
 from typing import Any
 
 from earshot.events import Value, value_text
@@ -42,7 +43,7 @@ def number_of(value: Value) -> float:
         try:
             return float(value)
         except OverflowError:
-            return float("inf") if value > 0 else float("-inf")
+            return inf if value > 0 else -inf
     return NAN
 
 
@@ -106,3 +107,20 @@ def string_test(op: Comparison, literal: Literal) -> Callable[[str], bool]:
             return lambda text: compare(text, literal)
         literal = number(literal)
     return lambda text: compare(number(text), literal)
+
+
+def interval(op: Comparison, limit: float) -> tuple[float, float] | None:
+    """The numbers that are `op limit`, as a smallest and a greatest one; None for `!=`."""
+    match op:
+        case Comparison.EQ:
+            return limit, limit
+        case Comparison.LT:
+            return -inf, nextafter(limit, -inf)
+        case Comparison.LE:
+            return -inf, limit
+        case Comparison.GT:
+            return nextafter(limit, inf), inf
+        case Comparison.GE:
+            return limit, inf
+        case _:
+            return None

@@ -35,11 +35,9 @@ What a term means:
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from earshot.errors import GeometryError
 from earshot.filters.language import xpath
-from earshot.filters.language.parser import MIRRORED, Parser, disjunction
+from earshot.filters.language.parser import MIRRORED, Parser, disjunction, parenthesis
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -87,19 +85,17 @@ def condition(parser: Parser) -> Condition:
 
 def _term(parser: Parser) -> Condition:
     parser.enter()
-    term = _structure(parser) or _place(parser) or _content(parser)
+    term = parenthesis(parser, _term) or _structure(parser) or _place(parser) or _content(parser)
     parser.leave()
     return term
 
 
 def _structure(parser: Parser) -> Condition | None:
-    """Read a parenthesis, a negation, a constant or a path."""
-    if parser.sees("("):
-        return _grouped(parser)
+    """Read a negation, a constant or a path."""
     if parser.sees("/"):
         return xpath.absolute_path(parser)
     if parser.take_word("not"):
-        return Not(_grouped(parser) if parser.sees("(") else _term(parser))
+        return Not(parenthesis(parser, _term) or _term(parser))
     start = parser.at
     for word, constant in (("true", Always()), ("false", Not(Always()))):
         if parser.take_word(word):
@@ -107,13 +103,6 @@ def _structure(parser: Parser) -> Condition | None:
                 return constant
             parser.at = start
     return None
-
-
-def _grouped(parser: Parser) -> Condition:
-    parser.take("(")
-    inner = disjunction(parser, _term)
-    parser.expect(")", "to close the parenthesis")
-    return inner
 
 
 def _place(parser: Parser) -> Condition | None:
@@ -169,17 +158,13 @@ def _centred(parser: Parser, kind: str, start: int) -> Area:
 
 
 def _polygon(parser: Parser) -> Area:
-    rings = [_ring(parser)]
-    while parser.take("/"):
-        rings.append(_ring(parser))
+    rings: list[tuple[Corner, ...]] = []
+    while not rings or parser.take("/"):
+        ring: list[Corner] = []
+        while not ring or parser.take(","):
+            ring.append((_coordinate(parser), _coordinate(parser)))
+        rings.append(tuple(ring))
     return Area(Polygon(rings[0], tuple(rings[1:])))
-
-
-def _ring(parser: Parser) -> tuple[Corner, ...]:
-    corners = [(_coordinate(parser), _coordinate(parser))]
-    while parser.take(","):
-        corners.append((_coordinate(parser), _coordinate(parser)))
-    return tuple(corners)
 
 
 def _coordinate(parser: Parser) -> float:
@@ -238,18 +223,12 @@ def _compare(parser: Parser, field: Field, op: Comparison, literal: Literal, sta
 def _range(parser: Parser, field: Field) -> Condition:
     start = parser.at
     low = parser.number()
-    if low is None or not parser.take(".."):
-        _no_range(parser, start)
-    high = parser.number()
-    if high is None:
-        _no_range(parser, start)
+    high = parser.number() if low is not None and parser.take("..") else None
+    if low is None or high is None:
+        parser.fail("in takes a range of numbers, as in price in 10..20", start)
     if low > high:
         parser.fail("the range is empty: its first number is the smaller one", start)
     return And((Compare(field, Comparison.GE, low), Compare(field, Comparison.LE, high)))
-
-
-def _no_range(parser: Parser, start: int) -> NoReturn:
-    parser.fail("in takes a range of numbers, as in price in 10..20", start)
 
 
 def _field(parser: Parser) -> Field:

@@ -20,7 +20,7 @@ refused with its column.
 
 from __future__ import annotations
 
-from earshot.filters.language.parser import MIRRORED, Parser, disjunction
+from earshot.filters.language.parser import MIRRORED, Parser, disjunction, parenthesis
 from earshot.filters.language.syntax import (
     Always,
     Axis,
@@ -28,7 +28,6 @@ from earshot.filters.language.syntax import (
     Comparison,
     Condition,
     Contains,
-    Literal,
     LocationPath,
     NodeKind,
     Not,
@@ -113,7 +112,7 @@ def _step(parser: Parser, axis: Axis) -> PathStep:
     while parser.sees("["):
         start = parser.at
         parser.take("[")
-        predicate = _predicate(parser)
+        predicate = _position(parser) or disjunction(parser, _term)
         if isinstance(predicate, PositionTest) and test is NodeKind.ATTRIBUTE:
             parser.fail("attributes have no order: a position cannot be asked of them", start)
         predicates.append(predicate)
@@ -151,11 +150,6 @@ def _local_name(parser: Parser) -> str:
     return name
 
 
-def _predicate(parser: Parser) -> Condition:
-    position = _position(parser)
-    return position if position is not None else disjunction(parser, _term)
-
-
 def _position(parser: Parser) -> PositionTest | None:
     """Read a predicate that is only a position; otherwise read nothing."""
     start = parser.at
@@ -187,21 +181,13 @@ def _take_position_call(parser: Parser) -> bool:
 def _term(parser: Parser) -> Condition:
     start = parser.at
     parser.enter()
-    term = _grouped(parser) or _called(parser) or _compared(parser)
+    term = parenthesis(parser, _term) or _called(parser) or _compared(parser)
     parser.leave()
     if not (parser.ended or any(map(parser.sees, "])")) or parser.word() in ("and", "or")):
         if parser.comparison() is not None:
             parser.fail("a comparison stands between one path and one literal", start)
         parser.fail(f"expected and, or or ], found {parser.here()}; {_CONDITIONS}")
     return term
-
-
-def _grouped(parser: Parser) -> Condition | None:
-    if not parser.take("("):
-        return None
-    inner = disjunction(parser, _term)
-    parser.expect(")", "to close the parenthesis")
-    return inner
 
 
 def _called(parser: Parser) -> Condition | None:
@@ -244,11 +230,7 @@ def _compared(parser: Parser) -> Condition:
     op = parser.comparison()
     if op is None:
         return operand
-    return Compare(operand, op, _right_literal(parser))
-
-
-def _right_literal(parser: Parser) -> Literal:
     literal = parser.literal()
     if literal is None:
         parser.fail(f"expected a quoted text or a number, found {parser.here()}; two paths cannot be compared")
-    return literal
+    return Compare(operand, op, literal)

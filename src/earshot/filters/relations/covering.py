@@ -39,17 +39,19 @@ Branch = frozenset[Condition]
 
 def covers(general: TypedCondition, special: TypedCondition) -> bool:
     """True only if every event that meets `special` meets `general`. May say no where it cannot tell."""
-    if general.type not in (None, special.type):
-        of_type = LocationPath(True, (PathStep(Axis.CHILD, NodeKind.ELEMENT, general.type),))
-        if special.type is not None or not implies((special.condition,), of_type):
-            return False
-    known = (special.condition, *_of_type(special.type))
+    if general.type is not None and special.type is None and not implies((special.condition,), _of_type(general.type)):
+        return False
+    if general.type is not None and special.type not in (None, general.type):
+        return False
+    known = [special.condition]
+    if special.type is not None:
+        known.append(_of_type(special.type))
     return implies(known, general.condition)
 
 
-def _of_type(type: str | None) -> tuple[Condition, ...]:
+def _of_type(type: str) -> Condition:
     """That an event is of a type, as a condition: the root element's name is the type."""
-    return () if type is None else (LocationPath(True, (PathStep(Axis.CHILD, NodeKind.ELEMENT, type),)),)
+    return LocationPath(True, (PathStep(Axis.CHILD, NodeKind.ELEMENT, type),))
 
 
 def merge(a: TypedCondition, b: TypedCondition) -> TypedCondition:
@@ -66,8 +68,9 @@ def merge(a: TypedCondition, b: TypedCondition) -> TypedCondition:
 
 def _branches(filter: TypedCondition, type: str | None) -> Iterable[Branch]:
     """The filter's alternatives; each includes the type where the merged filter has none."""
-    of_type = _of_type(filter.type) if type is None and filter.type is not None and is_name(filter.type) else ()
-    shared = {*_terms(filter.condition), *of_type} - {Always()}
+    shared = {*_terms(filter.condition)} - {Always()}
+    if type is None and filter.type is not None and is_name(filter.type):
+        shared.add(_of_type(filter.type))
     longest = max((term for term in shared if isinstance(term, Or)), key=lambda term: len(term.terms), default=None)
     if longest is None:
         return [frozenset(shared)]

@@ -50,7 +50,10 @@ def normal(condition: Condition) -> Condition:
             inner = normal(term)
             return inner.term if isinstance(inner, Not) else Not(inner)
         case LocationPath():
-            return _existence(condition)
+            found = _path(condition)
+            if found is None:
+                return NEVER
+            return ALWAYS if not found.steps or found.steps[0].kind is NodeKind.SELF else found
         case Compare():
             return _comparison(condition)
         case Contains(operand, literal) | StartsWith(operand, literal):
@@ -104,15 +107,6 @@ def _comparison(condition: Compare) -> Condition:
         path = _path(operand)
         return NEVER if path is None else Compare(path, op, literal)
     return Compare(operand, op, literal)
-
-
-def _existence(path: LocationPath) -> Condition:
-    found = _path(path)
-    if found is None:
-        return NEVER
-    if not found.steps or found.steps[0].kind is NodeKind.SELF:
-        return ALWAYS
-    return found
 
 
 def _path(path: LocationPath) -> LocationPath | None:

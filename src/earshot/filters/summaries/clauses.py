@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Protocol
 
 from earshot.events import Element, Event, Value
@@ -38,7 +38,7 @@ from earshot.filters.language.syntax import (
     PathStep,
     StartsWith,
 )
-from earshot.filters.language.values import boolean_of, number_of, text_of
+from earshot.filters.language.values import boolean_of, interval, number_of, text_of
 from earshot.filters.summaries.bloom import fingerprint, name_key, type_key
 
 MOST_CLAUSES = 16
@@ -98,10 +98,7 @@ def _needed(condition: Condition, here: str | None) -> list[Clause]:
     """What must hold for the condition, asked of an element named `here` (None: unknown)."""
     match condition:
         case And(terms):
-            found = [ANY]
-            for term in terms:
-                found = _both(found, _needed(term, here))
-            return found
+            return reduce(_both, (_needed(term, here) for term in terms), [ANY])
         case Or(terms):
             return _either(_needed(term, here) for term in terms)
         case Not(term):
@@ -133,10 +130,7 @@ def _refused(condition: Condition, here: str | None) -> list[Clause]:
         case And(terms):
             return _either(_refused(term, here) for term in terms)
         case Or(terms):
-            found = [ANY]
-            for term in terms:
-                found = _both(found, _refused(term, here))
-            return found
+            return reduce(_both, (_refused(term, here) for term in terms), [ANY])
         case _:
             return [ANY]
 
@@ -211,24 +205,13 @@ def _text_term(operand: LocationPath | Field, how: str, literal: str, here: str 
 def _compared(name: str | None, op: Comparison, literal: Literal) -> Term | None:
     if name is None:
         return None
-    if op is Comparison.NE:
-        return PresenceTerm(name)
     if op is Comparison.EQ and isinstance(literal, str):
         return TextTerm(name, EQUAL, literal)
     number = comparable_number(literal)
-    if math.isnan(number):
+    numbers = interval(op, number)
+    if numbers is None or math.isnan(number):
         return PresenceTerm(name)
-    match op:
-        case Comparison.EQ:
-            return RangeTerm(name, number, number)
-        case Comparison.LT:
-            return RangeTerm(name, -math.inf, math.nextafter(number, -math.inf))
-        case Comparison.LE:
-            return RangeTerm(name, -math.inf, number)
-        case Comparison.GT:
-            return RangeTerm(name, math.nextafter(number, math.inf), math.inf)
-        case _:
-            return RangeTerm(name, number, math.inf)
+    return RangeTerm(name, *numbers)
 
 
 def comparable_number(value: Value) -> float:

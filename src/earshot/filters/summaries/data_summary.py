@@ -8,11 +8,11 @@ matched themselves, so the answers are exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from earshot.errors import SettingsError
-from earshot.events import Event, Value
+from earshot.events import Event
 from earshot.filters.filter import Filter
 from earshot.filters.language.syntax import (
     Always,
@@ -52,10 +52,12 @@ class FieldBitmaps:
     def __init__(self) -> None:
         self.by_name: dict[str, TextBitmaps] = {}
         self.size = 0
+        self.entered = 0
+        "Documents before this number have entered."
 
-    def add(self, fields: Mapping[str, tuple[Value, ...]], bit: int) -> None:
+    def add(self, event: Event, bit: int) -> None:
         """Enter one document."""
-        for name, values in fields.items():
+        for name, values in event.fields.items():
             found = self.by_name.get(name)
             if found is None:
                 found = self.by_name[name] = TextBitmaps()
@@ -112,8 +114,6 @@ class DataSummary:
         self._types: dict[str, int] = {}
         self._tree = SummaryTree()
         self._fields = FieldBitmaps()
-        self._in_tree = self._in_fields = 0
-        "Documents before this number have entered."
         self._answers: dict[int, tuple[Filter, Bounds, int | None]] = {}
         "By the filter's identity: hashing a large one costs as much as looking it up."
 
@@ -220,10 +220,10 @@ class DataSummary:
                 | StartsWith(operand=LocationPath())
                 | LocationPath()
             ):
-                self._enter_tree()
+                self._update(self._tree)
                 return look_up(self._tree, condition)
             case Compare() | Contains() | StartsWith() | Exists():
-                self._enter_fields()
+                self._update(self._fields)
                 return self._fields.look_up(condition)
             case _:
                 raise TypeError(f"{type(condition).__name__} is not a condition on an event")
@@ -245,20 +245,11 @@ class DataSummary:
     def _oldest(self) -> int:
         return self._next - len(self._kept)
 
-    def _enter_tree(self) -> None:
-        for number in range(max(self._in_tree, self._oldest), self._next):
-            self._tree.add(self._kept[number][1].root, 1 << number - self._first)
-        self._in_tree = self._next
-        self._bound(self._tree)
-
-    def _enter_fields(self) -> None:
-        for number in range(max(self._in_fields, self._oldest), self._next):
-            self._fields.add(self._kept[number][1].fields, 1 << number - self._first)
-        self._in_fields = self._next
-        self._bound(self._fields)
-
-    def _bound(self, part: SummaryTree | FieldBitmaps) -> None:
-        """Drop the oldest documents until the part is small enough; bits keep their places."""
+    def _update(self, part: SummaryTree | FieldBitmaps) -> None:
+        """Enter new documents, and drop the oldest ones until the part is small enough; bits keep their places."""
+        for number in range(max(part.entered, self._oldest), self._next):
+            part.add(self._kept[number][1], 1 << number - self._first)
+        part.entered = self._next
         while part.size > self.vertices and self._kept:
             for _ in range(max(1, len(self._kept) // 4)):
                 self._forget_oldest()

@@ -130,17 +130,22 @@ def _written(facts: EventFacts) -> bytes:
     room = DIGEST_BYTES - _HEADER
     kept: list[_Entry] = entries
     left: set[int] = set()
-    if sum(_SIZES[entry.kind] for entry in entries) > room or _crowded(entries):
+    if sum(_SIZES[entry.kind] for entry in entries) > room or max(_counts(entries)) > 15:
         kept, left = _fitting(entries, room - _REST.bits // 8)
     writer = BitWriter()
     writer.unsigned(DIGEST_VERSION | (_PARTIAL if left else 0), 1)
     writer.unsigned(facts.type, 4)
-    writer.unsigned(sum(sum(entry.kind == kind for entry in kept) << kind * 4 for kind in range(4)), 2)
+    writer.unsigned(sum(count << kind * 4 for kind, count in enumerate(_counts(kept))), 2)
     for entry in sorted(kept, key=lambda entry: (entry.kind, entry.key, entry.fingerprint)):
         entry.write(writer)
     if left:
         writer.data += Bloom.of(_REST, left).data
     return bytes(writer.data)
+
+
+def _counts(entries: list[_Entry]) -> list[int]:
+    """How many entries there are of each kind."""
+    return [sum(entry.kind == kind for entry in entries) for kind in range(4)]
 
 
 def _entries(facts: EventFacts) -> list[_Entry]:
@@ -169,10 +174,6 @@ def _valued(key: int, text: int, span: Span | None) -> _Entry:
     if math.isinf(near) and not math.isinf(number):
         near = rounded_up(number)
     return _Entry(_NUMBER if near == number else _ABOUT, key, text, near)
-
-
-def _crowded(entries: list[_Entry]) -> bool:
-    return any(sum(entry.kind == kind for entry in entries) > 15 for kind in range(4))
 
 
 def _fitting(entries: list[_Entry], room: int) -> tuple[list[_Entry], set[int]]:

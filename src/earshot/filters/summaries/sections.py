@@ -50,11 +50,6 @@ Ranges = tuple[Span, ...]
 "Sub-ranges that do not touch, in order; a single value where both ends are equal."
 
 
-def column(name: str, kind: int) -> ColumnKey:
-    """The column that asks this of that name."""
-    return name_key(name) << 2 | kind
-
-
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """Beginnings or parts of texts, and the lengths that occur among them (bit n: length n + 1)."""
@@ -165,7 +160,10 @@ class TypeSection:
         if kind == PRESENT or values.anything:
             return True
         if kind == NUMBER:
-            return values.span is not None and _touches(self.ranges[one >> 2], values.span)
+            if values.span is None:
+                return False
+            low, high = values.span
+            return any(start <= high and low <= end for start, end in self.ranges[one >> 2])
         if kind == HOLDS:
             return self.pieces[one >> 2].hold(values)
         vector = self.equals[one >> 2]
@@ -289,12 +287,13 @@ class _SectionBuilder:
 
 def _column_of(term: Term) -> ColumnKey:
     match term:
-        case PresenceTerm(name):
-            return column(name, PRESENT)
-        case RangeTerm(name):
-            return column(name, NUMBER)
-        case TextTerm(name, how):
-            return column(name, EQUALS if how == EQUAL else HOLDS)
+        case PresenceTerm():
+            kind = PRESENT
+        case RangeTerm():
+            kind = NUMBER
+        case TextTerm(how=how):
+            kind = EQUALS if how == EQUAL else HOLDS
+    return name_key(term.name) << 2 | kind
 
 
 def _vector(texts: set[str], shape: BloomShape) -> Bloom:
@@ -331,8 +330,3 @@ def joined(spans: Iterable[Span]) -> Ranges:
         else:
             found.append((low, high))
     return tuple(found)
-
-
-def _touches(ranges: Ranges, span: Span) -> bool:
-    low, high = span
-    return any(start <= high and low <= end for start, end in ranges)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Event
@@ -23,8 +23,6 @@ from earshot.filters.summaries.summary_bytes import BitReader, BitWriter, read_s
 
 SUMMARY_VERSION = 1
 MAX_SUMMARY_BYTES = 1 << 16
-MOST_ANSWERS = 32
-"Events whose answers a summary remembers."
 SMALLEST_BUDGET = 16
 "A summary that wants everything fits in this many bytes."
 
@@ -69,22 +67,6 @@ class Summary:
         return key in self.sections or ANY_TYPE in self.sections
 
     def _may_match(self, facts: KnownFacts) -> bool:
-        known = self._answers.get(id(facts))
-        if known is not None:
-            return known[1]
-        if len(self._answers) >= MOST_ANSWERS:
-            self._answers.clear()
-        answer = self._passes(facts)
-        self._answers[id(facts)] = facts, answer
-        return answer
-
-    @cached_property
-    def _answers(self) -> dict[int, tuple[KnownFacts, bool]]:
-        """What was asked lately: forwarding nodes that hold one report all ask it of the same events. KnownFacts
-        are kept beside their answers, so that no others can have their `id`."""
-        return {}
-
-    def _passes(self, facts: KnownFacts) -> bool:
         for key in (facts.type, ANY_TYPE):
             section = self.sections.get(key)
             if section is not None and section.passes(facts):
@@ -202,7 +184,7 @@ def _folded(section: TypeSection) -> TypeSection:
 
 
 def _folded_combinations(section: TypeSection) -> TypeSection:
-    return replace(section, combinations=None if section.combinations is None else section.combinations.folded())
+    return replace(section, combinations=section.combinations and section.combinations.folded())
 
 
 def _bridged_section(section: TypeSection, most: int) -> TypeSection:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from earshot.events import Element
+from earshot.events import Element, Event
 from earshot.filters.language.paths import node_test
 from earshot.filters.language.syntax import (
     Always,
@@ -145,13 +145,15 @@ class SummaryTree:
         "The vertex above all roots."
         self.document.documents = self.document.texts.unread = -1
         self.size = 0
+        self.entered = 0
+        "Documents before this number have entered."
         self._places: Places | None = None
 
-    def add(self, root: Element, bit: int) -> None:
+    def add(self, event: Event, bit: int) -> None:
         """Enter one document, in a single pass."""
         grown = 0
         self._places = None
-        stack = [(self.document, root)]
+        stack = [(self.document, event.root)]
         while stack:
             above, element = stack.pop()
             vertex = above.children.get(element.name)
