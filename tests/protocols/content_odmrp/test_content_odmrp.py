@@ -1,4 +1,4 @@
-"""The extended ODMRP: digests ask, summaries answer, groups follow content, silence is forgotten."""
+"""The extended ODMRP: digests ask, summaries answer, groups follow content, soft state expires."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def asking(event: Event, sequence: int = 7, hops: int = 1, group: int = 1) -> Jo
 
 
 def play(top: Tabletop, count: int, interval_s: float = 0.5, source: str = "S") -> None:
-    """Publish so many of figure 2's events, one an interval, from now on."""
+    """Publish `count` of figure 2's events, one per interval, from now on."""
     start = top.now
     for number in range(count):
         top.run(until=start + number * interval_s)
@@ -116,7 +116,7 @@ def test_a_stamp_does_not_replace_a_summary_that_is_still_waiting() -> None:
     )
 
 
-def test_a_new_way_to_the_source_is_told_the_whole_summary() -> None:
+def test_a_new_route_to_the_source_gets_the_whole_summary() -> None:
     node = extended("b")
     node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)
     node.hear(asking(cd(0, source="s"), 1), "a", 0.0)
@@ -127,7 +127,7 @@ def test_a_new_way_to_the_source_is_told_the_whole_summary() -> None:
     )
 
 
-def test_data_is_passed_on_where_the_flag_stands_and_someone_below_may_want_it() -> None:
+def test_data_is_passed_on_where_the_flag_is_set_and_a_reporter_below_may_want_it() -> None:
     node = extended("b")
     node.hear(asking(cd(0, source="s")), "a", now=0.0)
     node.hear(JoinTable("s", "b", (1,), (report_of("c", JAZZ),)), "c", now=0.1)
@@ -183,7 +183,7 @@ def test_a_digest_that_cannot_be_read_is_dropped_and_not_passed_on() -> None:
     assert effects[0].reason == "malformed-digest"
 
 
-def test_an_acknowledged_join_table_goes_to_its_next_hop_and_a_broken_way_is_forgotten() -> None:
+def test_an_acknowledged_join_table_goes_to_its_next_hop_and_a_broken_route_is_removed() -> None:
     node = extended("b", acknowledged=True)
     node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)
     node.hear(asking(cd(0, source="s")), "a", now=1.0)
@@ -225,7 +225,7 @@ def test_each_kind_of_event_gets_a_group_and_goes_only_where_it_is_wanted() -> N
     assert (data.count("N1"), data.count("N2"), data.count("N3")) == (16, 9, 9)
 
 
-def test_an_event_nobody_wants_is_not_sent_between_requests() -> None:
+def test_an_event_without_subscribers_is_not_sent_between_requests() -> None:
     top = table(extended, TREE, {"R1": FIGURE_3["R1"]})
     play(top, 6)
     assert [(node, kind) for node, kind in sent(top) if node == "S"] == [("S", "join-request"), ("S", "data")]
@@ -242,7 +242,7 @@ def test_events_ride_on_requests_until_the_first_answers_are_in() -> None:
     assert [event for _, event, _ in top.delivered] == ["S-0", "S-1", "S-2", "S-3"]
 
 
-def test_a_source_that_nobody_answers_asks_five_times_and_then_only_to_refresh() -> None:
+def test_a_source_without_an_answer_asks_five_times_and_then_only_to_refresh() -> None:
     top = table(extended, LINE, {})
     play(top, 30)
     assert [packet.event.time for node, packet in top.sent if node == "S" and packet.event] == [
@@ -255,7 +255,7 @@ def test_a_source_that_nobody_answers_asks_five_times_and_then_only_to_refresh()
 # Subscriptions change.
 
 
-def test_a_new_subscription_is_told_at_once_and_served_before_the_next_refresh() -> None:
+def test_a_new_subscription_is_reported_at_once_and_served_before_the_next_refresh() -> None:
     top = table(extended, LINE, {"R": FIGURE_3["R1"]})
     play(top, 3)
     subscribe(top, "B", FIGURE_3["R2"])
@@ -265,7 +265,7 @@ def test_a_new_subscription_is_told_at_once_and_served_before_the_next_refresh()
     assert ("B", "S-4", "B/1") in top.delivered
 
 
-def test_an_unsubscription_is_told_at_once_and_nothing_more_is_sent() -> None:
+def test_an_unsubscription_is_reported_at_once_and_nothing_more_is_sent() -> None:
     top = table(extended, LINE, {"R": "/CD"})
     play(top, 3)
     top.do("R", "unsubscribe", "R/1")
@@ -326,7 +326,7 @@ def test_too_many_groups_are_combined_and_split_again_when_there_is_room() -> No
     assert sorted(members for _, members in groups_of(top)) == [["R1"], ["R4"]]
 
 
-def test_beyond_two_events_a_group_stands_for_its_whole_type() -> None:
+def test_beyond_two_events_a_group_represents_its_whole_type() -> None:
     top = table(extended, TREE, FIGURE_3, groups_limit=1)
     play(top, 9)
     assert groups_of(top) == [(2, ["R1", "R2", "R3", "R4", "R5"])]
@@ -448,7 +448,7 @@ def test_reports_that_do_not_fit_a_packet_are_merged_by_the_node_that_passes_the
     assert sorted(event for _, event, _ in top.delivered) == sorted(f"e{index}" for index in range(20))
 
 
-def test_a_broker_that_wants_nearly_everything_says_so_in_a_few_bytes() -> None:
+def test_a_broker_that_wants_nearly_everything_reports_it_in_a_few_bytes() -> None:
     node = extended("b")
     for number in range(50):
         node.subscribe(Subscription(f"b/{number}", "b", Filter.parse(f"CD: price in {number}..{number + 1}")), 0.0)
@@ -466,7 +466,7 @@ def test_a_broker_that_wants_nearly_everything_says_so_in_a_few_bytes() -> None:
     assert not node.local_summaries.pass_rates.greedy(Digest.of(cd(0)).type)
 
 
-def test_what_the_mesh_brings_says_nothing_about_a_pass_rate() -> None:
+def test_events_from_the_mesh_do_not_count_towards_a_pass_rate() -> None:
     node = extended("b")
     node.subscribe(Subscription("b/1", "b", Filter.parse(JAZZ)), 0.0)
     for number in range(60):

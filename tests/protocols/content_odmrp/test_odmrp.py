@@ -1,4 +1,4 @@
-"""ODMRP: requests flood, tables name the way back, data follows the flags, silence is forgotten."""
+"""ODMRP: requests flood, tables name the route back, data follows the flags, soft state expires."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_when_a_link_breaks_the_mesh_takes_another_way() -> None:
     assert [(node, event) for node, event, _ in top.delivered if node == "R"] == [("R", "S-0"), ("R", "S-1")]
 
 
-def test_whoever_stops_refreshing_is_forgotten_everywhere_within_the_timeout() -> None:
+def test_what_is_not_refreshed_expires_everywhere_within_the_timeout() -> None:
     top = table(plain, TREE, FIGURE_3)
     publish(top, cd(0))
     top.run(until=1.0)
@@ -152,7 +152,7 @@ def test_a_source_that_restarts_is_heard_again() -> None:
     assert [event for _, event, _ in top.delivered] == ["S-0", "S-1"]
 
 
-def test_an_event_past_its_lifespan_is_let_go() -> None:
+def test_an_event_past_its_lifespan_is_dropped() -> None:
     node = plain("b", lifespan_s=10.0)
     assert list(node.hear(Data(0, cd(1), 1), "a", now=10.5)) == [Drop("expired", "S-1")]
 

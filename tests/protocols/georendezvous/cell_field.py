@@ -50,7 +50,7 @@ class Field(Tabletop):
                 (self.link if self.hear_each_other(node, other) else self.cut)(node, other)
 
     def crash(self, node: str) -> None:
-        """Without a word the node is gone."""
+        """The node stops without a farewell."""
         del self.machines[node]
         for other in list(self.links[node]):
             self.cut(node, other)
@@ -62,7 +62,7 @@ def in_cells(cells: dict[str, Cell], grid: CellGrid) -> dict[str, Position]:
 
 
 def scattered(nodes: int, degree: float, range_m: float, random: Random) -> tuple[dict[str, Position], float]:
-    """Nodes strewn evenly over a square of the side that gives them so many neighbours on average."""
+    """Nodes spread evenly over a square whose side gives them this average number of neighbours."""
     side_m = math.sqrt(nodes * math.pi * range_m**2 / degree)
     names = [f"n{number:04d}" for number in range(nodes)]
     return {name: Position(random.uniform(0, side_m), random.uniform(0, side_m)) for name in names}, side_m

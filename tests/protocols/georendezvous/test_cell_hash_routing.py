@@ -122,7 +122,7 @@ def test_the_default_side_is_the_largest_that_the_range_allows():
     assert CellSettings(range_m=80.0, cell_side_m=20.0).grid.side_m == 20.0
 
 
-def test_beacons_tell_who_is_in_which_cell():
+def test_beacons_show_which_nodes_are_in_which_cell():
     field = walkers(in_cells({"a": (0, 0), "b": (0, 0), "c": (1, 1), "d": (5, 5)}, GRID))
     routing = field.machines["a"].routing
     assert {cell: sorted(members) for cell, members in routing.members.items()} == {(0, 0): ["b"], (1, 1): ["c"]}
@@ -145,7 +145,7 @@ def test_a_neighbour_that_falls_silent_is_forgotten():
     assert field.machines["a"].routing.neighbourhood == 0
 
 
-def test_a_node_that_says_farewell_is_forgotten_at_once():
+def test_a_node_that_sends_a_farewell_is_forgotten_at_once():
     field = walkers(in_cells({"a": (0, 0), "b": (1, 0)}, GRID))
     assert field.do("b", "stop") == [Broadcast(Beacon(None))]
     field.run(field.now + 0.01)
@@ -255,7 +255,7 @@ def test_a_node_that_leaves_its_cell_forgets_what_that_was_home_to():
     assert field.machines["1-2"].routing.homes == {}
 
 
-def test_a_walk_that_goes_in_circles_begins_anew():
+def test_a_walk_that_goes_in_circles_starts_again():
     ring = {f"{x},{y}": (x, y) for x in range(-3, 4) for y in range(-3, 4) if max(abs(x), abs(y)) == 3}
     field = walkers(in_cells(ring, GRID))
     gone = Walk(entry=(1, 0), first=0, at=(3, 1), before=None, steps=1, mark=((1, 0), 0))
@@ -266,7 +266,7 @@ def test_a_walk_that_goes_in_circles_begins_anew():
     assert [len(machine.got) for node, machine in field.machines.items() if ring[node] == home] == [1]
 
 
-def test_a_walk_whose_beginning_has_gone_begins_anew():
+def test_a_walk_whose_entry_is_gone_starts_again():
     field = walkers(in_cells({"a": (0, 0), "b": (1, 0), "c": (2, 0)}, GRID))
     lost = Letter(Heading((5, 5), "", Walk((1, 1), 6, (0, 0), None, 1, ((1, 1), 6))), 9, 1)
     (sent,) = field.do("b", "hear", lost, "a")
@@ -282,7 +282,7 @@ def test_the_hop_limit_ends_a_walk():
     assert field.machines["n0"].unreachable(Beacon((0, 0)), "nobody", field.now) == []
 
 
-def test_a_node_that_enters_another_cell_says_so_at_once():
+def test_a_node_that_enters_another_cell_sends_a_beacon_at_once():
     field = walkers(in_cells({"a": (0, 0), "b": (0, 0), "c": (1, 0)}, GRID))
     field.move("a", GRID.centre((1, 0)))
     letter = Letter(Heading((0, 0)), 0, 1)

@@ -353,7 +353,7 @@ def test_an_event_published_at_once_waits_for_the_cells_that_have_yet_to_ask():
     assert field.delivered == [("a11", "e", "s")]
 
 
-def test_a_topic_nobody_announced_is_advertised_only_while_events_come():
+def test_a_topic_without_an_announcement_is_advertised_only_while_events_come():
     field = georendezvous(in_cells(row_of_nodes(6), GRID), rendezvous=1, nearest=1, width_m=200.0, height_m=30.0)
     publish(field, "a00")
     settle(field, 30.0)
@@ -686,7 +686,7 @@ def test_a_notification_for_a_cell_that_has_no_keys_goes_on_to_their_home_cell()
     assert field.delivered == [("a11", "e", "s")]
 
 
-def test_members_tell_each_other_that_their_cell_has_walked_its_home_perimeter():
+def test_members_share_that_their_cell_has_walked_its_home_perimeter():
     field = crowded_field()
     node = members_of(field, home_of(field, 0))[0]
     machine = field.machines[node]

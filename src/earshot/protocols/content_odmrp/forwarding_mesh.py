@@ -1,4 +1,4 @@
-"""What a node of plain and of extended ODMRP keeps of the mesh, and the rules that both follow.
+"""The forwarding mesh of plain and extended ODMRP: what a node keeps of it, and the rules of both protocols.
 
 A flooded Join Request leaves a route back to its source; a Join Table sets forwarding flags on the nodes that
 it names. Both are soft state: what is not refreshed within the forwarding timeout expires.
@@ -37,7 +37,7 @@ class MeshSettings:
     memory: AtLeastOne = 4096
     "How many packets a node remembers having heard."
     jitter_s: NotNegative = 0.0
-    """A node waits an even draw from 0 to this before it passes a packet on or answers. Neighbours that share
+    """A node waits a uniform random time from 0 to this before it passes a packet on or answers. Neighbours that share
     a channel would otherwise all start at the same moment: 0.01 s is usual there."""
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class ForwardingMesh(Generic[K, R, F]):
         self.sequence = int(now * 1000)
 
     def keep_route(self, key: K, route: R, now: float) -> None:
-        """Remember the way back; the route that expires first makes room."""
+        """Remember the route back; where there are too many, the one that expires first is dropped."""
         if self.routes.put(key, route, self.until(now)):
             self.machine.drop(DropReason.TOO_MANY_SOURCES)
         self.expire_later(now)

@@ -316,7 +316,7 @@ class ContentOdmrp(Machine):
         self.mesh.heard.add(event.id)
         wanting = self.reports.wanting(event, now)
         due = self._refresh_due(now)
-        # Before the first answers, nobody is known because nobody could answer yet.
+        # Before the first answers no reporter is known, although there may be subscribers.
         may_still_answer = not len(self.reports) and 0 < self.unanswered < self.settings.unanswered_limit
         if not wanting and not due and not may_still_answer:
             self.drop(DropReason.NO_SUBSCRIBER, event.id)

@@ -3,7 +3,7 @@
 A source floods Join Requests while it has something to send; each node learns its route back to the
 source from them. Members answer with Join Tables that name the next node on that route; a node that is
 named becomes a forwarding node and names the next. Data goes from forwarding node to forwarding
-node. All of it is soft state (`forwarding_mesh.py`): nobody ever leaves explicitly.
+node. All of it is soft state (`forwarding_mesh.py`): no node leaves explicitly.
 
 Without `channels` there is one well-known channel and every broker filters for itself; with them,
 one channel per predefined filter, as section IV.A compares. Departures: docs/papers/content-odmrp.md.

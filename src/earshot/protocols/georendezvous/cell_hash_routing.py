@@ -57,7 +57,7 @@ class CellSettings:
     home_memory_s: NotNegative = 10.0
     "A home cell walks around its perimeter again only after this time (footnote 1). 0: each time."
     hop_limit: AtLeastOne = 2000
-    "Ends the walk of a packet where the network changes meanwhile."
+    "A packet is dropped after this many hops, which a walk may reach where the network changes meanwhile."
 
     def __post_init__(self) -> None:
         check_bounds(self)

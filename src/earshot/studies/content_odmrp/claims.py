@@ -91,7 +91,7 @@ def unmatched(rows: Rows) -> Finding:
 
 
 def keeps_up(rows: Rows) -> Finding:
-    """Better means: over the same seeds significantly more messages a second than one channel for at least one
+    """Better means: over the same seeds significantly more messages per second than one channel for at least one
     interval, and significantly fewer for none."""
     five = rows_at(rows["throughput"], subscribers=5)
     lines = _lines(five, "system", "interval_s", "throughput_per_s")
@@ -103,7 +103,7 @@ def keeps_up(rows: Rows) -> Finding:
     better = [interval_s for interval_s, gain in gains.items() if gain.low > 0]
     worse = [interval_s for interval_s, gain in gains.items() if gain.high < 0]
     return Finding(
-        f"messages a second by interval in s: "
+        f"messages per second by interval in s: "
         f"{'; '.join(f'{system} {_listed(line)}' for system, line in lines.items())}; more than one channel: "
         f"{', '.join(f'{interval_s:g}: {gain}' for interval_s, gain in gains.items())}",
         bool(better) and not worse,
@@ -119,7 +119,7 @@ def same_throughput(rows: Rows) -> Finding:
     means = [point.mean for point in line.estimates]
     traffic_grows = bytes_in.estimates[-1].mean / bytes_in.estimates[0].mean
     return Finding(
-        f"messages a second by subscribers: {_listed(line)}; bytes in grow {traffic_grows:.1f} times",
+        f"messages per second by subscribers: {_listed(line)}; bytes in grow {traffic_grows:.1f} times",
         max(means) - min(means) <= 0.05 * max(means) and traffic_grows > 1.2,
         series=[line.series("extended")],
     )
@@ -163,7 +163,7 @@ def falls_with_speed(rows: Rows) -> Finding:
     lines = _lines(_moving(rows, "alternating"), "system", "step_s", "delivery_ratio")
     fit = _over_speed(rows_at(_moving(rows, "alternating"), system="extended"), "delivery_ratio")
     return Finding(
-        f"delivery ratio by seconds a move: {_listed(lines['extended'])}; ten times slower: {fit.slope:+.3f} "
+        f"delivery ratio by seconds per move: {_listed(lines['extended'])}; ten times slower: {fit.slope:+.3f} "
         f"[{fit.low:+.3f}, {fit.high:+.3f}]",
         fit.low > 0,
         reason="most losses come before both forwarding nodes have carried a Join Table once; then either link works",
@@ -177,7 +177,7 @@ def mesh(rows: Rows) -> Finding:
     worst = min(point.mean for point in both.estimates)
     return Finding(
         f"with both nodes forwarding from the start, delivery ratio at least {worst:.3f} at every speed; "
-        f"where the other route must first be found, by seconds a move: {_listed(alone)}",
+        f"where the other route must first be found, by seconds per move: {_listed(alone)}",
         worst == 1.0,
         reason="" if worst == 1.0 else "what is sent between a break and the first request by the other route is lost",
         series=[both.series("both forward"), alone.series("the other route must be found")],
@@ -188,7 +188,7 @@ def mesh_used(rows: Rows) -> Finding:
     line = curve(rows_at(_moving(rows, "flapping mesh"), system="extended"), "step_s", "share_of_detours")
     fast, slow = line.means[min(line.x)], line.means[10.0]
     return Finding(
-        f"share of messages that came by the longer route, by seconds a move: {_listed(line)}",
+        f"share of messages that came by the longer route, by seconds per move: {_listed(line)}",
         fast > 1.1 * slow,
         reason=""
         if fast > 1.1 * slow
@@ -203,7 +203,7 @@ def on_requests(rows: Rows) -> Finding:
     line = curve(walk, "step_s", "share_on_requests")
     fit = _over_speed(walk, "share_on_requests")
     return Finding(
-        f"share of delivered messages that came on Join Requests, by seconds a move: {_listed(line)}; ten times "
+        f"share of delivered messages that came on Join Requests, by seconds per move: {_listed(line)}; ten times "
         f"slower: {fit.slope:+.3f} [{fit.low:+.3f}, {fit.high:+.3f}]",
         fit.high < 0,
         series=[line.series("on Join Requests")],
@@ -215,9 +215,9 @@ def two_ratios(rows: Rows) -> Finding:
     means = [point.mean for point in line.estimates]
     within = min(means) <= 0.82 and max(means) >= 0.93
     return Finding(
-        f"delivery ratio by seconds a move: {_listed(line)}",
+        f"delivery ratio by seconds per move: {_listed(line)}",
         None if within else False,
-        reason="the paper does not say at which speeds it measured; "
+        reason="the paper does not state at which speeds it measured; "
         + ("both figures occur among the speeds tried" if within else "the speeds tried do not reach both figures"),
         series=[line.series("extended")],
     )
@@ -333,7 +333,7 @@ CLAIMS = [
         "in words and a figure without numbers",
         keeps_up,
         x_label="interval, s",
-        y_label="messages a second",
+        y_label="messages per second",
         log_x=True,
     ),
     Claim(
@@ -342,7 +342,7 @@ CLAIMS = [
         "in words (taken as within 5 %)",
         same_throughput,
         x_label="subscribers",
-        y_label="messages a second",
+        y_label="messages per second",
     ),
     Claim(
         "Converting an event takes constant time up to 200 nested elements",
@@ -371,7 +371,7 @@ CLAIMS = [
         "figure 10",
         "in words and a figure without numbers",
         falls_with_speed,
-        x_label="seconds a move",
+        x_label="seconds per move",
         y_label="delivery ratio",
         log_x=True,
     ),
@@ -380,16 +380,16 @@ CLAIMS = [
         "figure 12",
         "100 %",
         mesh,
-        x_label="seconds a move",
+        x_label="seconds per move",
         y_label="delivery ratio",
         log_x=True,
     ),
     Claim(
         "Link 3 flapping: the faster, the more often the mesh's other route is used",
         "figure 12",
-        "in words and a figure without numbers (taken as a tenth more at 0.1 s a move than at 10 s)",
+        "in words and a figure without numbers (taken as a tenth more at 0.1 s per move than at 10 s)",
         mesh_used,
-        x_label="seconds a move",
+        x_label="seconds per move",
         y_label="share by the longer route",
         log_x=True,
     ),
@@ -398,7 +398,7 @@ CLAIMS = [
         "figure 11",
         "in words and a figure without numbers",
         on_requests,
-        x_label="seconds a move",
+        x_label="seconds per move",
         y_label="share on Join Requests",
         log_x=True,
     ),
@@ -407,7 +407,7 @@ CLAIMS = [
         "figure 11",
         "0.82 (11A) and 0.93 (11B)",
         two_ratios,
-        x_label="seconds a move",
+        x_label="seconds per move",
         y_label="delivery ratio",
         log_x=True,
     ),

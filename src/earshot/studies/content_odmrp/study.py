@@ -70,7 +70,7 @@ def traffic(case: Case) -> list[Row]:
 
 
 def throughput(case: Case) -> list[Row]:
-    """Figures 6 and 8: messages that arrive, a second from the first to the last sent or arrived, over a
+    """Figures 6 and 8: messages per second, from the first to the last sent or delivered, over a
     radio channel of 2 Mbit/s."""
     scenario = worlds.on_one_channel(worlds.tree(case["subscribers"], case["interval_s"]))
     acknowledged = {"acknowledged": True} if case["system"] == "extended" else {}

@@ -161,7 +161,7 @@ def _connected(scenario: Scenario, block: int) -> int:
 
 
 def _scenario(case: Case, changes: dict[str, Any]) -> Scenario:
-    """The paper's setting at this case's size: 45 neighbours a node."""
+    """The paper's setting at this case's size: 45 neighbours per node."""
     nodes = case["nodes"]
     side_m = RANGE_M / range_share(nodes)
     sizes = {"nodes.node.count": nodes, "medium.range_m": RANGE_M, "area.width_m": side_m, "area.height_m": side_m}

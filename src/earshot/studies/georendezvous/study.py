@@ -87,7 +87,7 @@ def _trees(rows: Rows) -> Finding:
         f"as trees, shared steps once: {_listed(shared, few)}; as the copies that are sent: {_listed(copies, few)}",
         below and near and falls,
         reason="" if below and near and falls else "the curve's shape differs: see the series",
-        series=[shared.series("trees, shared steps counted once"), copies.series("one copy a subscriber, as sent")],
+        series=[shared.series("trees, shared steps counted once"), copies.series("one copy per subscriber, as sent")],
     )
 
 
@@ -144,8 +144,8 @@ def _motion(rows: Rows) -> Finding:
     control = curve(rows["moving"], "speed_m_s", "control_bytes_per_node_s")
     records = curve(rows["moving"], "speed_m_s", "records_per_node")
     return Finding(
-        f"delivery ratio {_listed(line, line.x)}; stretch {_listed(stretch, stretch.x)}; control bytes a node and "
-        f"second {_listed(control, control.x)}; records a node keeps {_listed(records, records.x)}",
+        f"delivery ratio {_listed(line, line.x)}; stretch {_listed(stretch, stretch.x)}; control bytes per node and "
+        f"second {_listed(control, control.x)}; records per node {_listed(records, records.x)}",
         all(point.mean >= 0.95 for point in line.estimates),
         series=[line.series("delivery ratio"), stretch.series("stretch")],
     )
@@ -251,7 +251,7 @@ STUDY = Study(
             _more_than_eight,
         ),
         Claim(
-            f"The overhead does not depend on the network's size (at most {FLAT:.0%} of a direct path a doubling)",
+            f"The overhead does not depend on the network's size (at most {FLAT:.0%} of a direct path per doubling)",
             "section 4, figure 3(b)",
             "quite stable and largely independent of the network size",
             _size_independent,
