@@ -97,7 +97,7 @@ class GeoRendezvousSettings(CellSettings):
 @lru_cache(maxsize=65_536)
 def rendezvous_point(topic: str, index: int, origin: Position, width_m: float, height_m: float) -> Position:
     """hash(topic, i): a pseudo-random position in the rectangle north-east of the origin, the same on
-    every node (sections 2.2 and 2.3)."""
+    every node (sections 2.2 and 2.3). Cached: nodes need the points of a few topics again and again."""
     digest = hashlib.blake2b(f"{index}:{topic}".encode(), digest_size=16).digest()
     east, north = (int.from_bytes(half, "big") / 2**64 for half in (digest[:8], digest[8:]))
     return origin.moved(east * width_m, north * height_m)

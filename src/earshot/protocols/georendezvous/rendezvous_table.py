@@ -7,13 +7,11 @@ share a record, hand it to a newcomer or send it on to another home cell unchang
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import msgspec
 
-from earshot.errors import UsageError
 from earshot.events import Event
-from earshot.filters import Filter
+from earshot.protocols.common.filter_texts import read_filter
 from earshot.protocols.georendezvous.cell_hash_routing import RoutedPacket
 from earshot.protocols.georendezvous.cells import Cell
 
@@ -64,21 +62,12 @@ class Subscribe(RendezvousRecord, frozen=True, tag="gr-subscribe"):
     @property
     def readable(self) -> bool:
         """Whether its filters can be parsed: they came over the air."""
-        try:
-            for text in self.filters:
-                _filter(text)
-        except UsageError:
-            return False
-        return True
+        return all(read_filter(text) is not None for text in self.filters)
 
     def accepts(self, event: Event) -> bool:
         """Whether some filter matches; without filters every event of the topic does."""
-        return not self.filters or any(_filter(text).matches(event) for text in self.filters)
-
-
-@lru_cache(maxsize=4096)
-def _filter(text: str) -> Filter:
-    return Filter.parse(text)
+        filters = (read_filter(text) for text in self.filters)
+        return not self.filters or any(filter is not None and filter.matches(event) for filter in filters)
 
 
 @dataclass(slots=True)

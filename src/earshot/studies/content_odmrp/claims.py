@@ -300,6 +300,8 @@ def prediction(rows: Rows) -> Finding:
     )
 
 
+_SpeedClaim = partial(Claim, x_label="seconds per move", log_x=True)
+
 CLAIMS = [
     Claim(
         "Brokers 1, 2 and 4 get exactly their messages, 3 and 5 none",
@@ -366,50 +368,40 @@ CLAIMS = [
         "a fraction, since it compares simple bit sets (taken as a quarter)",
         fraction,
     ),
-    Claim(
+    _SpeedClaim(
         "Links 1 and 2 alternating: messages are lost when the receiver moves fast",
         "figure 10",
         "in words and a figure without numbers",
         falls_with_speed,
-        x_label="seconds per move",
         y_label="delivery ratio",
-        log_x=True,
     ),
-    Claim(
+    _SpeedClaim(
         "Link 3 flapping: the mesh delivers 100 % at every speed",
         "figure 12",
         "100 %",
         mesh,
-        x_label="seconds per move",
         y_label="delivery ratio",
-        log_x=True,
     ),
-    Claim(
+    _SpeedClaim(
         "Link 3 flapping: the faster, the more often the mesh's other route is used",
         "figure 12",
         "in words and a figure without numbers (taken as a tenth more at 0.1 s per move than at 10 s)",
         mesh_used,
-        x_label="seconds per move",
         y_label="share by the longer route",
-        log_x=True,
     ),
-    Claim(
+    _SpeedClaim(
         "Walking past nodes 1 to 9: the faster, the more messages come on Join Requests",
         "figure 11",
         "in words and a figure without numbers",
         on_requests,
-        x_label="seconds per move",
         y_label="share on Join Requests",
-        log_x=True,
     ),
-    Claim(
+    _SpeedClaim(
         "Walking past nodes 1 to 9: delivery ratios",
         "figure 11",
         "0.82 (11A) and 0.93 (11B)",
         two_ratios,
-        x_label="seconds per move",
         y_label="delivery ratio",
-        log_x=True,
     ),
     Claim(
         "Many moving brokers: fewer bytes than flooding and plain ODMRP",
