@@ -86,7 +86,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """The catalogue imports every protocol, so it is imported when one of its names is first used."""
     if name in ("PROTOCOLS", "build_settings", "protocol"):
-        from earshot.protocols import catalogue
+        import earshot.protocols.catalogue as catalogue
 
         return getattr(catalogue, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -71,7 +71,7 @@ def test_an_identifier_has_24_bits(subject: str, proximity: Proximity) -> None:
 
 
 def subjects(count: int, seed: int) -> list[str]:
-    """Distinct event types of 14 to 18 characters, as section 5.3.1 has them."""
+    """Distinct event types of 14 to 18 characters, as in section 5.3.1."""
     random = Random(seed)
     found: dict[str, None] = {}
     while len(found) < count:
@@ -86,7 +86,7 @@ def test_forty_announcements_in_one_proximity_do_not_collide() -> None:
     assert collisions == [0] * 100
 
 
-def test_forty_thousand_collide_as_often_as_chance_would_have_it() -> None:
+def test_forty_thousand_collide_as_often_as_random_identifiers() -> None:
     proximity = Proximity(Circle(200), PLACE)
     lost = 40_000 - len({hashed(description(subject, proximity)) for subject in subjects(40_000, 7)})
     by_chance = 40_000**2 / 2 / 2**24

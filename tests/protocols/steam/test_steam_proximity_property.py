@@ -1,4 +1,4 @@
-"""STEAM: nobody outside the proximity at delivery time is ever delivered an event, whatever moves."""
+"""STEAM: no node outside the proximity at delivery time ever delivers an event, whatever moves."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ shapes = st.one_of(
 
 
 class Witnessed(SteamTable):
-    """Notes where each receiver and the event's producer were at the moment of delivery."""
+    """Records where each receiver and the event's producer were at the time of delivery."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,7 +67,7 @@ class Witnessed(SteamTable):
     st.lists(st.tuples(st.floats(0.0, UNTIL_S), st.integers(0, 1)), min_size=1, max_size=8),
     st.sampled_from(["flood", "gossip"]),
 )
-def test_nobody_outside_the_proximity_is_ever_delivered_an_event(
+def test_no_node_outside_the_proximity_ever_delivers_an_event(
     paths: list[Course],
     proximities: list[tuple[Circle | Rectangle | Ellipse, Position, bool]],
     publications: list[tuple[float, int]],

@@ -1,4 +1,4 @@
-"""STEAM: events that a partition, or a beacon not yet heard, kept from a consumer."""
+"""STEAM: events that a consumer missed during a partition, or before it heard a beacon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDE = Proximity(Circle(500), HERE)
 
 
 def chain(settings: SteamSettings = STEADY) -> SteamTable:
-    """A producer, a relay and a consumer two hops away, who has joined."""
+    """A producer, a relay and a consumer two hops away that has joined the group."""
     table = SteamTable({"p": stays(0.0), "r": stays(150.0), "c": stays(300.0)}, settings)
     table.announce("p", SIREN, WIDE)
     table.subscribe(["r", "c"], "Siren")
@@ -35,7 +35,7 @@ def raised(table: SteamTable, times: list[float]) -> list[str]:
     return events
 
 
-def test_a_consumer_asks_for_what_a_broken_link_kept_from_it() -> None:
+def test_a_consumer_asks_for_events_it_missed_while_a_link_was_broken() -> None:
     table = chain()
     before = raised(table, [0.6])
     table.severed.add(frozenset(("r", "c")))
@@ -52,7 +52,7 @@ def test_a_consumer_asks_for_what_a_broken_link_kept_from_it() -> None:
     assert answers == [(node, k, route) for node, route in (("p", ("c",)), ("r", ())) for k in (2, 3, 4)]
 
 
-def test_a_consumer_cut_off_so_long_that_it_forgot_the_proximity_still_catches_up() -> None:
+def test_a_consumer_that_forgot_the_proximity_while_it_was_cut_off_still_catches_up() -> None:
     table = chain()
     table.severed.add(frozenset(("r", "c")))
     missed = raised(table, [float(second) for second in range(1, 10)])
@@ -63,7 +63,7 @@ def test_a_consumer_cut_off_so_long_that_it_forgot_the_proximity_still_catches_u
     assert (forgotten, [table.receivers(event) for event in missed]) == (0, [["c", "r"]] * 9)
 
 
-def test_what_the_producer_no_longer_holds_is_not_asked_for() -> None:
+def test_events_that_the_producer_no_longer_holds_are_not_requested() -> None:
     table = chain(replace(STEADY, cache_size=2))
     table.severed.add(frozenset(("r", "c")))
     missed = raised(table, [1.1, 1.2, 1.3, 1.4])
@@ -73,7 +73,7 @@ def test_what_the_producer_no_longer_holds_is_not_asked_for() -> None:
     assert table.table.drops == []
 
 
-def test_what_is_too_old_is_not_asked_for() -> None:
+def test_expired_events_are_not_requested() -> None:
     table = chain(replace(STEADY, lifespan_s=5.0))
     table.severed.add(frozenset(("r", "c")))
     missed = raised(table, [1.0, 2.0, 9.0])
@@ -83,7 +83,7 @@ def test_what_is_too_old_is_not_asked_for() -> None:
     assert [table.receivers(event) for event in missed] == [["r"], ["r"], ["c", "r"]]
 
 
-def test_a_request_that_finds_no_producer_is_given_up_and_said() -> None:
+def test_a_request_that_reaches_no_producer_is_given_up_with_its_reason() -> None:
     table = chain()
     table.severed.add(frozenset(("r", "c")))
     (missed,) = raised(table, [1.1])
@@ -105,7 +105,7 @@ def test_the_papers_prototype_recovers_nothing() -> None:
     assert (table.receivers(missed), table.senders("steam-request")) == (["r"], [])
 
 
-def test_who_came_in_between_two_beacons_gets_what_was_raised_since() -> None:
+def test_a_consumer_that_came_in_between_two_beacons_receives_events_raised_since() -> None:
     table = SteamTable({"p": stays(0.0), "c": goes(-205.0, 10.0)}, STEADY)
     table.announce("p", SIREN, Proximity(Circle(200), HERE))
     table.subscribe(["c"], "Siren")
@@ -115,7 +115,7 @@ def test_who_came_in_between_two_beacons_gets_what_was_raised_since() -> None:
     assert [table.receivers(event) for event in before + since] == [[], ["c"]]
 
 
-def test_who_came_in_later_is_not_owed_what_was_raised_before() -> None:
+def test_a_consumer_that_came_in_later_does_not_receive_earlier_events() -> None:
     table = SteamTable({"p": stays(0.0), "c": goes(-180.0, 20.0)}, STEADY)
     table.announce("p", SIREN, Proximity(Circle(100), HERE))
     table.subscribe(["c"], "Siren")
@@ -125,7 +125,7 @@ def test_who_came_in_later_is_not_owed_what_was_raised_before() -> None:
     assert table.senders("steam-request") == []
 
 
-def test_who_subscribes_later_is_not_owed_what_was_raised_before() -> None:
+def test_a_later_subscription_does_not_receive_earlier_events() -> None:
     table = SteamTable({"p": stays(0.0), "c": stays(50.0)}, STEADY)
     table.announce("p", SIREN, Proximity(Circle(100), HERE))
     table.run(0.5)
@@ -136,7 +136,7 @@ def test_who_subscribes_later_is_not_owed_what_was_raised_before() -> None:
     assert table.receivers(earlier[0]) == []
 
 
-def test_a_recovered_event_of_a_mobile_proximity_goes_only_to_who_was_inside_then() -> None:
+def test_a_recovered_event_of_a_mobile_proximity_goes_only_to_nodes_that_were_inside() -> None:
     table = SteamTable({"p": goes(0.0, 30.0), "c": stays(140.0)}, STEADY)
     table.announce("p", SIREN, Proximity(Circle(100), HERE, mobile=True))
     table.subscribe(["c"], "Siren")
@@ -166,7 +166,7 @@ def test_a_request_with_an_impossible_route_is_dropped(route: tuple[str, ...], r
     assert table.machines["r"].hear(request, "c", 1.0) == [Drop(reason)]
 
 
-def test_a_request_for_what_is_not_announced_or_not_held_is_dropped() -> None:
+def test_a_request_for_a_type_not_announced_or_an_event_not_held_is_dropped() -> None:
     table = chain()
     producer, relay = table.machines["p"], table.machines["r"]
     assert relay.hear(RecoveryRequest("q", "Siren", 0.0, (1,), 0.0, ("c",)), "c", 1.0) == [Drop("no-route-to-producer")]

@@ -20,7 +20,7 @@ from earshot.records import DropReason
 
 
 class Membership(Enum):
-    """What a proximity is to this node, section 4.2: it takes place and interest to be a member of its group."""
+    """This node's relation to a proximity. Section 4.2: a member of its group is inside it and interested in it."""
 
     UNLISTED = "unlisted"
     "This node is outside the proximity, or has not heard of it."
