@@ -105,14 +105,14 @@ def test_what_the_caller_did_wrong_is_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["contacts", "x", "--range", "near"], "'near' is no length: give a positive number and a unit (m, km)"),
-        (["contacts", "x", "--range", "-5m"], "'-5m' is no length"),
+        (["contacts", "x", "--range", "near"], "'near' is not a length: give a positive number and a unit (m, km)"),
+        (["contacts", "x", "--range", "-5m"], "'-5m' is not a length"),
         (["ingest", "x", "--format", "spool", "--contacts", "5m"], "--contacts is for traces"),
         (
             ["ingest", "x", "--max-speed", "3 furlongs"],
-            "is no speed: give a positive number and a unit (m/s, km/h or",
+            "is not a speed: give a positive number and a unit (m/s, km/h or",
         ),
-        (["ingest", "x", "--origin", "Liverpool"], "'Liverpool' is no place"),
+        (["ingest", "x", "--origin", "Liverpool"], "'Liverpool' is not a place"),
         (["ingest", "x", "--format", "shapefile"], "'shapefile' is not one of"),
     ],
 )

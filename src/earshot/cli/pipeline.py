@@ -1,4 +1,4 @@
-"""`earshot ingest` and `earshot contacts`: traces into a lake, and who met whom in them."""
+"""`earshot ingest` and `earshot contacts`: traces into a lake, and the contacts in them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Quantity(click.ParamType[float]):
             number = math.nan
         if not (math.isfinite(number) and number > 0):
             choice = ", ".join(self.units) + (" or 'none'" if self.or_none else "")
-            self.fail(f"{value!r} is no {self.name}: give a positive number and a unit ({choice})", param, ctx)
+            self.fail(f"{value!r} is not a {self.name}: give a positive number and a unit ({choice})", param, ctx)
         return number
 
 
@@ -62,7 +62,7 @@ class Origin(click.ParamType[tuple[float, float]]):
         try:
             lat, lon = (float(part) for part in value.split(","))
         except ValueError:
-            self.fail(f"{value!r} is no place: give latitude and longitude in degrees, as 53.43,-2.95", param, ctx)
+            self.fail(f"{value!r} is not a place: give latitude and longitude in degrees, as 53.43,-2.95", param, ctx)
         return lat, lon
 
 
@@ -81,8 +81,8 @@ class Origin(click.ParamType[tuple[float, float]]):
     show_default=True,
     help="Reject what would be faster; 'none' for no limit.",
 )
-@click.option("--interval", type=DURATION, help="Read positions off at every multiple of it, as 1s.")
-@click.option("--contacts", "range_m", type=LENGTH, metavar="RANGE", help="Find who meets whom within it too, as 100m.")
+@click.option("--interval", type=DURATION, help="Interpolate positions at every multiple of it, as 1s.")
+@click.option("--contacts", "range_m", type=LENGTH, metavar="RANGE", help="Find the contacts within it, too, as 100m.")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def ingest(
@@ -136,8 +136,8 @@ def ingest(
         summary = ingest_files(opened, files, trace, settings)
         met = None if range_m is None else find_contacts(opened, summary.trace, range_m)
     if as_json:
-        told = summary.as_json() if met is None else {**summary.as_json(), "contacts": met.as_json()}
-        click.echo(json.dumps(told, indent=2))
+        result = summary.as_json() if met is None else {**summary.as_json(), "contacts": met.as_json()}
+        click.echo(json.dumps(result, indent=2))
         return
     _print_summary(summary)
     if met is None:
@@ -191,13 +191,13 @@ def _print_summary(summary: IngestSummary) -> None:
     type=DURATION,
     help="Compare places at every multiple of it.  [default: the trace's own moments]",
 )
-@click.option("--max-gap", type=DURATION, help="No place is read off between samples further apart.")
+@click.option("--max-gap", type=DURATION, help="Do not interpolate between samples further apart.")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
 def contacts(
     trace: str, range_m: float, step: float | None, max_gap: float | None, lake: LakeOptions, as_json: bool
 ) -> None:
-    """Who meets whom in TRACE, when and for how long.
+    """Find which nodes of TRACE meet, when and for how long.
 
     Writes the table `contacts` and prints statistics of contacts and of the times between them.
 

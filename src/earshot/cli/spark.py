@@ -82,7 +82,7 @@ def _notice(text: str) -> None:
 
 
 class Bar:
-    """Progress on a terminal, on one line of standard error; nothing where nobody looks."""
+    """Progress on a terminal, on one line of standard error; nothing where standard error is not a terminal."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title = title

@@ -32,14 +32,14 @@ def workload(
     lake: LakeOptions,
     as_json: bool,
 ) -> None:
-    """Put a workload into a lake: what is published, what is wanted, and where everybody is.
+    """Put a workload into a lake: what is published, what is wanted, and where the nodes are.
 
     NAME is a scenario (the workload's id is then a hash of it and the seed), or, with --events and
     --subscriptions, the name your own workload gets.
 
     \b
       earshot workload city --seed 3
-      earshot workload fleet --events sirens.jsonl --subscriptions wishes.txt
+      earshot workload fleet --events sirens.jsonl --subscriptions wanted.txt
     """
     from earshot.pipeline.campaigns.flow import draw_scenario, keep_own_workload
 
@@ -64,7 +64,7 @@ def workload(
 
 @click.command()
 @click.argument("workload")
-@click.option("--trace", help="Where everybody was: an ingested trace  [default: the workload's own positions]")
+@click.option("--trace", help="Where the nodes were: an ingested trace  [default: the workload's own positions]")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 def oracle(workload: str, trace: str | None, lake: LakeOptions, as_json: bool) -> None:

@@ -54,7 +54,7 @@ class Run:
 
     @cached_property
     def workload(self) -> str:
-        """The id of what is published, wanted and where everybody is: the same for every protocol."""
+        """The id of the workload and the positions: the same for every protocol."""
         return digest_of(self.scenario.canonical(), self.seed, code_digest())
 
     @cached_property
@@ -165,4 +165,4 @@ def _seeds(file: Path, value: Any) -> list[int]:
         return list(range(value))
     if isinstance(value, list) and value and all(isinstance(seed, int) for seed in value):
         return value
-    raise ScenarioError(f"{file}: seeds must be how many (seeds = 5) or which ones (seeds = [1, 2, 3])")
+    raise ScenarioError(f"{file}: seeds must be a number of seeds (seeds = 5) or a list of them (seeds = [1, 2, 3])")

@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 Say = Callable[[str], None]
-"Told which stage begins."
+"Called with the name of the stage that begins."
 
 
 def run_campaign(
     lake: Lake, campaign: Campaign, say: Say | None = None, progress: Progress | None = None
 ) -> list[Outcome]:
     """Everything from the campaign's scenarios to its metrics; what the lake has is not done again."""
-    tell = say or _silent
-    tell("simulating")
+    report = say or _silent
+    report("simulating")
     outcomes = sweep(lake, campaign.name, campaign.runs, progress)
     done = {outcome.run for outcome in outcomes if outcome.status == "done"}
     runs = [run for run in campaign.runs if run.id in done]
-    tell("drawing the workloads")
+    report("drawing the workloads")
     draw_workloads(lake, runs)
-    tell("asking the oracle")
+    report("asking the oracle")
     ask_oracle(lake, [run.workload for run in runs])
-    tell("measuring")
+    report("measuring")
     measure(lake, [run.id for run in runs])
     return outcomes
 
@@ -71,7 +71,7 @@ class _Drawing:
         self.commits.commit_rows("positions", drawn.positions, trace=run.workload)
         self.commits.commit_rows("subscriptions", drawn.subscriptions, workload=run.workload)
         self.commits.commit_rows("announcements", drawn.announcements, workload=run.workload)
-        # Last, for it is what says that the workload is there.
+        # Last: a workload exists once it has events.
         self.commits.commit_rows("events", drawn.events, workload=run.workload)
         return run.workload
 
@@ -98,7 +98,7 @@ def _workload_counts(lake: Lake, workload: str) -> dict[str, int]:
 
 
 def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict[str, int]:
-    """Compute `expected` of one workload anew; with a trace, everybody was where it says."""
+    """Compute `expected` of one workload anew; with a trace, positions come from it."""
     events = lake.read("events", workload=workload)
     positions = lake.read("positions", trace=trace) if trace else lake.read_or_empty("positions", trace=workload)
     positions = positions.withColumn("trace", F.lit(workload))
@@ -119,7 +119,7 @@ def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> Non
         return
     for workload in missing:
         if not lake.has("events", workload=workload):
-            lake.read("events", workload=workload)  # says what to do
+            lake.read("events", workload=workload)  # raises an error that says what to do
     events = lake.read("events").where(F.col("workload").isin(missing))
     subscriptions = lake.read("subscriptions").where(F.col("workload").isin(missing))
     positions = lake.read_or_empty("positions").where(F.col("trace").isin(missing))

@@ -35,7 +35,7 @@ COLUMNS = (
     BoardColumn("bytes_per_delivery", "bytes a delivery", "B", -1),
     BoardColumn("data_bytes", "data bytes", "B", -1),
     BoardColumn("control_bytes", "control bytes", "B", -1),
-    BoardColumn("overhead", "receptions in vain", "", -1),
+    BoardColumn("overhead", "receptions without delivery", "", -1),
     BoardColumn("duplicates", "duplicates an event", "", -1),
     BoardColumn("hops", "hops", "", 0),
 )

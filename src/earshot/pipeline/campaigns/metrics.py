@@ -128,7 +128,7 @@ def _figures(counted: DataFrame) -> DataFrame:
         "latencies": F.percentile(F.when(met, F.col("latency_s")), [*LATENCIES.values()]),
         "receptions": F.sum("receptions"),
         "repeats": F.sum(F.greatest(F.col("receptions") - 1, F.lit(0))),
-        "in_vain": F.sum(F.when(~F.col("got"), F.col("receptions"))),
+        "undelivered": F.sum(F.when(~F.col("got"), F.col("receptions"))),
         "events": F.sum("events"),
         "data_sends": F.sum(F.when(F.col("carries"), F.col("sends"))),
         "control_sends": F.sum(F.when(~F.col("carries"), F.col("sends"))),
@@ -150,7 +150,7 @@ def _figures(counted: DataFrame) -> DataFrame:
             "cost": share("data_sends", "events"),
             "control_cost": share("control_sends", "events"),
             "duplicates": share("repeats", "events"),
-            "overhead": share("in_vain", "receptions"),
+            "overhead": share("undelivered", "receptions"),
             "bytes_per_delivery": (F.col("data_bytes") + F.col("control_bytes")) / F.nullif("delivered", F.lit(0)),
         }
     )

@@ -1,8 +1,8 @@
 """Sweeps: a campaign's runs, one Spark task each, into `runs` and `log`.
 
 A task simulates its run, streams the log to a file and commits it to the lake itself, so that what
-is finished stays finished: Ctrl-C, a lost worker or a full disk costs the runs under way and no
-others. A run that raises is a row with its error and traceback. A run whose id is in the lake as
+is finished stays finished: Ctrl-C, a lost worker or a full disk costs only the runs that were not
+finished. A run that raises is a row with its error and traceback. A run whose id is in the lake as
 done is not run again.
 """
 

@@ -8,10 +8,10 @@
 
 - A stage writes a partition beside the tables, moves it in as a new version, marks it with
   `_COMMITTED` and only then removes the version it replaces. Readers see the newest version with a
-  mark: a stage killed half-way shows nothing of its work, and never a partition missing.
+  mark: a stage that is killed leaves nothing to be seen, and no partition is ever missing.
 - Two commands may work on one lake. Each writes its own version; the last to finish is what is read.
   What a live command reads or writes is not removed under it (`leases`); what a killed one left is
-  removed by the next write. On Hadoop addresses, where nobody can tell, the version before the newest
+  removed by the next write. On Hadoop addresses, which have no locks, the version before the newest
   is kept for readers and unfinished work is removed after a day.
 - The mark names the schema: a partition written with other columns is not misread.
 
@@ -92,7 +92,7 @@ class Lake:
         return self._frame(kind, prefix_of(kind, partition), found.values())
 
     def read_or_empty(self, table: str, **partition: Value) -> DataFrame:
-        """As `read`, but where there is no such partition an empty frame of the table's columns."""
+        """As `read`, but an empty frame of the table's columns where there is no such partition."""
         if self.partitions(table, **partition):
             return self.read(table, **partition)
         return self.session.createDataFrame([], table_named(table).ddl)
@@ -110,7 +110,7 @@ class Lake:
     def write(self, frame: DataFrame, table: str, **partition: Value) -> list[dict[str, str]]:
         """Replace partitions with the frame's rows; returns which.
 
-        Partition columns given by name say which partition; the others are read off the frame. The
+        Partition columns given by name say which partition; the others come from the frame. The
         frame may have more columns than the table, and in any order; it may not have fewer.
         """
         kind = table_named(table)
@@ -142,7 +142,7 @@ class Lake:
 
     @contextmanager
     def staging(self) -> Iterator[str]:
-        """A folder of our own to write in, which nobody else's clean-up takes away; gone afterwards."""
+        """A folder to write in, which no other command removes; it is deleted afterwards."""
         staging = f"_staging/{self._leases.name if self._leases else 'any'}-{uuid.uuid4().hex[:12]}"
         if self._leases:
             self._leases.take(staging)
@@ -161,7 +161,7 @@ class Lake:
             yield TaskCommits(root, isinstance(self.storage, LocalStorage), staging)
 
     def drop(self, table: str, **partition: Value) -> None:
-        """Remove partitions; those that are not there are no error."""
+        """Remove partitions, if they exist."""
         kind = table_named(table)
         for version in committed(self.storage, kind, partition).values():
             self.storage.delete(f"{version.path}/{MARK}{version.digest}")
@@ -170,7 +170,7 @@ class Lake:
     def _sweep_up(self, kind: Table, targets: Iterable[str]) -> None:
         """Remove what the new versions replace and what killed commands left behind."""
         kept = 1 if self._leases else 2
-        doomed: list[str] = []
+        obsolete: list[str] = []
         for target in targets:
             versions: dict[str, list[Version]] = {}
             for version in sorted(versions_in(self.storage, kind, target), reverse=True):
@@ -178,16 +178,18 @@ class Lake:
             for old in itertools.chain.from_iterable(group[kept:] for group in versions.values()):
                 # First the mark, then the look at the leases: a reader does it the other way round.
                 self.storage.delete(f"{old.path}/{MARK}{old.digest}")
-                doomed.append(old.path)
+                obsolete.append(old.path)
             if self._leases:
-                doomed += self._unmarked(kind, target)
-        doomed += [f"_staging/{name}" for name in self.storage.folders("_staging")]
+                obsolete += self._unmarked(kind, target)
+        obsolete += [f"_staging/{name}" for name in self.storage.folders("_staging")]
         if self._leases:
             used = self._leases.in_use()
-            doomed = [path for path in doomed if path not in used]
+            obsolete = [path for path in obsolete if path not in used]
         else:
-            doomed = [path for path in doomed if not path.startswith("_staging/") or self.storage.age_s(path) > STALE_S]
-        for path in doomed:
+            obsolete = [
+                path for path in obsolete if not path.startswith("_staging/") or self.storage.age_s(path) > STALE_S
+            ]
+        for path in obsolete:
             self.storage.delete(path)
 
     def _unmarked(self, kind: Table, target: str) -> list[str]:
@@ -215,9 +217,6 @@ class Lake:
         return leaves
 
     # -- finding
-
-    def _committed(self, kind: Table, partition: Mapping[str, Value]) -> dict[Key, Version]:
-        return committed(self.storage, kind, partition)
 
     def _frame(self, kind: Table, folders: list[str], versions: Iterable[Version]) -> DataFrame:
         """These versions as one frame. The folder is read as one path and the versions picked as

@@ -2,7 +2,7 @@
 
 Each process that opens a lake holds one small file under a lock and writes into it the folders it
 reads or is writing. The lock ends with the process however it ends, so a folder that no live lease
-names is nobody's: safe to remove. Where there are no such locks (Hadoop addresses, Windows) the
+names is unused and safe to remove. Without such locks (Hadoop addresses, Windows) the
 lake goes by age instead.
 """
 

@@ -1,6 +1,6 @@
 """A lake's tables as Arrow tables: straight from a local disk, without Spark; any other through it.
 
-A page that people wait for should not wait for a JVM, and one that follows a network asks every
+A page that people wait for should not wait for a JVM, and a page that follows a network reads every
 second.
 """
 
@@ -78,7 +78,7 @@ class LocalTables:
 
     @contextlib.contextmanager
     def _held(self, kind: Table, partition: Mapping[str, Value]) -> Iterator[dict[Key, Version]]:
-        """The newest versions, which nobody removes while they are read."""
+        """The newest versions; they are not removed while they are read."""
         leases = leases_of(self.storage) if Leases.work_here() and self.storage.exists() else None
         for _ in range(_TRIES):
             found = committed(self.storage, kind, partition)
@@ -121,10 +121,3 @@ class SparkTables:
     def batches(self, table: str, columns: list[str], **partition: Value) -> Batches:
         frame = self._lake.read_or_empty(table, **partition).select(*columns)
         yield from frame.toArrow().to_batches()
-
-
-def tables_of(lake: Lake) -> Tables:
-    """The lake's tables, by the shortest way."""
-    if isinstance(lake.storage, LocalStorage):
-        return LocalTables(lake.storage.root)
-    return SparkTables(lake)

@@ -1,4 +1,4 @@
-"""The few things the lake asks of a file system, on a local disk, on Hadoop's and on Arrow's.
+"""What the lake needs of a file system, for a local disk, for Hadoop's and for Arrow's file systems.
 
 A local lake needs no JVM for them. Any other address goes through Hadoop's file systems where the
 session has a JVM, and through Arrow's own where it has none (`--remote`). Paths are relative to the
@@ -28,7 +28,7 @@ class Storage(Protocol):
     "The root as Spark reads and writes it."
 
     def exists(self) -> bool:
-        """Whether the root is there."""
+        """Whether the root exists."""
 
     def files(self, path: str) -> Iterator[str]:
         """Every file below the path, relative to the root; none where the path is absent."""
@@ -43,7 +43,7 @@ class Storage(Protocol):
         """Make an empty file, and its parents."""
 
     def delete(self, path: str) -> None:
-        """Remove a file or a whole folder; absent is well."""
+        """Remove a file or a whole folder, if it exists."""
 
     def age_s(self, path: str) -> float:
         """Seconds since the path last changed."""
@@ -105,7 +105,7 @@ class LocalStorage:
 
 
 class HadoopStorage:
-    """Whatever Hadoop has a file system for, through the session's JVM."""
+    """Any address that Hadoop has a file system for, through the session's JVM."""
 
     def __init__(self, address: str, session: SparkSession) -> None:
         self.address = address

@@ -124,15 +124,14 @@ def lake_report(
     runs: DataFrame,
     metrics: DataFrame,
     positions: DataFrame | None = None,
-    contacts: DataFrame | None = None,
     replays: Mapping[str, str] | None = None,
 ) -> ReportPage:
-    """Everything a lake has to say: leaderboard, a figure for each metric, over time, by type, the map,
+    """The page about a lake: leaderboard, a figure for each metric, over time, by type, the map,
     and where the replays of its runs are."""
     entries = leaderboard(runs, metrics)
     scenarios = sorted({entry.scenario for entry in entries})
     sections = [
-        PageSection(f"Leaderboard: {scenario}", _leader_words(own), tables=[leader_table(own)])
+        PageSection(f"Leaderboard: {scenario}", _leader_text(own), tables=[leader_table(own)])
         for scenario in scenarios
         if (own := [entry for entry in entries if entry.scenario == scenario])
     ]
@@ -147,8 +146,6 @@ def lake_report(
         sections.append(
             PageSection("The network's map", figures=[figure_html(figure) for figure in map_figures(positions)])
         )
-    if contacts is not None:
-        sections.append(PageSection("Contacts", figures=[figure_html(contact_figure(contacts))]))
     sections.append(PageSection("Runs", tables=[runs_table(runs, replays or {})]))
     done = sum(row["count"] for row in runs.where("status = 'done'").groupBy("status").count().collect())
     return ReportPage("Earshot report", f"{done} runs, {len(scenarios)} scenarios", _with_content(sections))
@@ -158,7 +155,7 @@ def _with_content(sections: Iterable[PageSection]) -> list[PageSection]:
     return [section for section in sections if section.figures or any(table.rows for table in section.tables)]
 
 
-def _leader_words(entries: Sequence[Entry]) -> str:
+def _leader_text(entries: Sequence[Entry]) -> str:
     best = entries[0]
     ratio, cost = best.figures.get("delivery_ratio"), best.figures.get("cost")
     if ratio is None or cost is None:
@@ -246,7 +243,7 @@ def drops_table(table: DataFrame) -> PageTable:
 
 
 def runs_table(runs: DataFrame, replays: Mapping[str, str]) -> PageTable:
-    """Every run; a failed one with its error, one that has a replay with the way to it."""
+    """Every run; a failed one with its error, one that has a replay with a link to it."""
     names = ["run", "scenario", "variant", "seed", "status", "took_s", "error"]
     rows = [
         [
@@ -267,7 +264,7 @@ def runs_table(runs: DataFrame, replays: Mapping[str, str]) -> PageTable:
 
 
 def map_figures(positions: DataFrame, most: int = 3) -> list[go.Figure]:
-    """The ways of the nodes of each trace, sampled down to what a page can hold."""
+    """The trajectories of the nodes of each trace, sampled down to what a page can hold."""
     import plotly.graph_objects as go
     from pyspark.sql import functions as F
 
@@ -278,32 +275,18 @@ def map_figures(positions: DataFrame, most: int = 3) -> list[go.Figure]:
         nodes = [row["node"] for row in own.select("node").distinct().orderBy("node").limit(200).collect()]
         sampled = own.where(F.col("node").isin(nodes)).select("node", "time", "x_m", "y_m")
         rows = sampled.orderBy("node", "time").limit(20_000).collect()
-        figure = _blank(f"ways of {len(nodes)} nodes: {trace}", "y (m)", "x (m)")
+        figure = _blank(f"trajectories of {len(nodes)} nodes: {trace}", "y (m)", "x (m)")
         by_node: dict[str, list[Any]] = {}
         for row in rows:
             by_node.setdefault(row["node"], []).append(row)
-        for node, way in by_node.items():
-            x, y = [row["x_m"] for row in way], [row["y_m"] for row in way]
-            marks = {"mode": "lines" if len(way) > 1 else "markers", "line": {"width": 1}, "opacity": 0.6}
+        for node, seen in by_node.items():
+            x, y = [row["x_m"] for row in seen], [row["y_m"] for row in seen]
+            marks = {"mode": "lines" if len(seen) > 1 else "markers", "line": {"width": 1}, "opacity": 0.6}
             figure.add_trace(go.Scattergl(x=x, y=y, name=node, showlegend=False, **marks))
         figure.update_yaxes(scaleanchor="x", scaleratio=1)
         figure.update_layout(height=520)
         figures.append(figure)
     return figures
-
-
-def contact_figure(contacts: DataFrame) -> go.Figure:
-    """How long contacts last: the share that lasts longer than so many seconds."""
-    import plotly.graph_objects as go
-    from pyspark.sql import functions as F
-
-    lasting = contacts.select((F.col("end") - F.col("start")).alias("seconds"))
-    shares = [k / 100 for k in range(101)]
-    row = lasting.agg(F.percentile_approx("seconds", shares, 10_000).alias("points")).collect()[0]
-    points = row["points"] or []
-    figure = _blank("contacts that last longer", "share of contacts", "seconds")
-    figure.add_trace(go.Scatter(x=points, y=[1 - share for share in shares], mode="lines", name="contacts"))
-    return figure
 
 
 def _blank(title: str, y_title: str, x_title: str = "") -> go.Figure:

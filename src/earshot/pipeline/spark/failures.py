@@ -22,8 +22,8 @@ _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] ")
 
 @contextmanager
 def named_errors(starting: str | None = None) -> Iterator[None]:
-    """Within it, whatever Spark throws is raised as one of our errors. `starting` names the cluster a
-    session is being started at."""
+    """Raise anything that Spark throws in this context as one of our errors. `starting` names the cluster at
+    which a session is being started."""
     try:
         yield
     except EarshotError:

@@ -144,7 +144,7 @@ def java_home(java: Java, cache: Path) -> Path:
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """The whole file or none of it, whoever else writes it at the same time."""
+    """Write the whole file or nothing, even if another process writes it at the same time."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     with os.fdopen(handle, "wb") as file:
         file.write(content)
@@ -157,7 +157,7 @@ class ClassArchive:
     """The class-data archive of one Java and one Spark.
 
     Its name carries its size: one cut short would crash the JVM, so it is not used. It appears by a
-    rename, so two first commands at once are no harm.
+    rename, so two first commands at once do no harm.
     """
 
     folder: Path
@@ -171,7 +171,7 @@ class ClassArchive:
         return cls(cache, _digest("\n".join([*stamp, flags])))
 
     def find(self) -> Path | None:
-        """The archive, where it is there and whole."""
+        """The archive, if it exists and is whole."""
         for path in sorted(self.folder.glob(f"spark-{self.key}-*.jsa")):
             with suppress(FileNotFoundError):
                 if path.stem.rpartition("-")[2] == str(path.stat().st_size):
@@ -183,14 +183,14 @@ class ClassArchive:
         return self.folder / f".draft-{self.key}-{os.getpid()}.jsa"
 
     def keep(self, draft: Path) -> None:
-        """Make a finished draft the archive, and clear away what nobody uses any more."""
+        """Make a finished draft the archive, and delete archives that are no longer used."""
         kept = self.folder / f"spark-{self.key}-{draft.stat().st_size}.jsa"
         os.replace(draft, kept)
         now = time.time()
         for path in (*self.folder.glob(".draft-*.jsa"), *self.folder.glob("spark-*.jsa")):
             with suppress(OSError):
                 used = max(path.stat().st_atime, path.stat().st_mtime)
-                # Of two kept at once the first by name stays, whoever looks.
+                # Of two kept at once, every process keeps the first by name.
                 twin = path.name.startswith(f"spark-{self.key}-") and path.name > kept.name
                 if twin or now - used > (DAY_S if path.name.startswith(".") else 60 * DAY_S):
                     path.unlink()

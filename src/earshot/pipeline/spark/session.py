@@ -99,7 +99,7 @@ def is_connect(session: SparkSession) -> bool:
 
 
 def parallelism(session: SparkSession) -> int:
-    """How many tasks run at once. A server is asked, once a session: it cuts a range into as many parts."""
+    """How many tasks run at once. A server is asked once a session: it cuts a range into that many parts."""
     if not is_connect(session):
         return max(1, int(session.sparkContext.defaultParallelism))
     known: int | None = getattr(session, "_earshot_parallelism", None)
@@ -153,7 +153,7 @@ def _classic(master: str | None, settings: dict[str, str], keep_archive: bool, n
 
 
 def _launch_jvm(wanted: Mapping[str, str]) -> None:
-    """Start Spark's own process with its words going to a file: the terminal is the command's."""
+    """Start Spark's own process with its output going to a file: the terminal belongs to the command."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -161,17 +161,17 @@ def _launch_jvm(wanted: Mapping[str, str]) -> None:
     if SparkContext._gateway is not None:
         return
     conf = SparkConf().setAll(list(wanted.items()))
-    words = cache_folder() / "spark-process.log"
-    with words.open("ab") as file:
+    log = cache_folder() / "spark-process.log"
+    with log.open("ab") as file:
         if file.tell() > _MOST_LOG_BYTES:
             file.truncate(0)
         before = file.tell()
         try:
             gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError:
-            said = words.read_bytes()[before:].decode("utf-8", "replace")
+            text = log.read_bytes()[before:].decode("utf-8", "replace")
             where = wanted.get("spark.master", "this master")
-            raise SparkUnavailable(f"no Spark session at {where}: {cause_line(said)} (more in {words})") from None
+            raise SparkUnavailable(f"no Spark session at {where}: {cause_line(text)} (more in {log})") from None
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 

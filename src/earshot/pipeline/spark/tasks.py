@@ -24,7 +24,7 @@ ROW = "item long, answer string"
 POLL_S = 0.2
 
 
-def _spare_the_collector() -> None:
+def _freeze_survivors() -> None:
     """Spark collects a worker's garbage in full after every task: some 60 ms with our modules loaded, and
     more with what items keep for the next. What has outlived an item is left out of that."""
     gc.collect()
@@ -49,7 +49,7 @@ class _Work(Generic[Item]):
             for number in batch.column(0).to_pylist():
                 item = cloudpickle.loads(self.items[number])
                 answer = self.work(item)
-                _spare_the_collector()
+                _freeze_survivors()
                 yield pa.RecordBatch.from_pylist([{"item": number, "answer": answer}], schema=schema)
 
 
@@ -61,7 +61,7 @@ def each_in_a_task(
 ) -> list[str]:
     """The answers, in the order of the items. `progress` is called a few times a second meanwhile.
 
-    Ctrl-C ends the tasks under way and goes on to the caller; what finished items kept stays kept.
+    Ctrl-C ends the tasks that run and is raised to the caller; the results of finished items stay.
     """
     if not items:
         return []

@@ -1,4 +1,4 @@
-"""What contacts come to: how many, how long, how often, between whom."""
+"""Statistics of contacts: how many, how long, how often, between which nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class ContactStatistics:
-    """What a trace's contacts at one range come to."""
+    """Statistics of a trace's contacts at one range."""
 
     trace: str
     range_m: float
@@ -44,7 +44,7 @@ class ContactStatistics:
     inter_contact_s: Spread | None
     "From the end of a pair's contact to the start of its next."
     peers: Spread | None
-    "Other nodes a node meets at all, of those that meet any."
+    "How many other nodes a node meets, over nodes that meet any."
 
     def as_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -54,10 +54,10 @@ class ContactStatistics:
 def find_contacts(
     lake: Lake, trace: str, range_m: float, step_s: float | None = None, max_gap_s: float | None = None
 ) -> ContactStatistics:
-    """Write a trace's contacts at a range into the lake and tell what they come to.
+    """Write a trace's contacts at a range into the lake and return their statistics.
 
-    Without a step the trace's own sampling moments are compared where all nodes share them, else its
-    ways are read off once an interval (a trace of waypoints: once a second).
+    Without a step, positions are compared at the trace's own moments where all nodes share them, else
+    they are interpolated once an interval (for a trace of waypoints: once a second).
     """
     about = lake.read("traces", trace=trace).first()
     assert about is not None
@@ -88,7 +88,7 @@ def _statistics(lake: Lake, about: Any, range_m: float, interval_s: float, step_
     seen = lengths.agg(
         F.count("*").alias("contacts"),
         F.count_if(F.col("inter_contact_s").isNull()).alias("pairs"),
-        # Each sample stands for one step: a contact met once lasted a step, as far as anyone saw.
+        # Each sample counts as one step: a contact of one meeting lasted one step.
         F.sum(F.col("contact_s") + F.lit(step_s or interval_s)).alias("together_s"),
         *_spread_columns("contact_s"),
         *_spread_columns("inter_contact_s"),
@@ -100,7 +100,7 @@ def _statistics(lake: Lake, about: Any, range_m: float, interval_s: float, step_
     met = peers.agg(F.count("*").alias("nodes"), *_spread_columns("peers")).first()
     assert seen is not None
     assert met is not None
-    lived_s = _lived(lake.read("positions", trace=about["trace"]), step_s or interval_s)
+    presence_s = _presence_s(lake.read("positions", trace=about["trace"]), step_s or interval_s)
     return ContactStatistics(
         trace=about["trace"],
         range_m=range_m,
@@ -110,19 +110,19 @@ def _statistics(lake: Lake, about: Any, range_m: float, interval_s: float, step_
         pairs=seen["pairs"],
         nodes=about["nodes"],
         nodes_met=met["nodes"],
-        mean_degree=2.0 * (seen["together_s"] or 0.0) / lived_s,
+        mean_degree=2.0 * (seen["together_s"] or 0.0) / presence_s,
         contact_s=_spread(seen, "contact_s"),
         inter_contact_s=_spread(seen, "inter_contact_s"),
         peers=_spread(met, "peers"),
     )
 
 
-def _lived(positions: DataFrame, step_s: float) -> float:
-    """The time all nodes together are there, in seconds."""
+def _presence_s(positions: DataFrame, step_s: float) -> float:
+    """The sum over all nodes of the time from first to last sample, in seconds."""
     from pyspark.sql import functions as F
 
-    lives = positions.groupBy("node").agg((F.max("time") - F.min("time") + F.lit(step_s)).alias("life_s"))
-    row = lives.agg(F.sum("life_s")).first()
+    presences = positions.groupBy("node").agg((F.max("time") - F.min("time") + F.lit(step_s)).alias("present_s"))
+    row = presences.agg(F.sum("present_s")).first()
     return float(row[0]) if row is not None and row[0] else step_s
 
 

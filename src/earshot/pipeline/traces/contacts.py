@@ -3,12 +3,12 @@
 `positions.transform(contacts_within(range_m=100))` gives one row a contact: a, b (a < b), start and
 end, and the trace where the positions have that column (each trace for itself).
 
-What a contact is. Positions are samples. Two nodes meet at a moment at which both were sampled and
-lay at most `range_m` apart (the border included). Meetings of one pair no more than `interval_s`
-apart (the trace's sampling interval) are one contact, from its first meeting to its last: a contact
-met once has start == end, and a missed sample parts two contacts. Nodes sampled at moments of their
-own never share one: give `step_s`, and every node's way is first read off at multiples of it, in a
-straight line between two samples of it no more than `max_gap_s` apart.
+What a contact is. Positions are samples. Two nodes meet at a moment at which both were sampled at
+most `range_m` apart (the border included). Meetings of one pair at most `interval_s` apart (the
+trace's sampling interval) are one contact, from the first meeting to the last: a contact of one
+meeting has start == end, and a missed sample ends a contact. Nodes that are sampled at different
+moments never meet: with `step_s`, every node's position is first interpolated at multiples of it,
+between two of its samples at most `max_gap_s` apart.
 
 How it is found. Rows go to tasks by stretches of time, each stretch whole in one task, which finds
 its pairs and joins them into runs (`closeness`). Runs that touch an end of their stretch go on, by
@@ -78,8 +78,8 @@ def sampling_interval(positions: DataFrame) -> float:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    way = Window.partitionBy("node", *(["trace"] if "trace" in positions.columns else [])).orderBy("time")
-    gaps = positions.select((F.col("time") - F.lag("time").over(way)).alias("gap_s"))
+    by_node = Window.partitionBy("node", *(["trace"] if "trace" in positions.columns else [])).orderBy("time")
+    gaps = positions.select((F.col("time") - F.lag("time").over(by_node)).alias("gap_s"))
     row = gaps.where("gap_s > 0").agg(F.median("gap_s")).first()
     return float(row[0]) if row is not None and row[0] is not None else 1.0
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 MAX_SPEED_M_S = 100.0
-"By default: 360 km/h. Faster than what drives and walks, slower than a lost satellite fix."
+"By default: 360 km/h. Faster than vehicles and people, slower than the jump of a bad satellite fix."
 
 ROWS_A_FILE = 250_000
 
@@ -37,7 +37,7 @@ class IngestSettings:
     format: str | None = None
     "None: as the files look."
     columns: str = ""
-    "Of tables: which column says what, as `node=bus,time=when`."
+    "Of tables: which column has which role, as `node=bus,time=when`."
     geo: bool = False
     "x and y are longitude and latitude."
     time_format: str = ""
@@ -46,7 +46,7 @@ class IngestSettings:
     "Latitude and longitude of the plane's origin; None: the median of the trace's."
     max_speed_m_s: float = MAX_SPEED_M_S
     interval_s: float | None = None
-    "Read positions off at every multiple of it; None: as the trace has them."
+    "Interpolate positions at every multiple of it; None: as the trace has them."
 
     def options(self) -> dict[str, str]:
         """As Spark's reader takes them."""
@@ -56,7 +56,7 @@ class IngestSettings:
 
 @dataclass(frozen=True, slots=True)
 class IngestSummary:
-    """What an ingest came to."""
+    """The result of an ingest."""
 
     trace: str
     format: str
@@ -167,7 +167,7 @@ def _written(
         raise _nothing_in(files, rejected)
     seen = found[None]
     positions, interval_s, count = kept, seen["interval_s"], seen["rows"]
-    common = motion == "samples" and _seen_together(seen)
+    common = motion == "samples" and _share_moments(seen)
     if settings.interval_s is not None:
         positions = kept.transform(resampled(settings.interval_s, longest_gap(motion, interval_s))).persist()
         interval_s, common, motion, count = settings.interval_s, True, "samples", positions.count()
@@ -190,29 +190,29 @@ def _written(
         motion=motion,
         origin=(plane.origin_lat_deg, plane.origin_lon_deg) if plane else None,
     )
-    # Last: a trace is there once its row is.
+    # Last: a trace exists once it has this row.
     lake.write(_trace_row(lake, summary), "traces", trace=trace)
     return summary
 
 
 def _by_time(positions: DataFrame, count: int) -> DataFrame:
-    """In order of time, in files of some hundred thousand rows: a stretch of time is then few files."""
+    """In order of time, in files of a few hundred thousand rows: a period of time is then in few files."""
     files = math.ceil(count / ROWS_A_FILE)
     if files <= 1:
         return positions.coalesce(1).sortWithinPartitions("time", "node")
     return positions.repartitionByRange(files, "time").sortWithinPartitions("time", "node")
 
 
-def _seen_together(seen: Any) -> bool:
-    """Whether the nodes are seen at common moments: there are no more of them than intervals."""
+def _share_moments(seen: Any) -> bool:
+    """Whether all nodes are sampled at the same moments: there are at most as many moments as intervals."""
     if not seen["interval_s"]:
         return False
     return bool(seen["moments"] <= round((seen["end"] - seen["start"]) / seen["interval_s"]) + 1)
 
 
 def longest_gap(motion: str, interval_s: float | None) -> float:
-    """How far apart two samples may be for the way between them to be read off: waypoints any time, of
-    a sampled node a few intervals, since nobody knows where it was."""
+    """How far apart two samples may be to interpolate between them: any time for waypoints, a few
+    intervals for samples."""
     return math.inf if motion == "waypoints" or interval_s is None else 5.0 * interval_s
 
 
@@ -244,6 +244,6 @@ def _nothing_in(files: Sequence[str], rejected: DataFrame) -> TraceError:
     if first is None:
         return TraceError(f"there are no positions in {named}: the trace is empty")
     return TraceError(
-        f"there is not one good position in {named}; the first problem is in line {first['line']}: {first['detail']}; "
+        f"there is no good position in {named}; the first problem is in line {first['line']}: {first['detail']}; "
         "if it is of another format, name it with --format"
     )

@@ -1,7 +1,7 @@
-"""Ways between samples: positions read off at even steps.
+"""Interpolation: positions at even steps between samples.
 
 Between two samples of a node it is taken to move straight and evenly: exact where a trace is made of
-waypoints, an estimate where it was sampled. A node is there from its first sample to its last.
+waypoints, an estimate where it was sampled. A node is present from its first sample to its last.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Floats = npt.NDArray[np.float64]
 Transform = Callable[["DataFrame"], "DataFrame"]
 _ROWS_A_BATCH = 65_536
 _NEAR = 1e-9
-"Of a step: a sample this close to a step is at it, whatever the last bit of its time says."
+"In steps: a sample this close to a step is at the step; times are rounded."
 
 
 def resampled(step_s: float, max_gap_s: float = math.inf) -> Transform:
-    """Positions at every multiple of `step_s` that lies between two samples of a node no more than
+    """Positions at every multiple of `step_s` that lies between two samples of a node at most
     `max_gap_s` apart, with the speed and heading of the leg. Columns: trace (where there is one), node,
     time, x_m, y_m, speed_m_s, heading_deg."""
     if not (math.isfinite(step_s) and step_s > 0):
@@ -87,18 +87,18 @@ class _Resample:
 
 
 def legs_at_steps(
-    way: npt.NDArray[np.int64], time: Floats, step_s: float, max_gap_s: float
+    node: npt.NDArray[np.int64], time: Floats, step_s: float, max_gap_s: float
 ) -> tuple[npt.NDArray[np.int64], Floats]:
-    """For each way (rows in order of way, then time) the multiples of the step it lives through: the row
-    its leg begins with, and the time. A step at a row itself belongs to the leg that begins there."""
+    """For each node (rows in order of node, then time) the multiples of the step within its presence: the
+    row that begins the leg, and the time. A step at a row belongs to the leg that begins there."""
     count = len(time)
     if not count:
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     goes_on = np.zeros(count, dtype=bool)
-    goes_on[:-1] = way[1:] == way[:-1]
+    goes_on[:-1] = node[1:] == node[:-1]
     until = np.where(goes_on, np.append(time[1:], 0.0), time)
     first = np.ceil(time / step_s - _NEAR)
-    # The leg ends before the next row's own step; a way's last row has only itself.
+    # The leg ends before the next row's own step; a node's last row has only itself.
     last = np.where(goes_on, np.ceil(until / step_s - _NEAR) - 1.0, np.floor(time / step_s + _NEAR))
     too_far = goes_on & (until - time > max_gap_s)
     last[too_far] = np.floor(time[too_far] / step_s + _NEAR)
@@ -109,11 +109,11 @@ def legs_at_steps(
 
 
 def _following(
-    leg: npt.NDArray[np.int64], time: Floats, way: npt.NDArray[np.int64], max_gap_s: float
+    leg: npt.NDArray[np.int64], time: Floats, node: npt.NDArray[np.int64], max_gap_s: float
 ) -> npt.NDArray[np.int64]:
-    """The row a leg ends with; its own where it leads nowhere."""
+    """The row that ends a leg; its first row where the leg leads nowhere."""
     after = np.minimum(leg + 1, len(time) - 1)
-    return np.where((way[after] == way[leg]) & (time[after] - time[leg] <= max_gap_s), after, leg)
+    return np.where((node[after] == node[leg]) & (time[after] - time[leg] <= max_gap_s), after, leg)
 
 
 def _places(

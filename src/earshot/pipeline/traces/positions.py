@@ -1,6 +1,6 @@
-"""Readings to positions: projected onto a plane, checked, and every row that fails kept with its reason.
+"""Sightings to positions: projected onto a plane, checked, and every row that fails kept with its reason.
 
-A reading is rejected as
+A sighting is rejected as
 
 - `unparsable`: the source could not read it;
 - `duplicate`: the node has a row of that time already;
@@ -44,12 +44,12 @@ CHECKED = (
 
 
 def checked(max_speed_m_s: float = math.inf, plane: LocalPlane | None = None) -> Transform:
-    """Readings to checked rows (`CHECKED`). With a plane, latitude and longitude are laid on it."""
+    """Sightings to checked rows (`CHECKED`). With a plane, latitude and longitude are laid on it."""
     if not max_speed_m_s > 0:
         raise TraceError(f"max_speed_m_s must be positive, got {max_speed_m_s}")
 
-    def transform(readings: DataFrame) -> DataFrame:
-        return readings.repartition(4 * parallelism(readings.sparkSession), "node").mapInArrow(
+    def transform(sightings: DataFrame) -> DataFrame:
+        return sightings.repartition(4 * parallelism(sightings.sparkSession), "node").mapInArrow(
             _Check(max_speed_m_s, plane), CHECKED
         )
 
