@@ -103,7 +103,7 @@ def events_of(workload: Workload, count: int = 2000) -> list[Event]:
 
 
 def changing(workload: Workload, subscriptions: dict[str, Conjunction], every: int) -> Callable[[Event], set[str]]:
-    """An index in which, every so many events, the oldest filter makes way for a new one."""
+    """An index in which a new filter replaces the oldest one after every `every` events."""
     index = indexed(subscriptions)
     chance = random.Random(9)
     others = cycle([filter_of(workload.conjunction(chance)) for _ in range(1000)])
@@ -123,7 +123,7 @@ def changing(workload: Workload, subscriptions: dict[str, Conjunction], every: i
 
 
 def conjunctions(quick: bool) -> None:
-    """10,000 conjunctions, about 25 matches an event: ours, in several ways of use, and the peers."""
+    """10,000 conjunctions, about 25 matches an event: ours, in several uses, and the peers."""
     workload = Workload(filters=10_000, texts=20, width=0.08)
     fractional = Workload(filters=10_000, texts=20, width=0.09, numbers=0)
     made, contents, events = workload.subscriptions(), workload.contents(2000), events_of(workload)
@@ -174,7 +174,7 @@ def conjunctions(quick: bool) -> None:
 
 
 def scaling(quick: bool) -> None:
-    """Ever more filters, as many matches: what an event costs."""
+    """More and more filters, equally many matches: what an event costs."""
     sizes = [
         Workload(filters=1_000, texts=5, width=0.19),
         Workload(filters=10_000, texts=20, width=0.08),
@@ -207,7 +207,7 @@ def scaling(quick: bool) -> None:
             )
         )
     table(
-        "As many matches, ever more filters: microseconds an event",
+        "Equally many matches, more and more filters: microseconds an event",
         ["", "matches", "FilterIndex", "a loop", "ratio"],
         rows,
     )

@@ -1,4 +1,4 @@
-"""What `matching.py` measures: conjunctions and events of its own making, and peers that match them."""
+"""What `matching.py` measures: generated conjunctions and events, and the peers that match them."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 Subscriptions are conjunctions over an event type of 20 attributes, ten texts (50 words each) and ten
 numbers (0 to 1,000, ranges a tenth of that wide). A false positive is an event that no subscription
-matches and the summary lets pass. Three forms: without the element association list (only how many
+matches and that passes the summary. Three forms: without the element association list (only how many
 terms must hold), with it (the paper's), and with combinations (which texts belong together: ours).
 """
 
@@ -37,7 +37,7 @@ FORMS: dict[str, Callable[[TypeSection], TypeSection]] = {
 
 
 def subscription(random: Random, terms: int) -> Filter:
-    """A conjunction of so many terms over different attributes."""
+    """A conjunction of `terms` terms over different attributes."""
     parts = []
     for name in random.sample([*TEXTS, *NUMBERS], terms):
         if name in TEXTS:
