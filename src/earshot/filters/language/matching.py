@@ -67,6 +67,8 @@ def predicate(condition: Condition) -> Predicate:
             return lambda event, viewer: not inner(event, viewer)
         case Compare(Field(name), op, float() as limit):
             return _any_number(name, op, limit)
+        case Compare(Field(name), Comparison.EQ, str() as text):
+            return _any_text(name, text)
         case Compare(Field(name), op, literal):
             return _any_value(name, value_test(op, literal))
         case Contains(Field(name), text):
@@ -124,6 +126,22 @@ def _any_value(name: str, test: Callable[[Value], bool]) -> Predicate:
     def some(event: Event, _viewer: Viewer | None) -> bool:
         for value in event.fields.get(name, ()):  # noqa: SIM110
             if test(value):
+                return True
+        return False
+
+    return some
+
+
+def _any_text(name: str, text: str) -> Predicate:
+    """`_any_value` for equality with a text: a field of a document may have many values, nearly all of them texts."""
+    test = value_test(Comparison.EQ, text)
+
+    def some(event: Event, _viewer: Viewer | None) -> bool:
+        values = event.fields.get(name, ())
+        if text in values:
+            return True
+        for value in values:  # noqa: SIM110
+            if type(value) is not str and test(value):
                 return True
         return False
 
