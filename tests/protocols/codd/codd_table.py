@@ -115,15 +115,15 @@ class CoddTable(Tabletop):
         parents = self.parents(source)
         assert set(parents) >= set(self.wants), "a subscriber is in no tree"
         for name in parents:
-            way = [name]
-            while way[-1] != source:
-                parent = parents.get(way[-1], "")
-                assert parent, f"{way[-1]} is an orphan"
-                assert parent not in way, f"a cycle: {[*way, parent]}"
-                way.append(parent)
+            path = [name]
+            while path[-1] != source:
+                parent = parents.get(path[-1], "")
+                assert parent, f"{path[-1]} is an orphan"
+                assert parent not in path, f"a cycle: {[*path, parent]}"
+                path.append(parent)
             tree = self.tree(name, source)
             assert tree is not None
-            assert tree.ancestors == tuple(reversed(way[1:])), name
+            assert tree.ancestors == tuple(reversed(path[1:])), name
         for name in (source, *parents):
             tree = self.tree(name, source)
             assert tree is not None

@@ -56,7 +56,7 @@ def document(category, number, link, complete=None):
 
 
 def member(settings=SMALL, wants="a"):
-    """A node below the source, all alone with the packets it is told."""
+    """A node below the source, on its own, which hears only the packets of the test."""
     node = Codd("n", settings, FixedLocation(), Random(1))
     for category in wants:
         wanted = Filter.where(f'category = "{category}"', type="Document")
@@ -80,7 +80,7 @@ def test_a_newcomer_asks_the_agent_then_its_seed_then_the_candidate():
     assert (node.trees[TREE].parent, node.trees[TREE].ancestors) == ("m", ("source-0", "m"))
 
 
-def test_sources_of_other_types_are_left_alone():
+def test_sources_of_other_types_are_not_joined():
     node = Codd("n", SMALL, FixedLocation(), Random(1))
     node.subscribe(Subscription("n/a", "n", Filter.where('category = "a"', type="Document")), 0.0)
     effects = node.hear(SeedSet((Source("s#0", ("Siren",), ("s",)),)), "source-0", 0.1)
@@ -166,7 +166,7 @@ def test_a_document_that_is_not_the_sources_own_is_dropped():
     assert node.trees[TREE].parent == "source-0"
 
 
-def test_a_filter_that_is_none_is_left_out_and_the_rest_kept():
+def test_a_malformed_filter_is_left_out_and_the_rest_kept():
     node = member()
     effects = node.hear(AddChild(TREE, 4, (), (B, "][", "Siren: within 20 m"), NEW), "x", 1.0)
     assert Drop("malformed-filter") in effects
@@ -182,7 +182,7 @@ def test_a_removed_query_goes_up_only_when_nobody_else_wants_it():
     assert sent(effects) == [("source-0", RemoveQuery(TREE, 102, (B,)))]
 
 
-def test_queries_that_overtake_each_other_are_taken_in_order():
+def test_queries_that_overtake_each_other_are_handled_in_order():
     node = member(wants="a")
     node.hear(AddChild(TREE, 1, (B,), (B,), NEW), "x", 1.0)
     version = node.trees[TREE].children["x"].version
@@ -239,7 +239,7 @@ def test_a_new_parent_sends_what_was_missed():
     assert [packet.number for peer, packet in sent(effects, Document) if peer == "x"] == [1, 3]
 
 
-def test_a_new_parent_is_asked_for_what_any_below_still_lack():
+def test_a_new_parent_is_asked_for_what_any_node_below_lacks():
     node = member()
     tree = node.trees[TREE]
     assert tree.since == -1
@@ -253,7 +253,7 @@ def test_a_new_parent_is_asked_for_what_any_below_still_lack():
     assert (tree.since, tree.pending) == (12, {"y": NEW})
 
 
-def test_a_guest_takes_no_room_and_gets_none_where_there_is_none():
+def test_a_guest_takes_no_room_and_is_refused_where_there_is_no_room():
     node = member()
     node.trees[TREE].ancestors, node.trees[TREE].parent = ("source-0", "p"), "p"
     for name in ("x", "y"):
@@ -295,7 +295,7 @@ def test_a_node_with_too_much_overhead_asks_the_child_that_causes_it_to_move():
     assert sent(busy(replace(every, mover="self"))[1], Reorganize) == [("source-0", Reorganize(TREE, 20 / 41))]
 
 
-def test_a_node_on_demand_need_not_wait_for_the_period_but_rests_between():
+def test_a_node_on_demand_does_not_wait_for_the_period_but_rests_between_requests():
     found = sent(busy(replace(SMALL, reorganise_every=20, rest_documents=1000, on_demand=True))[1], Move)
     assert len(found) == 1
     found = sent(busy(replace(SMALL, reorganise_every=20, rest_documents=10))[1], Move)
@@ -437,7 +437,7 @@ def test_terms_about_a_place_are_left_to_the_consumer():
         ({"held_documents": 10}, "held_documents must be at least window_documents (200), got 10"),
     ],
 )
-def test_settings_that_will_not_do_are_refused(wrong, message):
+def test_wrong_settings_are_refused(wrong, message):
     with pytest.raises(SettingsError) as caught:
         CoddSettings(**wrong)
     assert str(caught.value) == message

@@ -25,7 +25,7 @@ ANYHOW = st.one_of(
 )
 
 
-def played(script, seed, sources=1):
+def run_script(script, seed, sources=1):
     table = CoddTable(sources, seed=seed)
     lives: dict[str, float] = {}
     "When each node that is there now came."
@@ -53,8 +53,8 @@ def played(script, seed, sources=1):
 
 @settings(max_examples=sized(60, 600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(GRACEFUL, min_size=20, max_size=90), st.integers(0, 1000))
-def test_whoever_stays_through_graceful_changes_gets_everything_once(script, seed):
-    table, lives = played(script, seed)
+def test_a_node_that_stays_through_graceful_changes_gets_everything_once(script, seed):
+    table, lives = run_script(script, seed)
     table.run(table.now + 60.0)
     table.check_tree()
     for name, came in lives.items():
@@ -66,8 +66,8 @@ def test_whoever_stays_through_graceful_changes_gets_everything_once(script, see
 
 @settings(max_examples=sized(60, 600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ANYHOW, min_size=20, max_size=90), st.integers(0, 1000), st.integers(1, 2))
-def test_after_any_churn_all_are_in_the_tree_again_and_get_everything_once(script, seed, sources):
-    table, lives = played(script, seed, sources)
+def test_after_any_churn_all_nodes_are_in_the_tree_again_and_get_everything_once(script, seed, sources):
+    table, lives = run_script(script, seed, sources)
     table.run(table.now + 90.0)
     for source in table.sources:
         table.check_tree(source)

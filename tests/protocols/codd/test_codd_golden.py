@@ -48,5 +48,5 @@ def test_the_golden_log(protocol: str) -> None:
 def test_another_process_writes_the_same_log() -> None:
     script = "import test_codd_golden as golden; print(*map(golden.digest, sorted(golden.GOLDEN)))"
     environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": str(Path(__file__).parent)}
-    told = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert told.stdout.split() == [GOLDEN[name] for name in sorted(GOLDEN)]
+    result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == [GOLDEN[name] for name in sorted(GOLDEN)]

@@ -84,7 +84,7 @@ def test_a_broker_that_is_gone_is_passed_over():
     assert all(control.place(name, below).above != below for name in lower)
 
 
-def test_events_reach_whoever_wants_them_from_any_publisher_once():
+def test_events_of_any_publisher_reach_all_who_want_them_once():
     table, names = network(30)
     for i, name in enumerate(names[1:], 1):
         subscribe(table, name, f"size > {i}")
@@ -117,7 +117,7 @@ def test_overhead_is_what_neither_a_broker_nor_its_clients_want():
         assert (broker.transfers, broker.extraneous) == (1, expected)
 
 
-def test_a_network_that_loses_a_broker_finds_itself_again():
+def test_a_network_that_loses_a_broker_recovers():
     table, names = network(30)
     for name in names[1:]:
         subscribe(table, name, "size > 1")
@@ -130,7 +130,7 @@ def test_a_network_that_loses_a_broker_finds_itself_again():
     assert receivers(table, publish(table, "a00", 1, size=3)) == [name for name in names[1:] if name != lost]
 
 
-def test_what_was_published_before_there_was_a_place_is_not_forgotten():
+def test_events_published_before_the_node_has_a_place_are_sent_later():
     table, _ = network(4)
     subscribe(table, "a01", "size > 1")
     late = Siena("z", SETTINGS, FixedLocation(), Random("z"))
@@ -151,7 +151,7 @@ def test_what_was_published_before_there_was_a_place_is_not_forgotten():
         max_size=60,
     )
 )
-def test_everybody_gets_what_it_wants_whatever_comes_and_goes(script):
+def test_every_node_gets_what_it_wants_under_any_changes(script):
     table, names = network(20)
     wants: dict[str, dict[int, int]] = {name: {} for name in names}
     for number, (what, node, size) in enumerate(script):
@@ -190,7 +190,7 @@ def test_where_no_control_is_named_one_in_range_is_elected():
     assert receivers(table, publish(table, "c", 0, size=3)) == ["a", "b", "d"]
 
 
-def test_of_two_controls_the_one_with_the_lesser_name_stays():
+def test_of_two_controls_the_one_whose_name_sorts_first_stays():
     names = ["a", "b", "c", "d"]
     table = Tabletop(
         [Siena(name, SienaSettings(), FixedLocation(), Random(name)) for name in names], [("a", "b"), ("c", "d")]
@@ -209,7 +209,7 @@ def test_of_two_controls_the_one_with_the_lesser_name_stays():
     assert receivers(table, publish(table, "c", 0, size=3)) == ["a", "b", "d"]
 
 
-def test_an_event_that_comes_twice_is_taken_once():
+def test_an_event_that_comes_twice_is_delivered_once():
     node = Siena("n", SETTINGS, FixedLocation(), Random(1))
     node.subscribe(Subscription("n/1", "n", Filter.of_type("Document")), 0.0)
     node.hear(Place(False, "b"), "a00", 0.1)

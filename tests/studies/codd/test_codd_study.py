@@ -35,7 +35,7 @@ def quick() -> Measured:
     }
 
 
-def test_the_whole_study_runs_and_what_is_not_a_matter_of_reading_holds(quick: Measured) -> None:
+def test_the_whole_study_runs_and_claims_that_do_not_depend_on_readings_hold(quick: Measured) -> None:
     judged = {one.claim.judge: one.finding for one in judge(STUDY, quick)}
     assert study("codd") is STUDY
     assert len(judged) == len(STUDY.claims) == 15
@@ -127,7 +127,7 @@ def test_a_shuffle_splits_some_buckets_and_merges_the_halves() -> None:
     assert [generator.epoch(number) for number in (0, 199, 200, 400)] == [0, 0, 1, 2]
 
 
-def test_a_document_is_for_the_queries_in_its_buckets_whichever_way_it_says_so() -> None:
+def test_a_document_is_for_the_queries_in_its_buckets_under_both_shuffles() -> None:
     for shuffle in ("data", "subscriptions"):
         generator = CoddDocuments(queries=60, shuffle=shuffle, shuffle_every=10)  # type: ignore[arg-type]
         for number in (0, 9, 10, 35):
@@ -170,7 +170,7 @@ def test_the_same_case_gives_the_same_rows() -> None:
     assert synthetic(case) == synthetic(case)
 
 
-def test_brokers_count_overhead_as_they_are_told_to() -> None:
+def test_brokers_count_overhead_as_the_setting_says() -> None:
     case = {**SMALL, "systems": ["siena"], "documents": 100}
     overheads = {reading: synthetic({**case, "reading": reading})[0]["system_overhead"] for reading in SIENA_READINGS}
     assert overheads["a broker subscribes for itself alone"] > overheads[AS_READ] > 0
@@ -183,7 +183,7 @@ def test_in_the_simulator_every_word_of_a_document_is_a_delivery() -> None:
     assert len(result.deliveries) == words > 2000
 
 
-def test_an_orphan_is_soon_below_another_parent() -> None:
+def test_an_orphan_finds_another_parent_within_seconds() -> None:
     (row,) = churning({"nodes": 60, "documents": 300, "rate_per_min": 2.0, "seed": 2})
     assert row["delivery_ratio"] > 0.9
     assert row["orphans"] > 0

@@ -1,4 +1,4 @@
-"""Filters by their text: what nodes of an overlay tell each other about what they want."""
+"""Filters by their text: how nodes of an overlay state to each other what they want."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which event types the subscriptions of one node could match: what a node joins groups for."""
+"""Which event types the subscriptions of one node could match: a node joins the groups of these types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from earshot.filters.language.syntax import And, Axis, Condition, LocationPath, 
 
 
 class WantedTypes:
-    """Filters by subscription, asked for types. It may say yes too often, never no."""
+    """The event types that a node's filters could match. It may include too many types, never too few."""
 
     def __init__(self) -> None:
         self._typed: Counter[str] = Counter()

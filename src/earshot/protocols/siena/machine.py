@@ -232,7 +232,7 @@ class Siena(Machine):
                     link.heard += 1
                     self.in_turn(following, sender)
             case _ if len(self.early) < self.settings.memory:
-                self.early.append((packet, sender))  # its Connect is still under way
+                self.early.append((packet, sender))  # its Connect has not come yet
             case _:
                 self.drop(DropReason.NOT_CONNECTED)
 
