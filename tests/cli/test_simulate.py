@@ -97,7 +97,7 @@ def test_a_log_is_written_beside_what_was_run(tmp_path: Path) -> None:
         (("base",), "Missing option '--protocol'"),
         (("base", "-p", "flooding", "--set", "x"), "earshot: --set 'x': write --set name=value"),
         (("base", "-p", "flooding", "--set", "medium.range=9"), "medium.range: lacks its unit; write range_m (metres)"),
-        (("base", "-p", "gossip", "--setting", "probability=2"), "probability must lie between 0 and 1, got 2.0"),
+        (("base", "-p", "gossip", "--setting", "probability=2"), "probability: must be from 0 to 1, got 2"),
         (("base", "-p", "gossip", "--setting", "probabilty=1"), "did you mean probability?"),
         (("base", "-p", "flooding", "--seed", "-1"), "Invalid value for '--seed'"),
         (("none.toml", "-p", "flooding"), "earshot: none.toml: no such scenario file"),
