@@ -362,7 +362,7 @@ def test_the_state_expires(spark: SparkSession, tmp_path: Path) -> None:
         row = lake.read("watches").select("state").first()
         assert row is not None
         state = msgspec.json.decode(row["state"], type=State)
-        sizes.append((len(state.lives), len(state.window), len(state.ways)))
+        sizes.append((len(state.sessions), len(state.window), len(state.positions)))
     recorder.close()
     # The clock, and a visitor that was killed and may still come back; the one before is forgotten.
     assert sizes == [(2, 1, 1), (1, 1, 1), (2, 1, 2)]

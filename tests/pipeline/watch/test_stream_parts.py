@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ from earshot.pipeline.watch.spool_segments import Offsets, ReadPosition, advance
 from earshot.pipeline.watch.spool_source import rows_of
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
 from earshot.pipeline.watch.watch_oracle import area_of, trajectories_of
-from earshot.pipeline.watch.watch_state import Commit, WatchSettings
+from earshot.pipeline.watch.watch_state import Commit, WatchSettings, read_state
 from earshot.records import Record
 from earshot.records.sessions import SubscriptionSpan
 
@@ -247,8 +248,6 @@ def pair_row(**changed: Any) -> dict[str, Any]:
 
 
 def test_running_metrics_are_the_same_after_a_night_in_json() -> None:
-    import msgspec
-
     metrics = RunningMetrics()
     metrics.add(
         [pair_row(), pair_row(got=False, latency_s=None, reason="never heard", pairs=1, hops=0, hops_counted=0)]
@@ -332,3 +331,32 @@ def test_settings_check_themselves() -> None:
     for wrong in ({"delay_s": 0.0}, {"patience_s": -1.0}, {"cell_m": 0.5}, {"name": ""}, {"forget_s": np.inf}):
         with pytest.raises(SettingsError):
             WatchSettings(**wrong)
+
+
+def test_the_state_of_an_older_version_is_read() -> None:
+    life = {
+        "node": "a", "protocol": "steam", "settings": '{"x": 1}', "first": 1.0, "last": 9.0, "left": False,
+        "more": True, "announcements": {},
+        "wishes": {
+            "a/1": [{"text": "Siren", "start": 2.0, "end": 3.0}, {"text": "Traffic", "start": 3.0, "end": None}]
+        },
+    }  # fmt: skip
+    sums = {"events": 3, "expected": 2, "delivered": 1, "met": 1, "hops": 4, "hops_told": 2, "latencies": {"0.25": 1}}
+    older = {
+        "batch": 4, "watermark": 5.0, "settled": None, "newest": 9.0, "window": {"4": 9.0},
+        "lives": {"spools/a-1": life}, "ways": [["steam", "a", 1.0, 2.0, 3.0]],
+        "tallies": {"groups": [[["steam", "all", ""], sums]], "losses": []},
+    }  # fmt: skip
+    state = read_state(json.dumps(older))
+    assert (state.batch, state.watermark, state.settled, state.window) == (4, 5.0, None, {4: 9.0})
+    assert state.positions == [("steam", "a", 1.0, 2.0, 3.0)]
+    assert state.waiting == ["spools/a-1"]
+    sessions = WatchedSessions(state.sessions, state.waiting)
+    assert sessions.spans() == {
+        "steam": [
+            SubscriptionSpan("a", "a/1", "Siren", None, 2.0, 3.0),
+            SubscriptionSpan("a", "a/1", "Traffic", None, 3.0, 9.0),
+        ]
+    }
+    assert state.metrics.metrics().groups["steam", "all", ""].latencies == {0.25: 1}
+    assert read_state(msgspec.json.encode(state).decode()) == state
