@@ -11,7 +11,10 @@ page and each Spark task of the pipeline ask this one class.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from earshot.events import Event
 from earshot.filters.filter import Filter
@@ -19,6 +22,8 @@ from earshot.filters.index.filter_index import FilterIndex
 from earshot.filters.language.matching import Viewer
 from earshot.filters.subscription import Subscription, agrees_in_place, subscription_of
 from earshot.records.sessions import SubscriptionSpan
+
+Numbers = npt.NDArray[np.int64]
 
 
 class Oracle:
@@ -28,27 +33,39 @@ class Oracle:
         self.spans = list(spans)
         self.subscriptions: list[Subscription] = [subscription_of(span) for span in self.spans]
         self._index = FilterIndex()
-        self._spans_of: list[list[tuple[float, float, str, int]]] = []
-        "Of each distinct filter in the index: start, end, node and number of its spans."
         numbers: dict[Filter, int] = {}
-        for number, (span, subscription) in enumerate(zip(self.spans, self.subscriptions, strict=True)):
+        filter_of = np.zeros(len(self.spans), dtype=np.int64)
+        for number, subscription in enumerate(self.subscriptions):
             by_content = subscription.filter.without_viewer_terms()
-            place = numbers.setdefault(by_content, len(self._spans_of))
-            if place == len(self._spans_of):
-                self._index.add(place, by_content)
-                self._spans_of.append([])
-            self._spans_of[place].append((span.start, span.end, span.node, number))
+            if by_content not in numbers:
+                self._index.add(len(numbers), by_content)
+            filter_of[number] = numbers.setdefault(by_content, len(numbers))
+        self._by_filter = np.argsort(filter_of, kind="stable")
+        "The spans in order of their distinct filter; those of filter k are `first[k]:first[k + 1]`."
+        self._first = np.searchsorted(filter_of[self._by_filter], np.arange(len(numbers) + 1))
+        self._codes = {name: code for code, name in enumerate(dict.fromkeys(span.node for span in self.spans))}
+        self._node = np.array([self._codes[span.node] for span in self.spans], dtype=np.int64)
+        self._start = np.array([span.start for span in self.spans], dtype=np.float64)
+        self._end = np.array([span.end for span in self.spans], dtype=np.float64)
 
-    def candidates(self, event: Event, time: float) -> list[int]:
-        """The spans in force at that time that agree with the event's type and content and are not its
-        publisher's own."""
-        source = event.source
-        return [
-            number
-            for place in self._index.match(event)
-            for start, end, node, number in self._spans_of[place]
-            if start <= time < end and node != source
-        ]
+    def candidates(self, events: Sequence[Event], times: Sequence[float]) -> tuple[Numbers, Numbers]:
+        """(event, span), by number, for events published at those times: the spans in force then that agree
+        with the event's type and content and are not its publisher's own."""
+        found: list[int] = []
+        counts: list[int] = []
+        for event in events:
+            matching = self._index.match(event)
+            found += matching
+            counts.append(len(matching))
+        filters = np.array(found, dtype=np.int64)
+        sizes = self._first[filters + 1] - self._first[filters]
+        rows = np.repeat(np.repeat(np.arange(len(counts), dtype=np.int64), counts), sizes)
+        ends = np.cumsum(sizes)
+        spans = self._by_filter[np.arange(len(rows)) + np.repeat(self._first[filters] - (ends - sizes), sizes)]
+        when = np.array(times, dtype=np.float64)[rows]
+        own = np.array([self._codes.get(event.source, -1) for event in events], dtype=np.int64)[rows]
+        kept = (self._start[spans] <= when) & (when < self._end[spans]) & (own != self._node[spans])
+        return rows[kept], spans[kept]
 
     def asks_for_place(self, event: Event, number: int) -> bool:
         """Whether a candidate's answer depends on where its node or the event is."""
@@ -66,7 +83,7 @@ class Oracle:
         """The nodes that should receive an event published at that time. `viewer_at` says where a node is;
         where it answers None, the node receives only what does not depend on places."""
         found: set[str] = set()
-        for number in self.candidates(event, time):
+        for number in self.candidates([event], [time])[1].tolist():
             node = self.spans[number].node
             if node in found:
                 continue

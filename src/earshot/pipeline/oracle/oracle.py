@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from earshot.errors import LakeError
 from earshot.events import Event
 from earshot.filters import Oracle, Subscription, Viewer, accepts, parsed
+from earshot.filters.oracle import Numbers
 from earshot.pipeline.lake.tables import EVENTS, EXPECTED
 from earshot.pipeline.oracle.workloads import area_json, area_of, event_of, events_of
 from earshot.records.sessions import SubscriptionSpan
@@ -141,19 +143,20 @@ class CandidateLookup:
         """The oracle of a workload; None where it has no subscription."""
         return self._oracles[workload][1] if workload in self._oracles else None
 
-    def candidates(self, batch: pa.RecordBatch) -> tuple[list[int], list[int]]:
+    def candidates(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
         """(row, span) for each event of the batch and each of its candidates."""
-        rows: list[int] = []
-        found: list[int] = []
-        for row, (workload, event) in enumerate(
-            zip(batch.column("workload").to_pylist(), events_of(batch), strict=True)
-        ):
+        workloads, events = batch.column("workload").to_pylist(), list(events_of(batch))
+        found: list[tuple[Numbers, Numbers]] = []
+        for workload in dict.fromkeys(workloads):
             if workload in self._oracles:
+                rows = np.array([row for row, other in enumerate(workloads) if other == workload], dtype=np.int64)
                 first, oracle = self._oracles[workload]
-                numbers = oracle.candidates(event, event.time)
-                rows += [row] * len(numbers)
-                found += [first + number for number in numbers] if first else numbers
-        return rows, found
+                ours = [events[row] for row in rows]
+                places, spans = oracle.candidates(ours, [event.time for event in ours])
+                found.append((rows[places], spans + first))
+        if not found:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        return np.concatenate([rows for rows, _ in found]), np.concatenate([spans for _, spans in found])
 
 
 _lookups: dict[str, CandidateLookup] = {}
