@@ -40,7 +40,7 @@ from earshot.protocols.flooding import Flooding, FloodingSettings
 from earshot.simulation.draws import Span
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
-from earshot.simulation.extent import Ground
+from earshot.simulation.extent import Extent
 from earshot.simulation.media.medium_settings import Contention, MediumSettings, UnitDisk
 from earshot.simulation.media.neighbours import neighbours_within
 from earshot.simulation.mobility import RandomWaypoint, Trajectories, Trajectory
@@ -74,7 +74,7 @@ def moving(nodes: int, side_m: float, every_s: float, duration_s: float) -> Floo
     names = [f"n{i}" for i in range(nodes)]
     chances = [Random(f"way {i}") for i in range(nodes)]
     model = RandomWaypoint(speed_m_s=Span(10.0, 20.0), pause_s=Span(2.0, 4.0))
-    ways = model.paths(names, Ground(side_m, side_m), chances, duration_s)
+    ways = model.paths(names, Extent(side_m, side_m), chances, duration_s)
     chance = Random("sources")
     sources = [(every_s * (k + 1), chance.randrange(nodes)) for k in range(round(duration_s / every_s) - 1)]
     return Floods(tuple(ways), tuple(sources), 120.0, duration_s, nodes // 10)

@@ -1,4 +1,4 @@
-"""Draws that Python's random module does not make itself: Zipf ranks, choices by weight."""
+"""Random draws: spans of numbers, Zipf ranks, choices by weight."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from earshot.errors import ScenarioError
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A number drawn evenly between `low` and `high`; one number where they are equal."""
+    """A number drawn evenly between `low` and `high`; always the same number if they are equal."""
 
     low: float
     high: float
@@ -37,7 +37,7 @@ class Span:
 
 
 def by_weight(random: Random, cumulative: Sequence[float]) -> int:
-    """An index, each in proportion to its own share of the running sum."""
+    """An index, drawn in proportion to its weight; `cumulative` is the running sum of weights."""
     return min(bisect_right(cumulative, random.random() * cumulative[-1]), len(cumulative) - 1)
 
 

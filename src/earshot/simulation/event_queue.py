@@ -8,17 +8,17 @@ from typing import Any, Final
 
 
 class Priority:
-    """What comes first at one and the same time."""
+    """The order of calls at the same time."""
 
     WORLD: Final = 0
     "Nodes come and go."
     MEDIUM: Final = 1
-    "Packets arrive, channels fall silent."
+    "Packets arrive, channels become idle."
     TIMER: Final = 2
     APPLICATION: Final = 3
-    "People publish and subscribe."
+    "Applications publish and subscribe."
     OBSERVER: Final = 4
-    "Positions are sampled, progress is told: nothing here changes a run."
+    "Positions are sampled, progress is reported: nothing here changes a run."
     END: Final = 5
 
 
@@ -34,9 +34,9 @@ class Queue:
         self.now = 0.0
         self._heap: list[Entry] = []
         self._on_air: list[Entry] = []
-        "The medium's calls. They are the most, and the next to come: alone they need not sink past all timers."
+        "The medium's calls. They are the most frequent and the nearest; a heap of their own is shallower."
         self.scheduled = 0
-        "How many calls have been added so far: the sequence."
+        "How many calls have been added: the sequence number."
 
     def __len__(self) -> int:
         return len(self._heap) + len(self._on_air)
@@ -52,7 +52,7 @@ class Queue:
         heappush(self._on_air, (time, Priority.MEDIUM, sequence, call, argument))
 
     def on_air_at_place(self, time: float, sequence: int, call: Callable[[Any], None], argument: Any = None) -> None:
-        """The same, in a place it was given before."""
+        """The same, at a place in the sequence that was reserved before."""
         heappush(self._on_air, (time, Priority.MEDIUM, sequence, call, argument))
 
     def place(self) -> int:
@@ -61,7 +61,7 @@ class Queue:
         return sequence
 
     def places(self, count: int) -> int:
-        """So many places in a row; returns the first."""
+        """Reserve `count` places in a row; returns the first."""
         first = self.scheduled + 1
         self.scheduled += count
         return first
@@ -69,15 +69,15 @@ class Queue:
     def at_place(
         self, time: float, priority: int, sequence: int, call: Callable[[Any], None], argument: Any = None
     ) -> None:
-        """Make this call at that time, in the place it was given before."""
+        """Make this call at that time, at a place in the sequence that was reserved before."""
         heappush(self._heap, (time, priority, sequence, call, argument))
 
     def run(self, until: float) -> None:
-        """Make all calls up to that time, in order; those they add too."""
+        """Make all calls up to that time, in order, with those that they add."""
         if until < self.now:
             return
         heap, on_air, pop = self._heap, self._on_air, heappop
-        # An entry behind all others of that time ends the loop: cheaper than a look at the time before each call.
+        # An entry after all others of that time ends the loop: cheaper than checking the time before each call.
         end = (until, Priority.END, 0, None, None)
         heappush(heap, end)
         try:

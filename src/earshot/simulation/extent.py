@@ -1,4 +1,4 @@
-"""The ground a scenario stands on, and spans of numbers to draw from."""
+"""The extent: the rectangle that a scenario's nodes live on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Box = tuple[Finite, Finite, Finite, Finite]
 "Least x, least y, most x, most y, in metres."
 
 
-class Ground(SettingsTable, frozen=True):
+class Extent(SettingsTable, frozen=True):
     """The rectangle the nodes live on: x from 0 to `width_m`, y from 0 to `height_m`."""
 
     width_m: Positive = 1000.0
@@ -20,18 +20,18 @@ class Ground(SettingsTable, frozen=True):
 
     @property
     def area(self) -> Area:
-        """The ground as an area."""
+        """The extent as an area."""
         return Area(Rectangle(self.width_m, self.height_m), Position(self.width_m / 2, self.height_m / 2))
 
 
-def box_of(box: Box | None, ground: Ground) -> Box:
-    """The box, or the whole ground where there is none."""
+def box_of(box: Box | None, extent: Extent) -> Box:
+    """The box, or the whole extent if there is none."""
     if box is None:
-        return (0.0, 0.0, ground.width_m, ground.height_m)
+        return (0.0, 0.0, extent.width_m, extent.height_m)
     x0, y0, x1, y1 = box
-    if not (0 <= x0 < x1 <= ground.width_m and 0 <= y0 < y1 <= ground.height_m):
+    if not (0 <= x0 < x1 <= extent.width_m and 0 <= y0 < y1 <= extent.height_m):
         raise ScenarioError(
             f"box_m must be [least x, least y, most x, most y] inside the area of "
-            f"{ground.width_m:g} x {ground.height_m:g} m, got {list(box)}"
+            f"{extent.width_m:g} x {extent.height_m:g} m, got {list(box)}"
         )
     return box

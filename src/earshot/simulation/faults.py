@@ -1,7 +1,7 @@
 """Faults: what goes wrong in a run, and when, drawn once from the seed.
 
-Crashes and restarts, nodes that never forward, nodes that come and go, an area cut off for a
-while, clocks that are wrong. The engine carries the plan out; machines never learn of it.
+Crashes and restarts, nodes that never forward, nodes that leave and return, partitions, wrong clocks.
+The engine carries the plan out; machines do not know it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from earshot.simulation.settings_reader import AreaSetting
 
 
 class Crash(SettingsTable, frozen=True):
-    """A node loses its memory at `time_s`, without a word; it restarts `down_s` later (None: never)."""
+    """A node loses its memory at `time_s`, without warning; it restarts `down_s` later (None: never)."""
 
     node: str
     "Which node."
     time_s: NotNegative
     "When it crashes."
     down_s: Positive | None = None
-    "How long it stays down; without it, for good."
+    "How long it stays down; by default forever."
 
 
 class Churn(SettingsTable, frozen=True):
@@ -36,9 +36,9 @@ class Churn(SettingsTable, frozen=True):
     mean_absence_s: Positive
     "How long it is away, on average."
     graceful: bool = True
-    "Whether a machine is told to stop before it goes, or just falls silent."
+    "Whether a machine is stopped in good order (`stop`) before its node leaves."
     start_s: NotNegative = 0.0
-    "From when on; until then everybody stays."
+    "When churn starts; until then all nodes stay."
 
 
 class Partition(SettingsTable, frozen=True):
@@ -46,9 +46,9 @@ class Partition(SettingsTable, frozen=True):
     `line[0]` to `line[1]`: give one of the two."""
 
     start_s: NotNegative
-    "From when on."
+    "When it starts."
     end_s: Finite
-    "Until when."
+    "When it ends."
     area: AreaSetting | None = None
     "No link crosses its border."
     line: tuple[Position, Position] | None = None
@@ -62,20 +62,20 @@ class Partition(SettingsTable, frozen=True):
 
 
 class FaultSettings(SettingsTable, frozen=True):
-    """Everything that goes wrong; by default nothing."""
+    """The faults of a run; by default none."""
 
     crashes: tuple[Crash, ...] = ()
     "Nodes that lose their memory."
     silent_share: Share = 0.0
-    "This share of all nodes, drawn by the seed, receives but never forwards an event of another's."
+    "This share of all nodes, drawn by the seed, receives the events of other nodes but never forwards them."
     silent_nodes: tuple[str, ...] = ()
-    "These too."
+    "These nodes never forward either."
     churn: Churn | None = None
-    "Nodes that come and go all the time."
+    "Nodes that leave and return at random times."
     partitions: tuple[Partition, ...] = ()
-    "Times at which the network falls apart."
+    "Periods in which the network is partitioned."
     clock_skew_s: NotNegative = 0.0
-    "Each node's clock is off by an even draw from -clock_skew_s to clock_skew_s, for good."
+    "Each node's clock has a constant error, drawn evenly from -clock_skew_s to clock_skew_s."
 
 
 NO_FAULTS = FaultSettings()
@@ -83,7 +83,7 @@ NO_FAULTS = FaultSettings()
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A node goes away or comes back, and for which of its reasons."""
+    """A node goes down or comes back, and the cause."""
 
     time_s: float
     node: int
@@ -100,7 +100,7 @@ class FaultPlan:
     "In order of time."
     silent: frozenset[int]
     clock_offsets_s: tuple[float, ...]
-    "What each node's clock shows beyond the true time."
+    "By how much each node's clock is ahead of the true time."
 
 
 def plan(settings: FaultSettings, names: Sequence[str], duration_s: float, seed: int) -> FaultPlan:

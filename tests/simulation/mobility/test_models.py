@@ -9,7 +9,7 @@ from scipy import stats
 
 from earshot.errors import ScenarioError
 from earshot.simulation.draws import Span
-from earshot.simulation.extent import Ground
+from earshot.simulation.extent import Extent
 from earshot.simulation.mobility import (
     Given,
     Grid,
@@ -23,7 +23,7 @@ from earshot.simulation.mobility import (
 from earshot.simulation.mobility.models import mean_leg_m
 from sizes import sized
 
-GROUND = Ground(1000.0, 600.0)
+GROUND = Extent(1000.0, 600.0)
 
 
 def trajectories(model: object, count: int, until_s: float = 300.0, seed: int = 1) -> Trajectories:
@@ -179,7 +179,7 @@ def test_scripted_nodes_go_as_written() -> None:
         (lambda: Scripted((((1, 0, 0), (0, 0, 0)),)), r"moves\[0\] goes back in time"),
         (lambda: Span(2, 1), r"a span is \[low, high\], got \[2, 1\]"),
         (lambda: Span(0, math.inf), "a span needs finite numbers"),
-        (lambda: Ground(0, 1), "width_m must be a positive number of metres, got 0"),
+        (lambda: Extent(0, 1), "width_m must be a positive number of metres, got 0"),
         (lambda: trajectories(Uniform((0, 0, 2000, 10)), 1), "box_m must be .* inside the area of 1000 x 600 m"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from earshot.errors import ScenarioError, TraceError
 from earshot.geometry import LocalPlane
-from earshot.simulation.extent import Ground
+from earshot.simulation.extent import Extent
 from earshot.simulation.mobility import Playback, Trajectories
 
 ROWS = """node,time,x_m,y_m,speed
@@ -28,7 +28,7 @@ def csv(folder: Path, text: str = ROWS, name: str = "trace.csv") -> Path:
 
 def play(playback: Playback, until_s: float = 1000.0, names: tuple[str, ...] | None = None) -> Trajectories:
     names = playback.names() if names is None else names
-    return Trajectories(playback.paths(names, Ground(), [], until_s))
+    return Trajectories(playback.paths(names, Extent(), [], until_s))
 
 
 def test_nodes_go_where_their_rows_say_and_come_and_go_with_them(tmp_path: Path) -> None:

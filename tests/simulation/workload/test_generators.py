@@ -26,7 +26,7 @@ from earshot.simulation.workload.generators import (
     Topics,
 )
 from earshot.simulation.workload.interests import CdFilters, Conjunctions, NumberIntervals, Types, Written
-from earshot.simulation.workload.traffic import At, Periodic, Poisson, Publisher
+from earshot.simulation.workload.traffic import AtTimes, Periodic, Poisson, PublishingNode
 
 REPORT = Attributes(
     "Report",
@@ -175,8 +175,8 @@ def test_what_cannot_be_drawn_is_refused(make: Any, problem: str) -> None:
 # When.
 
 
-def publishers(count: int) -> list[Publisher]:
-    return [Publisher(node, ability=1.0 + 9.0 * (node == 0), random=Random(f"p{node}")) for node in range(count)]
+def publishers(count: int) -> list[PublishingNode]:
+    return [PublishingNode(node, ability=1.0 + 9.0 * (node == 0), random=Random(f"p{node}")) for node in range(count)]
 
 
 def times(timing: Any, count: int, from_s: float = 10.0, until_s: float = 20.0) -> list[tuple[float, int]]:
@@ -211,8 +211,8 @@ def test_able_publishers_publish_more() -> None:
 
 
 def test_written_times_are_kept() -> None:
-    assert times(At((5.0, 12.0, 13.0, 20.0)), 2) == [(12.0, 0), (12.0, 1), (13.0, 0), (13.0, 1)]
-    assert times(At((12.0, 13.0), of="all"), 2) == [(12.0, 0), (13.0, 1)]
+    assert times(AtTimes((5.0, 12.0, 13.0, 20.0)), 2) == [(12.0, 0), (12.0, 1), (13.0, 0), (13.0, 1)]
+    assert times(AtTimes((12.0, 13.0), of="all"), 2) == [(12.0, 0), (13.0, 1)]
 
 
 # From files.

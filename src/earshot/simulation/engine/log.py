@@ -1,9 +1,9 @@
 """The run log: records as `earshot.records` has them, kept in columns, in memory or on disk.
 
-The hot path appends one packed entry for each transmission and each group of receipts; node
-numbers go into one flat array. When a chunk is full its entries are spread into columns, texts
-as numbers into a table of their own, and go to memory or to the file. Memory stays bounded: a
-chunk, and what a Parquet file remembers of its row groups.
+The hot path appends one packed entry for each transmission and each group of receptions; node
+numbers go into one flat array. When a chunk is full, its entries are expanded into columns (texts
+become numbers into a dictionary) and go to memory or to the file. Memory stays bounded: one chunk,
+and the metadata of a Parquet file's row groups.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _ENTRY_TYPE = np.dtype(
 )
 
 
-class Texts:
-    """Texts as numbers, in the order they came; the empty text is 0."""
+class TextCodes:
+    """Texts numbered in the order they came; the empty text is 0."""
 
     __slots__ = ("codes",)
 
@@ -62,7 +62,7 @@ class Texts:
 
 
 class Chunk:
-    """Some rows, as columns: numbers as they are, texts as numbers into `words[column]`."""
+    """Some rows as columns: numbers as they are, texts as indexes into `words[column]`."""
 
     __slots__ = ("columns", "words")
 
@@ -74,7 +74,7 @@ class Chunk:
         return len(self.columns["time"])
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Row by row, with the texts in place."""
+        """Row by row, with texts."""
         plain = {
             name: [self.words[name][code] for code in self.columns[name].tolist()]
             if name in self.words
@@ -106,7 +106,7 @@ def arrow_schema() -> Any:
 
 
 class Sink(Protocol):
-    """Where full chunks go."""
+    """Receives full chunks."""
 
     def write(self, chunk: Chunk) -> None: ...
 
@@ -126,7 +126,7 @@ class Log:
     """
 
     keeps_transmissions = True
-    "Whether to be told what is sent and received."
+    "Whether the log records what is sent and received."
 
     def __init__(
         self, path: str | Path | None = None, *, positions_every_s: float | None = None, chunk_rows: int = 1 << 17
@@ -148,17 +148,22 @@ class Log:
     def _start_chunk(self) -> None:
         self._entries = bytearray()
         self._nodes: list[int] = []
-        self._packets, self._events, self._subscriptions, self._details = Texts(), Texts(), Texts(), Texts()
-        self._strangers = Texts()
-        "Peers that are no node of the run: a machine may address anyone."
+        self._packets, self._events, self._subscriptions, self._details = (
+            TextCodes(),
+            TextCodes(),
+            TextCodes(),
+            TextCodes(),
+        )
+        self._strangers = TextCodes()
+        "Peers that are not nodes of the run: a machine may send to any name."
 
     def begin(self, names: Sequence[str]) -> None:
-        """Name the nodes: rows speak of them by number. A log belongs to one run."""
+        """Give the nodes' names: rows refer to nodes by number. A log belongs to one run."""
         if self._names is not None:
             raise UsageError("a log belongs to one run; start another for the next")
         self._names = tuple(names)
 
-    # What the engine tells.
+    # Called by the engine.
 
     def send(self, time: float, transmission: Transmission) -> None:
         """A transmission goes on air."""
@@ -186,7 +191,7 @@ class Log:
             self._flush()
 
     def receive(self, time: float, transmission: Transmission, nodes: list[int], lost: str = "") -> None:
-        """A transmission at all nodes that have it; with `lost`, at those that do not, and why."""
+        """A transmission at all nodes that receive it; with `lost`, at those that do not, and why."""
         self._nodes += nodes
         packets, events = self._packets.codes, self._events.codes
         self._entries += _pack(
@@ -223,7 +228,7 @@ class Log:
         detail: str = "",
         at: tuple[float, float] = (NOWHERE, NOWHERE),
     ) -> None:
-        """Any record."""
+        """A record of any kind."""
         self._nodes.append(node)
         self._entries += _pack(
             time,
@@ -247,7 +252,7 @@ class Log:
         """Numbers below -1 stand for strangers."""
         return -1 - self._strangers.code(name)
 
-    # What comes out.
+    # Reading and closing.
 
     def chunks(self) -> Iterator[Chunk]:
         """All rows of a log in memory."""
@@ -270,7 +275,7 @@ class Log:
         return table.unify_dictionaries()
 
     def close(self) -> None:
-        """Write what is left; the file appears under its name."""
+        """Write the rest; the file appears under its name."""
         if not self._closed:
             self._flush()
             self._closed = True
@@ -309,7 +314,7 @@ class Log:
             self._sink.write(chunk)
 
     def _spread(self, names: tuple[str, ...]) -> Chunk:
-        """The chunk's entries as columns, one value a row."""
+        """The chunk's entries as columns, one value for each row."""
         entries = np.frombuffer(self._entries, dtype=_ENTRY_TYPE)
         rows = entries["rows"].copy()
         columns = {name: entries[name].copy().repeat(rows) for name in _ENTRY_TYPE.names or () if name != "rows"}
@@ -344,7 +349,7 @@ def _sink(path: Path) -> Sink:
 
 
 class _File:
-    """A file that appears under its name only when it is whole."""
+    """A file that appears under its name only when it is complete."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -368,7 +373,7 @@ class _ParquetFile(_File):
         import pyarrow.parquet as pq
 
         texts = [name for name, kind in COLUMNS.items() if kind == "string"]
-        # Readers skip row groups by time; statistics of the other columns would only cost.
+        # Readers skip row groups by time; statistics of other columns would only cost time.
         return pq.ParquetWriter(
             draft, arrow_schema(), compression="zstd", use_dictionary=texts, write_statistics=["time"]
         )
@@ -378,7 +383,7 @@ class _ParquetFile(_File):
 
 
 class _ArrowFile(_File):
-    """Arrow's file format allows one dictionary a column for the whole file; plain texts stay bounded."""
+    """Arrow's file format allows one dictionary per column for the whole file; plain texts keep memory bounded."""
 
     def _open(self, draft: str) -> Any:
         import pyarrow as pa

@@ -10,17 +10,17 @@ from random import Random
 from earshot.records import DropReason
 from earshot.simulation.media.medium_settings import Lossy, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours
-from earshot.simulation.media.transmission import Host, Transmission
+from earshot.simulation.media.transmission import MediumHost, Transmission
 from earshot.simulation.mobility import Trajectories
 
 
 class UnitDiskRadio:
-    """Who is in range when a packet is sent has it `latency_s` later.
+    """Every node in range when a packet is sent receives it `latency_s` later.
 
-    All that is sent at one time arrives at one time, in the same order: one queue entry holds it all.
+    All packets sent at the same time arrive together, in the same order: they share one queue entry.
     """
 
-    def __init__(self, settings: UnitDisk, neighbours: Neighbours, host: Host) -> None:
+    def __init__(self, settings: UnitDisk, neighbours: Neighbours, host: MediumHost) -> None:
         self._latency_s = settings.latency_s
         self._neighbours_of = neighbours.of
         self._host = host
@@ -28,7 +28,7 @@ class UnitDiskRadio:
         self._queue = host.queue
         self._now = math.nan
         self._under_way: list[Transmission] = []
-        "What has been sent at `_now`."
+        "What was sent at `_now`."
 
     def broadcast(self, transmission: Transmission) -> None:
         now = self._queue.now
@@ -60,15 +60,15 @@ class UnitDiskRadio:
                 received(transmission)
 
     def node_down(self, node: int, graceful: bool) -> None:
-        """What was sent is in the air already."""
+        """Packets already sent still arrive."""
 
 
 class LossyRadio:
-    """As unit-disk, but each receiver has a packet only with a probability that falls with distance.
-    A unicast is acknowledged (the acknowledgement is never lost) and sent again where it was not."""
+    """As unit-disk, but a receiver gets a packet only with a probability that falls with distance.
+    A unicast is acknowledged (the acknowledgement is never lost) and is sent again if it was lost."""
 
     def __init__(
-        self, settings: Lossy, trajectories: Trajectories, neighbours: Neighbours, host: Host, random: Random
+        self, settings: Lossy, trajectories: Trajectories, neighbours: Neighbours, host: MediumHost, random: Random
     ) -> None:
         self._settings = settings
         self._trajectories = trajectories
@@ -126,11 +126,11 @@ class LossyRadio:
         return self._draw() < reception_probability(distance_m, self._settings)
 
     def node_down(self, node: int, graceful: bool) -> None:
-        """What was sent is in the air already; its retries end by themselves."""
+        """Packets already sent still arrive; retries end by themselves."""
 
 
 def reception_probability(distance_m: float, settings: Lossy) -> float:
-    """How likely a packet is heard that far away."""
+    """The probability that a packet is received at this distance."""
     if distance_m <= settings.certain_m:
         return 1.0
     if distance_m >= settings.range_m:
@@ -139,26 +139,26 @@ def reception_probability(distance_m: float, settings: Lossy) -> float:
     return float(1.0 - share**settings.exponent)
 
 
-# The overlay: any live node reaches any other whose name it knows, after a latency.
+# The overlay: every live node reaches every other whose name it knows, after a latency.
 
 
 class OverlayNetwork:
-    """Unicast with a latency. A message to a node that is down, cut off or unknown comes back as
-    unreachable after the same time: the sender waits as long to learn of it."""
+    """Unicast with a latency. A message to a node that is down, cut off or unknown is reported as
+    unreachable after the same latency."""
 
     def __init__(
         self,
         settings: Overlay,
         trajectories: Trajectories,
         reachable: Neighbours | None,
-        host: Host,
+        host: MediumHost,
         random: Random,
         seed: int,
     ) -> None:
         self._settings = settings
         self._trajectories = trajectories
         self._reachable = reachable
-        "Who may reach whom, where a script or a partition says so; None: everybody everybody."
+        "Who may reach whom, by a script or a partition; None: every node reaches every other."
         self._host = host
         self._queue = host.queue
         self._draw = random.random
@@ -166,9 +166,7 @@ class OverlayNetwork:
         self._shares: dict[tuple[int, int], float] = {}
 
     def broadcast(self, transmission: Transmission) -> None:
-        self._host.refuse(
-            transmission, "a broadcast on an overlay, which has none: a machine there sends to peers it knows"
-        )
+        self._host.refuse(transmission, "an overlay has no broadcast: a machine sends to the peers it knows")
 
     def unicast(self, transmission: Transmission) -> None:
         self._host.sent(transmission)
@@ -193,7 +191,7 @@ class OverlayNetwork:
         return latency_s
 
     def _share(self, a: int, b: int) -> float:
-        """The pair's own share of the spread: drawn from the seed and the two numbers, whoever speaks first."""
+        """The pair's constant share of the spread, drawn from the seed and the two node numbers."""
         pair = (a, b) if a < b else (b, a)
         share = self._shares.get(pair)
         if share is None:
@@ -213,4 +211,4 @@ class OverlayNetwork:
             self._host.unreachable(transmission)
 
     def node_down(self, node: int, graceful: bool) -> None:
-        """What was sent is under way already."""
+        """Messages already sent still arrive."""

@@ -2,12 +2,12 @@
 
 After 802.11's distributed coordination function, in five rules:
 
-1. Whose channel has been idle for DIFS sends at once; others draw a number of slots and count
-   them down while the channel is idle, frozen while it is busy.
-2. A frame is sensed up to the carrier range, and cannot be sensed in the first half slot: who
-   begins within it collides.
-3. A node has a frame if it is in range and senses nothing else, and does not send itself, from
-   the frame's beginning to its end.
+1. A node whose channel has been idle for DIFS sends at once. Other nodes draw a number of slots and
+   count them down while the channel is idle; the countdown stops while it is busy.
+2. A frame is sensed up to the carrier range. It cannot be sensed in its first half slot: nodes that
+   begin within that time collide.
+3. A node receives a frame if it is in range, senses nothing else and does not send, from the
+   frame's beginning to its end.
 4. A unicast frame is acknowledged after SIFS, whatever the channel does. Without acknowledgement
    it is sent again with a doubled window, up to the retry limit.
 5. A frame that finds the queue full is dropped.
@@ -24,7 +24,7 @@ import msgspec
 from earshot.records import DropReason
 from earshot.simulation.media.medium_settings import Contention
 from earshot.simulation.media.neighbours import Neighbours
-from earshot.simulation.media.transmission import Host, Transmission
+from earshot.simulation.media.transmission import MediumHost, Transmission
 
 
 class Station:
@@ -35,24 +35,24 @@ class Station:
     def __init__(self, node: int, window: int) -> None:
         self.node = node
         self.frames: deque[Transmission] = deque()
-        "What waits; the first is the one contended for, or on air, until it is done with."
+        "Frames that wait; the first one is contended for or on air until it is finished."
         self.window = window
         self.tries = 0
-        "How often the first frame has been sent."
+        "How often the first frame was sent."
         self.was_heard = False
-        "Whether its peer has it already, and only the acknowledgement was lost."
+        "Whether its peer has received it, and only the acknowledgement was lost."
         self.slots = 0
-        "Left to count."
+        "Slots left to count down."
         self.countdown: Countdown | None = None
-        "The one it takes part in, while its channel is idle."
+        "The countdown it takes part in, while its channel is idle."
         self.place = 0
-        "Its place in the queue, once its slots are counted."
+        "Its place in the event queue when its slots are counted down."
 
 
 class Countdown:
-    """Stations that began to count at one time, DIFS after the channel fell idle.
+    """Stations that began to count at the same time, DIFS after the channel became idle.
 
-    Only the next of them to send stands in the queue: it freezes most of the others.
+    Only the next station to send has an entry in the event queue: its frame stops most of the others.
     """
 
     __slots__ = ("next", "since", "stations")
@@ -67,12 +67,12 @@ _slots_left = attrgetter("slots")
 
 
 class Carrier(msgspec.Struct, eq=False, gc=False):
-    """What keeps the channel busy for a while. Made for every frame: see `Transmission` for why without collection."""
+    """Something that keeps the channel busy for a while. No garbage collection, as for `Transmission`."""
 
     began_at: float
     ends_at: float
     over: bool
-    "Frames that end at the same time are over one after another, as they began."
+    "Frames that end at the same time are over one after another, in the order they began."
 
 
 class OnAir(Carrier, eq=False, gc=False):
@@ -83,7 +83,7 @@ class OnAir(Carrier, eq=False, gc=False):
     "The sender's; of an acknowledgement, that of the node it is for."
     transmission: Transmission
     sensed_by: tuple[int, ...]
-    "In the end by its sender."
+    "Its sender comes last."
     in_range: list[int]
 
 
@@ -95,11 +95,11 @@ class ContentionRadio:
     """The channel and all stations on it."""
 
     def __init__(
-        self, settings: Contention, nodes: int, heard: Neighbours, sensed: Neighbours, host: Host, random: Random
+        self, settings: Contention, nodes: int, heard: Neighbours, sensed: Neighbours, host: MediumHost, random: Random
     ) -> None:
         self._settings = settings
         self._heard_by = None if heard is sensed else heard.of
-        "None: whoever senses a frame is in its range."
+        "None: every node that senses a frame is in its range."
         self._sensed_by = sensed.of
         self._host = host
         self._queue = host.queue
@@ -111,15 +111,15 @@ class ContentionRadio:
         "By the size of the packet."
         self._stations = [Station(node, settings.window_min) for node in range(nodes)]
         self._waiting: list[Station | None] = [None] * nodes
-        "Stations that have drawn and count down, or wait until they can."
+        "Stations that have drawn a number of slots and count down, or wait until they can."
         # A node's channel is busy until the last frame it senses, its own included, is over.
         self._last: list[Carrier] = [SILENCE] * nodes
         self._first: list[Carrier] = [SILENCE] * nodes
         "The frame with which each node's channel became busy."
         self._before: list[Carrier] = [SILENCE] * nodes
-        "The frame after which it was idle until then."
+        "The frame that ended before the channel was idle."
         self._clear: list[Carrier | None] = [None] * nodes
-        "The frame each node senses undisturbed so far."
+        "The frame that each node has sensed without disturbance."
 
     def airtime_s(self, packet_bytes: int) -> float:
         """How long a packet of that size keeps the channel busy."""
@@ -138,9 +138,9 @@ class ContentionRadio:
 
     def unicast(self, transmission: Transmission) -> None:
         if not self._enqueue(transmission):
-            # Told no sooner than after a try, so that a machine that tries again at once lets time pass.
-            told_at = self._queue.now + self.airtime_s(transmission.bytes)
-            self._queue.on_air(told_at, self._refuse, transmission)
+            # Reported after the time of one attempt, so that time passes for a machine that tries again at once.
+            reported_at = self._queue.now + self.airtime_s(transmission.bytes)
+            self._queue.on_air(reported_at, self._refuse, transmission)
 
     def _refuse(self, transmission: Transmission) -> None:
         self._host.unreachable(transmission, DropReason.QUEUE_FULL)
@@ -158,7 +158,7 @@ class ContentionRadio:
         return True
 
     def _contend(self, station: Station) -> None:
-        """For a new first frame: at once where the channel has been idle long enough (rule 1)."""
+        """For a new first frame: send at once if the channel has been idle long enough (rule 1)."""
         node, now = station.node, self._queue.now
         last = self._last[node]
         if last.over:
@@ -187,7 +187,7 @@ class ContentionRadio:
         self._queue_next(countdown)
 
     def _queue_next(self, countdown: Countdown) -> None:
-        """Whoever has the fewest slots left, and of several the first."""
+        """The station with the fewest slots left; of several, the first."""
         stations = countdown.stations
         countdown.next = station = min(stations, key=_slots_left) if len(stations) > 1 else stations[0]
         at = countdown.since + station.slots * self._slot_s
@@ -203,7 +203,7 @@ class ContentionRadio:
                 self._queue_next(countdown)
 
     def _freeze(self, station: Station, now: float) -> None:
-        """The channel has become busy: keep the slots that are left, unless it is too late to sense (rule 2)."""
+        """The channel has become busy: stop counting, unless it is too late to sense the frame (rule 2)."""
         countdown = station.countdown
         if countdown is None:
             return
@@ -248,7 +248,7 @@ class ContentionRadio:
         clear[air.sender] = None
 
     def _end(self, air: OnAir) -> None:
-        """The channel falls idle for whoever senses nothing else: those who wait count on."""
+        """The channel becomes idle for nodes that sense nothing else: waiting stations go on counting."""
         air.over = True
         last, waiting, since = self._last, self._waiting, air.ends_at + self._difs_s
         idle = [station for node in air.sensed_by if (station := waiting[node]) is not None and last[node] is air]
@@ -262,7 +262,7 @@ class ContentionRadio:
         self._end(air)
         transmission = air.transmission
         if self._stations[air.sender] is not station:
-            return  # the sender crashed in the middle of it: nobody has it whole
+            return  # the sender crashed while sending: no node received the whole frame
         self._next_frame(station)
         if collided:
             self._host.lost(transmission, collided, DropReason.COLLISION)
@@ -313,7 +313,7 @@ class ContentionRadio:
             self._again(air.station)
 
     def _again(self, station: Station) -> None:
-        """Rule 4: with a doubled window, or not at all."""
+        """Rule 4: send again with a doubled window, or give up."""
         if station.tries >= self._settings.retry_limit:
             transmission, was_heard = station.frames[0], station.was_heard
             self._next_frame(station)
@@ -331,7 +331,7 @@ class ContentionRadio:
             self._contend(station)
 
     def node_down(self, node: int, graceful: bool) -> None:
-        """A node that leaves in good order still sends what it has queued; a crash ends it all."""
+        """A node that leaves in good order still sends its queued frames; after a crash they are lost."""
         if not graceful:
             self._stations[node].countdown = None
             self._stations[node] = Station(node, self._settings.window_min)

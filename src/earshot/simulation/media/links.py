@@ -1,7 +1,8 @@
-"""Scripted links: who hears whom by decree, over any radio.
+"""Links that something other than distance decides: scripts and partitions.
 
-A script may give the whole graph (then distance counts for nothing), hold single links up or down
-at given times, and rotate links at intervals, as the mobility experiments of the ODMRP paper do.
+A script may give the whole graph (then distance does not matter), hold single links up or down at given
+times, and rotate links at intervals, as the mobility experiments of the ODMRP paper do. A partition cuts
+all links across a border for a while.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ Link = tuple[str, str]
 
 
 class LinkChange(SettingsTable, frozen=True):
-    """From `time_s` on the link between two nodes is held up, held down, or free: as the radio has it."""
+    """From `time_s` on the link between two nodes is held up, held down, or free (left to the radio)."""
 
     time_s: NotNegative
-    "From when on."
+    "When it changes."
     a: str
     "One node of the link."
     b: str
@@ -39,11 +40,11 @@ class LinkChange(SettingsTable, frozen=True):
 
 
 class Rotation(SettingsTable, frozen=True):
-    """Links that take turns: `together` neighbours in the list are up at once, all others of the
-    list down, and every `interval_s` the window moves on by one, round and round.
+    """Links that take turns: `together` consecutive links of the list are up, all others of the list are
+    down, and every `interval_s` the window moves on by one, in a circle.
 
     `pauses` are empty places at the end of the list: one link with one pause is broken and repaired
-    again and again; two links without a pause alternate.
+    repeatedly; two links without a pause alternate.
     """
 
     links: tuple[Link, ...]
@@ -64,7 +65,7 @@ class Rotation(SettingsTable, frozen=True):
             raise SettingsError(f"a rotation needs links and 1 to {places} of them together, got {self.together}")
 
     def changes(self) -> Iterator[LinkChange]:
-        """All changes, in order of time, without end."""
+        """All changes, in order of time; there is no last one."""
         places = len(self.links) + self.pauses
         was_up: set[int] | None = None
         step = 0
@@ -79,13 +80,13 @@ class Rotation(SettingsTable, frozen=True):
 
 
 class LinkScript(SettingsTable, frozen=True):
-    """`graph`: these links and no others, whatever the distance (None: as the radio has it).
+    """`graph`: these links and no others, at any distance (None: as the radio decides).
     `changes` and `rotations` hold single links up or down over that."""
 
     graph: tuple[Link, ...] | None = None
-    "Pairs of nodes: these links and no others, whatever the distance; without it, as the medium has it."
+    "Pairs of nodes: these links and no others, at any distance; by default the medium decides."
     changes: tuple[LinkChange, ...] = ()
-    "Single links held up or down from a time on."
+    "Single links that are held up or down from a given time."
     rotations: tuple[Rotation, ...] = ()
     "Links that take turns."
 
@@ -96,7 +97,7 @@ class LinkScript(SettingsTable, frozen=True):
         return self.graph is not None or bool(self.changes or self.rotations)
 
     def in_order(self) -> Iterator[LinkChange]:
-        """Every change in order of time; those at one time as they were given."""
+        """Every change in order of time; those at the same time in the order given."""
         given = sorted(self.changes, key=lambda change: change.time_s)
         turns = (rotation.changes() for rotation in self.rotations)
         return heapq.merge(given, *turns, key=lambda change: change.time_s)
@@ -135,7 +136,7 @@ class FixedGraph:
 
 
 class ScriptedLinks:
-    """Neighbours as another source has them, with the script's links held up or down."""
+    """The neighbours of another source, with the script's links held up or down."""
 
     def __init__(self, names: Sequence[str], under: Neighbours, script: LinkScript) -> None:
         self._index = _index_of(names)
@@ -190,14 +191,14 @@ def _some(index: Mapping[str, int]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-# Partitions: for a while no link crosses the border of an area, or a line.
+# Partitions.
 
 
 Point = tuple[float, float]
 
 
 class Partitioned:
-    """Neighbours as another source has them, less the links a partition cuts."""
+    """The neighbours of another source, without the links that a partition cuts."""
 
     def __init__(self, trajectories: Trajectories, under: Neighbours, partitions: Sequence[Partition]) -> None:
         self._trajectories = trajectories
@@ -221,7 +222,7 @@ class Partitioned:
 
 
 def crosses(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """Whether the straight way from a to b crosses the line from c to d (touching it counts)."""
+    """Whether the straight line from a to b crosses the line from c to d (touching it counts)."""
     of_a, of_b, of_c, of_d = _side(c, d, a), _side(c, d, b), _side(a, b, c), _side(a, b, d)
     if of_a == of_b == of_c == of_d == 0:
         return all(

@@ -22,14 +22,14 @@ from earshot.simulation.media.links import LinkScript
 
 
 class UnitDisk(KindTable, frozen=True, tag="unit-disk"):
-    """All nodes within `range_m` hear everything; nothing is lost, nobody waits."""
+    """All nodes within `range_m` hear everything; nothing is lost, and there is no contention."""
 
     range_m: Positive = 100.0
     "All nodes within it hear each other."
     latency_s: Positive = 0.001
-    "From the send to every receipt: the time on air and in the radios, the same for all packets."
+    "From sending to every reception: the time on air and in the radios, the same for all packets."
     links: LinkScript = LinkScript()
-    "Who hears whom by decree."
+    "Which links are scripted instead of left to the radio."
 
 
 class Lossy(KindTable, frozen=True, tag="lossy"):
@@ -37,17 +37,17 @@ class Lossy(KindTable, frozen=True, tag="lossy"):
     probability is 1 - ((d - certain_m) / (range_m - certain_m)) ** exponent, drawn anew each time."""
 
     range_m: Positive = 100.0
-    "From here on nothing is received."
+    "Beyond this distance nothing is received."
     certain_m: NotNegative = 50.0
-    "Up to here everything is."
+    "Up to this distance everything is received."
     exponent: Positive = 2.0
-    "How the loss grows between the two: 1 evenly, more with a later and steeper rise."
+    "How the loss grows between the two: 1 is linear, a larger value rises later and steeper."
     latency_s: Positive = 0.001
-    "From the send to every receipt, and between the tries of a unicast."
+    "From sending to every reception, and between the attempts of a unicast."
     retries: Count = 3
-    "How often an unacknowledged unicast is sent again before it counts as unreachable."
+    "How often an unacknowledged unicast is sent again before its peer counts as unreachable."
     links: LinkScript = LinkScript()
-    "Who hears whom by decree."
+    "Which links are scripted instead of left to the radio."
 
     def validate(self) -> None:
         if self.certain_m > self.range_m:
@@ -58,11 +58,11 @@ class Contention(KindTable, frozen=True, tag="contention"):
     """One shared channel after 802.11's distributed coordination function; the timings are 802.11b's."""
 
     range_m: Positive = 100.0
-    "A frame is understood up to here."
+    "A frame is understood up to this distance."
     carrier_range_m: Positive | None = None
-    "A frame is sensed, and spoils others, up to here; None: up to range_m."
+    "A frame is sensed, and collides with others, up to this distance; by default range_m."
     bit_rate_bps: Positive = 2e6
-    "For everything behind the preamble, broadcast and unicast alike."
+    "The bit rate after the preamble, for broadcasts and unicasts."
     preamble_s: NotNegative = 192e-6
     "Physical preamble and header before each frame."
     header_bytes: Count = 64
@@ -80,11 +80,11 @@ class Contention(KindTable, frozen=True, tag="contention"):
     window_max: Count = 1023
     "CWmax."
     retry_limit: AtLeastOne = 7
-    "A unicast frame is sent at most so often."
+    "A unicast frame is sent at most this often."
     queue_frames: AtLeastOne = 64
-    "Frames a node holds while it waits for the channel, the one at the head included."
+    "At most this many frames wait for the channel at a node, with the one that is being sent."
     links: LinkScript = LinkScript()
-    "Who hears whom by decree."
+    "Which links are scripted instead of left to the radio."
 
     def validate(self) -> None:
         if self.carrier_range_m is not None and self.carrier_range_m < self.range_m:
@@ -105,17 +105,17 @@ class Overlay(KindTable, frozen=True, tag="overlay"):
     + a share of jitter_s drawn anew + its bits / bit_rate_bps."""
 
     latency_s: NotNegative = 0.05
-    "What every message takes at least."
+    "The least latency of a message."
     latency_s_per_km: NotNegative = 0.0
-    "For delays that grow with the way; the paths of mobile nodes are taken where they are."
+    "Additional latency for each kilometre between the two nodes at the time of sending."
     spread_s: NotNegative = 0.0
-    "Pairs differ by up to so much, for good and in both directions alike."
+    "Each pair of nodes has a constant additional latency of up to this much, the same in both directions."
     jitter_s: NotNegative = 0.0
-    "Messages of one pair differ by up to so much; they may overtake each other."
+    "Each message has a random additional latency of up to this much; messages may overtake each other."
     bit_rate_bps: Positive | None = None
-    "None: size does not matter."
+    "The time to send the bits of a message; by default size does not matter."
     loss: Annotated[float, Meta(ge=0, lt=1)] = 0.0
-    "The chance that a message is lost on the way; its sender does not learn of it."
+    "The chance that a message is lost; its sender is not notified."
     links: LinkScript = LinkScript()
     "A link held down cuts the pair; a graph leaves only its own pairs."
 

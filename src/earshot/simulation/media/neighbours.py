@@ -6,7 +6,7 @@ two straight legs of their paths run side by side a quadratic gives the times at
 comes within range and leaves it. A query then applies what has changed up to its time. Windows
 start where they are asked for, grow or shrink with how long they are used, and end at a jump.
 
-Times of queries never go back: a simulation's clock does not.
+Query times never decrease, like the simulation's clock.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Ints = npt.NDArray[np.int64]
 
 
 class Neighbours(Protocol):
-    """Where media ask who hears whom."""
+    """Tells media who hears whom."""
 
     def of(self, i: int, t: float) -> list[int]:
-        """The nodes node i reaches at time t, in order. The list may be kept, never changed."""
+        """The nodes that node i reaches at time t, in order. Callers must not change the list."""
         ...
 
 
@@ -97,7 +97,7 @@ class MovingNeighbours:
     def _advance(self, t: float) -> None:
         idle_s, used_s = t - self._asked, self._asked - self._opened
         if idle_s > self._longest_s / 4:
-            # A burst is over, and the next will be as short: changes in the idle time are nobody's concern.
+            # A burst of queries is over; the next one will be as short. Nobody asks about the idle time between.
             self._length_s = min(max(2.0 * used_s, self._shortest_s), self._longest_s)
             self._open_window(t)
         elif t >= self._until:
@@ -112,7 +112,7 @@ class MovingNeighbours:
         self._next, self._next_time = k, min(times[k], self._until)
 
     def _change(self, a: int, b: int, comes: bool) -> None:
-        near = self._lists[a].copy()  # whoever asked before keeps the old list
+        near = self._lists[a].copy()  # earlier callers keep the old list
         if comes:
             insort(near, b)
         else:
@@ -201,6 +201,6 @@ def _legs_side_by_side(legs: Legs, nodes: int, a: Ints, b: Ints) -> tuple[Ints, 
 
 
 def _difference(at: Floats, speed: Floats, since: Floats, a: Ints, b: Ints, t: Floats) -> tuple[Floats, Floats]:
-    """Along one axis: a's place and speed less b's, at t."""
+    """Along one axis: the difference of place and of speed between a and b, at t."""
     at_a, at_b = at[a] + speed[a] * (t - since[a]), at[b] + speed[b] * (t - since[b])
     return at_a - at_b, speed[a] - speed[b]

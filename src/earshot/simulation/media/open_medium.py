@@ -1,4 +1,4 @@
-"""From a medium's settings to the medium."""
+"""Opens the medium that a scenario's settings describe."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from earshot.simulation.media.contention import ContentionRadio
 from earshot.simulation.media.links import Everybody, LinkScript, Partitioned, scripted
 from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours, neighbours_within
-from earshot.simulation.media.transmission import Host, Medium
+from earshot.simulation.media.transmission import Medium, MediumHost
 from earshot.simulation.mobility import Trajectories
 
 
 def open_medium(
-    settings: MediumSettings, trajectories: Trajectories, partitions: Sequence[Partition], host: Host, seed: int
+    settings: MediumSettings, trajectories: Trajectories, partitions: Sequence[Partition], host: MediumHost, seed: int
 ) -> Medium:
-    """The medium these settings describe, between these nodes. Chance comes from a stream of its own."""
+    """The medium between these nodes. It has a random stream of its own."""
 
     def linked(radio: Neighbours, script: LinkScript) -> Neighbours:
         neighbours = scripted(trajectories.names, radio, script) if script else radio

@@ -1,4 +1,4 @@
-"""A transmission: one packet on its way from one node, and what media and engine say to each other."""
+"""A transmission: one packet sent by one node, and the interface between media and engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PacketCount:
 
 
 class Transmission(msgspec.Struct, eq=False, gc=False):
-    """What a machine asked to be sent. The same one may go on air again: each time gets a new number.
+    """What a machine asked to send. The same one may go on air several times: each time gets a new number.
 
     A struct without garbage collection, because there is one for every packet: it never points back
     to anything that points to it.
@@ -39,55 +39,55 @@ class Transmission(msgspec.Struct, eq=False, gc=False):
     "The id of the event it carries, if any."
     hops: int
     group: int | None = None
-    "Who is to hear a broadcast; None: everybody."
+    "The group that a broadcast is for; None: every node."
     peer: int = -1
-    "Who is to hear a unicast; -1: a broadcast, or a name no node has."
+    "The node that a unicast is for; -1: a broadcast, or a name that no node has."
     peer_name: str = ""
     life: int = 0
-    "Of a unicast: which of its sender's lives asked for it. A restarted machine knows nothing of it."
+    "Of a unicast: the session of its sender that asked for it. A restarted machine does not know it."
     number: int = -1
-    "The number of the last time it went on air."
+    "The number it got when it last went on air."
     receivers: list[int] = []
-    "Who has it, once the medium knows."
+    "The nodes that receive it, when the medium has decided."
 
 
-class Host(Protocol):
-    """What a medium asks of the engine."""
+class MediumHost(Protocol):
+    """What a medium needs from the engine."""
 
     queue: Queue
     up: list[bool]
-    "Which nodes are there."
+    "Which nodes are present and running."
 
     def orphaned(self, transmission: Transmission) -> bool:
-        """Whether the machine that asked for it is gone."""
+        """Whether the machine that asked for it no longer exists."""
 
     def sent(self, transmission: Transmission) -> None:
         """It goes on air now."""
 
     def received(self, transmission: Transmission) -> None:
-        """Its `receivers` have it whole now."""
+        """Its `receivers` have received it now."""
 
     def lost(self, transmission: Transmission, nodes: list[int], reason: DropReason) -> None:
-        """These nodes might have had it, but for this reason did not."""
+        """These nodes did not receive it, for this reason."""
 
     def refuse(self, transmission: Transmission, why: str) -> None:
-        """The machine asked for what this medium does not have: the run ends."""
+        """The machine asked for something that this medium does not have: the run ends."""
 
     def dropped(self, transmission: Transmission, reason: DropReason) -> None:
-        """It never went on air, for this reason."""
+        """It was not sent, for this reason."""
 
     def unreachable(self, transmission: Transmission, reason: DropReason = DropReason.UNREACHABLE) -> None:
-        """A unicast was given up."""
+        """A unicast could not be delivered."""
 
 
 class Medium(Protocol):
-    """What the engine asks of a medium."""
+    """What the engine needs from a medium."""
 
     def broadcast(self, transmission: Transmission) -> None:
-        """Bring it to whom it reaches."""
+        """Send it to all nodes that it reaches."""
 
     def unicast(self, transmission: Transmission) -> None:
-        """Bring it to its peer, or call it unreachable."""
+        """Send it to its peer, or call `unreachable`."""
 
     def node_down(self, node: int, graceful: bool) -> None:
-        """The node is gone; one that crashed with all it had yet to send."""
+        """The node has left. After a crash its queued packets are lost."""

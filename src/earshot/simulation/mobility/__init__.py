@@ -1,4 +1,4 @@
-"""Mobility: who is where, and when. One file a model; all of them give `Trajectory`s."""
+"""Mobility: where each node is at which time. `models` has the models, `playback` follows a recorded trace."""
 
 from earshot.records.trajectories import ALWAYS, Interval, Trajectories, Trajectory
 from earshot.simulation.mobility.models import Given, Grid, Lane, Lanes, RandomWaypoint, Scripted, Uniform

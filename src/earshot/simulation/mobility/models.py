@@ -11,20 +11,20 @@ from earshot.errors import ScenarioError
 from earshot.records.trajectories import ALWAYS, Interval, Trajectory
 from earshot.settings import AtLeastOne, Finite, KindTable, NotNegative, SettingsTable
 from earshot.simulation.draws import Span
-from earshot.simulation.extent import Box, Ground, box_of
+from earshot.simulation.extent import Box, Extent, box_of
 from earshot.simulation.settings_reader import SpanSetting
 
 
 class Uniform(KindTable, frozen=True, tag="uniform"):
-    """Every place is equally likely, for each node apart from the others."""
+    """Every place is equally likely, for each node independently."""
 
     box_m: Box | None = None
-    "Where: [least x, least y, most x, most y]; the whole area where not given."
+    "Where: [least x, least y, most x, most y]; by default the whole area."
 
     def paths(
-        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:
-        x0, y0, x1, y1 = box_of(self.box_m, ground)
+        x0, y0, x1, y1 = box_of(self.box_m, extent)
         return [
             Trajectory.standing(name, random.uniform(x0, x1), random.uniform(y0, y1))
             for name, random in zip(names, randoms, strict=True)
@@ -32,19 +32,19 @@ class Uniform(KindTable, frozen=True, tag="uniform"):
 
 
 class Grid(KindTable, frozen=True, tag="grid"):
-    """Rows and columns, as near to square as the box allows, each node in the middle of its field."""
+    """Rows and columns, as square as the box allows, each node in the middle of its cell."""
 
     box_m: Box | None = None
-    "Where: [least x, least y, most x, most y]; the whole area where not given."
+    "Where: [least x, least y, most x, most y]; by default the whole area."
     columns: AtLeastOne | None = None
-    "Nodes in a row; chosen to make the fields square where not given."
+    "Nodes in a row; by default chosen so that the cells are nearly square."
     jitter_m: NotNegative = 0.0
-    "How far from the middle of its field a node may stand, in x and in y."
+    "How far from the middle of its cell a node may stand, in x and in y."
 
     def paths(
-        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:
-        x0, y0, x1, y1 = box_of(self.box_m, ground)
+        x0, y0, x1, y1 = box_of(self.box_m, extent)
         count = len(names)
         columns = self.columns or max(1, round(math.sqrt(count * (x1 - x0) / (y1 - y0))))
         rows = max(1, math.ceil(count / columns))
@@ -59,17 +59,17 @@ class Grid(KindTable, frozen=True, tag="grid"):
 
 
 class Given(KindTable, frozen=True, tag="given"):
-    """Each node at its own written place."""
+    """Each node at a given place."""
 
     at_m: tuple[tuple[Finite, Finite], ...]
-    "One [x, y] a node."
+    "One [x, y] for each node."
 
     @property
     def count(self) -> int:
         return len(self.at_m)
 
     def paths(
-        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:
         return [Trajectory.standing(name, x, y) for name, (x, y) in zip(names, self.at_m, strict=True)]
 
@@ -78,10 +78,10 @@ class Given(KindTable, frozen=True, tag="given"):
 
 
 class Scripted(KindTable, frozen=True, tag="scripted"):
-    """Straight and even motion from one written place to the next; a node waits before its first and after its last."""
+    """Straight, even motion from one given place to the next; a node waits before its first and after its last."""
 
     moves: tuple[tuple[tuple[Finite, Finite, Finite], ...], ...]
-    "One list a node of [time in s, x in m, y in m], in order of time; one time twice is a jump."
+    "For each node a list of [time in s, x in m, y in m], in order of time; the same time twice is a jump."
 
     def validate(self) -> None:
         for number, moves in enumerate(self.moves):
@@ -96,12 +96,12 @@ class Scripted(KindTable, frozen=True, tag="scripted"):
         return len(self.moves)
 
     def paths(
-        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:
         return [Trajectory.through(name, moves) for name, moves in zip(names, self.moves, strict=True)]
 
 
-# Vehicles on the lanes of a road, each at a speed of its own.
+# Vehicles on the lanes of a road.
 
 
 class Lane(SettingsTable, frozen=True):
@@ -112,7 +112,7 @@ class Lane(SettingsTable, frozen=True):
     end_m: tuple[Finite, Finite]
     "[x, y] where they leave."
     speed_m_s: SpanSetting
-    "A vehicle's speed, drawn evenly and kept."
+    "A vehicle's constant speed, drawn evenly."
 
     def validate(self) -> None:
         if self.length_m == 0:
@@ -133,17 +133,17 @@ class Lane(SettingsTable, frozen=True):
 
 
 class Lanes(KindTable, frozen=True, tag="lanes"):
-    """Vehicles dealt to the lanes in turn, each keeping its lane and its speed."""
+    """Vehicles assigned to the lanes in turn; each keeps its lane and its speed."""
 
     lanes: tuple[Lane, ...]
     "The road's lanes; two with opposite ends make a two-way road."
     spacing: Literal["even", "random"] = "random"
-    "How the vehicles of a lane stand along it at first."
+    "Where the vehicles of a lane are at the start."
     at_end: Literal["wrap", "re-enter"] = "wrap"
-    'At the end of its lane a vehicle is at once at its start again ("wrap": the number on the road stays), '
-    'or leaves the network and enters anew ("re-enter").'
+    'At the end of its lane a vehicle jumps to the start ("wrap": the number of vehicles stays the same), '
+    'or leaves the network and enters again later ("re-enter").'
     away_s: SpanSetting = Span(10.0, 60.0)
-    "How long a vehicle stays away before it enters anew."
+    "How long a vehicle stays away before it enters again."
 
     def validate(self) -> None:
         if not self.lanes:
@@ -152,7 +152,7 @@ class Lanes(KindTable, frozen=True, tag="lanes"):
             raise ScenarioError(f"away_s must begin above 0, got {self.away_s.low:g}")
 
     def paths(
-        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:
         found = []
         for i, (name, random) in enumerate(zip(names, randoms, strict=True)):
@@ -201,21 +201,21 @@ class RandomWaypoint(KindTable, frozen=True, tag="random-waypoint"):
     pause_s: SpanSetting = Span(0.0, 0.0)
     "The pause after a leg, drawn evenly."
     box_m: Box | None = None
-    "Where: [least x, least y, most x, most y]; the whole area where not given."
+    "Where: [least x, least y, most x, most y]; by default the whole area."
 
     def validate(self) -> None:
         if self.speed_m_s.low <= 0:
             raise ScenarioError(
-                f"speed_m_s must begin above 0, got {self.speed_m_s.low:g}: with a least speed of 0 legs "
-                "last ever longer and the model never settles"
+                f"speed_m_s must begin above 0, got {self.speed_m_s.low:g}: with a least speed of 0 "
+                "legs become longer and longer and the model has no steady state"
             )
         if self.pause_s.low < 0:
             raise ScenarioError(f"pause_s must not be negative, got {self.pause_s.low:g}")
 
     def paths(
-        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:
-        box = box_of(self.box_m, ground)
+        box = box_of(self.box_m, extent)
         pausing = self.share_pausing(box)
         return [
             Trajectory.through(name, self._knots(box, pausing, random, until_s))
@@ -250,14 +250,14 @@ class RandomWaypoint(KindTable, frozen=True, tag="random-waypoint"):
         return now, to_x, to_y
 
     def _paused_start(self, box: Box, random: Random) -> list[Knot]:
-        """Amid a pause: pauses in proportion to their length, any moment of one as likely as another."""
+        """In a pause: pauses in proportion to their length, each moment equally likely."""
         x, y = random.uniform(box[0], box[2]), random.uniform(box[1], box[3])
         low, high = self.pause_s.low, self.pause_s.high
         pause = math.sqrt(low * low + random.random() * (high * high - low * low))
         return [(0.0, x, y), (pause * random.random(), x, y)]
 
     def _moving_start(self, box: Box, random: Random) -> list[Knot]:
-        """Amid a leg: legs in proportion to length / speed, any point of one as likely as another."""
+        """On a leg: legs in proportion to length / speed, each point equally likely."""
         longest = math.hypot(box[2] - box[0], box[3] - box[1])
         while True:
             x0, y0 = random.uniform(box[0], box[2]), random.uniform(box[1], box[3])

@@ -14,7 +14,7 @@ from earshot.errors import ScenarioError, TraceError
 from earshot.geometry import LocalPlane
 from earshot.records.trajectories import Floats, Interval, Trajectory
 from earshot.settings import Finite, KindTable, Positive
-from earshot.simulation.extent import Ground
+from earshot.simulation.extent import Extent
 from earshot.traces import Trace, read_trace
 from earshot.traces.tables import EMPTY_LINE
 
@@ -46,7 +46,7 @@ class Playback(KindTable, frozen=True, tag="playback"):
         return tuple(str(name) for name in np.unique(self._rows().node))
 
     def paths(
-        self, names: Sequence[str], ground: Ground, randoms: Sequence[Random], until_s: float
+        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:
         rows = self._rows()
         x, y = self._plane(rows)

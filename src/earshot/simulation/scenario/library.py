@@ -1,4 +1,4 @@
-"""The library of scenarios: the built-in ones, and files of the user's own."""
+"""The library of scenarios: the built-in ones, and the user's files."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def _file(scenario: str, folder: Path) -> Path:
 
 
 def _with_bases(file: Path, above: list[Path]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The file's table laid over its base's, and which file each key came from."""
+    """The file's table laid over its base's, and the file that each key came from."""
     if file.resolve() in above:
         raise LocatedError(str(file), "base", "leads back to itself")
     if len(above) >= MAX_BASES:
-        raise LocatedError(str(file), "base", f"more than {MAX_BASES} bases on top of each other")
+        raise LocatedError(str(file), "base", f"has more than {MAX_BASES} bases below it")
     table = _absolute(_parsed(file), file.parent)
     left_out = _texts(table.pop("without", []), file)
     base = table.pop("base", None)
@@ -93,7 +93,7 @@ def _texts(value: Any, file: Path) -> list[str]:
 
 
 def _absolute(table: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The table with the files it names found from its own folder: a base may stand elsewhere."""
+    """The table with absolute paths for the files it names: a base may be in another folder."""
     for section, inner in (("nodes", "mobility"), ("publish", "events")):
         for entry in _tables(table.get(section)):
             for chosen in _tables({"": entry.get(inner)}):

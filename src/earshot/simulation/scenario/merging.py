@@ -1,7 +1,7 @@
-"""Merging: a scenario's tables, laid over those of its base.
+"""Merging: a scenario's tables laid over those of its base.
 
 Tables merge key by key; any other value replaces. Where a table's `kind` changes, keys of the base
-that the new kind does not have are dropped. None leaves a key out.
+that the new kind does not have are dropped. None removes a key.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _joined(one: Table, other: Table, dotted: str) -> dict[str, Any]:
 
 
 def without(table: Table, left_out: str) -> dict[str, Any]:
-    """The table without one dotted key; KeyError where it is not there."""
+    """The table without one dotted key; KeyError if it is not there."""
     first, _, rest = left_out.partition(".")
     if first not in table:
         raise KeyError(left_out)
@@ -78,7 +78,7 @@ def without(table: Table, left_out: str) -> dict[str, Any]:
 
 
 def leaves(table: Table, prefix: str = "") -> list[str]:
-    """Every dotted key of a table that is no table itself."""
+    """Every dotted key of a table whose value is not a table."""
     found = []
     for key, value in table.items():
         dotted = f"{prefix}{key}"

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from earshot.errors import ScenarioError
 from earshot.settings import LARGEST, Count, Finite, KindTable, NotNegative, Positive, SettingsTable
-from earshot.simulation.extent import Ground, box_of
+from earshot.simulation.extent import Extent, box_of
 from earshot.simulation.faults import FaultSettings
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.medium_settings import MediumSettings, Overlay, UnitDisk
@@ -26,24 +26,24 @@ from earshot.simulation.scenario.merging import merged, nested
 from earshot.simulation.settings_reader import Where, as_table, read
 from earshot.simulation.workload.actions import Action, Workload
 from earshot.simulation.workload.traffic import (
+    DrawContext,
     OwnWorkload,
-    Publish,
-    Stage,
-    Subscribe,
+    PublishEntry,
+    SubscribeEntry,
     check_announcements,
     generators_of,
 )
 
-# Node groups: who there is and how they move; and abilities, how able each one is.
+# Nodes: their names, their mobility and their abilities.
 
 
 class NodeGroup(SettingsTable, frozen=True):
-    """Nodes of one sort. They are called after the group and a number: car-00, car-01."""
+    """Nodes of one kind. They are named after the group and a number: car-00, car-01."""
 
     count: Count | None = None
-    "How many; where places, moves or a trace say it already, it may be left out, and of a trace takes the first."
+    "How many. Not needed if places, moves or a trace determine it; of a trace, the first nodes are taken."
     names: tuple[str, ...] = ()
-    "Names of their own, one a node."
+    "The nodes' names, instead of numbers."
     mobility: Mobility = Uniform()
     "How they move."
 
@@ -65,7 +65,7 @@ class NodeGroup(SettingsTable, frozen=True):
             raise ScenarioError("count is missing")
 
     def node_names(self, group: str) -> tuple[str, ...]:
-        """The group's nodes, in order."""
+        """The names of the group's nodes, in order."""
         if isinstance(self.mobility, Playback):
             names = self.mobility.names()
             if self.count is not None and self.count > len(names):
@@ -77,29 +77,29 @@ class NodeGroup(SettingsTable, frozen=True):
         width = len(str(max(count - 1, 0)))
         return tuple(f"{group}-{i:0{width}}" for i in range(count))
 
-    def paths(self, group: str, ground: Ground, seed: int, until_s: float) -> list[Trajectory]:
-        """Where the group's nodes go. Each draws from a stream of its own: more nodes do not move the others."""
+    def paths(self, group: str, extent: Extent, seed: int, until_s: float) -> list[Trajectory]:
+        """The nodes' trajectories. Each has its own random stream: more nodes do not change the others."""
         names = self.node_names(group)
         randoms = [Random(f"{seed}:mobility:{group}:{i}") for i in range(len(names))]
-        return self.mobility.paths(names, ground, randoms, until_s)
+        return self.mobility.paths(names, extent, randoms, until_s)
 
 
 class Equal(KindTable, frozen=True, tag="equal"):
-    """All nodes are able alike: 1."""
+    """All nodes have ability 1."""
 
     def draw(self, random: Random) -> float:
         return 1.0
 
 
 class PowerLaw(KindTable, frozen=True, tag="power-law"):
-    """Few are very able, most are not: the density falls like ability ** -exponent."""
+    """Few nodes are very able, most are not: the density falls like ability ** -exponent."""
 
     exponent: Annotated[float, msgspec.Meta(gt=1, le=LARGEST)] = 2.5
-    "How steeply; above 1."
+    "How steeply the density falls; above 1."
     least: Positive = 1.0
-    "The ability of the least able."
+    "The least ability."
     most: Finite | None = None
-    "A bound on the ablest, if any."
+    "The greatest ability; by default there is no bound."
 
     def validate(self) -> None:
         if self.most is not None and self.most <= self.least:
@@ -131,7 +131,7 @@ Ability = Equal | PowerLaw | UniformAbility
 
 
 def draw_abilities(law: Ability, names: Sequence[str], seed: int) -> list[float]:
-    """Every node's ability, each from a stream of its own."""
+    """Every node's ability, each from its own random stream."""
     return [law.draw(Random(f"{seed}:ability:{name}")) for name in names]
 
 
@@ -139,33 +139,33 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
     """What a run simulates, apart from the protocol and the seed."""
 
     name: str = "unnamed"
-    "What it is called; a file's own name where not given."
+    "The scenario's name; by default the file's."
     description: str = ""
     "One line for `earshot scenarios`."
     duration_s: Positive
     "How long the run lasts."
     warm_up_s: NotNegative = 0.0
-    "Publishing starts here, and metrics count from here on; the run itself starts at 0."
+    "Publishing and the metrics start at this time; the run itself starts at 0."
     cool_down_s: NotNegative = 0.0
-    "Nothing is published in the last seconds, so that what is under way can arrive."
-    area: Ground = Ground()
-    "The ground the nodes live on."
+    "Nothing is published in this time at the end, so that events under way can still arrive."
+    area: Extent = Extent()
+    "The rectangle that the nodes live on."
     medium: MediumSettings = UnitDisk()
-    "Who hears whom."
+    "How packets travel between nodes."
     overlay: Overlay = Overlay()
-    "The network under protocols that run over an overlay, where the medium is a radio."
+    "The network for protocols that run over an overlay, if the medium is a radio."
     faults: FaultSettings = FaultSettings()
-    "What goes wrong."
+    "Faults."
     nodes: dict[str, NodeGroup] = msgspec.field(default_factory=dict)
-    "The nodes: a table for each group."
+    "The nodes: one table for each group."
     ability: Ability = Equal()
-    "How able each node is."
-    publish: dict[str, Publish] = msgspec.field(default_factory=dict)
-    "What is published: a table for each entry."
-    subscribe: dict[str, Subscribe] = msgspec.field(default_factory=dict)
-    "What is asked for: a table for each entry."
+    "The nodes' abilities."
+    publish: dict[str, PublishEntry] = msgspec.field(default_factory=dict)
+    "What is published: one table for each entry."
+    subscribe: dict[str, SubscribeEntry] = msgspec.field(default_factory=dict)
+    "What is subscribed to: one table for each entry."
     own: OwnWorkload = OwnWorkload()
-    "Events and subscriptions from files of the user's own."
+    "Events and subscriptions from the user's files."
 
     def validate(self) -> None:
         if self.warm_up_s + self.cool_down_s >= self.duration_s:
@@ -175,13 +175,13 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
             )
         if not self.nodes:
             raise ScenarioError("nodes is missing: write a table such as [nodes.car] with a count")
-        # A run must not depend on the order in which a file lists its entries: `canonical` does not tell it.
+        # A run must not depend on the order of entries in a file, because `canonical` does not contain it.
         for name in ("nodes", "publish", "subscribe"):
             msgspec.structs.force_setattr(self, name, dict(sorted(getattr(self, name).items())))
         self._check_references()
 
     def _check_references(self) -> None:
-        """Whatever names a node, a group, an entry or a place names one that is there."""
+        """Every node, group, entry and place that is named must exist."""
         names = self.names()
         known = set(names)
         if len(known) < len(names):
@@ -214,16 +214,16 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def node_count(self) -> int:
-        """How many nodes there are, for protocols whose settings depend on it."""
+        """The number of nodes, for protocols whose settings depend on it."""
         return len(self.names())
 
     @property
     def first_nodes(self) -> tuple[str, ...]:
-        """The first three: whom everybody knows where a protocol needs somebody to begin at."""
+        """The first three nodes: known to all, for protocols that need a contact to start with."""
         return self.names()[:3]
 
     def trajectories(self, seed: int) -> Trajectories:
-        """Every node's way under this seed."""
+        """Every node's trajectory under this seed."""
         paths = []
         for group, nodes in self.nodes.items():
             try:
@@ -233,14 +233,14 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         return Trajectories(paths)
 
     def workload(self, seed: int, trajectories: Trajectories | None = None) -> Workload:
-        """What the applications do under this seed; `trajectories` spares drawing them again."""
+        """What the applications do under this seed; pass `trajectories` to avoid drawing them again."""
         where = trajectories if trajectories is not None else self.trajectories(seed)
-        stage = Stage(
+        context = DrawContext(
             seed=seed,
             groups=self._groups(),
             trajectories=where,
             abilities=draw_abilities(self.ability, where.names, seed),
-            ground=self.area,
+            extent=self.area,
             warm_up_s=self.warm_up_s,
             publish_until_s=self.duration_s - self.cool_down_s,
             duration_s=self.duration_s,
@@ -248,10 +248,10 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         sources = generators_of(self.publish)
         actions: list[Action] = []
         for entry, subscribe in self.subscribe.items():
-            actions.extend(subscribe.actions(entry, stage, sources))
-        actions.extend(self.own.actions(stage))
+            actions.extend(subscribe.actions(entry, context, sources))
+        actions.extend(self.own.actions(context))
         for entry, publish in self.publish.items():
-            actions.extend(publish.actions(entry, stage))
+            actions.extend(publish.actions(entry, context))
         check_announcements(actions)
         return Workload(actions)
 
@@ -265,13 +265,13 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         return table
 
     def canonical(self) -> dict[str, Any]:
-        """All that decides the run, as plain JSON values, equal for scenarios that run alike: names
-        and descriptions are left out, and files are known by their content."""
+        """Everything that determines the run, as JSON values, equal for scenarios that run alike: without
+        name and description, and with files identified by their content."""
         table: dict[str, Any] = as_table(self, by_content=True)
         return {key: value for key, value in table.items() if key not in ("name", "description")}
 
     def medium_for(self, medium: Literal["radio", "overlay"]) -> MediumSettings:
-        """The medium under a protocol that asks for a radio or for an overlay: one scenario serves both."""
+        """The medium for a protocol that needs a radio or an overlay: one scenario serves both."""
         if medium == "overlay" and not isinstance(self.medium, Overlay):
             return self.overlay
         if medium == "radio" and isinstance(self.medium, Overlay):
@@ -284,8 +284,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
     def with_(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> Scenario:
         """The scenario with some keys changed: `with_({"medium.range_m": 150})`.
 
-        None leaves a key out. A new `kind` keeps what the old one's table said where the new kind
-        has that key too.
+        None removes a key. A new `kind` keeps the old table's keys that the new kind has too.
         """
         changed = {**(changes or {}), **more}
         table = merged(as_table(self, sparse=True), nested(changed), Scenario)

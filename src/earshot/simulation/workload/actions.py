@@ -12,14 +12,14 @@ from earshot.protocols.machine import Announcement
 
 @dataclass(frozen=True, slots=True)
 class Unannounce:
-    """The node will publish no more events of this subject."""
+    """The node stops publishing events of this subject."""
 
     subject: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
-    """The node no longer wants what this subscription asked for."""
+    """The node ends this subscription."""
 
     id: str
 
@@ -40,7 +40,7 @@ class Action:
 
 
 class Workload:
-    """Actions in order of time; those at one time in the order they were given."""
+    """Actions in order of time; those at the same time in the order given."""
 
     def __init__(self, actions: Iterable[Action]) -> None:
         self.actions: tuple[Action, ...] = tuple(sorted(actions, key=lambda action: action.time))

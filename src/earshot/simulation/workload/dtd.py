@@ -1,8 +1,8 @@
 """Document type definitions: which elements a document may have, and where.
 
-A DTD is read with hostile input in mind: nothing outside the file is ever loaded, and its size, its
-nesting and the smallest document it allows are bounded. `least` is what keeps the drawing of documents
-within bounds too: how many elements it takes to complete one within so many levels.
+A DTD may be hostile input: nothing outside the file is loaded, and its size, its nesting and the smallest
+document it allows are bounded. `least` bounds the drawing of documents too: the number of elements that
+the smallest document within a number of levels has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lxml import etree
 from earshot.errors import DtdEndless, DtdEntityRefused, DtdError, DtdMalformed, DtdTooLarge
 
 BUILT_IN = ("news", "protein", "customer")
-"Our own DTDs, with the shape of the three in CoDD's figure 13."
+"The built-in DTDs, similar in shape to the three in CoDD's figure 13."
 
 MOST_BYTES = 1024 * 1024
 MOST_ELEMENTS = 4096
@@ -53,7 +53,7 @@ class AttributeType:
     type: str
     "cdata, id, idref, idrefs, entity, entities, nmtoken, nmtokens, enumeration or notation."
     presence: str
-    "required, implied, fixed, or none: there is a default."
+    "required, implied, fixed, or none (there is a default)."
     default: str | None = None
     values: tuple[str, ...] = ()
 
@@ -64,7 +64,7 @@ class ElementType:
 
     name: str
     content: Part | None
-    "None where there are never elements inside."
+    "None: it never contains elements."
     text: bool
     "Whether it contains text."
     attributes: tuple[AttributeType, ...] = ()
@@ -89,9 +89,9 @@ class Dtd:
     root: str
     elements: Mapping[str, ElementType]
     _least: list[dict[str, float]] = field(init=False, repr=False)
-    "By levels, from 0 to where more levels change nothing."
+    "By number of levels, from 0 up to where more levels change nothing."
     _known: dict[tuple[int, int], float] = field(default_factory=dict, init=False, repr=False)
-    "By a part's identity and levels: drawing asks the same again and again."
+    "By a part's identity and levels; drawing asks for the same values many times."
     _alternatives: dict[tuple[int, int], list[tuple[float, Part]]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -104,16 +104,16 @@ class Dtd:
         object.__setattr__(self, "_least", levels)
 
     def least(self, name: str, levels: int) -> float:
-        """The number of elements in the smallest `name` that is complete within so many levels; infinite
-        where none is."""
+        """The number of elements in the smallest `name` that is complete within `levels`; infinite if there
+        is none."""
         return self._least[min(levels, len(self._least) - 1)].get(name, math.inf)
 
     def least_of(self, part: Part, levels: int) -> float:
-        """The same for a part of a content model, with so many levels for its elements."""
+        """The same for a part of a content model, with `levels` for its elements."""
         return 0.0 if part.occurs in ("optional", "any") else self.least_of_one(part, levels)
 
     def least_of_one(self, part: Part, levels: int) -> float:
-        """The same where the part is there, once."""
+        """The same for a part that occurs once."""
         level = min(levels, len(self._least) - 1)
         known = self._known.get((id(part), level))
         if known is None:
@@ -121,8 +121,8 @@ class Dtd:
         return known
 
     def alternatives(self, choice: Part, levels: int) -> list[tuple[float, Part]]:
-        """A choice's parts that can be completed within so many levels, each with what it costs at least
-        above the cheapest, the cheapest first."""
+        """A choice's parts that can be completed within `levels`, each with its least cost above the
+        cheapest one; the cheapest first."""
         key = (id(choice), min(levels, len(self._least) - 1))
         known = self._alternatives.get(key)
         if known is None:
@@ -133,7 +133,7 @@ class Dtd:
         return known
 
     def children(self, name: str) -> tuple[str, ...]:
-        """The elements that may stand in `name`, as far as they can be completed at all."""
+        """The elements that may stand in `name` and can be completed."""
         return tuple(one for one in self.elements[name].children if self.least(one, MOST_LEVELS) < math.inf)
 
 
@@ -155,12 +155,12 @@ def _least_of_one(part: Part, inside: Mapping[str, float]) -> float:
 
 
 def built_in_dtd(name: str) -> Path:
-    """The file of one of our own DTDs."""
+    """The file of a built-in DTD."""
     return Path(str(resources.files("earshot"))) / "scenarios" / "dtds" / f"{name}.dtd"
 
 
 def load_dtd(path: Path, root: str | None = None) -> Dtd:
-    """A DTD from a file, remembered until the file changes; `root` where it cannot be told."""
+    """A DTD from a file, cached until the file changes; give `root` if the DTD does not determine it."""
     try:
         found = path.stat()
     except OSError as error:
@@ -181,7 +181,7 @@ def _loaded(path: Path, root: str | None, _changed: int, size: int) -> Dtd:
 
 
 def read_dtd(text: bytes, root: str | None = None) -> Dtd:
-    """A DTD from its text; `root` where it cannot be told: more than one element, or none, stands in no other."""
+    """A DTD from its text. Give `root` if not exactly one element stands in no other."""
     if len(text) > MOST_BYTES:
         raise DtdTooLarge(f"the DTD has {len(text):,} bytes; at most {MOST_BYTES:,} are read")
     elements: dict[str, ElementType] = {}
@@ -196,12 +196,12 @@ def read_dtd(text: bytes, root: str | None = None) -> Dtd:
         raise DtdError("the DTD declares no element")
     found = Dtd(_root(elements, root), elements)
     if found.least(found.root, MOST_LEVELS) == math.inf:
-        raise DtdEndless(f"no {found.root!r} is ever complete: what it must contain never ends, or is not declared")
+        raise DtdEndless(f"no {found.root!r} can be complete: its required content is infinite or not declared")
     return found
 
 
 _ADDRESS = "earshot:dtd"
-"What the only external subset is called."
+"The name of the only external subset."
 
 
 class _OnlyOurs(etree.Resolver):
@@ -212,13 +212,13 @@ class _OnlyOurs(etree.Resolver):
 
     def resolve(self, system_url: str, public_id: str, context: Any) -> Any:  # type: ignore[override]
         if system_url != _ADDRESS:
-            raise DtdEntityRefused(f"the DTD refers to {system_url!r}; nothing outside its file is ever loaded")
+            raise DtdEntityRefused(f"the DTD refers to {system_url!r}; nothing outside its file is loaded")
         return cast(Any, self).resolve_string(self.text, context)
 
 
 def _declarations(text: bytes) -> Iterator[Any]:
-    # As an external subset, since only there parameter entities may stand inside declarations; and not
-    # by etree.DTD, which loads whatever the file refers to.
+    # As an external subset, because only there parameter entities may stand inside declarations. Not with
+    # etree.DTD, which loads everything that the file refers to.
     parser = etree.XMLParser(load_dtd=True, resolve_entities=False, no_network=True, huge_tree=False)
     parser.resolvers.add(_OnlyOurs(text))
     try:
@@ -227,14 +227,14 @@ def _declarations(text: bytes) -> Iterator[Any]:
         line, column = error.position
         message = (error.msg or "not well formed").partition(f", line {line}")[0].strip()
         if "amplification" in message or "too deep" in message or "too long" in message:
-            raise DtdTooLarge(f"the DTD unfolds into too much at line {line}: {message}") from None
+            raise DtdTooLarge(f"the DTD expands to too much at line {line}: {message}") from None
         raise DtdMalformed(f"not a DTD, at line {line}, column {column}: {message}") from None
     dtd = cast(Any, root.getroottree().docinfo).externalDTD
     yield from () if dtd is None else dtd.iterelements()
 
 
 class _Budget:
-    """How many parts may still come."""
+    """How many more parts are allowed."""
 
     def __init__(self) -> None:
         self.parts = MOST_PARTS
@@ -285,5 +285,5 @@ def _root(elements: Mapping[str, ElementType], given: str | None) -> str:
     roots = [name for name in elements if name not in inside]
     if len(roots) != 1:
         some = ", ".join((roots or list(elements))[:8])
-        raise DtdError(f"the DTD does not tell its root: give one of its elements, as {some}")
+        raise DtdError(f"the DTD does not determine its root: give one of its elements, such as {some}")
     return roots[0]

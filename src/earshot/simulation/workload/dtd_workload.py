@@ -34,27 +34,27 @@ _VOCABULARY = (
     "winter wooden yard yellow"
 )
 WORDS = tuple(_VOCABULARY.split())
-"What texts and attributes say."
+"The words of texts and attributes."
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentShape:
-    """How large a drawn document becomes within what its DTD allows."""
+    """How large a drawn document becomes, within what its DTD allows."""
 
     optional: float
-    "The chance that an optional part is there."
+    "The chance that an optional part is present."
     repeats: tuple[int, int]
-    "How often a part that may repeat does, from and to."
+    "How often a repeatable part occurs: least and most."
     attributes: float
-    "The chance that an attribute that may be left out is there."
+    "The chance that an optional attribute is present."
     words: tuple[int, int]
-    "How many words a text has, from and to."
+    "How many words a text has: least and most."
     max_depth: int
     max_elements: int
 
 
 def draw_document(dtd: Dtd, shape: DocumentShape, random: Random) -> Element:
-    """A document of the DTD; references by id lead to an element with one, if the document has any."""
+    """A document of the DTD. References by id lead to an existing id if the document has any."""
     return _Draft(dtd, shape, random).document()
 
 
@@ -62,13 +62,13 @@ def draw_document(dtd: Dtd, shape: DocumentShape, random: Random) -> Element:
 class _Node:
     type: ElementType
     levels: int
-    "How many are left, its own among them."
+    "How many levels are left, including its own."
     inside: range = range(0)
     attributes: dict[str, str] = field(default_factory=dict)
 
 
 class _Draft:
-    """A document on its way. `spare` is how many elements may come besides those that must."""
+    """A document being drawn. `spare` is how many optional elements may still be added."""
 
     def __init__(self, dtd: Dtd, shape: DocumentShape, random: Random) -> None:
         self.dtd = dtd
@@ -79,7 +79,7 @@ class _Draft:
         self.ids: list[str] = []
 
     def document(self) -> Element:
-        """Level by level, so that the first branches leave something for the last."""
+        """Level by level, so that the first branches leave room for the last."""
         self.nodes.append(_Node(self.dtd.elements[self.dtd.root], self.shape.max_depth))
         for node in self.nodes:  # grows as it goes
             names: list[str] = []
@@ -97,10 +97,10 @@ class _Draft:
             made[number] = Element(node.type.name, node.attributes, self._with_texts(node.type, elements))
         return made[0]
 
-    # Which elements.
+    # Elements.
 
     def _expand(self, part: Part, levels: int, names: list[str]) -> None:
-        """Append the names a part becomes. What it costs at least is set aside already."""
+        """Append the names that a part expands to. Its least cost is already reserved."""
         must = part.occurs in ("once", "some")
         if must:
             self._once(part, levels, names)
@@ -130,7 +130,7 @@ class _Draft:
             self.spare -= extra
             self._expand(chosen, levels, names)
 
-    # What they say.
+    # Texts and attributes.
 
     def _with_texts(self, type: ElementType, elements: list[Element]) -> tuple[Element | str, ...]:
         if not type.text:
@@ -176,9 +176,9 @@ class _Draft:
 
 
 MOST_STEPS = 12
-"Of one branch: were all of them inside each other, the filter could still be read."
+"Of one branch: a filter with all of them nested can still be parsed."
 MOST_NODES = 32
-"Of a twig: from there on nothing branches."
+"Of a query: beyond this it does not branch."
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +193,11 @@ class QueryShape:
 
 def draw_query(dtd: Dtd, shape: QueryShape, random: Random) -> Filter:
     """One query."""
-    return _Twig(dtd, shape, random).filter()
+    return _QueryDraft(dtd, shape, random).filter()
 
 
-class _Twig:
-    """A query on its way."""
+class _QueryDraft:
+    """A query being drawn."""
 
     def __init__(self, dtd: Dtd, shape: QueryShape, random: Random) -> None:
         self.dtd = dtd
@@ -209,7 +209,7 @@ class _Twig:
         return Filter(LocationPath(True, self._branch(self.dtd.root, self.random.randint(*self.shape.steps))))
 
     def _branch(self, name: str, length: int) -> tuple[PathStep, ...]:
-        """The steps from `name` on, at most so many, with the branches that leave them as predicates."""
+        """At most `length` steps from `name` on, with side branches as predicates."""
         steps: list[PathStep] = []
         while True:
             self.nodes += 1
@@ -233,15 +233,15 @@ _STRATA = 20
 
 @dataclass(frozen=True, slots=True)
 class QueryPool:
-    """Queries, the most selective first, to be chosen by weight."""
+    """Queries in order of selectivity, chosen by weight."""
 
     queries: tuple[Filter, ...]
     cumulative: tuple[int, ...]
     "Running sum of weights."
 
     def draw(self, random: Random, number: int) -> Filter:
-        """The query number `number`, from each twentieth of the weights in turn: a few hundred queries then
-        have the pool's mean, and not only infinitely many."""
+        """The query number `number`, from each twentieth of the weights in turn, so that a few hundred queries
+        already have the pool's mean."""
         stratum = number * 7 % _STRATA
         share = (stratum + random.random()) / _STRATA
         return self.queries[min(bisect_right(self.cumulative, share * self.cumulative[-1]), len(self.queries) - 1)]
@@ -251,7 +251,7 @@ def steered_pool(
     dtd: Dtd, shape: QueryShape, sample: list[Event], size: int, selectivity: float, random: Random
 ) -> QueryPool:
     """A pool of queries that each match some document of the sample, and whose weighted mean is the
-    selectivity asked for; ScenarioError where no weights can have it so."""
+    selectivity asked for; ScenarioError if no weights can achieve it."""
     summary = DataSummary(documents=len(sample), vertices=1_000_000)
     for number, event in enumerate(sample):
         summary.add(number, event)
@@ -276,7 +276,7 @@ def steered_pool(
 
 
 def _tilt(shares: tuple[float, ...], mean: float) -> float:
-    """The t for which weights of exp(t * share) have this mean, by halving; it grows with t."""
+    """The t for which weights of exp(t * share) have this mean, by bisection; the mean grows with t."""
     low, high = -200.0, 200.0
     while high - low > 1e-6:
         middle = (low + high) / 2

@@ -46,8 +46,7 @@ CATALOGUE: dict[str, tuple[str, ...]] = {
     "pop": ("Lennon", "Simon", "Wonder", "Mitchell", "Bowie", "Gaye"),
     "folk": ("Guthrie", "Denny", "Drake", "Seeger"),
 }
-"What `which = "
-'"random"` draws CDs and their filters from.'
+"The catalogue that `which = 'random'` draws from."
 
 
 def _cd(id: str, timestamp: str, category: str, composer: str, price: str) -> Event:
@@ -102,14 +101,14 @@ class Numbers(KindTable, frozen=True, tag="numbers"):
 
 
 class Topics(KindTable, frozen=True, tag="topics"):
-    """Events of many types and hardly any content: topic-based publish/subscribe."""
+    """Events of many types with almost no content: topic-based publish/subscribe."""
 
     count: AtLeastOne = 20
     "How many topics there are: topic-1, topic-2 and so on."
     zipf: NotNegative = 1.0
     "How uneven their popularity is: the exponent of Zipf's law, 0 for even."
     payload_bytes: Count = 0
-    "The size of a payload to carry along."
+    "The size of an additional payload."
 
     def types(self) -> tuple[EventType, ...]:
         content = {"number": "integer"} | ({"payload": "string"} if self.payload_bytes else {})
@@ -139,7 +138,7 @@ class Integer(KindTable, frozen=True, tag="integer"):
 
 
 class Number(KindTable, frozen=True, tag="float"):
-    """A number, drawn evenly, to so many decimals."""
+    """A number, drawn evenly and rounded."""
 
     low: Finite
     "The least value."
@@ -192,14 +191,14 @@ Attribute = Integer | Number | Choice | Boolean
 
 
 class Attributes(KindTable, frozen=True, tag="attributes"):
-    """Flat events of one type, each attribute drawn by itself."""
+    """Flat events of one type, each attribute drawn independently."""
 
     type: str
     "The event type."
     attributes: dict[str, Attribute]
     "A table for each attribute: its kind (integer, float, choice, boolean) and that kind's keys."
     payload_bytes: Count = 0
-    "The size of a payload to carry along."
+    "The size of an additional payload."
 
     def validate(self) -> None:
         if not self.type:
@@ -220,15 +219,15 @@ class Attributes(KindTable, frozen=True, tag="attributes"):
 
 
 class OwnEvents(KindTable, frozen=True, tag="file"):
-    """Events from a file of the user's own."""
+    """Events from the user's file."""
 
     file: Path
-    "A .jsonl file (an event a line), an .xml document, or a folder of .xml documents."
+    "A .jsonl file (one event on each line), an .xml document, or a folder of .xml documents."
     choose: Literal["in-turn", "random"] = "in-turn"
-    "Which comes next: as they stand, over and over, or any."
+    "The next event: the next one of the file, again and again, or a random one."
     structure: dict[str, dict[str, str]] = field(default_factory=dict)
     "A table for each event type: its content's names and their types (integer, float, string, boolean, time, "
-    "position), to type the values of XML documents. Types left out keep what the file says."
+    "position), to type the values of XML documents. Event types that are left out keep the file's types."
 
     def validate(self) -> None:
         ordered = {name: dict(sorted(content.items())) for name, content in sorted(self.structure.items())}
@@ -258,26 +257,26 @@ class OwnEvents(KindTable, frozen=True, tag="file"):
 
 
 class XmlDocuments(KindTable, frozen=True, tag="xml"):
-    """XML documents drawn after a DTD, as in the CoDD paper; each is valid."""
+    """Valid XML documents drawn from a DTD, as in the CoDD paper."""
 
     dtd: Literal["news", "protein", "customer"] | None = None
-    "One of our own DTDs, with the shapes of those in the paper: 132, 66 and 78 elements on 12, 9 and 6 levels."
+    "A built-in DTD, similar in shape to those in the paper: 132, 66 and 78 elements on 12, 9 and 6 levels."
     file: Path | None = None
-    "Or a .dtd file of the user's own."
+    "Or the user's .dtd file."
     root: str | None = None
-    "The root element; where not given, the one that stands in no other."
+    "The root element; by default the one that stands in no other."
     optional: Share = 0.5
-    "The chance that an optional part is there."
+    "The chance that an optional part is present."
     repeats: SpanSetting = Span(0.0, 3.0)
-    "How often a part that may repeat does."
+    "How often a repeatable part occurs."
     attributes: Share = 0.5
-    "The chance that an attribute that may be left out is there."
+    "The chance that an optional attribute is present."
     words: SpanSetting = Span(1.0, 8.0)
     "How many words a text has."
     max_depth: Annotated[int, Meta(ge=1, le=MOST_LEVELS)] = 12
-    "How many levels a document has at most: a DTD may be recursive."
+    "A document has at most this many levels: a DTD may be recursive."
     max_elements: Annotated[int, Meta(ge=1, le=LIMITS.elements)] = 500
-    "How many elements a document has at most."
+    "A document has at most this many elements."
 
     def validate(self) -> None:
         if (self.dtd is None) == (self.file is None):
@@ -292,10 +291,10 @@ class XmlDocuments(KindTable, frozen=True, tag="xml"):
         if least == inf:
             raise ScenarioError(f"max_depth must be larger: no {dtd.root!r} is complete on {self.max_depth} levels")
         if least > self.max_elements:
-            raise ScenarioError(f"max_elements must be at least {least:g}: the smallest {dtd.root!r} has so many")
+            raise ScenarioError(f"max_elements must be at least {least:g}: the smallest {dtd.root!r} has that many")
 
     def document_type(self) -> Dtd:
-        """The DTD, as its file has it now."""
+        """The DTD, as it is in its file now."""
         return load_dtd(self.file if self.file is not None else built_in_dtd(self.dtd or ""), self.root)
 
     def types(self) -> tuple[EventType, ...]:
@@ -315,7 +314,7 @@ class XmlDocuments(KindTable, frozen=True, tag="xml"):
 
 
 def structure_of(event: Event) -> EventType:
-    """The event type an event shows by its own values."""
+    """The event type that an event's values show."""
     return EventType(event.type, {name: type(values[0]) for name, values in event.fields.items()})
 
 

@@ -1,4 +1,4 @@
-"""Interests: what a subscriber asks for. Each is one kind of `filters` table."""
+"""Interests: what a subscriber subscribes to. Each class is one kind of `filters` table."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Interest(Protocol):
         ...
 
     def check(self, sources: Generators) -> None:
-        """ScenarioError where it refers to what is not there."""
+        """ScenarioError if it refers to a publish entry that does not exist or does not fit."""
         ...
 
 
 class Written(KindTable, frozen=True, tag="written"):
-    """Filters written out."""
+    """Filters given as text."""
 
     texts: tuple[FilterSetting, ...]
     'Filters in either language, as in "Siren: speed > 10 and within 200 m" or "/CD[category=\'jazz\']".'
     choose: Literal["in-turn", "random"] = "random"
-    "Which a subscriber gets: the next, over and over, or any."
+    "The next subscription's filter: the next one of the list, again and again, or a random one."
     zipf: NotNegative = 0.0
     'How uneven their popularity is with choose = "random": the exponent of Zipf\'s law, 0 for even.'
 
@@ -100,9 +100,9 @@ class NumberIntervals(KindTable, frozen=True, tag="number-intervals"):
     """Intervals of numbers, as in the DRIP paper: an even centre, a length drawn from a normal distribution."""
 
     low: int = 1
-    "The least value asked for."
+    "The least value of an interval."
     high: int = 100
-    "The greatest value asked for."
+    "The greatest value of an interval."
     length_mean: NotNegative = 5.0
     "The mean of an interval's length."
     length_variance: NotNegative = 2.0
@@ -126,7 +126,7 @@ class Types(KindTable, frozen=True, tag="types"):
     """All events of one type."""
 
     of: str
-    "The publish entry whose event types are asked for."
+    "The publish entry whose event types are subscribed to."
     zipf: NotNegative = 0.0
     "How uneven the types' popularity among subscribers is: the exponent of Zipf's law, 0 for even."
 
@@ -139,16 +139,16 @@ class Types(KindTable, frozen=True, tag="types"):
 
 
 class Conjunctions(KindTable, frozen=True, tag="conjunctions"):
-    """A few conditions on attributes, all of which must hold."""
+    """A few conditions on attributes; all must hold."""
 
     of: str
-    'The publish entry, of kind "attributes", whose attributes are asked for.'
+    'The publish entry, of kind "attributes", whose attributes the filters test.'
     terms: SpanSetting = Span(1.0, 2.0)
     "How many attributes a filter names."
     width: SpanSetting = Span(0.2, 0.5)
-    "How much of a number's span one condition takes, from 0 to 1."
+    "The share of a number's range that one condition accepts, from 0 to 1."
     also: str = ""
-    'A condition every filter has besides, as in "within 300 m".'
+    'An additional condition of every filter, as in "within 300 m".'
 
     def validate(self) -> None:
         if self.terms.low < 0:
@@ -189,10 +189,10 @@ class Conjunctions(KindTable, frozen=True, tag="conjunctions"):
 
 
 class XPaths(KindTable, frozen=True, tag="xpath"):
-    """XPath twigs drawn after a DTD, as in the CoDD paper (section 4.2)."""
+    """XPath queries drawn from a DTD, as in the CoDD paper (section 4.2)."""
 
     of: str
-    'The publish entry, of kind "xml", whose DTD is asked about.'
+    'The publish entry, of kind "xml", whose DTD the queries are drawn from.'
     p_star: Share = 0.2
     "The probability of a step using a wildcard, the paper's p_*."
     p_child: Share = 0.3
@@ -200,10 +200,10 @@ class XPaths(KindTable, frozen=True, tag="xpath"):
     p_descendant: Share = 0.2
     "The probability of a step along the closure axis //, the paper's p_λ."
     steps: SpanSetting = Span(3.0, 8.0)
-    "How many steps a branch has, as far as the DTD goes."
+    "How many steps a branch has, as far as the DTD allows."
     selectivity: Annotated[float, Meta(gt=0, lt=1)] | None = None
     "The share of the documents that queries select on average, measured on a sample of 500: they are drawn from 1000 "
-    "by weights that make it so. What comes where not given."
+    "queries with weights that give this mean. By default queries are not weighted."
 
     def validate(self) -> None:
         low, high = self.steps.low, self.steps.high
@@ -229,7 +229,7 @@ class XPaths(KindTable, frozen=True, tag="xpath"):
 
 @lru_cache(maxsize=16)
 def _pool(source: XmlDocuments, dtd: Dtd, shape: QueryShape, selectivity: float) -> QueryPool:
-    """The same for every seed: what is steered is the kind of queries, not one run's."""
+    """The same for every seed: the selectivity is that of the kind of queries, not of one run's."""
     random = Random("sample")
     sample = [source.draw(random, number) for number in range(500)]
     return steered_pool(dtd, shape, sample, 1000, selectivity, Random("pool"))
@@ -246,7 +246,7 @@ def _between(name: str, low: float, high: float) -> Condition:
 
 
 def _all(terms: list[Condition]) -> Condition:
-    """One condition of all these; nested conjunctions are laid flat."""
+    """One conjunction of all these; nested conjunctions are flattened."""
     flat: list[Condition] = []
     for term in terms:
         flat.extend(term.terms if isinstance(term, And) else (term,))

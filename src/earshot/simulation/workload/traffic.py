@@ -1,4 +1,4 @@
-"""Traffic: publish and subscribe entries of a scenario, drawn into a workload's actions."""
+"""Traffic: a scenario's publish and subscribe entries, and the actions drawn from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from earshot.geometry import Area, Position, Proximity
 from earshot.protocols.machine import Announcement
 from earshot.settings import Count, Finite, KindTable, NotNegative, Positive, SettingsTable, Share
 from earshot.simulation.draws import Span, by_weight
-from earshot.simulation.extent import Ground
+from earshot.simulation.extent import Extent
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.settings_reader import ShapeSetting, SpanSetting
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
@@ -27,7 +27,7 @@ from earshot.simulation.workload.generators import EventGenerator, Generator, Ge
 from earshot.simulation.workload.interests import FilterSource
 from earshot.simulation.workload.workload_files import read_timed_events, read_timed_subscriptions
 
-# Timing: when a publish entry's events come, and from whom. Each is one kind of `when` table.
+# When events are published, and by which node. Each class is one kind of `when` table.
 
 
 Of = Literal["each", "all"]
@@ -35,7 +35,7 @@ Choose = Literal["random", "in-turn", "ability"]
 
 
 @dataclass(frozen=True, slots=True)
-class Publisher:
+class PublishingNode:
     """A node that publishes: its number, its ability, and its own random stream."""
 
     node: int
@@ -47,29 +47,29 @@ class Timing(Protocol):
     """Draws the times at which publishers publish."""
 
     def times(
-        self, publishers: Sequence[Publisher], random: Random, from_s: float, until_s: float
-    ) -> Iterator[tuple[float, Publisher]]:
-        """Each publication's time, from `from_s` on and before `until_s`, and its publisher."""
+        self, publishers: Sequence[PublishingNode], random: Random, from_s: float, until_s: float
+    ) -> Iterator[tuple[float, PublishingNode]]:
+        """Each publication's time, from `from_s` until before `until_s`, and its publisher."""
         ...
 
 
 class Periodic(KindTable, frozen=True, tag="periodic"):
-    """One event every so many seconds."""
+    """One event in every interval."""
 
     interval_s: Positive
     "The time from one event to the next."
     of: Of = "each"
-    'Whether each publisher keeps this interval ("each"), or all of them together ("all").'
+    'Whether each publisher has this interval ("each"), or all publishers share it ("all").'
     choose: Choose = "random"
-    'With of = "all", who publishes next: anyone, the next in turn, or in proportion to ability.'
+    'With of = "all", who publishes next: a random node, the next in turn, or a random node in proportion to ability.'
     phase: Literal["random", "zero"] = "random"
-    'With of = "each", whether a publisher begins anywhere in its first interval or at its start.'
+    'With of = "each", whether a publisher begins at a random time in its first interval or at its start.'
     jitter_s: NotNegative = 0.0
-    "Each event comes up to so much later."
+    "Each event is delayed by a random time of up to this much."
 
     def times(
-        self, publishers: Sequence[Publisher], random: Random, from_s: float, until_s: float
-    ) -> Iterator[tuple[float, Publisher]]:
+        self, publishers: Sequence[PublishingNode], random: Random, from_s: float, until_s: float
+    ) -> Iterator[tuple[float, PublishingNode]]:
         if self.of == "all":
             next_one = _chooser(publishers, self.choose, random)
             yield from ((time, next_one()) for time in self._ticks(from_s, until_s, random))
@@ -88,18 +88,18 @@ class Periodic(KindTable, frozen=True, tag="periodic"):
 
 
 class Poisson(KindTable, frozen=True, tag="poisson"):
-    """Events at random moments, so many a second on average."""
+    """Events at random times with a given mean rate."""
 
     rate_per_s: Positive
-    "Events a second."
+    "Events per second."
     of: Of = "all"
-    'Whether that is the rate of all publishers together ("all") or of each ("each").'
+    'Whether this is the rate of all publishers together ("all") or of each ("each").'
     choose: Choose = "random"
-    'With of = "all", who publishes next: anyone, the next in turn, or in proportion to ability.'
+    'With of = "all", who publishes next: a random node, the next in turn, or a random node in proportion to ability.'
 
     def times(
-        self, publishers: Sequence[Publisher], random: Random, from_s: float, until_s: float
-    ) -> Iterator[tuple[float, Publisher]]:
+        self, publishers: Sequence[PublishingNode], random: Random, from_s: float, until_s: float
+    ) -> Iterator[tuple[float, PublishingNode]]:
         if self.of == "all":
             next_one = _chooser(publishers, self.choose, random)
             yield from ((time, next_one()) for time in self._arrivals(from_s, until_s, random))
@@ -114,19 +114,19 @@ class Poisson(KindTable, frozen=True, tag="poisson"):
             time += random.expovariate(self.rate_per_s)
 
 
-class At(KindTable, frozen=True, tag="at"):
-    """Events at written times."""
+class AtTimes(KindTable, frozen=True, tag="at"):
+    """Events at given times."""
 
     times_s: tuple[NotNegative, ...]
     "The times, in seconds from the run's start; those outside from_s..until_s are left out."
     of: Of = "each"
-    'Whether each publisher publishes at these times ("each"), or one of them at each ("all").'
+    'Whether each publisher publishes at these times ("each"), or one publisher at each time ("all").'
     choose: Choose = "in-turn"
-    'With of = "all", who publishes next: anyone, the next in turn, or in proportion to ability.'
+    'With of = "all", who publishes next: a random node, the next in turn, or a random node in proportion to ability.'
 
     def times(
-        self, publishers: Sequence[Publisher], random: Random, from_s: float, until_s: float
-    ) -> Iterator[tuple[float, Publisher]]:
+        self, publishers: Sequence[PublishingNode], random: Random, from_s: float, until_s: float
+    ) -> Iterator[tuple[float, PublishingNode]]:
         next_one = _chooser(publishers, self.choose, random)
         for time in self.times_s:
             if from_s <= time < until_s:
@@ -134,8 +134,8 @@ class At(KindTable, frozen=True, tag="at"):
                     yield time, publisher
 
 
-def _chooser(publishers: Sequence[Publisher], choose: Choose, random: Random) -> Any:
-    """A function that names the next publisher."""
+def _chooser(publishers: Sequence[PublishingNode], choose: Choose, random: Random) -> Any:
+    """A function that returns the next publisher."""
     if choose == "in-turn":
         turn = iter(range(1 << 62))
         return lambda: publishers[next(turn) % len(publishers)]
@@ -145,7 +145,7 @@ def _chooser(publishers: Sequence[Publisher], choose: Choose, random: Random) ->
     return lambda: random.choice(publishers)
 
 
-PublishTimes = Periodic | Poisson | At
+PublishTimes = Periodic | Poisson | AtTimes
 "Every kind of `when` table; a new one is a new member."
 
 
@@ -153,22 +153,22 @@ Nodes = str | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """What the drawing of a workload knows of its run."""
+class DrawContext:
+    """What the drawing of a workload needs to know about its run."""
 
     seed: int
     groups: Mapping[str, Sequence[str]]
     "The nodes of each group."
     trajectories: Trajectories
     abilities: Sequence[float]
-    ground: Ground
+    extent: Extent
     warm_up_s: float
     publish_until_s: float
     "The duration without the cool-down."
     duration_s: float
 
     def chosen(self, who: Who, entry: str) -> list[int]:
-        """The numbers of the nodes an entry is about: drawn by share, chance or count from those it names."""
+        """The numbers of an entry's nodes: drawn by share, chance or count from those it names."""
         pool = self._named(who.nodes, entry)
         random = Random(f"{self.seed}:who:{entry}")
         if who.chance is not None:
@@ -200,7 +200,7 @@ class Stage:
         return Position(*self.trajectories.position(node, time))
 
     def first_there(self, node: int, time: float) -> float:
-        """The first moment from `time` on at which the node is there; infinite where there is none."""
+        """The first time from `time` on at which the node is present; infinite if there is none."""
         for start, end in self.trajectories.presence[node]:
             if time < end:
                 return max(time, start)
@@ -219,7 +219,7 @@ class ProximitySettings(SettingsTable, frozen=True):
     mobile: bool = True
     "Whether the area moves with its publisher, or stays where it was announced."
     at: Position | None = None
-    "[x, y] of a stationary proximity; where the publisher is when it announces, where not given."
+    "[x, y] of a stationary proximity; by default the publisher's position when it announces."
 
     def validate(self) -> None:
         if self.mobile and self.at is not None:
@@ -235,27 +235,27 @@ class RegionSettings(SettingsTable, frozen=True):
     shape: ShapeSetting
     'As in "circle:300m"; see proximity.'
     at: Literal["node", "anywhere"] | Position = "node"
-    "Around the subscriber's place when it subscribes, around a place drawn evenly from the area, or [x, y]."
+    "Around the subscriber's position when it subscribes, around a random place in the area, or [x, y]."
 
-    def area(self, here: Position, ground: Ground, random: Random) -> Area:
+    def area(self, here: Position, extent: Extent, random: Random) -> Area:
         if isinstance(self.at, Position):
             return Area(self.shape, self.at)
         if self.at == "node":
             return Area(self.shape, here)
-        return Area(self.shape, Position(random.uniform(0.0, ground.width_m), random.uniform(0.0, ground.height_m)))
+        return Area(self.shape, Position(random.uniform(0.0, extent.width_m), random.uniform(0.0, extent.height_m)))
 
 
 class Who(SettingsTable, frozen=True, kw_only=True):
-    """The nodes that an entry is about."""
+    """The nodes of an entry."""
 
     nodes: Nodes = "all"
-    'The nodes it is about: "all", a group, a node, or a list of these.'
+    'The nodes: "all", a group, a node, or a list of these.'
     share: Share | None = None
     "This share of them, drawn by the seed."
     chance: Share | None = None
-    "Each of them with this chance."
+    "Each of them with this probability."
     count: Count | None = None
-    "So many of them, drawn by the seed."
+    "This many of them, drawn by the seed."
 
     def validate(self) -> None:
         given = [name for name in ("share", "chance", "count") if getattr(self, name) is not None]
@@ -263,27 +263,27 @@ class Who(SettingsTable, frozen=True, kw_only=True):
             raise ScenarioError(f"write one of share, chance and count, not {' and '.join(given)}")
 
 
-class Publish(Who, frozen=True, kw_only=True):
-    """Who publishes what, when, and where it is of interest."""
+class PublishEntry(Who, frozen=True, kw_only=True):
+    """Which nodes publish what, when, and where it is of interest."""
 
     events: EventGenerator
     "What they publish."
     when: PublishTimes
     "When."
     from_s: NotNegative | None = None
-    "The first event comes from here on; the warm-up's end where not given."
+    "No event is published before this time; by default the end of the warm-up."
     until_s: NotNegative | None = None
-    "The last comes before this; the cool-down's start where not given. Publishers then unannounce."
+    "No event is published from this time on; by default the start of the cool-down. Publishers then unannounce."
     limit: Count | None = None
-    "At most so many events in all."
+    "At most this many events in total."
     announce: bool = True
-    "Whether publishers announce their event types before."
+    "Whether publishers announce their event types first."
     announce_s: SpanSetting = Span(0.0, 1.0)
     "When they announce."
     proximity: ProximitySettings | None = None
-    "Where the events are of interest; everywhere where not given."
+    "Where the events are of interest; by default everywhere."
     lifespan_s: Positive | None = None
-    "How long an event is of interest; the protocol's own default where not given."
+    "How long an event is of interest; by default the protocol's setting."
     priority: int = 0
     "The events' priority."
 
@@ -296,42 +296,44 @@ class Publish(Who, frozen=True, kw_only=True):
         if self.proximity is not None and not self.announce:
             raise ScenarioError("a proximity is part of an announcement: leave announce = false out")
 
-    def actions(self, entry: str, stage: Stage) -> Iterator[Action]:
+    def actions(self, entry: str, context: DrawContext) -> Iterator[Action]:
         """The entry's announcements and events."""
-        nodes = stage.chosen(self, f"publish.{entry}")
+        nodes = context.chosen(self, f"publish.{entry}")
         if not nodes:
             return
-        until_s = stage.publish_until_s if self.until_s is None else self.until_s
+        until_s = context.publish_until_s if self.until_s is None else self.until_s
         publishers = [
-            Publisher(
-                node, stage.abilities[node], Random(f"{stage.seed}:publish:{entry}:{stage.trajectories.names[node]}")
+            PublishingNode(
+                node,
+                context.abilities[node],
+                Random(f"{context.seed}:publish:{entry}:{context.trajectories.names[node]}"),
             )
             for node in nodes
         ]
         if self.announce:
             for publisher in publishers:
-                yield from self._announcements(publisher, stage)
-        for time, node, event in self._events(entry, publishers, stage, until_s):
+                yield from self._announcements(publisher, context)
+        for time, node, event in self._events(entry, publishers, context, until_s):
             yield Action(time, node, event)
-        if self.announce and self.until_s is not None and self.until_s < stage.duration_s:
+        if self.announce and self.until_s is not None and self.until_s < context.duration_s:
             for publisher in publishers:
                 yield from (Action(until_s, publisher.node, Unannounce(one.subject)) for one in self.events.types())
 
-    def _announcements(self, publisher: Publisher, stage: Stage) -> Iterator[Action]:
-        time = stage.first_there(publisher.node, self.announce_s.draw(publisher.random))
-        if time >= stage.duration_s:
+    def _announcements(self, publisher: PublishingNode, context: DrawContext) -> Iterator[Action]:
+        time = context.first_there(publisher.node, self.announce_s.draw(publisher.random))
+        if time >= context.duration_s:
             return
-        proximity = self.proximity.proximity(stage.position(publisher.node, time)) if self.proximity else None
+        proximity = self.proximity.proximity(context.position(publisher.node, time)) if self.proximity else None
         for event_type in self.events.types():
             yield Action(time, publisher.node, Announcement(event_type, proximity))
 
     def _events(
-        self, entry: str, publishers: Sequence[Publisher], stage: Stage, until_s: float
+        self, entry: str, publishers: Sequence[PublishingNode], context: DrawContext, until_s: float
     ) -> Iterator[tuple[float, int, Event]]:
-        random = Random(f"{stage.seed}:publish:{entry}")
-        from_s = stage.warm_up_s if self.from_s is None else self.from_s
-        drawn = self.when.times(publishers, random, from_s, min(until_s, stage.duration_s))
-        there = [(time, one.node) for time, one in drawn if stage.trajectories.present(one.node, time)]
+        random = Random(f"{context.seed}:publish:{entry}")
+        from_s = context.warm_up_s if self.from_s is None else self.from_s
+        drawn = self.when.times(publishers, random, from_s, min(until_s, context.duration_s))
+        there = [(time, one.node) for time, one in drawn if context.trajectories.present(one.node, time)]
         for number, (time, node) in enumerate(sorted(there)[: self.limit]):
             event: Event = self.events.draw(random, number)
             if self.lifespan_s is not None or self.priority:
@@ -340,21 +342,21 @@ class Publish(Who, frozen=True, kw_only=True):
             yield time, node, event
 
 
-class Subscribe(Who, frozen=True, kw_only=True):
-    """Who asks for what, when, and where it must happen."""
+class SubscribeEntry(Who, frozen=True, kw_only=True):
+    """Which nodes subscribe to what, when, and for which region."""
 
     filters: FilterSource
-    "What they ask for."
+    "What they subscribe to."
     each: SpanSetting = Span(1.0, 1.0)
-    "Subscriptions a subscriber."
+    "Subscriptions per subscriber."
     at_s: SpanSetting = Span(0.0, 1.0)
     "When they subscribe."
     until_s: Finite | None = None
-    "When they unsubscribe; never where not given."
+    "When they unsubscribe; by default never."
     lasting_s: SpanSetting | None = None
-    "How long a subscription lasts before its owner changes to another."
+    "How long a subscription lasts before its owner replaces it with another."
     region: RegionSettings | None = None
-    "Where an event must happen to be of interest; anywhere where not given."
+    "Where an event must happen to be of interest; by default anywhere."
 
     def validate(self) -> None:
         super().validate()
@@ -367,73 +369,73 @@ class Subscribe(Who, frozen=True, kw_only=True):
         if self.lasting_s is not None and self.lasting_s.low <= 0:
             raise ScenarioError(f"lasting_s must begin above 0, got {self.lasting_s.low:g}")
 
-    def actions(self, entry: str, stage: Stage, sources: Generators) -> Iterator[Action]:
+    def actions(self, entry: str, context: DrawContext, sources: Generators) -> Iterator[Action]:
         """The entry's subscriptions, and their ends."""
         number = 0
-        for node in stage.chosen(self, f"subscribe.{entry}"):
-            name = stage.trajectories.names[node]
-            random = Random(f"{stage.seed}:subscribe:{entry}:{name}")
+        for node in context.chosen(self, f"subscribe.{entry}"):
+            name = context.trajectories.names[node]
+            random = Random(f"{context.seed}:subscribe:{entry}:{name}")
             for k in range(random.randint(int(self.each.low), int(self.each.high))):
-                time = stage.first_there(node, self.at_s.draw(random))
-                end_s = min(self.until_s if self.until_s is not None else math.inf, stage.duration_s)
+                time = context.first_there(node, self.at_s.draw(random))
+                end_s = min(self.until_s if self.until_s is not None else math.inf, context.duration_s)
                 generation = 0
                 while time < end_s:
                     id = f"{name}/{entry}/{k}" + (f".{generation}" if self.lasting_s else "")
                     wanted = self.filters.draw(random, number, sources)
-                    here = stage.position(node, time)
-                    region = self.region.area(here, stage.ground, random) if self.region else None
+                    here = context.position(node, time)
+                    region = self.region.area(here, context.extent, random) if self.region else None
                     yield Action(time, node, Subscription(id, name, wanted, region))
                     time = time + self.lasting_s.draw(random) if self.lasting_s else end_s
                     number += 1
                     generation += 1
-                    if min(time, end_s) < stage.duration_s:
+                    if min(time, end_s) < context.duration_s:
                         yield Action(min(time, end_s), node, Unsubscribe(id))
 
 
 class OwnWorkload(SettingsTable, frozen=True):
-    """A workload from files of the user's own, besides what publish and subscribe draw."""
+    """A workload from the user's files, in addition to what publish and subscribe draw."""
 
     events: Path | None = None
     'A .jsonl file; a line is {"time_s": 12.5, "node": "car-03", "type": "Siren", "content": {"speed": 21.5}}, '
     'or with "xml": "<CD>...</CD>" for type and content.'
     subscriptions: Path | None = None
     'A .jsonl file; a line is {"node": "car-03", "filter": "Siren: within 300 m"}, with at_s, until_s, '
-    'id and region ({"shape": "circle:300m", "at": [500, 500]}) where wanted.'
+    'id and region ({"shape": "circle:300m", "at": [500, 500]}) as options.'
     announce: bool = True
     "Whether the events' publishers announce their types at the start."
     proximity: ProximitySettings | None = None
-    "Where the events are of interest; everywhere where not given."
+    "Where the events are of interest; by default everywhere."
 
-    def actions(self, stage: Stage) -> Iterator[Action]:
-        index = {name: i for i, name in enumerate(stage.trajectories.names)}
+    def actions(self, context: DrawContext) -> Iterator[Action]:
+        index = {name: i for i, name in enumerate(context.trajectories.names)}
         if self.subscriptions is not None:
-            yield from self._subscriptions(self.subscriptions, index, stage)
+            yield from self._subscriptions(self.subscriptions, index, context)
         if self.events is not None:
-            yield from self._events(self.events, index, stage)
+            yield from self._events(self.events, index, context)
 
-    def _events(self, file: Path, index: Mapping[str, int], stage: Stage) -> Iterator[Action]:
+    def _events(self, file: Path, index: Mapping[str, int], context: DrawContext) -> Iterator[Action]:
         announced: dict[tuple[int, str], EventType] = {}
         for row in read_timed_events(file):
             node = _numbered(row.node, index, file)
             if self.announce and (node, row.event.type) not in announced:
                 announced[node, row.event.type] = structure_of(row.event)
-                time = stage.first_there(node, 0.0)
-                proximity = self.proximity.proximity(stage.position(node, time)) if self.proximity else None
+                time = context.first_there(node, 0.0)
+                proximity = self.proximity.proximity(context.position(node, time)) if self.proximity else None
                 yield Action(time, node, Announcement(announced[node, row.event.type], proximity))
             if row.time_s < 0:
                 raise ScenarioError(f"{file}: an event's time_s must not be negative, got {row.time_s:g}")
-            if row.time_s < stage.duration_s:
+            if row.time_s < context.duration_s:
                 yield Action(row.time_s, node, row.event)
 
-    def _subscriptions(self, file: Path, index: Mapping[str, int], stage: Stage) -> Iterator[Action]:
+    def _subscriptions(self, file: Path, index: Mapping[str, int], context: DrawContext) -> Iterator[Action]:
         for number, row in enumerate(read_timed_subscriptions(file)):
             node = _numbered(row.node, index, file)
             id = row.id or f"{row.node}/own/{number}"
-            time = stage.first_there(node, row.at_s)
-            if time >= stage.duration_s:
+            time = context.first_there(node, row.at_s)
+            if time >= context.duration_s:
                 continue
             yield Action(time, node, Subscription(id, row.node, row.filter, row.region))
-            if row.until_s is not None and time < row.until_s < stage.duration_s:
+            if row.until_s is not None and time < row.until_s < context.duration_s:
                 yield Action(row.until_s, node, Unsubscribe(id))
 
 
@@ -444,7 +446,7 @@ def _numbered(name: str, index: Mapping[str, int], file: Path) -> int:
 
 
 def check_announcements(actions: Sequence[Action]) -> None:
-    """One node announces one structure and one proximity a subject, whoever of its entries does so."""
+    """All entries of a node announce the same structure and proximity for a subject."""
     known: dict[tuple[int, str], Announcement] = {}
     for action in actions:
         if isinstance(action.what, Announcement):
@@ -461,11 +463,11 @@ def _differs(one: Announcement, other: Announcement) -> bool:
         return True
     if one.proximity is None or other.proximity is None:
         return False
-    # A mobile proximity's naval is only where its publisher was at the time.
+    # The naval of a mobile proximity is only its publisher's position at that time.
     return (one.proximity.shape, one.proximity.mobile) != (other.proximity.shape, other.proximity.mobile)
 
 
-Publishes = Mapping[str, Publish]
+Publishes = Mapping[str, PublishEntry]
 
 
 def generators_of(publish: Publishes) -> dict[str, Generator]:

@@ -1,4 +1,4 @@
-"""Events and subscriptions from files of the user's own: JSON lines and XML documents."""
+"""Events and subscriptions from the user's files: JSON lines and XML documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from earshot.geometry import Area, Position, parse_shape
 
 @dataclass(frozen=True, slots=True)
 class TimedEvent:
-    """A line of an events file: who publishes what, when."""
+    """A line of an events file: which node publishes what, and when."""
 
     time_s: float
     node: str
@@ -26,7 +26,7 @@ class TimedEvent:
 
 @dataclass(frozen=True, slots=True)
 class TimedSubscription:
-    """A line of a subscriptions file: who wants what, from when until when."""
+    """A line of a subscriptions file: which node subscribes to what, from when until when."""
 
     node: str
     filter: Filter
@@ -37,7 +37,7 @@ class TimedSubscription:
 
 
 def read_events(path: Path) -> tuple[Event, ...]:
-    """The events of a .jsonl file, an .xml document or a folder of them; times and nodes left aside."""
+    """The events of a .jsonl file, an .xml document or a folder of them, without times and nodes."""
     return _events(path, _version(path))
 
 
@@ -165,7 +165,7 @@ def _text(row: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def _version(path: Path) -> Any:
-    """Changes when the file does, so that what was read before is not believed."""
+    """Changes when the file changes, so that the cache is not used then."""
     if not path.exists():
         raise ScenarioError(f"{path}: no such file")
     parts = sorted(path.glob("*.xml")) if path.is_dir() else [path]
