@@ -20,7 +20,7 @@ from earshot.errors import UsageError
 
 if TYPE_CHECKING:
     from earshot.simulation.engine.result import RunResult
-    from earshot.simulation.engine.summary import Summary
+    from earshot.simulation.engine.summary import RunSummary
     from earshot.simulation.scenario.scenario import Scenario
 
 WIDTH = 100
@@ -152,7 +152,7 @@ def _log(folder: Path | None, positions_every_s: float) -> Iterator[Any]:
         yield log
 
 
-def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: Summary) -> None:
+def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: RunSummary) -> None:
     """Write what was run beside its log: enough to repeat it."""
     content = {
         "scenario": scenario.table(),
@@ -172,7 +172,7 @@ def _json_ready(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: as_table(value) for name, value in settings.items()}
 
 
-def _print_summary(summary: Summary, took_s: float) -> None:
+def _print_summary(summary: RunSummary, took_s: float) -> None:
     click.echo(
         f"{summary.scenario}, {summary.protocol}, seed {summary.seed}: {summary.nodes} nodes, "
         f"{summary.measured_s:g} s measured, took {took_s:.1f} s\n"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from small_networks import Bench, Word, say, standing, tell
 
+from earshot.records.trajectories import Trajectories
 from earshot.simulation.faults import Churn, Crash, FaultSettings
 from earshot.simulation.media.medium_settings import Contention
-from earshot.simulation.mobility import Trajectories
 from earshot.wire import size
 
 BASE = Contention(range_m=10.0)

@@ -158,7 +158,7 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
     for i in range(1, 20):
         write(tmp_path, f'base = "s{i - 1}.toml"', f"s{i}.toml")
     assert load_scenario(tmp_path / "s15.toml").name == "s15"
-    with pytest.raises(ScenarioError, match="more than 16 bases on top of each other"):
+    with pytest.raises(ScenarioError, match="has more than 16 bases below it"):
         load_scenario(tmp_path / "s19.toml")
 
 

@@ -37,6 +37,7 @@ from earshot.protocols.machine import (
 )
 from earshot.records import DropReason, Kind
 from earshot.records.details import JoinDetail, write_detail
+from earshot.records.trajectories import Trajectories
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import Counts, Deliveries
 from earshot.simulation.engine.schedule import Schedule
@@ -45,7 +46,6 @@ from earshot.simulation.faults import NO_FAULTS, FaultSettings, plan
 from earshot.simulation.media.medium_settings import MediumSettings
 from earshot.simulation.media.open_medium import open_medium
 from earshot.simulation.media.transmission import PacketCount, Transmission
-from earshot.simulation.mobility import Trajectories
 from earshot.simulation.workload.actions import Workload
 from earshot.wire import MAX_PACKET_BYTES, Packet, size, tag_of
 

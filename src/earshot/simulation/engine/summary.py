@@ -26,7 +26,7 @@ from earshot.simulation.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RunSummary:
     """One run in figures. None stands for what cannot be said: no event expected, none delivered."""
 
     scenario: str
@@ -61,7 +61,7 @@ class Summary:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def summarise(scenario: Scenario, result: RunResult) -> Summary:
+def summarise(scenario: Scenario, result: RunResult) -> RunSummary:
     """The figures of a finished run of this scenario."""
     trajectories = result.trajectories
     if trajectories is None:
@@ -81,7 +81,7 @@ def summarise(scenario: Scenario, result: RunResult) -> Summary:
     data_bytes = sum(packet.bytes_sent for packet in packets if packet.carries_event)
     control_bytes = sum(packet.bytes_sent for packet in packets if not packet.carries_event)
     data = sum(packet.sends for packet in packets if packet.carries_event)
-    return Summary(
+    return RunSummary(
         scenario=result.scenario,
         protocol=result.protocol,
         seed=result.seed,

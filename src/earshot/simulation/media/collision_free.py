@@ -8,10 +8,10 @@ from math import sqrt
 from random import Random
 
 from earshot.records import DropReason
+from earshot.records.trajectories import Trajectories
 from earshot.simulation.media.medium_settings import Lossy, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours
 from earshot.simulation.media.transmission import MediumHost, Transmission
-from earshot.simulation.mobility import Trajectories
 
 
 class UnitDiskRadio:

@@ -13,10 +13,10 @@ from typing import Literal
 
 from earshot.errors import SettingsError
 from earshot.geometry import Position
+from earshot.records.trajectories import Trajectories
 from earshot.settings import AtLeastOne, Count, NotNegative, Positive, SettingsTable
 from earshot.simulation.faults import Partition
 from earshot.simulation.media.neighbours import Neighbours
-from earshot.simulation.mobility import Trajectories
 
 State = Literal["up", "down", "free"]
 Link = tuple[str, str]

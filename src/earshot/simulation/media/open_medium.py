@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from earshot.records.trajectories import Trajectories
 from earshot.simulation.faults import Partition
 from earshot.simulation.media.collision_free import LossyRadio, OverlayNetwork, UnitDiskRadio
 from earshot.simulation.media.contention import ContentionRadio
@@ -12,7 +13,6 @@ from earshot.simulation.media.links import Everybody, LinkScript, Partitioned, s
 from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours, neighbours_within
 from earshot.simulation.media.transmission import Medium, MediumHost
-from earshot.simulation.mobility import Trajectories
 
 
 def open_medium(

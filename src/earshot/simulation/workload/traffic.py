@@ -17,10 +17,10 @@ from earshot.events import Event, EventType
 from earshot.filters import Subscription
 from earshot.geometry import Area, Position, Proximity
 from earshot.protocols.machine import Announcement
+from earshot.records.trajectories import Trajectories
 from earshot.settings import Count, Finite, KindTable, NotNegative, Positive, SettingsTable, Share
 from earshot.simulation.draws import Span, by_weight
 from earshot.simulation.extent import Extent
-from earshot.simulation.mobility import Trajectories
 from earshot.simulation.settings_reader import ShapeSetting, SpanSetting
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
 from earshot.simulation.workload.generators import EventGenerator, Generator, Generators, structure_of
