@@ -1,21 +1,21 @@
-"""How fast the simulator is: ourselves and peers on the same floods, in one run.
+"""The simulator's speed: the simulator and its peers on the same floods, in one run.
 
     python benchmarks/simulator.py [--quick] [part ...]
 
-Parts: mobile, still, contention, memory; all where none is named. An event is one transmission or one
-reception. Times are processor time, medians of repeats in which the contestants take turns, so that a
-busy machine slows all of them alike.
+Parts: mobile, still, contention, memory; by default all. An event is one transmission or one reception.
+Times are processor time: medians of repeats in which the contestants take turns, so that a busy machine
+slows all of them equally.
 
 mobile      200 nodes on 1,000 x 1,000 m, random waypoint at 10 to 20 m/s with pauses of 2 to 4 s, range
             120 m, one flood every 1.25 s for 500 s; every tenth node subscribes to them.
 still       floods over 3,000 nodes that stand still, with 45 neighbours each.
-contention  the floods of `mobile` over one shared channel, against ns-3's 802.11b ad hoc with the same
-            ways and sources; where g++ and ns-3's libraries are installed (Debian: g++ libns3-dev).
-memory      10,000 moving nodes, one flood a second for 60 s, the log streaming to disk: most memory held.
+contention  the floods of `mobile` over one shared channel, compared with ns-3's 802.11b ad hoc with the same
+            trajectories and sources; if g++ and ns-3's libraries are installed (Debian: g++ libns3-dev).
+memory      10,000 moving nodes, one flood a second for 60 s, the log streaming to disk: peak memory.
 
 The peer of the first two is a bare SimPy loop: one timeout and one callback for each reception, a set of
-who has heard a flood, and neighbours looked up in tables made beforehand; no protocol, no sizes, no log.
-Ourselves are the real flooding machine, with neighbours found while it runs.
+the nodes that have heard a flood, and neighbours from tables made beforehand; no protocol, no sizes, no log.
+The simulator runs the real flooding machine and finds neighbours while it runs.
 """
 
 from __future__ import annotations
@@ -52,55 +52,55 @@ NS3_LIBRARIES = ("wifi", "propagation", "mobility", "network", "core")
 
 @dataclass(frozen=True)
 class Floods:
-    """Nodes, and who floods when."""
+    """Nodes, and which node starts a flood at which time."""
 
-    ways: tuple[Trajectory, ...]
+    routes: tuple[Trajectory, ...]
     sources: tuple[tuple[float, int], ...]
     range_m: float
     duration_s: float
     subscribers: int
 
     def workload(self) -> Workload:
-        step = max(len(self.ways) // self.subscribers, 1) if self.subscribers else 0
-        wanting = range(0, len(self.ways), step) if step else range(0)
-        wishes = [Action(0.0, i, Subscription(f"s{i}", f"n{i}", Filter.of_type("Ping"))) for i in wanting]
+        step = max(len(self.routes) // self.subscribers, 1) if self.subscribers else 0
+        wanting = range(0, len(self.routes), step) if step else range(0)
+        subscriptions = [Action(0.0, i, Subscription(f"s{i}", f"n{i}", Filter.of_type("Ping"))) for i in wanting]
         pings = [
             Action(at, node, Event(type="Ping", content={"value": k})) for k, (at, node) in enumerate(self.sources)
         ]
-        return Workload([*wishes, *pings])
+        return Workload([*subscriptions, *pings])
 
 
 def moving(nodes: int, side_m: float, every_s: float, duration_s: float) -> Floods:
     names = [f"n{i}" for i in range(nodes)]
     chances = [Random(f"way {i}") for i in range(nodes)]
     model = RandomWaypoint(speed_m_s=Span(10.0, 20.0), pause_s=Span(2.0, 4.0))
-    ways = model.paths(names, Extent(side_m, side_m), chances, duration_s)
+    routes = model.paths(names, Extent(side_m, side_m), chances, duration_s)
     chance = Random("sources")
     sources = [(every_s * (k + 1), chance.randrange(nodes)) for k in range(round(duration_s / every_s) - 1)]
-    return Floods(tuple(ways), tuple(sources), 120.0, duration_s, nodes // 10)
+    return Floods(tuple(routes), tuple(sources), 120.0, duration_s, nodes // 10)
 
 
 def still(nodes: int, degree: int, floods: int) -> Floods:
     chance = Random("places")
     side_m = math.sqrt(nodes * math.pi * 100.0**2 / degree)
-    ways = [Trajectory.standing(f"n{i}", chance.uniform(0, side_m), chance.uniform(0, side_m)) for i in range(nodes)]
+    routes = [Trajectory.standing(f"n{i}", chance.uniform(0, side_m), chance.uniform(0, side_m)) for i in range(nodes)]
     sources = [(float(k + 1), chance.randrange(nodes)) for k in range(floods)]
-    return Floods(tuple(ways), tuple(sources), 100.0, floods + 2.0, nodes // 10)
+    return Floods(tuple(routes), tuple(sources), 100.0, floods + 2.0, nodes // 10)
 
 
 @dataclass
 class Outcome:
     seconds: float
     sends: int
-    receipts: int
+    receptions: int
 
     @property
     def rate(self) -> float:
-        return (self.sends + self.receipts) / self.seconds
+        return (self.sends + self.receptions) / self.seconds
 
 
 def ours(floods: Floods, medium: MediumSettings, settings: FloodingSettings, log: Callable[[], Log | None]) -> Outcome:
-    trajectories, workload = Trajectories(floods.ways), floods.workload()
+    trajectories, workload = Trajectories(floods.routes), floods.workload()
     started = time.process_time()
     written = log()
     engine = Engine(
@@ -118,26 +118,26 @@ def ours(floods: Floods, medium: MediumSettings, settings: FloodingSettings, log
 
 
 def tables(floods: Floods) -> list[list[list[int]]]:
-    """Everybody's neighbours at the time of each flood."""
-    neighbours = neighbours_within(Trajectories(floods.ways), floods.range_m)
-    return [[neighbours.of(i, at) for i in range(len(floods.ways))] for at, _ in floods.sources]
+    """Every node's neighbours at the time of each flood."""
+    neighbours = neighbours_within(Trajectories(floods.routes), floods.range_m)
+    return [[neighbours.of(i, at) for i in range(len(floods.routes))] for at, _ in floods.sources]
 
 
 def simpy_loop(floods: Floods, neighbours: list[list[list[int]]]) -> Outcome:
     import simpy
 
     environment = simpy.Environment()
-    sends = receipts = 0
+    sends = receptions = 0
 
     def flood(source: int, near: list[list[int]]) -> None:
         heard = {source}
         timeout = environment.timeout
 
         def transmit(node: int) -> None:
-            nonlocal sends, receipts
+            nonlocal sends, receptions
             receivers = near[node]
             sends += 1
-            receipts += len(receivers)
+            receptions += len(receivers)
             for receiver in receivers:
                 timeout(LATENCY_S, receiver).callbacks.append(receive)
 
@@ -154,7 +154,7 @@ def simpy_loop(floods: Floods, neighbours: list[list[list[int]]]) -> Outcome:
         begin.callbacks.append(lambda begun: flood(*begun.value))
     started = time.process_time()
     environment.run()
-    return Outcome(time.process_time() - started, sends, receipts)
+    return Outcome(time.process_time() - started, sends, receptions)
 
 
 def take_turns(contestants: dict[str, Callable[[], Outcome]], repeats: int) -> dict[str, Outcome]:
@@ -171,13 +171,13 @@ def take_turns(contestants: dict[str, Callable[[], Outcome]], repeats: int) -> d
 
 def table(title: str, outcomes: dict[str, Outcome], peer: str, asked: dict[str, float], by_time: bool = False) -> None:
     print(f"\n{title}")
-    print(f"  {'':34} {'sends':>9} {'receipts':>10} {'seconds':>8} {'events/s':>11} {'to peer':>8} {'asked':>6}")
+    print(f"  {'':34} {'sends':>9} {'receptions':>10} {'seconds':>8} {'events/s':>11} {'to peer':>8} {'asked':>6}")
     for name, outcome in outcomes.items():
         base = outcomes[peer]
         ratio = base.seconds / outcome.seconds if by_time else outcome.rate / base.rate
         wanted = f"{asked[name]:>5.1f}x" if name in asked else ""
         print(
-            f"  {name:34} {outcome.sends:>9,} {outcome.receipts:>10,} {outcome.seconds:>8.2f} "
+            f"  {name:34} {outcome.sends:>9,} {outcome.receptions:>10,} {outcome.seconds:>8.2f} "
             f"{outcome.rate:>11,.0f} {ratio:>7.2f}x {wanted:>6}"
         )
 
@@ -195,7 +195,7 @@ def against_simpy(title: str, floods: Floods, asked: dict[str, float], repeats: 
 
 
 def compiled_ns3(folder: Path) -> Path | None:
-    """The ns-3 program, compiled; None where that cannot be done here."""
+    """The ns-3 program, compiled; None if that is not possible here."""
     if shutil.which("g++") is None:
         return None
     program = folder / "ns3"
@@ -206,20 +206,20 @@ def compiled_ns3(folder: Path) -> Path | None:
 
 
 def ns3(program: Path, floods: Floods, packet_bytes: int, jitter_s: float, folder: Path) -> Outcome:
-    ways, sources = folder / "ways.txt", folder / "floods.txt"
+    routes, sources = folder / "routes.txt", folder / "floods.txt"
     lines = [
         f"{i} {t!r} {x!r} {y!r}"
-        for i, way in enumerate(floods.ways)
-        for t, x, y in zip(way.times.tolist(), way.xs.tolist(), way.ys.tolist(), strict=True)
+        for i, route in enumerate(floods.routes)
+        for t, x, y in zip(route.times.tolist(), route.xs.tolist(), route.ys.tolist(), strict=True)
     ]
-    ways.write_text("\n".join(lines))
+    routes.write_text("\n".join(lines))
     sources.write_text("\n".join(f"{at!r} {node}" for at, node in floods.sources))
-    arguments = [ways, sources, floods.range_m, packet_bytes, jitter_s, floods.duration_s]
+    arguments = [routes, sources, floods.range_m, packet_bytes, jitter_s, floods.duration_s]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    sends, receipts = map(int, done.stdout.split())
-    return Outcome(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, sends, receipts)
+    sends, receptions = map(int, done.stdout.split())
+    return Outcome(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, sends, receptions)
 
 
 def against_ns3(floods: Floods, repeats: int, folder: Path) -> None:
@@ -244,7 +244,7 @@ def against_ns3(floods: Floods, repeats: int, folder: Path) -> None:
 
 
 def memory(nodes: int, seconds: int) -> None:
-    """In a process of its own: most memory held is a process's, once and for all."""
+    """In its own process, because peak memory is counted per process."""
     done = subprocess.run(
         [sys.executable, __file__, "--memory-of", str(nodes), str(seconds)], capture_output=True, text=True, check=True
     )
@@ -260,7 +260,7 @@ def memory_of(nodes: int, seconds: int) -> None:
         outcome = ours(floods, UnitDisk(range_m=120.0), FloodingSettings(), lambda: Log(file))
         written = file.stat().st_size
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    events = outcome.sends + outcome.receipts
+    events = outcome.sends + outcome.receptions
     print(f"{held:,.0f} MB for {events:,} events in {outcome.seconds:.1f} s; {written / 1e6:,.0f} MB written")
 
 
@@ -268,7 +268,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare the simulator with its peers.")
     parser.add_argument("--quick", action="store_true", help="a fifth of the floods, fewer repeats")
     parser.add_argument("--memory-of", nargs=2, type=int, metavar=("NODES", "SECONDS"), help=argparse.SUPPRESS)
-    parser.add_argument("parts", nargs="*", metavar="part", help="mobile, still, contention, memory; all without any")
+    parser.add_argument("parts", nargs="*", metavar="part", help="mobile, still, contention, memory; by default all")
     chosen = parser.parse_args()
     if chosen.memory_of:
         memory_of(*chosen.memory_of)

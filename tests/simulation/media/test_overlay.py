@@ -90,8 +90,8 @@ def test_an_overlay_has_no_broadcast() -> None:
     bench = Bench(APART, Overlay())
     bench.do(1.0, "a", say("hello, everybody"))
     assert failure_of(bench.run).startswith(
-        "Probe on node 'a' raised ValueError: a broadcast on an overlay, which has none: "
-        "a machine there sends to peers it knows\n  at 1.0 s, in its effects(Word(text='hello, everybody'))"
+        "Probe on node 'a' raised ValueError: an overlay has no broadcast: "
+        "a machine sends to the peers it knows\n  at 1.0 s, in its effects(Word(text='hello, everybody'))"
     )
 
 
