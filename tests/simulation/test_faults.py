@@ -9,6 +9,7 @@ from earshot.errors import SettingsError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.protocols.machine import Announcement
+from earshot.records.details import JoinDetail, SubscribeDetail, write_announcement, write_detail
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.faults import Churn, Crash, FaultSettings, Outage, plan
@@ -98,6 +99,10 @@ def test_what_is_wrong_is_said(build: Any, message: str) -> None:
 # In a run.
 
 
+def joined(reason: str, life: int) -> str:
+    return write_detail(JoinDetail("probe", None, life=life, reason=reason))
+
+
 def test_a_crash_takes_memory_timers_and_groups_and_a_restart_asks_again() -> None:
     faults = FaultSettings(crashes=(Crash("b", 3.0, down_s=2.0),))
     actions = [
@@ -137,17 +142,17 @@ def test_a_crash_takes_memory_timers_and_groups_and_a_restart_asks_again() -> No
         ],
     ]
     assert bench.rows("time", "kind", "detail", node="b") == [
-        (0.0, "join", "on the scene"),
-        (0.0, "announce", "Ping"),
-        (0.0, "announce", "Old"),
-        (0.0, "subscribe", str(Filter.of_type("Ping"))),
-        (0.0, "subscribe", str(Filter.of_type("Ping"))),
+        (0.0, "join", joined("on the scene", 0)),
+        (0.0, "announce", write_announcement(EventType("Ping"), None)),
+        (0.0, "announce", write_announcement(EventType("Old"), None)),
+        (0.0, "subscribe", write_detail(SubscribeDetail(str(Filter.of_type("Ping"))))),
+        (0.0, "subscribe", write_detail(SubscribeDetail(str(Filter.of_type("Ping"))))),
         (1.0, "unsubscribe", ""),
         (1.0, "unannounce", "Old"),
         (3.0, "leave", "crash"),
-        (4.0, "subscribe", str(Filter.of_type("Ping"))),
+        (4.0, "subscribe", write_detail(SubscribeDetail(str(Filter.of_type("Ping"))))),
         (4.0, "drop", "publisher-away"),
-        (5.0, "join", "after crash"),
+        (5.0, "join", joined("after crash", 1)),
         (6.001, "receive", ""),
     ]
 
@@ -217,10 +222,10 @@ def test_nodes_are_there_when_their_path_says_so() -> None:
     )
     bench = Bench(nodes, duration_s=10.0).run()
     assert bench.rows("time", "node", "kind", "detail") == [
-        (0.0, "a", "join", "on the scene"),
+        (0.0, "a", "join", joined("on the scene", 0)),
         (2.0, "a", "leave", "off the scene"),
-        (3.0, "b", "join", "on the scene"),
-        (4.0, "a", "join", "on the scene"),
+        (3.0, "b", "join", joined("on the scene", 0)),
+        (4.0, "a", "join", joined("on the scene", 1)),
         (6.0, "a", "leave", "off the scene"),
     ]
     assert bench.calls("a", "stop") == [(2.0,), (6.0,)]
