@@ -1,4 +1,4 @@
-"""What settings classes say about themselves, for people: names, types, defaults, units, docs."""
+"""What settings classes say about their keys: names, types, defaults, units, docs; and the page of all keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Setting:
     type: str
     required: bool
     default: Any
-    "As JSON has it; None where there is none."
+    "As in JSON; None if there is none."
     unit: str
     doc: str
 
@@ -49,14 +49,9 @@ def settings_described(cls: Any) -> list[Setting]:
     return found
 
 
-def summary_line(cls: Any) -> str:
-    """The first line of a class' docstring, for tables."""
-    return (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ")
-
-
 @lru_cache(maxsize=256)
 def field_docs(cls: type[Any]) -> dict[str, str]:
-    """The texts that stand below a class' fields; empty where its source cannot be had."""
+    """The docstrings below a class's fields; empty if its source is not available."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if is_dataclass(base) or is_table(base):
@@ -101,7 +96,7 @@ _WORDS: dict[Any, str] = {
 
 
 def type_words(hint: Any) -> str:
-    """A type as a TOML author knows it."""
+    """A type in a TOML author's words."""
     if hint in _WORDS:
         return _WORDS[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -121,7 +116,7 @@ def type_words(hint: Any) -> str:
 
 
 def tables_within(cls: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every settings class inside another, with the key it stands under: `nodes.*.mobility` and so on."""
+    """Every settings class inside another, with its key: `nodes.*.mobility` and so on."""
     yield key, cls
     for name, one in fields_of(cls).items():
         yield from _tables_in_type(one.hint, f"{key}.{name}" if key else name)
@@ -140,7 +135,7 @@ def _tables_in_type(hint: Any, key: str) -> Iterator[tuple[str, Any]]:
 
 
 def reference(cls: Any) -> str:
-    """A settings class and all tables inside it as Markdown: a section a key, a table a class."""
+    """A settings class and all tables inside it as Markdown: a section for each key, a table for each class."""
     sections: dict[str, list[Any]] = {}
     seen: set[Any] = set()
     for key, found in tables_within(cls):

@@ -417,7 +417,7 @@ class Odd(Packet, frozen=True, tag="odd of the tests"):
     ("act", "said"),
     [
         (lambda probe: probe.send("", Word("x")), "ValueError: sent to a peer without a name"),
-        (lambda probe: probe.broadcast("x"), "TypeError: sent 'x', which is no packet"),
+        (lambda probe: probe.broadcast("x"), "TypeError: sent 'x', which is not a packet"),
         (lambda probe: probe.broadcast(Odd(object())), "TypeError: Encoding objects of type object is unsupported"),
     ],
 )

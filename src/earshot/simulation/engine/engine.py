@@ -54,7 +54,7 @@ MakeMachine = Callable[[str, Location, Random], Machine]
 
 
 class NodeLocation:
-    """Where a node is, asked by the node's own clock."""
+    """A node's position, by the node's own clock."""
 
     __slots__ = ("_clock_offset_s", "_node", "_trajectories")
 
@@ -71,8 +71,8 @@ class NodeLocation:
 
 
 class RunningTimer(msgspec.Struct, eq=False, gc=False):
-    """A machine's timer. One that is put off keeps its entry in the queue, and moves on when that comes up:
-    most timers are put off again before."""
+    """A machine's timer. A postponed timer keeps its queue entry and is queued again when that entry comes
+    up: most timers are postponed several times."""
 
     node: int
     name: Timer
@@ -83,9 +83,9 @@ class RunningTimer(msgspec.Struct, eq=False, gc=False):
 
 
 class Engine:
-    """One run. Build it, `run()` it once, read its counts. It is the media's `Host`."""
+    """One run. Build it, `run()` it once, read its counts. It is the media's `MediumHost`."""
 
-    # More than Python keeps at hand without being told: 30 names.
+    # Slots, because Python shares the keys of at most 30 attributes between instances.
     __slots__ = (
         "_carry",
         "_event_numbers",
@@ -195,10 +195,10 @@ class Engine:
         with rare_collections():
             self.queue.run(self.duration_s)
 
-    # What the schedule asks.
+    # Called by the schedule.
 
     def come(self, i: int, why: str) -> None:
-        """Node i is there from now on, with a fresh machine."""
+        """Node i joins, with a new machine."""
         life, name, now = self._lives[i], self.names[i], self.queue.now
         self._lives[i] = life + 1
         random = Random(f"{self._seed}:{name}" if life == 0 else f"{self._seed}:{name}:{life}")
@@ -215,7 +215,7 @@ class Engine:
         self.call(i, "start")
 
     def go(self, i: int, why: str, graceful: bool) -> None:
-        """Node i is gone from now on; where it goes in good order its machine hears of it first."""
+        """Node i leaves; if `graceful`, its machine is stopped first."""
         if graceful:
             self.call(i, "stop")
         if self.log is not None:
@@ -239,7 +239,7 @@ class Engine:
         self.call(i, "publish", event)
 
     def call(self, i: int, entry_point: str, *arguments: Any) -> None:
-        """Call an entry point of node i's machine, where it has one, and carry out the effects."""
+        """Call an entry point of node i's machine, if it has one, and carry out the effects."""
         machine = self.machines[i]
         if machine is None:
             return
@@ -251,12 +251,12 @@ class Engine:
             self._carry_out(i, effects)
 
     def drop(self, i: int, reason: DropReason, event: str = "") -> None:
-        """Something was let go at node i."""
+        """Node i dropped something."""
         self.counts.drops[reason] += 1
         if self.log is not None:
             self.log.row(Kind.DROP, self.queue.now, i, event=event, detail=reason)
 
-    # Carrying out what machines ask.
+    # Carrying out effects.
 
     def _carry_out(self, i: int, effects: Effects) -> None:
         carry = self._carry
@@ -271,10 +271,10 @@ class Engine:
             raise
 
     def _failure(self, i: int, entry_point: str, error: Exception, *arguments: Any) -> MachineFailure:
-        told = ", ".join(_short(argument) for argument in arguments)
+        shown = ", ".join(_short(argument) for argument in arguments)
         return MachineFailure(
             f"{type(self.machines[i]).__name__} on node {self.names[i]!r} raised {type(error).__name__}: {error}\n"
-            f"  at {self.queue.now!r} s, in {entry_point}({told})\n"
+            f"  at {self.queue.now!r} s, in {entry_point}({shown})\n"
             f"  to repeat it: the same scenario and settings with seed {self._seed}"
         )
 
@@ -302,8 +302,8 @@ class Engine:
             raise self._failure(i, "its effects", ValueError("sent to a peer without a name"), effect)
 
     def _measure(self, i: int, packet: Packet, kind: PacketCount, event: Any, hops: int) -> int:
-        """The packet's size. A ring of a flood passes on one event after as many hops, one node after
-        another: where a packet holds nothing else, the size of the last one is kept."""
+        """The packet's size. In a flood many nodes forward the same event after the same number of hops: if a
+        packet holds nothing else, the last size is reused."""
         try:
             bytes_ = size(packet)
         except Exception as error:
@@ -314,7 +314,7 @@ class Engine:
 
     def _new_kind(self, i: int, packet: Packet) -> PacketCount:
         if not isinstance(packet, Packet):
-            raise self._failure(i, "its effects", TypeError(f"sent {_short(packet)}, which is no packet"))
+            raise self._failure(i, "its effects", TypeError(f"sent {_short(packet)}, which is not a packet"))
         fields = type(packet).__struct_fields__
         kind = PacketCount(tag_of(packet), carries_event="event" in fields, counts_hops="hops" in fields)
         self._kinds[type(packet)] = self.counts.packets[kind.tag] = kind
@@ -375,7 +375,7 @@ class Engine:
         if self.log is not None:
             self.log.row(Kind.NOTE, self.queue.now, i, detail=f"{effect.topic}: {effect.detail}")
 
-    # What the medium tells: see `transmission.Host`.
+    # Called by the medium: see `MediumHost`.
 
     def orphaned(self, transmission: Transmission) -> bool:
         sender = transmission.sender
@@ -407,7 +407,7 @@ class Engine:
                 self._carry_out(i, effects)
 
     def _there(self, nodes: list[int], group: int | None) -> list[int]:
-        """Those of the nodes that are up and, with a group, its members: other radios take no notice."""
+        """The nodes that are up and, for a group, members of it: other radios ignore the frame."""
         up = self.up
         if group is None:
             return [i for i in nodes if up[i]]
@@ -447,12 +447,12 @@ class Engine:
 
 
 def _deaf(packet: Packet, sender: str, now: float) -> Effects:  # noqa: ARG001
-    """The ear of a node that is not there."""
+    """`hear` of a node that is away."""
     return NOTHING
 
 
 def _ear(machine: Machine, clock_offset_s: float) -> Callable[[Packet, str, float], Effects]:
-    """The machine's `hear`, told its own time."""
+    """The machine's `hear`, called with the node's clock."""
     hear = machine.hear
     if clock_offset_s == 0.0:
         return hear
@@ -464,16 +464,16 @@ def _short(value: Any) -> str:
     return text if len(text) <= 500 else f"{text[:500]}..."
 
 
-# Garbage collection while machines run.
+# Garbage collection during a run.
 
 
 ALLOCATED = 50_000
-"Packets and effects hold no cycles; looking for some every few hundred of them costs a tenth of a run."
+"Packets and effects have no cycles; looking for them after every few hundred objects costs a tenth of a run."
 
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Look for cycles no more often than every so many objects, until the end of the block."""
+    """Look for cycles at most once per `ALLOCATED` objects, until the end of the block."""
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], ALLOCATED), *before[1:])
     try:

@@ -25,8 +25,8 @@ def run(
 ) -> RunResult:
     """Simulate the scenario under this protocol. The same arguments give the same result and the same log.
 
-    `settings` are the protocol's, by name, its own defaults where not given. `progress` is told the
-    simulated time now and then.
+    `settings` are the protocol's settings by name; the others have their defaults. `progress` is called with
+    the simulated time now and then.
     """
     machine = protocol(protocol_name)
     built = settings_in(scenario, machine, settings or {})
@@ -64,14 +64,14 @@ def run(
 
 
 def settings_in(scenario: Scenario, machine: type[Machine], given: Mapping[str, Any]) -> Any:
-    """The settings a protocol runs with in this scenario: what is given, else what the scenario says of
-    the network, else the protocol's own defaults."""
+    """The settings a protocol runs with in this scenario: the given ones, else what the scenario says about
+    the network, else the protocol's defaults."""
     return build_settings(machine.Settings, {**_facts(scenario, machine.Settings), **given})
 
 
 def _facts(scenario: Scenario, settings: type[Any]) -> dict[str, Any]:
-    """What a protocol's settings say of the network, as this scenario has it. A setting marks itself
-    with `metadata={"scenario": "medium.range_m"}`; where it is given, that counts."""
+    """The settings that describe the network, with this scenario's values. Such a setting is marked with
+    `metadata={"scenario": "medium.range_m"}`."""
     found = {}
     for setting in fields(settings):
         if path := setting.metadata.get("scenario"):
@@ -84,7 +84,7 @@ def _facts(scenario: Scenario, settings: type[Any]) -> dict[str, Any]:
 
 
 def _maker(machine: type[Machine], settings: Any, scenario: Scenario, seed: int) -> MakeMachine:
-    """Builds a node's machine. A class with an attribute `ability` is told its node's."""
+    """Builds a node's machine. If the class has an attribute `ability`, it gets the node's ability."""
     if not hasattr(machine, "ability"):
         return lambda node, location, random: machine(node, settings, location, random)
     abilities = dict(zip(scenario.names(), scenario.abilities(seed).tolist(), strict=True))

@@ -1,6 +1,6 @@
-"""The summary of a run: how much of what should have arrived did, and at which cost.
+"""The summary of a run: how many of the expected deliveries happened, and at which cost.
 
-Counted is what is published and sent from the warm-up's end on.
+Only what is published and sent after the warm-up counts.
 
 ========================  ====================================================================
 delivery ratio            expected (event, node) pairs that were delivered / all expected pairs
@@ -8,7 +8,7 @@ precision                 delivered pairs that were expected / all delivered pai
 cost                      transmissions that carry an event / events published
 bytes per delivery        all bytes sent / delivered pairs
 latency                   publication to delivery, over expected pairs that were delivered
-drops                     what was let go or lost on the way, by reason
+drops                     what was dropped or lost, by reason
 ========================  ====================================================================
 """
 
@@ -27,7 +27,7 @@ from earshot.simulation.scenario.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run in figures. None stands for what cannot be said: no event expected, none delivered."""
+    """One run in figures. None: the figure is undefined, because no event was expected or delivered."""
 
     scenario: str
     protocol: str
@@ -39,13 +39,13 @@ class RunSummary:
     expected: int
     "(event, node) pairs."
     delivered: int
-    "Pairs, expected or not."
+    "(event, node) pairs, expected or not."
     delivery_ratio: float | None
     precision: float | None
     transmissions: int
-    "All of them; those that carry an event are data, the others control."
+    "All transmissions; those that carry an event are data, the others control."
     cost: float | None
-    "Data transmissions an event."
+    "Data transmissions per event."
     data_bytes: int
     control_bytes: int
     bytes_per_delivery: float | None
@@ -71,7 +71,7 @@ def summarise(scenario: Scenario, result: RunResult) -> RunSummary:
     published_at = _true_times(result, faults)
     counted = {i: time for i, time in enumerate(published_at) if time >= result.warm_up_s}
     nodes = len(result.nodes)
-    # An event and a node are one number: there may be millions of such pairs.
+    # A pair of event and node is one number, because there may be millions of pairs.
     expected = {i * nodes + node for i, time in counted.items() for node in oracle.receivers(result.published[i], time)}
     first = _first_deliveries(result, counted)
     right = expected & first.keys()
@@ -106,13 +106,13 @@ def summarise(scenario: Scenario, result: RunResult) -> RunSummary:
 
 
 def _true_times(result: RunResult, faults: FaultPlan) -> list[float]:
-    """When each event was published; its own stamp is by its publisher's clock, which may be wrong."""
+    """When each event was published. Its own time stamp is from the publisher's clock, which may be wrong."""
     offsets = dict(zip(result.nodes, faults.clock_offsets_s, strict=True))
     return [event.time - offsets[event.source] for event in result.published]
 
 
 def _first_deliveries(result: RunResult, counted: Mapping[int, float]) -> dict[int, tuple[float, int]]:
-    """event * nodes + node -> time and hops of the first delivery there, of the events that count."""
+    """event * nodes + node -> time and hops of the first delivery, for the counted events."""
     deliveries, nodes = result.deliveries, len(result.nodes)
     found: dict[int, tuple[float, int]] = {}
     for time, node, event, hops in zip(
@@ -128,5 +128,5 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float | None:
-    """The value that so large a share of the ordered values does not exceed; None where there are none."""
+    """The value that this share of the ordered values does not exceed; None if there are no values."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from random import Random
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -27,18 +27,6 @@ from earshot.simulation.workload.generators import (
     Number,
     XmlDocuments,
 )
-
-
-class Interest(Protocol):
-    """Draws filters; `sources` are the scenario's event generators by publish entry."""
-
-    def draw(self, random: Random, number: int, sources: Generators) -> Filter:
-        """The filter number `number` (from 0) of its subscribe entry."""
-        ...
-
-    def check(self, sources: Generators) -> None:
-        """ScenarioError if it refers to a publish entry that does not exist or does not fit."""
-        ...
 
 
 class Written(KindTable, frozen=True, tag="written"):
@@ -254,4 +242,5 @@ def _all(terms: list[Condition]) -> Condition:
 
 
 FilterSource = Written | CdFilters | NumberIntervals | Types | Conjunctions | CoddQueries | XPaths
-"Every kind of `filters` table; a new one is a new member."
+"""Every kind of `filters` table; a new one is a new member. `draw` gives the filter with this number (from 0) of a
+subscribe entry; `check` refuses references to publish entries that do not exist or do not fit."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from random import Random
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
@@ -41,16 +41,6 @@ class PublishingNode:
     node: int
     ability: float
     random: Random
-
-
-class Timing(Protocol):
-    """Draws the times at which publishers publish."""
-
-    def times(
-        self, publishers: Sequence[PublishingNode], random: Random, from_s: float, until_s: float
-    ) -> Iterator[tuple[float, PublishingNode]]:
-        """Each publication's time, from `from_s` until before `until_s`, and its publisher."""
-        ...
 
 
 class Periodic(KindTable, frozen=True, tag="periodic"):
@@ -146,7 +136,8 @@ def _chooser(publishers: Sequence[PublishingNode], choose: Choose, random: Rando
 
 
 PublishTimes = Periodic | Poisson | AtTimes
-"Every kind of `when` table; a new one is a new member."
+"""Every kind of `when` table; a new one is a new member. `times` gives the time of each publication, from `from_s`
+until before `until_s`, and its publisher."""
 
 
 Nodes = str | tuple[str, ...]
