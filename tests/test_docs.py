@@ -23,7 +23,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1800)
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 SPARK_COMMANDS = ("compare", "contacts", "ingest", "oracle", "report", "sweep", "watch", "why", "workload")
 

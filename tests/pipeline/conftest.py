@@ -9,9 +9,9 @@ import pytest
 
 @pytest.fixture(scope="session")
 def wait_for() -> Callable[[Callable[[], object]], None]:
-    """Look until something is so: for what other processes do in their own time."""
+    """Wait until a condition holds: for what other processes do. The limit only ends a test that hangs."""
 
-    def wait(condition: Callable[[], object], most_s: float = 240.0) -> None:
+    def wait(condition: Callable[[], object], most_s: float = 600.0) -> None:
         until = time.monotonic() + most_s
         pause = threading.Event()
         while not condition():

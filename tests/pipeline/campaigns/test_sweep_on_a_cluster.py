@@ -14,7 +14,7 @@ from earshot.pipeline.campaigns.flow import run_campaign
 from earshot.pipeline.lake.lake import Lake
 from earshot.simulation.scenario.library import load_scenario
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 SEEDS = 4
 
@@ -53,7 +53,7 @@ def test_a_campaign_on_a_cluster_that_loses_a_worker_gives_the_tables_of_local_m
         wait_for(lambda: running.poll() is not None or len(list(marks.glob("run=*/*/_COMMITTED*"))) >= 2)
         assert running.poll() is None, running.communicate()
         cluster.kill_worker()
-        said, errors = running.communicate(timeout=280)
+        said, errors = running.communicate(timeout=600)
     assert (said, errors, running.returncode) == (f"['done'] {2 * SEEDS}\n", "", 0)
     local, there = Lake(spark, tmp_path / "here"), Lake(spark, tmp_path / "there")
     run_campaign(local, wanted())

@@ -51,7 +51,7 @@ class Cluster:
     def run(self, code: str, *arguments: object) -> str:
         """Run the code to its end; what it printed."""
         running = self.start(code, *arguments)
-        said, errors = running.communicate(timeout=280)
+        said, errors = running.communicate(timeout=600)
         assert (running.returncode, errors) == (0, "")
         return said
 
@@ -92,7 +92,7 @@ class Cluster:
                 start_new_session=True,
             )
         self.processes.append(process)
-        until = time.monotonic() + 120
+        until = time.monotonic() + 600
         while not (found := re.search(ready, log.read_text(errors="replace"))):
             assert process.poll() is None, log.read_text(errors="replace")
             assert time.monotonic() < until, f"{name} is not ready: {log.read_text(errors='replace')}"

@@ -16,7 +16,7 @@ from test_contacts import wandering
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.traces.contacts import contacts_within
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 CONTACTS = """
 import sys
@@ -70,7 +70,7 @@ def test_contacts_on_a_cluster_that_loses_a_worker_are_those_of_local_mode(
     assert all(".zip" in path for path in shipped), f"the package was not shipped: {shipped}"
     cluster.kill_worker()
     (gate / "go").touch()
-    said, errors = running.communicate(timeout=280)
+    said, errors = running.communicate(timeout=600)
     assert (said, errors, running.returncode) == ("done\n", "", 0)
     local = lake.read("positions", trace="walk").drop("trace").transform(contacts_within(30.0, interval_s=1.0))
     ours = sorted(tuple(row) for row in lake.read("contacts", trace="walk").select("a", "b", "start", "end").collect())

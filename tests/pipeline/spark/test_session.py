@@ -37,7 +37,7 @@ SHUFFLE = textwrap.dedent(
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "PYTHONPATH") if name in os.environ}
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=kept | environment, timeout=240, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, env=kept | environment, timeout=600, check=False
     )
 
 
@@ -105,7 +105,7 @@ def test_nothing_of_spark_outlives_ctrl_c(wait_for: WaitFor, tmp_path: Path) -> 
     processes = [int(path.name) for path in started.iterdir()]
     assert all(alive(process) for process in processes)
     command.send_signal(signal.SIGINT)
-    command.wait(timeout=60)
+    command.wait(timeout=600)
     wait_for(lambda: not any(alive(process) for process in processes))
     assert list(tmp_path.rglob("*.jsa")) == []
 
