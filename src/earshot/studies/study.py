@@ -72,6 +72,11 @@ class Finding:
     series: Sequence[Series] = ()
 
 
+def verdict(measured: str, holds: bool, reason: str, series: Sequence[Series] = ()) -> Finding:
+    """A finding that gives the reason only where the claim does not hold."""
+    return Finding(measured, holds, "" if holds else reason, series)
+
+
 Judge = Callable[[Rows], Finding]
 "Judges one claim by the rows of the study."
 
@@ -88,6 +93,21 @@ class Claim:
     x_label: str = ""
     y_label: str = ""
     log_x: bool = False
+
+
+class Claims(list[Claim]):
+    """A study's claims, each written above the function that judges it."""
+
+    def claim(
+        self, claim: str, where: str, paper: str, x_label: str = "", y_label: str = "", log_x: bool = False
+    ) -> Callable[[Judge], Judge]:
+        """Add a claim of the paper, which the decorated function judges."""
+
+        def add(judge: Judge) -> Judge:
+            self.append(Claim(claim, where, paper, judge, x_label, y_label, log_x))
+            return judge
+
+        return add
 
 
 @dataclass(frozen=True)
@@ -188,6 +208,10 @@ class Line:
     low: float
     high: float
 
+    def __format__(self, spec: str) -> str:
+        """The slope and its interval, each in this format."""
+        return f"{self.slope:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
 
 def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
     """The least-squares line, for claims that something grows, falls or stays flat."""
@@ -218,6 +242,16 @@ class Curve:
 
     x: list[float] = field(default_factory=list)
     estimates: list[Estimate] = field(default_factory=list)
+
+    def __format__(self, spec: str) -> str:
+        """The means by x: in this format, or with their intervals where it is empty."""
+        points = [f"{point.mean:{spec}}" if spec else str(point) for point in self.estimates]
+        return ", ".join(f"{x:g}: {point}" for x, point in zip(self.x, points, strict=True))
+
+    def at(self, *chosen: float) -> Curve:
+        """The curve at the chosen x only."""
+        kept = [(x, point) for x, point in zip(self.x, self.estimates, strict=True) if x in chosen]
+        return Curve([x for x, _ in kept], [point for _, point in kept])
 
     @property
     def means(self) -> dict[float, float]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from statistics import fmean
 
 from earshot.studies.study import (
-    Claim,
+    Claims,
     Curve,
     Finding,
     Line,
@@ -22,7 +23,12 @@ from earshot.studies.study import (
     fit_line,
     grouped,
     rows_at,
+    verdict,
 )
+
+CLAIMS = Claims()
+claim = CLAIMS.claim
+speed_claim = partial(CLAIMS.claim, x_label="seconds per move", log_x=True)
 
 THREE = ("extended", "one channel", "N channels")
 RECEIVERS = ("R1", "R2", "R3", "R4", "R5")
@@ -32,13 +38,10 @@ def _lines(rows: Sequence[Row], by: str, x: str, y: str) -> dict[str, Curve]:
     return {str(key[0]): curve(group, x, y) for key, group in grouped(rows, by).items()}
 
 
-def _listed(line: Curve) -> str:
-    return ", ".join(f"{x:g}: {point.mean:.3g}" for x, point in zip(line.x, line.estimates, strict=True))
-
-
 # Section IV.A.
 
 
+@claim("Brokers 1, 2 and 4 get exactly their messages, 3 and 5 none", "section IV.A", "3 matching brokers among 5")
 def exactly(rows: Rows) -> Finding:
     counts, holds = [], True
     for (system,), group in grouped(rows["traffic"], "system").items():
@@ -49,22 +52,22 @@ def exactly(rows: Rows) -> Finding:
     return Finding("; ".join(counts), holds)
 
 
-def _bytes_in(rows: Rows, system: str) -> float:
-    """What came in at the five receiving brokers."""
-    return float(sum(row["bytes_in"] for row in rows_at(rows["traffic"], system=system) if row["broker"] in RECEIVERS))
+def _bytes_in(rows: Rows, system: str) -> list[float]:
+    """What came in at each of the five receiving brokers."""
+    return [row["bytes_in"] for row in rows_at(rows["traffic"], system=system) if row["broker"] in RECEIVERS]
 
 
+@claim(
+    "One channel costs twice what the others cost",
+    "figure 7",
+    "ODMRP with one channel causes twice more network traffic than the others (taken as 1.5 to 2.5)",
+    x_label="broker",
+    y_label="bytes in",
+)
 def twice(rows: Rows) -> Finding:
-    one, extended, many = (_bytes_in(rows, system) for system in ("one channel", "extended", "N channels"))
+    one, extended, many = (sum(_bytes_in(rows, system)) for system in ("one channel", "extended", "N channels"))
     everywhere = {system: sum(row["bytes_in"] for row in rows_at(rows["traffic"], system=system)) for system in THREE}
-    by_broker = [
-        Series(
-            system,
-            list(range(1, 6)),
-            [row["bytes_in"] for row in rows_at(rows["traffic"], system=system) if row["broker"] in RECEIVERS],
-        )
-        for system in THREE
-    ]
+    by_broker = [Series(system, list(range(1, 6)), _bytes_in(rows, system)) for system in THREE]
     return Finding(
         f"at brokers 1 to 5, one channel over extended {one / extended:.2f}, over N channels {one / many:.2f} "
         f"(at all 11 nodes {everywhere['one channel'] / everywhere['extended']:.2f} and "
@@ -74,11 +77,21 @@ def twice(rows: Rows) -> Finding:
     )
 
 
+@claim(
+    "The extension costs what predefined channels cost",
+    "figure 7",
+    "comparable to the predefined channels (taken as within a quarter)",
+)
 def comparable(rows: Rows) -> Finding:
-    ratio = _bytes_in(rows, "extended") / _bytes_in(rows, "N channels")
+    ratio = sum(_bytes_in(rows, "extended")) / sum(_bytes_in(rows, "N channels"))
     return Finding(f"bytes in at brokers 1 to 5, extended over N channels: {ratio:.3f}", abs(ratio - 1) <= 0.25)
 
 
+@claim(
+    "Brokers that want nothing still take in a high volume of control packets",
+    "figure 7",
+    "in words (taken as at least a fifth of a matched broker's)",
+)
 def unmatched(rows: Rows) -> Finding:
     found = {row["broker"]: row["bytes_in"] for row in rows_at(rows["traffic"], system="extended")}
     matched = (found["R1"] + found["R2"] + found["R4"]) / 3
@@ -90,6 +103,14 @@ def unmatched(rows: Rows) -> Finding:
     )
 
 
+@claim(
+    "Beyond the conversion overhead the extension improves throughput over one channel",
+    "figure 6",
+    "in words and a figure without numbers",
+    x_label="interval, s",
+    y_label="messages per second",
+    log_x=True,
+)
 def keeps_up(rows: Rows) -> Finding:
     """Better means: over the same seeds significantly more messages per second than one channel for at least one
     interval, and significantly fewer for none."""
@@ -104,7 +125,7 @@ def keeps_up(rows: Rows) -> Finding:
     worse = [interval_s for interval_s, gain in gains.items() if gain.high < 0]
     return Finding(
         f"messages per second by interval in s: "
-        f"{'; '.join(f'{system} {_listed(line)}' for system, line in lines.items())}; more than one channel: "
+        f"{'; '.join(f'{system} {line:.3g}' for system, line in lines.items())}; more than one channel: "
         f"{', '.join(f'{interval_s:g}: {gain}' for interval_s, gain in gains.items())}",
         bool(better) and not worse,
         reason="the gain is airtime, some of it by acknowledged Join Tables: the simulator does not bill the "
@@ -113,34 +134,53 @@ def keeps_up(rows: Rows) -> Finding:
     )
 
 
+@claim(
+    "Throughput stays the same over the number of subscribers, in spite of more traffic",
+    "figure 8",
+    "in words (taken as within 5 %)",
+    x_label="subscribers",
+    y_label="messages per second",
+)
 def same_throughput(rows: Rows) -> Finding:
     many = rows_at(rows["throughput"], system="extended", interval_s=0.5)
     line, bytes_in = curve(many, "subscribers", "throughput_per_s"), curve(many, "subscribers", "bytes_in")
-    means = [point.mean for point in line.estimates]
+    means = list(line.means.values())
     traffic_grows = bytes_in.estimates[-1].mean / bytes_in.estimates[0].mean
     return Finding(
-        f"messages per second by subscribers: {_listed(line)}; bytes in grow {traffic_grows:.1f} times",
+        f"messages per second by subscribers: {line:.3g}; bytes in grow {traffic_grows:.1f} times",
         max(means) - min(means) <= 0.05 * max(means) and traffic_grows > 1.2,
         series=[line.series("extended")],
     )
 
 
-def conversion(rows: Rows, what: str) -> Finding:
+def _conversion(rows: Rows, what: str) -> Finding:
     line = curve(rows["conversion"], "elements", what)
     fit = fit_line([row["elements"] for row in rows["conversion"]], [float(row[what]) for row in rows["conversion"]])
     growth = line.means[200] / line.means[10]
-    return Finding(
-        f"microseconds by nested elements: {_listed(line)}; 200 over 10: {growth:.2f}; each element adds "
-        f"{fit.slope:.2f} [{fit.low:.2f}, {fit.high:.2f}]",
+    return verdict(
+        f"microseconds by nested elements: {line:.3g}; 200 over 10: {growth:.2f}; each element adds {fit:.2f}",
         growth <= 1.5,
-        reason=""
-        if growth <= 1.5
-        else "an event's digest reads every element once, so its time grows with their number; "
+        "an event's digest reads every element once, so its time grows with their number; "
         "the paper may have measured a fixed overhead that hides this growth",
-        series=[line.series(what)],
+        [line.series(what)],
     )
 
 
+for _what, _column in (("an event", "event_us"), ("a subscription", "subscription_us")):
+    claim(
+        f"Converting {_what} takes constant time up to 200 nested elements",
+        "section IV.A",
+        "constant within the range of 200 nesting elements (taken as at most half more than at 10)",
+        x_label="nested elements",
+        y_label="microseconds",
+    )(partial(_conversion, what=_column))
+
+
+@claim(
+    "Comparing an event with the aggregated subscriptions is a fraction of converting them",
+    "section IV.A",
+    "a fraction, since it compares simple bit sets (taken as a quarter)",
+)
 def fraction(rows: Rows) -> Finding:
     share = estimate(row["comparison_us"] / (row["event_us"] + row["subscription_us"]) for row in rows["conversion"])
     return Finding(f"comparing a digest with a summary takes {share} of converting both", share.high < 0.25)
@@ -149,8 +189,8 @@ def fraction(rows: Rows) -> Finding:
 # Section IV.B.
 
 
-def _moving(rows: Rows, world: str) -> list[Row]:
-    return rows_at(rows["moving"], world=world)
+def _extended(rows: Rows, world: str) -> list[Row]:
+    return rows_at(rows["moving"], world=world, system="extended")
 
 
 def _over_speed(rows: Sequence[Row], what: str) -> Line:
@@ -159,63 +199,90 @@ def _over_speed(rows: Sequence[Row], what: str) -> Line:
     return fit_line([math.log10(row["step_s"]) for row in known], [float(row[what]) for row in known])
 
 
+@speed_claim(
+    "Links 1 and 2 alternating: messages are lost when the receiver moves fast",
+    "figure 10",
+    "in words and a figure without numbers",
+    y_label="delivery ratio",
+)
 def falls_with_speed(rows: Rows) -> Finding:
-    lines = _lines(_moving(rows, "alternating"), "system", "step_s", "delivery_ratio")
-    fit = _over_speed(rows_at(_moving(rows, "alternating"), system="extended"), "delivery_ratio")
+    lines = _lines(rows_at(rows["moving"], world="alternating"), "system", "step_s", "delivery_ratio")
+    fit = _over_speed(_extended(rows, "alternating"), "delivery_ratio")
     return Finding(
-        f"delivery ratio by seconds per move: {_listed(lines['extended'])}; ten times slower: {fit.slope:+.3f} "
-        f"[{fit.low:+.3f}, {fit.high:+.3f}]",
+        f"delivery ratio by seconds per move: {lines['extended']:.3g}; ten times slower: {fit:+.3f}",
         fit.low > 0,
         reason="most losses come before both forwarding nodes have carried a Join Table once; then either link works",
         series=[line.series(system) for system, line in lines.items()],
     )
 
 
+@speed_claim(
+    "Link 3 flapping: the mesh delivers 100 % at every speed",
+    "figure 12",
+    "100 %",
+    y_label="delivery ratio",
+)
 def mesh(rows: Rows) -> Finding:
-    both = curve(rows_at(_moving(rows, "flapping mesh"), system="extended"), "step_s", "delivery_ratio")
-    alone = curve(rows_at(_moving(rows, "flapping"), system="extended"), "step_s", "delivery_ratio")
-    worst = min(point.mean for point in both.estimates)
-    return Finding(
+    both = curve(_extended(rows, "flapping mesh"), "step_s", "delivery_ratio")
+    alone = curve(_extended(rows, "flapping"), "step_s", "delivery_ratio")
+    worst = min(both.means.values())
+    return verdict(
         f"with both nodes forwarding from the start, delivery ratio at least {worst:.3f} at every speed; "
-        f"where the other route must first be found, by seconds per move: {_listed(alone)}",
+        f"where the other route must first be found, by seconds per move: {alone:.3g}",
         worst == 1.0,
-        reason="" if worst == 1.0 else "what is sent between a break and the first request by the other route is lost",
-        series=[both.series("both forward"), alone.series("the other route must be found")],
+        "what is sent between a break and the first request by the other route is lost",
+        [both.series("both forward"), alone.series("the other route must be found")],
     )
 
 
+@speed_claim(
+    "Link 3 flapping: the faster, the more often the mesh's other route is used",
+    "figure 12",
+    "in words and a figure without numbers (taken as a tenth more at 0.1 s per move than at 10 s)",
+    y_label="share by the longer route",
+)
 def mesh_used(rows: Rows) -> Finding:
-    line = curve(rows_at(_moving(rows, "flapping mesh"), system="extended"), "step_s", "share_of_detours")
+    line = curve(_extended(rows, "flapping mesh"), "step_s", "share_of_detours")
     fast, slow = line.means[min(line.x)], line.means[10.0]
-    return Finding(
-        f"share of messages that came by the longer route, by seconds per move: {_listed(line)}",
+    return verdict(
+        f"share of messages that came by the longer route, by seconds per move: {line:.3g}",
         fast > 1.1 * slow,
-        reason=""
-        if fast > 1.1 * slow
-        else "the other route carries what the shortest cannot, but the link is down half of the time at every speed: "
+        "the other route carries what the shortest cannot, but the link is down half of the time at every speed: "
         "how fast it flaps does not change how often the mesh is used",
-        series=[line.series("by the longer route")],
+        [line.series("by the longer route")],
     )
 
 
+@speed_claim(
+    "Walking past nodes 1 to 9: the faster, the more messages come on Join Requests",
+    "figure 11",
+    "in words and a figure without numbers",
+    y_label="share on Join Requests",
+)
 def on_requests(rows: Rows) -> Finding:
-    walk = rows_at(_moving(rows, "walking"), system="extended")
+    walk = _extended(rows, "walking")
     line = curve(walk, "step_s", "share_on_requests")
     fit = _over_speed(walk, "share_on_requests")
     return Finding(
-        f"share of delivered messages that came on Join Requests, by seconds per move: {_listed(line)}; ten times "
-        f"slower: {fit.slope:+.3f} [{fit.low:+.3f}, {fit.high:+.3f}]",
+        f"share of delivered messages that came on Join Requests, by seconds per move: {line:.3g}; ten times "
+        f"slower: {fit:+.3f}",
         fit.high < 0,
         series=[line.series("on Join Requests")],
     )
 
 
+@speed_claim(
+    "Walking past nodes 1 to 9: delivery ratios",
+    "figure 11",
+    "0.82 (11A) and 0.93 (11B)",
+    y_label="delivery ratio",
+)
 def two_ratios(rows: Rows) -> Finding:
-    line = curve(rows_at(_moving(rows, "walking"), system="extended"), "step_s", "delivery_ratio")
-    means = [point.mean for point in line.estimates]
+    line = curve(_extended(rows, "walking"), "step_s", "delivery_ratio")
+    means = list(line.means.values())
     within = min(means) <= 0.82 and max(means) >= 0.93
     return Finding(
-        f"delivery ratio by seconds per move: {_listed(line)}",
+        f"delivery ratio by seconds per move: {line:.3g}",
         None if within else False,
         reason="the paper does not state at which speeds it measured; "
         + ("both figures occur among the speeds tried" if within else "the speeds tried do not reach both figures"),
@@ -226,33 +293,25 @@ def two_ratios(rows: Rows) -> Finding:
 # Beyond the paper.
 
 
-def _grown(rows: Rows, what: str, over: str) -> dict[tuple[int, int], float]:
-    """By brokers and subscriptions: the extension's mean, as a share of another system's."""
-    found = {}
-    for (brokers, subscriptions), group in grouped(rows["growing"], "brokers", "subscriptions").items():
-        ours = [row[what] for row in group if row["system"] == "extended"]
-        theirs = [row[what] for row in group if row["system"] == over]
-        found[brokers, subscriptions] = (sum(ours) / len(ours)) / (sum(theirs) / len(theirs))
-    return found
-
-
+@claim("Many moving brokers: fewer bytes than flooding and plain ODMRP", "beyond the paper", "not measured there")
 def less_traffic(rows: Rows) -> Finding:
     listed, holds = [], True
     for over in ("flooding", "one channel"):
-        ratios = _grown(rows, "bytes", over)
-        holds &= all(ratio < 1 for ratio in ratios.values())
-        by_size = ", ".join(f"{brokers} x {each}: {ratio:.2f}" for (brokers, each), ratio in ratios.items())
-        listed.append(f"over {over} {by_size}")
-    return Finding(
+        by_size = []
+        for (brokers, each), group in grouped(rows["growing"], "brokers", "subscriptions").items():
+            ours, theirs = (fmean(row["bytes"] for row in rows_at(group, system=one)) for one in ("extended", over))
+            by_size.append(f"{brokers} x {each}: {ours / theirs:.2f}")
+            holds &= ours < theirs
+        listed.append(f"over {over} {', '.join(by_size)}")
+    return verdict(
         f"bytes sent, by brokers x subscriptions each, {'; '.join(listed)}",
         holds,
-        reason=""
-        if holds
-        else "with many subscriptions a broker, nearly every event is wanted nearly everywhere: "
+        "with many subscriptions a broker, nearly every event is wanted nearly everywhere: "
         "then summaries and Join Tables are all the extension adds",
     )
 
 
+@claim("Many moving brokers: only matching brokers deliver", "beyond the paper", "not measured there")
 def exact_at_scale(rows: Rows) -> Finding:
     ours = rows_at(rows["growing"], system="extended")
     precise = {row["precision"] for row in ours if row["precision"] is not None}
@@ -268,21 +327,34 @@ def exact_at_scale(rows: Rows) -> Finding:
     )
 
 
+@claim(
+    "A summary that is too small costs airtime, never an event",
+    "beyond the paper",
+    "false positive rates are named as future work",
+    x_label="bytes of a summary",
+    y_label="bytes",
+    log_x=True,
+)
 def false_positives(rows: Rows) -> Finding:
     line, control = (curve(rows["budgets"], "summary_bytes", what) for what in ("mesh_bytes", "control_bytes"))
     mesh = line.means
     least = min(mesh.values())
     extra = ", ".join(f"{x:g} B: {value / least - 1:+.0%}" for x, value in mesh.items())
     delivered = curve(rows["budgets"], "summary_bytes", "delivery_ratio")
-    ratios = [point.mean for point in delivered.estimates]
+    ratios = list(delivered.means.values())
     return Finding(
         f"bytes of data in the mesh, against the least, by a summary's budget: {extra}; control bytes "
-        f"{_listed(control)}; delivery ratio {_listed(delivered)}",
+        f"{control:.3g}; delivery ratio {delivered:.3g}",
         mesh[min(mesh)] > mesh[max(mesh)] and max(ratios) - min(ratios) < 0.01,
         series=[line.series("data in the mesh"), control.series("control")],
     )
 
 
+@claim(
+    "Refreshing by predicted link lifetime delivers at least as much",
+    "section III.E",
+    "named as possible, not part of the paper's implementation",
+)
 def prediction(rows: Rows) -> Finding:
     ratio, megabytes = (
         {
@@ -291,140 +363,9 @@ def prediction(rows: Rows) -> Finding:
         }
         for column, unit in (("delivery_ratio", 1), ("bytes", 1e6))
     )
-    holds = ratio[True].mean >= ratio[False].mean
-    return Finding(
+    return verdict(
         f"refreshing by predicted link lifetime: delivery ratio {ratio[True]} at {megabytes[True]} MB; "
         f"every 5 s: {ratio[False]} at {megabytes[False]} MB",
-        holds,
-        reason="" if holds else "links that last are refreshed less often than every 5 s",
+        ratio[True].mean >= ratio[False].mean,
+        "links that last are refreshed less often than every 5 s",
     )
-
-
-_SpeedClaim = partial(Claim, x_label="seconds per move", log_x=True)
-
-CLAIMS = [
-    Claim(
-        "Brokers 1, 2 and 4 get exactly their messages, 3 and 5 none",
-        "section IV.A",
-        "3 matching brokers among 5",
-        exactly,
-    ),
-    Claim(
-        "One channel costs twice what the others cost",
-        "figure 7",
-        "ODMRP with one channel causes twice more network traffic than the others (taken as 1.5 to 2.5)",
-        twice,
-        x_label="broker",
-        y_label="bytes in",
-    ),
-    Claim(
-        "The extension costs what predefined channels cost",
-        "figure 7",
-        "comparable to the predefined channels (taken as within a quarter)",
-        comparable,
-    ),
-    Claim(
-        "Brokers that want nothing still take in a high volume of control packets",
-        "figure 7",
-        "in words (taken as at least a fifth of a matched broker's)",
-        unmatched,
-    ),
-    Claim(
-        "Beyond the conversion overhead the extension improves throughput over one channel",
-        "figure 6",
-        "in words and a figure without numbers",
-        keeps_up,
-        x_label="interval, s",
-        y_label="messages per second",
-        log_x=True,
-    ),
-    Claim(
-        "Throughput stays the same over the number of subscribers, in spite of more traffic",
-        "figure 8",
-        "in words (taken as within 5 %)",
-        same_throughput,
-        x_label="subscribers",
-        y_label="messages per second",
-    ),
-    Claim(
-        "Converting an event takes constant time up to 200 nested elements",
-        "section IV.A",
-        "constant within the range of 200 nesting elements (taken as at most half more than at 10)",
-        partial(conversion, what="event_us"),
-        x_label="nested elements",
-        y_label="microseconds",
-    ),
-    Claim(
-        "Converting a subscription takes constant time up to 200 nested elements",
-        "section IV.A",
-        "constant within the range of 200 nesting elements (taken as at most half more than at 10)",
-        partial(conversion, what="subscription_us"),
-        x_label="nested elements",
-        y_label="microseconds",
-    ),
-    Claim(
-        "Comparing an event with the aggregated subscriptions is a fraction of converting them",
-        "section IV.A",
-        "a fraction, since it compares simple bit sets (taken as a quarter)",
-        fraction,
-    ),
-    _SpeedClaim(
-        "Links 1 and 2 alternating: messages are lost when the receiver moves fast",
-        "figure 10",
-        "in words and a figure without numbers",
-        falls_with_speed,
-        y_label="delivery ratio",
-    ),
-    _SpeedClaim(
-        "Link 3 flapping: the mesh delivers 100 % at every speed",
-        "figure 12",
-        "100 %",
-        mesh,
-        y_label="delivery ratio",
-    ),
-    _SpeedClaim(
-        "Link 3 flapping: the faster, the more often the mesh's other route is used",
-        "figure 12",
-        "in words and a figure without numbers (taken as a tenth more at 0.1 s per move than at 10 s)",
-        mesh_used,
-        y_label="share by the longer route",
-    ),
-    _SpeedClaim(
-        "Walking past nodes 1 to 9: the faster, the more messages come on Join Requests",
-        "figure 11",
-        "in words and a figure without numbers",
-        on_requests,
-        y_label="share on Join Requests",
-    ),
-    _SpeedClaim(
-        "Walking past nodes 1 to 9: delivery ratios",
-        "figure 11",
-        "0.82 (11A) and 0.93 (11B)",
-        two_ratios,
-        y_label="delivery ratio",
-    ),
-    Claim(
-        "Many moving brokers: fewer bytes than flooding and plain ODMRP",
-        "beyond the paper",
-        "not measured there",
-        less_traffic,
-    ),
-    Claim(
-        "Many moving brokers: only matching brokers deliver", "beyond the paper", "not measured there", exact_at_scale
-    ),
-    Claim(
-        "A summary that is too small costs airtime, never an event",
-        "beyond the paper",
-        "false positive rates are named as future work",
-        false_positives,
-        x_label="bytes of a summary",
-        y_label="bytes",
-        log_x=True,
-    ),
-    Claim(
-        "Refreshing by predicted link lifetime delivers at least as much",
-        "section III.E",
-        "named as possible, not part of the paper's implementation",
-        prediction,
-    ),
-]

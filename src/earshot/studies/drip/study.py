@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from earshot.protocols.drip.machine import Drip
-from earshot.studies.drip import claims as drip_claims
+from earshot.studies.drip.claims import CLAIMS
 from earshot.studies.drip.runs import crashed, grown, simulated
-from earshot.studies.study import Claim, Experiment, Study, cases
+from earshot.studies.study import Experiment, Study, cases
 
 BROKERS, COPIES = (10, 20, 30), (1, 2, 4)
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -104,115 +104,6 @@ STUDY = Study(
             _small(cases(crashes=[1], brokers=[10], nearest=[4], copies=[2], units=[60], seed=[0])),
         ),
     ],
-    claims=[
-        Claim(
-            "Broker coverage grows with the number of copies m",
-            "Figure 3(a), l = 4",
-            "as m increases, broker coverage is growing too",
-            drip_claims.coverage_by_copies,
-            "copies m",
-            "brokers that had the event / k",
-        ),
-        Claim(
-            "Broker coverage falls with the number of brokers k",
-            "Figure 3(a), l = 4",
-            "m and l fixed and k growing, the broker coverage is generally reduced",
-            drip_claims.coverage_by_brokers,
-            "brokers k",
-            "brokers that had the event / k",
-        ),
-        Claim(
-            "Delivery delay falls with m",
-            "Figure 3(b), l = 5",
-            "for a fixed k, delivery delay decreases as m is increasing",
-            drip_claims.delay_by_copies,
-            "copies m",
-            "delay, s",
-        ),
-        Claim(
-            "Delivery delay rises with k",
-            "Figure 3(b), l = 5",
-            "when m is fixed, delivery delay goes up with k",
-            drip_claims.delay_by_brokers,
-            "brokers k",
-            "delay, s",
-        ),
-        Claim(
-            "DRIP's delay is below that of the epidemic SF",
-            "Figure 3(b), l = 5",
-            "our scheme costs less time than the SF scheme",
-            drip_claims.below_epidemic,
-            "brokers k",
-            "delay, s",
-        ),
-        Claim(
-            "There is a load at which DRIP's delay is below SF's",
-            "beyond the paper: figure 3(b) under load",
-            "not in the paper",
-            drip_claims.load,
-            "events a second",
-            "delay, s",
-        ),
-        Claim(
-            "Brokers chosen by ability give less delay than brokers chosen at random",
-            "Figure 4",
-            "DRIP incurs less delivery delay",
-            drip_claims.selection,
-            "brokers k",
-            "delay, s",
-        ),
-        Claim(
-            "The expected delay of equation 2 follows from equation 1",
-            "Section V.C",
-            "E[T] = (l^2 + 3 l) / (4 m lambda)",
-            drip_claims.algebra,
-            "destinations l",
-            "E[T] m lambda",
-        ),
-        Claim(
-            "The expected delay (exact, with the measured rate of meetings) is the measured one within a factor of 2",
-            "Section V.C, equation 1",
-            "meetings are independent, identical and exponential",
-            drip_claims.expected_delay,
-            "brokers k",
-            "s until all l destinations have the event",
-        ),
-        Claim(
-            "At least 95 % of the expected deliveries happen",
-            "beyond the paper: delivery ratio",
-            "not in the paper",
-            drip_claims.delivery,
-            "brokers k",
-            "delivery ratio",
-        ),
-        Claim(
-            "Each event across a region change is delivered once, or lost with its reason",
-            "beyond the paper: handover accounting",
-            "not in the paper",
-            drip_claims.accounts,
-        ),
-        Claim(
-            "The answers do not depend on how the open points are read",
-            "beyond the paper: settings",
-            "not in the paper",
-            drip_claims.settings,
-        ),
-        Claim(
-            "Larger networks of the same density deliver at least 90 %",
-            "beyond the paper: 1,000 and 2,000 nodes",
-            "not in the paper",
-            drip_claims.growing,
-            "nodes",
-            "delivery ratio",
-        ),
-        Claim(
-            "Brokers that crash are replaced, and at most a tenth of the deliveries is lost because of it",
-            "beyond the paper: crashes",
-            "not in the paper",
-            drip_claims.crashes,
-            "brokers crashed",
-            "delivery ratio",
-        ),
-    ],
+    claims=CLAIMS,
     notes="A time unit is a second, a hop 802.11b at 2 Mbit/s; every open point is a setting, see docs/papers/drip.md.",
 )

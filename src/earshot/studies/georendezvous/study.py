@@ -16,8 +16,7 @@ from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.studies.georendezvous.paths import CLOSENESS, chances, nearest, paths, state, trees
 from earshot.studies.georendezvous.runs import crashing, growing, messages, moving
 from earshot.studies.study import (
-    Claim,
-    Curve,
+    Claims,
     Experiment,
     Finding,
     Rows,
@@ -28,7 +27,11 @@ from earshot.studies.study import (
     fit_line,
     grouped,
     rows_at,
+    verdict,
 )
+
+CLAIMS = Claims()
+claim = CLAIMS.claim
 
 SIZES = (80, 150, 300, 600, 1000, 2000, 3000)
 IN_BLOCK = 20
@@ -37,62 +40,91 @@ FLAT = 0.02
 "Of the direct path, for each doubling of the network: a smaller change counts as no dependence."
 
 
+@claim(
+    "Up to 8 rendezvous cells give latencies similar to a direct path (at most a quarter more hops)",
+    "section 4, figure 3(a)",
+    "similar to those of a direct path with less than 8 rendezvous cells",
+    "rendezvous cells n",
+    "hops over the direct route's",
+)
 def _best_of_n(rows: Rows) -> Finding:
     at_600 = rows_at(rows["paths"], nodes=600)
     line = curve(at_600, "n", "ratio")
-    ratio = line.means
     return Finding(
-        f"hops over the direct route's at 600 nodes: {_listed(line, (1, 2, 4, 7, 8, 16))}",
-        ratio[8] <= 1.25,
+        f"hops over the direct route's at 600 nodes: {line.at(1, 2, 4, 7, 8, 16)}",
+        line.means[8] <= 1.25,
         series=[line.series("all paths' hops"), curve(at_600, "n", "path_ratio").series("mean of the paths' ratios")],
     )
 
 
+@claim(
+    "More than 8 rendezvous cells gain little (8 more at most a fifth of what the first 8 gain)",
+    "section 4, figure 3(a)",
+    "the benefits of using more than 8 are limited",
+)
 def _more_than_eight(rows: Rows) -> Finding:
-    line = curve(rows_at(rows["paths"], nodes=600), "n", "ratio")
-    ratio = line.means
+    ratio = curve(rows_at(rows["paths"], nodes=600), "n", "ratio").means
     gained, more = ratio[1] - ratio[8], ratio[8] - ratio[16]
     return Finding(f"1 to 8 points save {gained:.2f}, 8 to 16 another {more:.2f} of a direct path", more <= gained / 5)
 
 
+@claim(
+    f"The overhead does not depend on the network's size (at most {FLAT:.0%} of a direct path per doubling)",
+    "section 4, figure 3(b)",
+    "quite stable and largely independent of the network size",
+    "nodes",
+    "hops over the direct route's",
+    log_x=True,
+)
 def _size_independent(rows: Rows) -> Finding:
     parts, flat, lines = [], True, []
     for n in (1, 2, 4, 8, 16):
         at_n = rows_at(rows["paths"], n=n)
         fit = fit_line([math.log2(row["nodes"]) for row in at_n], [row["ratio"] for row in at_n])
-        parts.append(f"n = {n}: {fit.slope:+.4f} [{fit.low:+.4f}, {fit.high:+.4f}]")
+        parts.append(f"n = {n}: {fit:+.4f}")
         flat &= fit.low > -FLAT and fit.high < FLAT
         lines.append(curve(at_n, "nodes", "ratio").series(f"n = {n}"))
     return Finding(f"change of the ratio for each doubling of the network, {'; '.join(parts)}", flat, series=lines)
 
 
+@claim(
+    "Of 8 rendezvous cells the two nearest do nearly as well as all (at most a tenth more hops)",
+    "section 4, figure 3(c)",
+    "with 2 close to the direct path, and to all 8",
+    "nearest rendezvous cells m",
+    "hops over the direct route's",
+)
 def _two_nearest(rows: Rows) -> Finding:
     line = curve(rows["nearest"], "m", "ratio")
     ratio = line.means
     return Finding(
-        f"hops over the direct route's: {_listed(line, (1, 2, 3, 8))}; two nearest over all eight: "
-        f"{ratio[2] / ratio[8]:.3f}",
+        f"hops over the direct route's: {line.at(1, 2, 3, 8)}; two nearest over all eight: {ratio[2] / ratio[8]:.3f}",
         ratio[2] <= 1.1 * ratio[8],
         series=[line.series("the best of the m nearest of 8")],
     )
 
 
+@claim(
+    "A notification tree with 8 rendezvous cells (2 nearest) costs less than one with a single cell below 8 "
+    "subscribers, nearly the same at 8 (0.9 to 1.05), and less again beyond",
+    "section 4, figure 3(d)",
+    "ratios < 1 below 8, nearly the same at 8, increasingly better beyond",
+    "subscribers",
+    "cost over a single rendezvous cell's",
+    log_x=True,
+)
 def _trees(rows: Rows) -> Finding:
     shared, copies = curve(rows["trees"], "subscribers", "shared_ratio"), curve(rows["trees"], "subscribers", "ratio")
     below = all(point.high < 1 for x, point in zip(shared.x, shared.estimates, strict=True) if x < 8)
     at = shared.means
     near, falls = 0.9 <= at[8] <= 1.05, at[32] < at[8] and max(at, key=lambda x: at[x]) in (6, 8, 12)
     few = (1, 2, 4, 8, 16, 32)
-    return Finding(
-        f"as trees, shared steps once: {_listed(shared, few)}; as the copies that are sent: {_listed(copies, few)}",
+    return verdict(
+        f"as trees, shared steps once: {shared.at(*few)}; as the copies that are sent: {copies.at(*few)}",
         below and near and falls,
-        reason="" if below and near and falls else "the curve's shape differs: see the series",
-        series=[shared.series("trees, shared steps counted once"), copies.series("one copy per subscriber, as sent")],
+        "the curve's shape differs: see the series",
+        [shared.series("trees, shared steps counted once"), copies.series("one copy per subscriber, as sent")],
     )
-
-
-def _listed(line: Curve, chosen: Sequence[float]) -> str:
-    return ", ".join(f"{x:g}: {point}" for x, point in zip(line.x, line.estimates, strict=True) if x in chosen)
 
 
 @lru_cache
@@ -103,6 +135,14 @@ def limit(k: float, draws: int = 200_000) -> float:
     return float((through <= (1 + 2 * k) * np.linalg.norm(a - b, axis=1)).mean())
 
 
+@claim(
+    "The chance of a path within l + 2kl does not vanish as the network grows",
+    "section 3, theorem 3.1",
+    "bounded below by a constant",
+    "nodes",
+    "chance",
+    log_x=True,
+)
 def _does_not_vanish(rows: Rows) -> Finding:
     parts, holds, lines = [], True, []
     for k in CLOSENESS:
@@ -119,6 +159,9 @@ def _does_not_vanish(rows: Rows) -> Finding:
     return Finding("; ".join(parts), holds, series=lines)
 
 
+@claim(
+    "Rendezvous cells that are tried and not kept cost 3(n - 1) messages in the stable setting", "section 4", "3(n - 1)"
+)
 def _unused(rows: Rows) -> Finding:
     parts, holds = [], True
     for (n,), group in grouped(rows["messages"], "n").items():
@@ -129,37 +172,65 @@ def _unused(rows: Rows) -> Finding:
     return Finding("; ".join(parts), holds)
 
 
+@claim(
+    "On a connected still network every notification arrives, up to 30,000 nodes",
+    "beyond the paper",
+    "not measured",
+    "nodes",
+    "hops over the direct route's",
+    log_x=True,
+)
 def _every_notification(rows: Rows) -> Finding:
     line = curve(rows["growing"], "nodes", "delivery_ratio")
     stretch = curve(rows["growing"], "nodes", "stretch")
     return Finding(
-        f"delivery ratio {_listed(line, line.x)}; hops over the direct route's {_listed(stretch, stretch.x)}",
+        f"delivery ratio {line}; hops over the direct route's {stretch}",
         min(row["delivery_ratio"] for row in rows["growing"]) == 1.0,
         series=[stretch.series("stretch")],
     )
 
 
+@claim(
+    "At 1 to 20 m/s (random waypoint, no pauses) at least 95 % of the notifications arrive",
+    "beyond the paper",
+    "not measured",
+    "m/s",
+)
 def _motion(rows: Rows) -> Finding:
     line, stretch = curve(rows["moving"], "speed_m_s", "delivery_ratio"), curve(rows["moving"], "speed_m_s", "stretch")
     control = curve(rows["moving"], "speed_m_s", "control_bytes_per_node_s")
     records = curve(rows["moving"], "speed_m_s", "records_per_node")
     return Finding(
-        f"delivery ratio {_listed(line, line.x)}; stretch {_listed(stretch, stretch.x)}; control bytes per node and "
-        f"second {_listed(control, control.x)}; records per node {_listed(records, records.x)}",
-        all(point.mean >= 0.95 for point in line.estimates),
+        f"delivery ratio {line}; stretch {stretch}; control bytes per node and second {control}; "
+        f"records per node {records}",
+        all(mean >= 0.95 for mean in line.means.values()),
         series=[line.series("delivery ratio"), stretch.series("stretch")],
     )
 
 
+@claim(
+    "With up to 30 % of all nodes crashing at least 95 % of the notifications arrive at the living",
+    "beyond the paper",
+    "not measured",
+    "share of nodes that crash",
+)
 def _crashes(rows: Rows) -> Finding:
     line, stretch = curve(rows["crashing"], "share", "delivery_ratio"), curve(rows["crashing"], "share", "stretch")
     return Finding(
-        f"delivery ratio among the living {_listed(line, line.x)}; stretch {_listed(stretch, stretch.x)}",
-        all(point.mean >= 0.95 for point in line.estimates),
+        f"delivery ratio among the living {line}; stretch {stretch}",
+        all(mean >= 0.95 for mean in line.means.values()),
         series=[line.series("delivery ratio")],
     )
 
 
+@claim(
+    "What a cell keeps does not grow with the network (mean within a quarter)",
+    "beyond the paper",
+    "not measured",
+    "nodes",
+    "records",
+    log_x=True,
+)
 def _state(rows: Rows) -> Finding:
     parts, flat, lines = [], True, []
     for (zipf,), group in grouped(rows["state"], "zipf").items():
@@ -235,97 +306,6 @@ STUDY = Study(
             cases(nodes=[600], rendezvous=[8], nearest=[2], zipf=[0.0], networks=[2], seed=[0]),
         ),
     ],
-    claims=[
-        Claim(
-            "Up to 8 rendezvous cells give latencies similar to a direct path (at most a quarter more hops)",
-            "section 4, figure 3(a)",
-            "similar to those of a direct path with less than 8 rendezvous cells",
-            _best_of_n,
-            "rendezvous cells n",
-            "hops over the direct route's",
-        ),
-        Claim(
-            "More than 8 rendezvous cells gain little (8 more at most a fifth of what the first 8 gain)",
-            "section 4, figure 3(a)",
-            "the benefits of using more than 8 are limited",
-            _more_than_eight,
-        ),
-        Claim(
-            f"The overhead does not depend on the network's size (at most {FLAT:.0%} of a direct path per doubling)",
-            "section 4, figure 3(b)",
-            "quite stable and largely independent of the network size",
-            _size_independent,
-            "nodes",
-            "hops over the direct route's",
-            log_x=True,
-        ),
-        Claim(
-            "Of 8 rendezvous cells the two nearest do nearly as well as all (at most a tenth more hops)",
-            "section 4, figure 3(c)",
-            "with 2 close to the direct path, and to all 8",
-            _two_nearest,
-            "nearest rendezvous cells m",
-            "hops over the direct route's",
-        ),
-        Claim(
-            "A notification tree with 8 rendezvous cells (2 nearest) costs less than one with a single cell below 8 "
-            "subscribers, nearly the same at 8 (0.9 to 1.05), and less again beyond",
-            "section 4, figure 3(d)",
-            "ratios < 1 below 8, nearly the same at 8, increasingly better beyond",
-            _trees,
-            "subscribers",
-            "cost over a single rendezvous cell's",
-            log_x=True,
-        ),
-        Claim(
-            "The chance of a path within l + 2kl does not vanish as the network grows",
-            "section 3, theorem 3.1",
-            "bounded below by a constant",
-            _does_not_vanish,
-            "nodes",
-            "chance",
-            log_x=True,
-        ),
-        Claim(
-            "Rendezvous cells that are tried and not kept cost 3(n - 1) messages in the stable setting",
-            "section 4",
-            "3(n - 1)",
-            _unused,
-        ),
-        Claim(
-            "On a connected still network every notification arrives, up to 30,000 nodes",
-            "beyond the paper",
-            "not measured",
-            _every_notification,
-            "nodes",
-            "hops over the direct route's",
-            log_x=True,
-        ),
-        Claim(
-            "At 1 to 20 m/s (random waypoint, no pauses) at least 95 % of the notifications arrive",
-            "beyond the paper",
-            "not measured",
-            _motion,
-            "m/s",
-            "",
-        ),
-        Claim(
-            "With up to 30 % of all nodes crashing at least 95 % of the notifications arrive at the living",
-            "beyond the paper",
-            "not measured",
-            _crashes,
-            "share of nodes that crash",
-            "",
-        ),
-        Claim(
-            "What a cell keeps does not grow with the network (mean within a quarter)",
-            "beyond the paper",
-            "not measured",
-            _state,
-            "nodes",
-            "records",
-            log_x=True,
-        ),
-    ],
+    claims=CLAIMS,
     notes="Hops are those of cell routing; figure 3(d) is read as trees whose shared steps count once.",
 )
