@@ -216,12 +216,7 @@ def falls_with_speed(rows: Rows) -> Finding:
     )
 
 
-@speed_claim(
-    "Link 3 flapping: the mesh delivers 100 % at every speed",
-    "figure 12",
-    "100 %",
-    y_label="delivery ratio",
-)
+@speed_claim("Link 3 flapping: the mesh delivers 100 % at every speed", "figure 12", "100 %", y_label="delivery ratio")
 def mesh(rows: Rows) -> Finding:
     both = curve(_extended(rows, "flapping mesh"), "step_s", "delivery_ratio")
     alone = curve(_extended(rows, "flapping"), "step_s", "delivery_ratio")
@@ -272,10 +267,7 @@ def on_requests(rows: Rows) -> Finding:
 
 
 @speed_claim(
-    "Walking past nodes 1 to 9: delivery ratios",
-    "figure 11",
-    "0.82 (11A) and 0.93 (11B)",
-    y_label="delivery ratio",
+    "Walking past nodes 1 to 9: delivery ratios", "figure 11", "0.82 (11A) and 0.93 (11B)", y_label="delivery ratio"
 )
 def two_ratios(rows: Rows) -> Finding:
     line = curve(_extended(rows, "walking"), "step_s", "delivery_ratio")
