@@ -9,6 +9,7 @@ the sign of the second term is lost. See docs/papers/drip.md.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -84,15 +85,5 @@ def brokers_for(
     high = int(4 * grid / math.pi)
     if low > high:
         raise SettingsError(f"l + m < k needs at least {low} brokers, more than a grid of {grid:g} points has room for")
-    least, most = formula(low, l, m, grid), formula(high, l, m, grid)
-    if delay < least:
-        return BrokersFor(None, least, most)
-    if delay >= most:
-        return BrokersFor(high, least, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if formula(middle, l, m, grid) <= delay:
-            low = middle
-        else:
-            high = middle
-    return BrokersFor(low, least, most)
+    found = bisect_right(range(low, high + 1), delay, key=lambda k: formula(k, l, m, grid))
+    return BrokersFor(low + found - 1 if found else None, formula(low, l, m, grid), formula(high, l, m, grid))

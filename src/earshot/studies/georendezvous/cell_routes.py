@@ -13,6 +13,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 
 from earshot.errors import GeometryError
 from earshot.protocols.georendezvous.cells import DIRECTIONS, NEXT_EDGE, PLANAR, SURE_OFFSETS, Cell, CellGrid
@@ -110,19 +112,14 @@ class CellGraph:
     def components(self) -> Counts:
         """Which part of the network each populated cell belongs to, the largest part first (0)."""
         here = self._index(self.populated)
-        label = np.full(len(self._neighbours), _NEVER)
-        label[here] = np.arange(len(here))
-        around = here[:, None] + self._moves
-        while True:
-            lowest = np.minimum(label[here], label[around].min(axis=1))
-            lowest = np.minimum(lowest, lowest[lowest])
-            if np.array_equal(lowest, label[here]):
-                break
-            label[here] = lowest
-        _, part, sizes = np.unique(lowest, return_inverse=True, return_counts=True)
-        order = np.empty(len(sizes), dtype=np.int64)
-        order[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
-        by_size: Counts = order[part]
+        number = np.full(len(self._neighbours), -1)
+        number[here] = np.arange(len(here))
+        around = number[here[:, None] + self._moves]
+        cell, direction = np.nonzero(around >= 0)
+        links = csr_matrix((np.ones(len(cell)), (cell, around[cell, direction])), shape=(len(here), len(here)))
+        _, part = connected_components(links, directed=False)
+        largest_first = np.argsort(-np.bincount(part), kind="stable")
+        by_size: Counts = np.argsort(largest_first)[part]
         return by_size
 
     def largest_part(self) -> CellGraph:

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
 from earshot.protocols.georendezvous.cells import Cell, route
@@ -202,7 +202,7 @@ def chances(case: Case) -> Sequence[Row]:
         publishers, subscribers = network.pairs(PATHS, random)
         from_a, from_b = _distances(links, publishers), _distances(links, subscribers)
         length = from_a[np.arange(PATHS), subscribers]
-        farthest = _distances(links, np.array([int(from_a[0].argmax())]))
+        farthest = _distances(links, from_a[:1].argmax(axis=1))
         every = np.concatenate([from_a, from_b, farthest])
         diameter = int(every.max())
         within = np.stack([np.bincount(one, minlength=2 * diameter + 1).cumsum()[1:] for one in every])
@@ -234,18 +234,8 @@ def _links(network: StillNetwork) -> csr_matrix:
 
 
 def _distances(links: csr_matrix, sources: Counts) -> Counts:
-    """Hops from each source to every node, by breadth-first search. The networks are connected."""
-    hops = np.empty((len(sources), links.shape[0]), dtype=np.int64)
-    for source, row in zip(sources.tolist(), hops, strict=True):
-        order, reached_from = breadth_first_order(links, source)
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        above = place[reached_from[order[1:]]]
-        # The order lists rings of equal distance one after the other.
-        first, end, ring = 0, 1, 0
-        while first < end:
-            row[order[first:end]] = ring
-            first, end, ring = end, 1 + int(np.searchsorted(above, end)), ring + 1
+    """Hops from each source to every node. The networks are connected."""
+    hops: Counts = dijkstra(links, indices=sources, unweighted=True).astype(np.int64)
     return hops
 
 
@@ -259,13 +249,12 @@ def state(case: Case) -> Sequence[Row]:
         weights = 1.0 / np.arange(1, topics + 1) ** case["zipf"]
         wanted = random.choice(topics, size=len(network), p=weights / weights.sum())
         points = _rendezvous(network, number, topics, n)
-        home_of = _numbered(network.homes(points)).reshape(topics, n)
+        _, home_of = np.unique(network.homes(points), axis=0, return_inverse=True)
+        home_of = home_of.reshape(topics, n)
         away = np.linalg.norm(points.reshape(topics, n, 2)[wanted] - network.positions[:, None], axis=2)
         near = np.argsort(away, axis=1, kind="stable")[:, :m]
         subscribed = np.take_along_axis(home_of[wanted], near, axis=1)
-        kept = np.zeros(len(network.graph), dtype=np.int64)
-        busy = np.bincount(np.concatenate([home_of.ravel(), subscribed.ravel()]))
-        kept[: len(busy)] = busy
+        kept = np.bincount(np.concatenate([home_of.ravel(), subscribed.ravel()]), minlength=len(network.graph))
         rows.append(
             {
                 "network": number,
@@ -276,9 +265,3 @@ def state(case: Case) -> Sequence[Row]:
             }
         )
     return rows
-
-
-def _numbered(cells: Cells) -> Counts:
-    """The cells as numbers, the same number for equal cells."""
-    _, numbers = np.unique(cells, axis=0, return_inverse=True)
-    return numbers.reshape(-1)
