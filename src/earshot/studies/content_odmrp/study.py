@@ -124,14 +124,6 @@ def _median_us(make: Callable[[], Any], convert: Callable[[Any], object], repeat
     return median(spent) * 1e6
 
 
-MOVING: dict[str, Callable[[float, float], Scenario]] = {
-    "alternating": worlds.alternating,
-    "flapping": worlds.flapping,
-    "flapping mesh": worlds.flapping_mesh,
-    "walking": worlds.walking,
-}
-
-
 def moving(case: Case) -> list[Row]:
     """Figures 10 to 12: how much reaches a moving receiver, by which kind of packet, over how many hops.
 
@@ -140,7 +132,7 @@ def moving(case: Case) -> list[Row]:
     """
     random = Random(f"pace:{case['seed']}")
     step_s = case["step_s"] * random.uniform(0.8, 1.2)
-    scenario = MOVING[case["world"]](step_s, random.uniform(0.0, 9 * step_s))
+    scenario = worlds.moving(case["world"], step_s, random.uniform(0.0, 9 * step_s))
     result, log = _run(scenario, case)
     ids = [event.id for event in result.published]
     deliveries = [place for place, node in enumerate(result.deliveries.node) if result.nodes[node] == "R1"]
@@ -154,6 +146,7 @@ def moving(case: Case) -> list[Row]:
     delivered = [ids[result.deliveries.event[place]] for place in deliveries]
     on_requests = sum(by_packet[event].endswith("join-request") for event in delivered)
     hops = [result.deliveries.hops[place] for place in deliveries]
+    detours = sum(one > min(hops) for one in hops)
     return [
         {
             "delivery_ratio": len(delivered) / len(ids),
@@ -161,8 +154,8 @@ def moving(case: Case) -> list[Row]:
             "on_requests": on_requests,
             "on_data": len(delivered) - on_requests,
             "delivered": len(delivered),
-            "detours": sum(one > min(hops) for one in hops),
-            "share_of_detours": sum(one > min(hops) for one in hops) / len(hops) if hops else None,
+            "detours": detours,
+            "share_of_detours": detours / len(hops) if hops else None,
             "bytes_in": bytes_in,
         }
     ]
@@ -211,27 +204,13 @@ def _sizes(chosen: Sequence[tuple[int, int]], seeds: Sequence[int]) -> list[dict
 
 
 def _budgets(budgets: Sequence[int], seeds: Sequence[int]) -> list[dict[str, object]]:
-    return [
-        {
-            "system": "extended",
-            "brokers": 100,
-            "subscriptions": 30,
-            "summary_bytes": budget,
-            "packet_bytes": budget + 400,
-            "seed": seed,
-        }
-        for budget in budgets
-        for seed in seeds
-    ]
+    found = cases(system=["extended"], brokers=[100], subscriptions=[30], summary_bytes=budgets, seed=seeds)
+    return [{**case, "packet_bytes": case["summary_bytes"] + 400} for case in found]
 
 
+TRAFFIC = cases(system=THREE, subscribers=[5], seed=[0])
 EXPERIMENTS = [
-    Experiment(
-        "traffic",
-        traffic,
-        cases(system=THREE, subscribers=[5], seed=[0]),
-        cases(system=THREE, subscribers=[5], seed=[0]),
-    ),
+    Experiment("traffic", traffic, TRAFFIC, TRAFFIC),
     Experiment(
         "throughput",
         throughput,
@@ -249,18 +228,8 @@ EXPERIMENTS = [
     Experiment(
         "moving",
         moving,
-        cases(
-            world=["alternating", "flapping", "flapping mesh", "walking"],
-            system=["extended", "one channel"],
-            step_s=STEPS_S,
-            seed=range(20),
-        ),
-        cases(
-            world=["alternating", "flapping", "flapping mesh", "walking"],
-            system=["extended", "one channel"],
-            step_s=[0.2, 1.0, 10.0, 30.0],
-            seed=range(3),
-        ),
+        cases(world=worlds.MOVING, system=["extended", "one channel"], step_s=STEPS_S, seed=range(20)),
+        cases(world=worlds.MOVING, system=["extended", "one channel"], step_s=[0.2, 1.0, 10.0, 30.0], seed=range(3)),
     ),
     Experiment(
         "growing",

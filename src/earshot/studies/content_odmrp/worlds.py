@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
@@ -36,21 +36,19 @@ def _built_in(name: str) -> Scenario:
     return load_scenario(name)
 
 
-def tree(subscribers: int = 5, interval_s: float = 0.5, messages: int = MESSAGES) -> Scenario:
+def tree(subscribers: int = 5, interval_s: float = 0.5) -> Scenario:
     """Figure 4: a source, a tree of routers, receivers with the subscriptions of figure 3 in turn."""
     receivers = [f"R{index + 1}" for index in range(subscribers)]
-    links = [["S", "F1"], ["S", "F2"], ["F1", "F3"], ["F1", "F4"], ["F2", "F5"]]
+    links = _pairs("S-F1 S-F2 F1-F3 F1-F4 F2-F5")
     links += [[ABOVE[index % 5], receiver] for index, receiver in enumerate(receivers)]
-    names = ["S", *ROUTERS, *receivers]
     return _built_in("odmrp").with_(
         {
             "name": f"odmrp-tree-{subscribers}",
-            "duration_s": WARM_UP_S + messages * interval_s + 15.0,
+            "duration_s": WARM_UP_S + MESSAGES * interval_s + 15.0,
             "medium.links.graph": links,
-            "nodes.broker.names": names,
-            "nodes.broker.mobility.at_m": [[10.0 * index, 0.0] for index in range(len(names))],
+            **_brokers(["S", *ROUTERS, *receivers]),
             "publish.cds.when.interval_s": interval_s,
-            "publish.cds.limit": messages,
+            "publish.cds.limit": MESSAGES,
             "subscribe.cds.nodes": receivers,
         }
     )
@@ -61,62 +59,62 @@ def on_one_channel(scenario: Scenario) -> Scenario:
     return scenario.with_({"medium.kind": "contention"})
 
 
-def _moving(name: str, links: dict[str, Any], names: list[str], start_s: float, messages: int) -> Scenario:
-    """A receiver R1 that wants every event, and links that come and go."""
+class MovingLinks(NamedTuple):
+    """Links of a small network, as "S-F1 S-F2": those that last, and those that take turns."""
+
+    names: str
+    lasting: str
+    in_turn: str
+    together: int = 1
+    pauses: int = 0
+
+
+MOVING = {
+    # Figure 9A: the receiver moves back and forth; its links 1 and 2 alternate.
+    "alternating": MovingLinks("S F1 F2 R1", "S-F1 S-F2 F1-F2", "F1-R1 F2-R1"),
+    # Figure 9A again: the receiver stays with F1; link 3, source to F1, breaks and is repaired.
+    "flapping": MovingLinks("S F1 F2 R1", "F1-R1 S-F2 F1-F2", "S-F1", pauses=1),
+    # The same with another receiver behind F2, so that both are forwarding nodes, as the figure calls them.
+    "flapping mesh": MovingLinks("S F1 F2 R1 R2", "F1-R1 S-F2 F1-F2 F2-R2", "S-F1", pauses=1),
+    # Figure 9B: the receiver walks past nodes 1 to 9, always linked to two neighbours of them.
+    "walking": MovingLinks(
+        "S A B C N1 N2 N3 N4 N5 N6 N7 N8 N9 R1",
+        "S-A S-B S-C A-N1 A-N2 A-N3 B-N4 B-N5 B-N6 C-N7 C-N8 C-N9",
+        "N1-R1 N2-R1 N3-R1 N4-R1 N5-R1 N6-R1 N7-R1 N8-R1 N9-R1",
+        together=2,
+    ),
+}
+
+
+def moving(world: str, step_s: float, start_s: float) -> Scenario:
+    """A receiver R1 that wants every event, and links that take turns every `step_s`."""
+    links = MOVING[world]
+    turns = {"interval_s": step_s, "together": links.together, "pauses": links.pauses}
     return _built_in("odmrp-mobile").with_(
         {
-            "name": name,
-            "duration_s": WARM_UP_S + start_s + messages * 0.5 + 15.0,
-            "medium.links.graph": links["graph"],
-            "medium.links.rotations": links["rotations"],
-            "nodes.broker.names": names,
-            "nodes.broker.mobility.at_m": [[10.0 * index, 0.0] for index in range(len(names))],
+            "name": f"odmrp-{world.replace(' ', '-')}",
+            "duration_s": WARM_UP_S + start_s + MESSAGES * 0.5 + 15.0,
+            "medium.links.graph": _pairs(links.lasting),
+            "medium.links.rotations": [{"links": _pairs(links.in_turn), **turns}],
+            **_brokers(links.names.split()),
             "publish.cds.from_s": WARM_UP_S + start_s,
-            "publish.cds.limit": messages,
-            "subscribe.cds.nodes": [name for name in names if name.startswith("R")],
+            "publish.cds.limit": MESSAGES,
+            "subscribe.cds.nodes": [name for name in links.names.split() if name.startswith("R")],
             "subscribe.cds.filters": {"kind": "written", "texts": ["/CD"], "choose": "in-turn"},
         }
     )
 
 
-def alternating(step_s: float, start_s: float, messages: int = MESSAGES) -> Scenario:
-    """Figure 9A: the receiver moves back and forth; its links 1 and 2 alternate every `step_s`."""
-    links = {
-        "graph": [["S", "F1"], ["S", "F2"], ["F1", "F2"]],
-        "rotations": [{"links": [["F1", "R1"], ["F2", "R1"]], "interval_s": step_s}],
+def _pairs(links: str) -> list[list[str]]:
+    return [link.split("-") for link in links.split()]
+
+
+def _brokers(names: list[str]) -> dict[str, Any]:
+    """Brokers at places of their own; who hears whom is up to the links."""
+    return {
+        "nodes.broker.names": names,
+        "nodes.broker.mobility.at_m": [[10.0 * index, 0.0] for index in range(len(names))],
     }
-    return _moving("odmrp-alternating", links, ["S", "F1", "F2", "R1"], start_s, messages)
-
-
-def flapping(step_s: float, start_s: float, messages: int = MESSAGES) -> Scenario:
-    """Figure 9A again: the receiver stays with F1; link 3, source to F1, breaks and is repaired every `step_s`."""
-    links = {
-        "graph": [["F1", "R1"], ["S", "F2"], ["F1", "F2"]],
-        "rotations": [{"links": [["S", "F1"]], "interval_s": step_s, "pauses": 1}],
-    }
-    return _moving("odmrp-flapping", links, ["S", "F1", "F2", "R1"], start_s, messages)
-
-
-def flapping_mesh(step_s: float, start_s: float, messages: int = MESSAGES) -> Scenario:
-    """The same with another receiver behind F2, so that both are forwarding nodes, as the figure calls them."""
-    links = {
-        "graph": [["F1", "R1"], ["S", "F2"], ["F1", "F2"], ["F2", "R2"]],
-        "rotations": [{"links": [["S", "F1"]], "interval_s": step_s, "pauses": 1}],
-    }
-    return _moving("odmrp-flapping-mesh", links, ["S", "F1", "F2", "R1", "R2"], start_s, messages)
-
-
-def walking(step_s: float, start_s: float, messages: int = MESSAGES) -> Scenario:
-    """Figure 9B: the receiver walks past nodes 1 to 9, always linked to two neighbours of them."""
-    nodes = [f"N{index}" for index in range(1, 10)]
-    routers = ["A", "B", "C"]
-    graph = [["S", router] for router in routers]
-    graph += [[routers[index // 3], node] for index, node in enumerate(nodes)]
-    links = {
-        "graph": graph,
-        "rotations": [{"links": [[node, "R1"] for node in nodes], "interval_s": step_s, "together": 2}],
-    }
-    return _moving("odmrp-walking", links, ["S", *routers, *nodes, "R1"], start_s, messages)
 
 
 DEGREE = 14.0
