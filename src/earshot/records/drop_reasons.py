@@ -51,7 +51,7 @@ class DropReason(StrEnum):
     PRODUCER_OUTSIDE_PROXIMITY = "producer-outside-proximity", "The producer was outside its own proximity."
     PROXIMITY_LIST_FULL = "proximity-list-full", "The list of proximities was full."
     RAISED_BEFORE_ARRIVAL = "raised-before-arrival", "The event was raised before this node entered its proximity."
-    RECOVERED_TOO_LATE = "recovered-too-late", "The event was recovered after its lifespan had ended."
+    RECOVERED_TOO_LATE = "recovered-too-late", "The event was recovered after the node had left its group."
     REQUEST_MISROUTED = "request-misrouted", "A request for missed events reached the wrong node."
     REQUEST_TOO_LARGE = "request-too-large", "A peer asked for too many missed events."
     ROUTE_TO_CONSUMER_BROKEN = "route-to-consumer-broken", "The route back to the consumer was broken."
