@@ -1,4 +1,17 @@
-"""Earshot: publish/subscribe for things that move."""
+"""Earshot: publish/subscribe for things that move.
+
+An event is something that happened; a filter is a predicate over its type, content and place::
+
+    from earshot import Event, Filter, Position, Viewer
+
+    siren = Event("Siren", {"speed": 18}, position=Position(0, 0))
+    near = Filter.where("speed > 10 and within 200 m")
+    assert near.matches(siren, Viewer(Position(150, 0)))
+
+`Node` publishes and subscribes between real hosts. Protocols, the simulator, the Spark pipeline and the
+live host have public interfaces of their own: `earshot.protocols`, `earshot.simulation`,
+`earshot.pipeline`, `earshot.live`. Errors are in `earshot.errors`.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +30,7 @@ from earshot.geometry import (
 )
 
 if TYPE_CHECKING:
+    from earshot.filters.summaries.data_summary import DataSummary
     from earshot.live.node import Node
 
 __version__ = "0.1.0"
@@ -24,6 +38,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Area",
     "Circle",
+    "DataSummary",
     "Element",
     "Ellipse",
     "Event",
@@ -43,9 +58,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The live node is loaded when it is asked for: matching filters needs no network."""
+    """The live node and the data summary are loaded at first use: matching filters needs neither."""
     if name == "Node":
         from earshot.live.node import Node
 
         return Node
+    if name == "DataSummary":
+        from earshot.filters.summaries.data_summary import DataSummary
+
+        return DataSummary
     raise AttributeError(f"module 'earshot' has no attribute {name!r}")
