@@ -90,7 +90,7 @@ WRONG: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("build", "message"), WRONG, ids=[message for _, message in WRONG])
-def test_what_is_wrong_is_said(build: Any, message: str) -> None:
+def test_wrong_settings_are_refused_with_the_reason(build: Any, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         build()
     assert str(caught.value) == message
@@ -157,7 +157,7 @@ def test_a_crash_takes_memory_timers_and_groups_and_a_restart_asks_again() -> No
     ]
 
 
-def test_a_crash_is_not_told_and_a_graceful_leave_is() -> None:
+def test_stop_is_called_before_a_graceful_leave_and_not_before_a_crash() -> None:
     crash = Bench(standing((0, 0)), faults=FaultSettings(crashes=(Crash("a", 3.0),))).run()
     assert crash.calls("a", "stop") == []
     for graceful, stops in ((True, 1), (False, 0)):

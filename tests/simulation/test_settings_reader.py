@@ -174,20 +174,20 @@ def test_short_forms() -> None:
         ({"file": "nowhere.csv"}, "medium.file: no such file: "),
     ],
 )
-def test_a_mistake_is_told_with_its_place(table: dict[str, Any], problem: str) -> None:
+def test_an_error_names_file_and_key(table: dict[str, Any], problem: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         outer(**table)
     assert str(caught.value).startswith(f"town.toml: {problem}")
 
 
-def test_a_missing_key_and_a_missing_table_are_told() -> None:
+def test_a_missing_key_and_a_missing_table_are_reported() -> None:
     with pytest.raises(ScenarioError, match=r"town.toml: medium.range_m: is missing; it is in metres"):
         read(Outer, {}, HERE)
     with pytest.raises(ScenarioError, match=r"town.toml: medium: must be a table, got the number 3"):
         read(Outer, 3, HERE)
 
 
-def test_a_key_is_told_with_the_file_it_came_from() -> None:
+def test_an_error_names_the_file_that_the_key_came_from() -> None:
     where = Where("child.toml", origins={"inner.ratio": "base.toml", "picked.kind": "base.toml"})
     with pytest.raises(ScenarioError, match=r"base.toml: inner.ratio: must be a number, got the text 'x'"):
         read(Outer, {"range_m": 1, "inner": {"ratio": "x"}}, where)

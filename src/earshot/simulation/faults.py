@@ -104,7 +104,7 @@ class FaultPlan:
 
 
 def plan(settings: FaultSettings, names: Sequence[str], duration_s: float, seed: int) -> FaultPlan:
-    """Draw the faults of a run; each kind from a stream of its own, so that one does not shift another."""
+    """Draw the faults of a run; each kind has its own random stream, so that one does not change another."""
     index = {name: i for i, name in enumerate(names)}
     for name in (*settings.silent_nodes, *(crash.node for crash in settings.crashes)):
         if name not in index:

@@ -36,7 +36,7 @@ from earshot.simulation.workload.actions import Action, Workload
 from earshot.wire import MAX_PACKET_BYTES, Packet
 
 
-def test_a_broadcast_is_heard_by_all_in_range_and_nobody_else() -> None:
+def test_a_broadcast_is_heard_by_all_in_range_and_no_other_node() -> None:
     bench = Bench(standing((0, 0), (10, 0), (0, 10), (11, 0)))
     bench.do(1.0, "a", say("hello"))
     bench.run()
@@ -77,7 +77,7 @@ def test_a_send_that_cannot_arrive_comes_back(peer: str) -> None:
     assert bench.engine.counts.drops == {"unreachable": 1}
 
 
-def test_a_machine_built_anew_hears_nothing_of_what_the_old_one_sent() -> None:
+def test_a_new_machine_hears_nothing_of_what_the_old_one_sent() -> None:
     faults = FaultSettings(crashes=(Crash("a", 1.0002, down_s=0.0002),))
     bench = Bench(standing((0, 0), (99, 0)), faults=faults)
     bench.do(1.0, "a", tell("b", "psst"))
@@ -272,7 +272,7 @@ def test_positions_are_sampled_at_an_interval() -> None:
     ]
 
 
-def test_progress_is_told_from_the_beginning_to_the_end() -> None:
+def test_progress_is_reported_from_the_beginning_to_the_end() -> None:
     told: list[float] = []
     Engine(flooding(), standing((0, 0)), UnitDisk(), Workload([]), duration_s=7.0, progress=told.append).run()
     assert (told[0], told[-1], len(told)) == (0.0, 7.0, 201)
@@ -381,7 +381,7 @@ class Forgetful(Flooding):
         return None  # type: ignore[return-value]
 
 
-def test_a_machine_that_forgets_its_effects_is_told() -> None:
+def test_a_machine_that_forgets_its_effects_ends_the_run() -> None:
     engine = Engine(
         lambda node, location, random: Forgetful(node, FloodingSettings(), location, random),
         standing((0, 0), (1, 0)),

@@ -133,7 +133,7 @@ def test_an_empty_log_is_a_table_without_rows(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "run.parquet").num_rows == 0
 
 
-def test_what_cannot_be_logged_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_logged_is_refused(tmp_path: Path) -> None:
     assert failure_of(lambda: Log(tmp_path / "run.csv")) == "a log's name ends in .parquet or .arrow, got 'run.csv'"
     assert (
         failure_of(lambda: Log(positions_every_s=0)) == "positions_every_s must be a positive number of seconds, got 0"

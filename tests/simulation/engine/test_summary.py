@@ -179,7 +179,7 @@ def test_nothing_published_leaves_nothing_to_say() -> None:
     ] * 5
 
 
-def test_unexpected_and_repeated_deliveries_are_told_apart() -> None:
+def test_unexpected_and_repeated_deliveries_are_distinguished() -> None:
     """A result written by hand: b is delivered twice, a stranger to the event once, one event lost."""
     scenario = chain()
     events = [

@@ -313,7 +313,7 @@ def test_under_light_load_nothing_is_lost() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_channel_is_idle_again_when_all_is_said(seed: int) -> None:
+def test_the_channel_is_idle_again_when_all_is_sent(seed: int) -> None:
     """After a storm every count is back at nought: the same word goes through at once."""
     chance = Random(seed)
     nodes = standing(*((chance.uniform(0, 30), chance.uniform(0, 30)) for _ in range(20)))

@@ -105,7 +105,7 @@ WRONG: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("build", "message"), WRONG, ids=[message for _, message in WRONG])
-def test_what_is_wrong_is_said(build: Any, message: str) -> None:
+def test_wrong_settings_are_refused_with_the_reason(build: Any, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         build()
     assert str(caught.value) == message

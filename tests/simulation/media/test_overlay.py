@@ -95,7 +95,7 @@ def test_an_overlay_has_no_broadcast() -> None:
     )
 
 
-def test_a_share_of_the_messages_is_lost_and_nobody_told() -> None:
+def test_a_share_of_the_messages_is_lost_without_notice() -> None:
     bench = Bench(APART, Overlay(latency_s=0.05, loss=0.3))
     for number in range(200):
         bench.do(1.0 + number / 100, "a", tell("b", "hi"))

@@ -124,20 +124,20 @@ def test_files_are_found_from_the_file_that_names_them(tmp_path: Path) -> None:
         ('base = "base"\nwithout = ["nodes.nod"]', "town.toml: without: the base has no 'nodes.nod'"),
         ('base = "base"\nwithout = ["duration_s.x"]', "town.toml: without: the base has no 'duration_s.x'"),
         ('base = "base"\nwithout = "x"', "town.toml: without: must be a list of keys of the base"),
-        ('without = ["x"]', "town.toml: without: there is no base to leave anything out of"),
+        ('without = ["x"]', "town.toml: without: there is no base to remove anything from"),
         ("a = ", "town.toml: not TOML: "),
         ('base = "base"\nmedium = 3', "town.toml: medium: must be a table with a kind, got the number 3"),
         ('base = "base"\n[medium]\nrange = 3', "town.toml: medium.range: lacks its unit; write range_m (metres)"),
         ('base = "base"\n[medium]\nrange_m = -3', "town.toml: medium.range_m: must be a positive number of metres"),
     ],
 )
-def test_a_bad_file_is_told(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_error_in_a_file_names_file_and_key(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         load_scenario(write(tmp_path, text))
     assert str(caught.value).removeprefix(f"{tmp_path}/").startswith(problem)
 
 
-def test_a_mistake_in_the_base_is_told_with_the_base_file(tmp_path: Path) -> None:
+def test_an_error_in_the_base_names_the_base_file(tmp_path: Path) -> None:
     write(tmp_path, SMALL.replace("range_m", "rang_m"))
     with pytest.raises(ScenarioError, match=r"/town\.toml: medium\.rang_m: no such key"):
         load_scenario(write(tmp_path, 'base = "town.toml"', "child.toml"))
@@ -225,13 +225,13 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
         ({"medium": {"kind": "unit_disk"}}, "medium.kind: no such choice as 'unit_disk'; did you mean 'unit-disk'?"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_key(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
+def test_an_impossible_value_is_refused_with_its_key(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
     town = small(tmp_path)
     with pytest.raises(ScenarioError) as caught:
         town.with_(changes)
-    where, _, told = str(caught.value).partition(": ")
+    where, _, shown = str(caught.value).partition(": ")
     assert where in ("town", "override of town")
-    assert told.startswith(problem)
+    assert shown.startswith(problem)
 
 
 def test_an_override_may_come_whole_and_in_parts_but_not_contradict_itself(tmp_path: Path) -> None:
@@ -310,21 +310,21 @@ from earshot.simulation.scenario.library import built_in, load_scenario
 from earshot.simulation.settings_reader import to_json
 for name in built_in():
     scenario = load_scenario(name)
-    told = to_json(scenario.canonical()) + repr(list(scenario.workload(5))).encode()
-    told += scenario.trajectories(5).positions(33.3).tobytes() + scenario.abilities(5).tobytes()
-    print(name, hashlib.sha256(told).hexdigest())
+    shown = to_json(scenario.canonical()) + repr(list(scenario.workload(5))).encode()
+    shown += scenario.trajectories(5).positions(33.3).tobytes() + scenario.abilities(5).tobytes()
+    print(name, hashlib.sha256(shown).hexdigest())
 """
 
 
 def test_canonical_form_and_draws_are_the_same_in_every_process() -> None:
-    told = [
+    shown = [
         subprocess.run(
             [sys.executable, "-c", DIGESTS], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
         ).stdout
         for seed in ("1", "2")
     ]
-    assert told[0] == told[1]
-    assert len(told[0].splitlines()) == len(built_in())
+    assert shown[0] == shown[1]
+    assert len(shown[0].splitlines()) == len(built_in())
 
 
 def test_a_seed_changes_every_draw() -> None:

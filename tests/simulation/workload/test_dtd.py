@@ -70,7 +70,7 @@ def test_a_published_dtd_is_read(shared_data: Path) -> None:
     assert dtd.children("nitf") == ("head", "body")
 
 
-def test_the_root_is_given_where_it_cannot_be_told() -> None:
+def test_the_root_is_given_if_the_dtd_does_not_determine_it() -> None:
     two = b"<!ELEMENT a EMPTY><!ELEMENT b (b?)>"
     with pytest.raises(DtdError, match="does not determine its root: give one of its elements, such as a, b"):
         read_dtd(two)

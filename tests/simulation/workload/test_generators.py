@@ -117,7 +117,7 @@ def test_attributes_stay_in_their_bounds() -> None:
     assert sum(event.content["wet"] for event in events) / len(events) == pytest.approx(0.25, abs=0.04)  # type: ignore[index]
 
 
-def test_conjunctions_name_so_many_attributes_and_take_so_much_of_each() -> None:
+def test_conjunctions_have_the_number_of_terms_and_the_width_asked_for() -> None:
     random, sources = Random("conjunctions"), {"r": REPORT}
     events = draws(REPORT, 3000)
     broad = Conjunctions("r", terms=Span(0, 0)).draw(random, 0, sources)
@@ -254,13 +254,13 @@ def test_a_structure_types_the_values_of_xml(tmp_path: Path) -> None:
         ("e.xml", "<a>", "not well-formed XML"),
     ],
 )
-def test_a_bad_file_of_events_is_told(tmp_path: Path, name: str, text: str, problem: str) -> None:
+def test_a_bad_file_of_events_is_refused_with_the_reason(tmp_path: Path, name: str, text: str, problem: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ScenarioError, match=f"{name}: .*{problem}|{name}: {problem}"):
         draws(OwnEvents(tmp_path / name), 1)
 
 
-def test_missing_files_and_empty_folders_are_told(tmp_path: Path) -> None:
+def test_missing_files_and_empty_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"the folder has no .xml documents"):
         draws(OwnEvents(tmp_path), 1)
     with pytest.raises(ScenarioError, match="no such file"):

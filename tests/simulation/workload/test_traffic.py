@@ -236,7 +236,7 @@ def test_announcements_of_own_events_may_be_left_out(tmp_path: Path) -> None:
         ("", '{"node": "a", "filter": "/CD", "at_s": "x"}', r"wishes.jsonl: line 1: at_s must be a number"),
     ],
 )
-def test_a_bad_line_is_told(tmp_path: Path, events: str, wishes: str, problem: str) -> None:
+def test_a_bad_line_is_refused_with_the_reason(tmp_path: Path, events: str, wishes: str, problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem):
         own(tmp_path, events, wishes)
 

@@ -132,7 +132,7 @@ def test_documents_of_a_published_recursive_dtd_are_valid(shared_data: Path) -> 
         assert size_of(document)[1] <= 12
 
 
-def test_a_recursive_dtd_ends_where_it_is_told_to() -> None:
+def test_a_recursive_dtd_ends_at_the_depth_asked_for() -> None:
     doubling = b"<!ELEMENT a (b?)><!ELEMENT b (a, a)>"
     always = DocumentShape(1.0, (1, 1), 0.0, (0, 0), MOST_LEVELS, 500)
     elements, levels = size_of(draw_document(read_dtd(doubling, "a"), always, Random(1)))

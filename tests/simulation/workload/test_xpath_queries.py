@@ -91,7 +91,7 @@ def test_a_steered_pool_has_the_mean_asked_for_and_no_query_without_a_match() ->
         assert sum(shares[pool.queries.index(query)] for query in some) / 200 == pytest.approx(wanted, abs=0.02)
 
 
-def test_a_selectivity_out_of_reach_is_told() -> None:
+def test_a_selectivity_out_of_reach_is_refused() -> None:
     dtd = read_dtd(b"<!ELEMENT a (b?)><!ELEMENT b EMPTY>")
     events = [Event.from_xml("<a><b/></a>"), Event.from_xml("<a/>")]
     shape = QueryShape(0.0, 0.0, 0.0, (2, 2))

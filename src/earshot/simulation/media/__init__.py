@@ -1,1 +1,1 @@
-"""Media: who hears whom, when, and what is lost on the way. Start with `medium_settings`."""
+"""Media: how packets travel between nodes. Start with `medium_settings`, then `transmission`."""

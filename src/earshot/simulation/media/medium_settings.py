@@ -1,4 +1,4 @@
-"""Media: who hears whom, when, and what is lost on the way; as settings.
+"""The settings of media: which nodes hear which, when, and what is lost.
 
 ========== ========================================================================
 unit-disk  all within range hear everything, after a fixed latency
@@ -34,7 +34,7 @@ class UnitDisk(KindTable, frozen=True, tag="unit-disk"):
 
 class Lossy(KindTable, frozen=True, tag="lossy"):
     """Reception is certain up to `certain_m` and impossible beyond `range_m`; between the two its
-    probability is 1 - ((d - certain_m) / (range_m - certain_m)) ** exponent, drawn anew each time."""
+    probability is 1 - ((d - certain_m) / (range_m - certain_m)) ** exponent, drawn for each packet."""
 
     range_m: Positive = 100.0
     "Beyond this distance nothing is received."
@@ -102,7 +102,7 @@ class Contention(KindTable, frozen=True, tag="contention"):
 class Overlay(KindTable, frozen=True, tag="overlay"):
     """Unicast between any two live nodes. A message takes
     latency_s + latency_s_per_km * distance + a share of spread_s fixed for the pair
-    + a share of jitter_s drawn anew + its bits / bit_rate_bps."""
+    + a share of jitter_s drawn for each message + its bits / bit_rate_bps."""
 
     latency_s: NotNegative = 0.05
     "The least latency of a message."

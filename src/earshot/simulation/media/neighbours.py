@@ -1,4 +1,4 @@
-"""Neighbours: who is within range of whom, exactly, at any time, and never by all pairs.
+"""Neighbours: which nodes are within range of each other, exactly, at any time, without testing all pairs.
 
 Nodes that stand still get their lists once, from a grid. For nodes that move the index works in
 windows of time: a grid gives the pairs that can come within range during the window, and where
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Neighbours(Protocol):
-    """Tells media who hears whom."""
+    """Which nodes hear which."""
 
     def of(self, i: int, t: float) -> list[int]:
         """The nodes that node i reaches at time t, in order. Callers must not change the list."""

@@ -58,7 +58,7 @@ def _with_bases(file: Path, above: list[Path]) -> tuple[dict[str, Any], dict[str
         under.pop("name", None)
         under.pop("description", None)
     elif left_out:
-        raise LocatedError(str(file), "without", "there is no base to leave anything out of")
+        raise LocatedError(str(file), "without", "there is no base to remove anything from")
     for key in left_out:
         try:
             under = without(under, key)
