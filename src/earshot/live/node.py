@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -24,7 +26,7 @@ from earshot.errors import UsageError
 from earshot.events import Element, Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import AnyShape, Area, Circle, Ellipse, LocalPlane, Polygon, Position, Proximity, Rectangle
-from earshot.live.host import Handler, Host, open_host
+from earshot.live.host import Host
 from earshot.live.location import STALE_S, Fix, Fixed, LocationService
 from earshot.live.network import NetworkSettings
 from earshot.live.trust import Address, read_keys
@@ -72,26 +74,25 @@ class Node:
         **network: Any,
     ) -> None:
         self.name = name
-        self._protocol = protocol_named(protocol)
+        machine = protocol_named(protocol)
         given = dict(settings or {})
         range_m = network.get("emulate_range_m")
-        if range_m is not None and "range_m" in getattr(self._protocol.Settings, "__dataclass_fields__", {}):
+        if range_m is not None and "range_m" in getattr(machine.Settings, "__dataclass_fields__", {}):
             given.setdefault("range_m", range_m)
-        self._settings = build_settings(self._protocol.Settings, given)
         try:
             options = NetworkSettings(**network)
         except TypeError:
             known = NetworkSettings.__dataclass_fields__
             wrong = ", ".join(repr(option) for option in network if option not in known)
             raise UsageError(f"a node has no option {wrong}; the options are: {', '.join(known)}") from None
-        self._network = replace(options, keys=read_keys(key_file)) if key_file is not None else options
-        self._location = location if location is not None else Fixed.on_plane()
-        self._plane = None if origin is None else LocalPlane(*origin)
+        if key_file is not None:
+            options = replace(options, keys=read_keys(key_file))
         if precision_m is not None and not precision_m > 0:
             raise UsageError(f"precision_m must be a positive number of metres, got {precision_m}")
-        self._stale_s = stale_s
-        self._precision_m = precision_m
-        self._spool = "" if spool is None else str(spool)
+        self._location = location if location is not None else Fixed.on_plane()
+        self._plane = None if origin is None else LocalPlane(*origin)
+        built = build_settings(machine.Settings, given)
+        self._make_host = partial(Host, name, machine, built, options, self._location, spool, stale_s, precision_m)
         self._host: Host | None = None
         self._inboxes: dict[str, _Inbox] = {}
         self._subscribed = 0
@@ -99,17 +100,18 @@ class Node:
     async def __aenter__(self) -> Node:
         if self._host is not None:
             raise UsageError(f"the node {self.name!r} is already running")
-        self._host = await open_host(
-            self.name,
-            self._protocol,
-            self._settings,
-            self._network,
-            self._location,
-            plane=self._plane,
-            spool=self._spool,
-            stale_s=self._stale_s,
-            precision_m=self._precision_m,
-        )
+        await self._location.start(time.time, self._plane)
+        try:
+            host = self._make_host()
+            try:
+                host.start()
+            except BaseException:
+                host.stop()
+                raise
+        except BaseException:
+            await self._location.stop()
+            raise
+        self._host = host
         return self
 
     async def __aexit__(
@@ -187,7 +189,8 @@ class Node:
         if queue < 1:
             raise UsageError(f"queue must be at least 1, got {queue}")
         inbox = _Inbox(self.host, self._next_id(), queue)
-        self._subscribe(inbox.id, _wanted(event_type, where, filter), region, inbox.put)
+        wanted = Subscription(inbox.id, self.name, _wanted(event_type, where, filter), region)
+        self.host.subscribe(wanted, inbox.put)
         self._inboxes[inbox.id] = inbox
         return Stream(self, inbox)
 
@@ -213,15 +216,12 @@ class Node:
                 host.dropped(DropReason.HANDLER_FAILURE, event=event.id)
                 logger.exception("%s: the handler of %s failed", self.name, id)
 
-        self._subscribe(id, _wanted(event_type, where, filter), region, guarded)
+        host.subscribe(Subscription(id, self.name, _wanted(event_type, where, filter), region), guarded)
         return lambda: host.unsubscribe(id)
 
     def _next_id(self) -> str:
         self._subscribed += 1
         return f"{self.name}/{self._subscribed}"
-
-    def _subscribe(self, id: str, wanted: Filter, region: Area | None, handler: Handler) -> None:
-        self.host.subscribe(Subscription(id, self.name, wanted, region), handler)
 
     # What the node knows.
 
@@ -271,11 +271,10 @@ class Publisher:
         kind, host = self.event_type, self._node.host
         given = content if isinstance(content, Element) else {**content, **values} if content else values
         if kind.content:
-            event = host.publish(Event(kind.subject, given), kind)
+            event = host.publish(kind.read(Event(kind.subject, given)))
         else:
             event = host.publish_new(kind.subject, given)
-        if host.transport.congested or not host.counts["send"] % YIELD_EVERY:
-            await self._node._yield_to_loop()
+        await self._node._yield_to_loop()
         return event
 
     async def unannounce(self) -> None:
