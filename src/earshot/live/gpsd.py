@@ -11,15 +11,16 @@ from contextlib import suppress
 from typing import Any
 
 from earshot.errors import LocationUnavailable
-from earshot.geometry import ORIGIN, STILL, LocalPlane
-from earshot.live.location import Fix, plane_near
-from earshot.live.nmea import FIRST_FIX_S, Reading
+from earshot.geometry import LocalPlane
+from earshot.live.nmea import FIRST_FIX_S, Reading, Receiver
 
 logger = logging.getLogger("earshot.live")
 
 WATCH = b'?WATCH={"enable":true,"json":true}\n'
 MAX_LINE_BYTES = 1 << 16
 RETRY_S = 2.0
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def parse_report(line: bytes) -> Reading | None:
@@ -39,42 +40,24 @@ def parse_report(line: bytes) -> Reading | None:
     return Reading(0.0, lat_deg, lon_deg, speed_m_s, course_deg)
 
 
-class Gpsd:
+class Gpsd(Receiver):
     """The position that gpsd reports. A lost connection is opened again; until then the last fix grows older."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 2947, first_fix_s: float = FIRST_FIX_S) -> None:
+        super().__init__(first_fix_s)
         self._address = (host, port)
-        self._first_fix_s = first_fix_s
-        self._plane: LocalPlane | None = None
-        self._latest: Fix | None = None
         self._task: asyncio.Task[None] | None = None
-        self._first = asyncio.Event()
-
-    @property
-    def plane(self) -> LocalPlane | None:
-        return self._plane
 
     async def start(self, clock: Callable[[], float], plane: LocalPlane | None) -> None:
-        self._plane = plane
+        self.plane = plane
         host, port = self._address
         try:
-            connection = await asyncio.open_connection(host, port, limit=MAX_LINE_BYTES)
+            connection = await self._connect()
         except OSError as error:
             reason = error.strerror or str(error)
             raise LocationUnavailable(f"no gpsd at {host}:{port} ({reason}); start it, or name another") from None
         self._task = asyncio.create_task(self._follow(connection, clock))
-        try:
-            async with asyncio.timeout(self._first_fix_s):
-                await self._first.wait()
-        except TimeoutError:
-            await self.stop()
-            raise LocationUnavailable(
-                f"gpsd at {host}:{port} gave no fix within {self._first_fix_s:g} s; "
-                "check the receiver's view of the sky"
-            ) from None
-        except BaseException:
-            await self.stop()
-            raise
+        await self._first_fix(f"gpsd at {host}:{port}")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -83,36 +66,23 @@ class Gpsd:
                 await self._task
             self._task = None
 
-    def fix(self, now: float) -> Fix:
-        return self._latest or Fix(ORIGIN, STILL, 0.0)
+    async def _connect(self) -> Connection:
+        return await asyncio.open_connection(*self._address, limit=MAX_LINE_BYTES)
 
-    async def _follow(
-        self, connection: tuple[asyncio.StreamReader, asyncio.StreamWriter], clock: Callable[[], float]
-    ) -> None:
+    async def _follow(self, connection: Connection | None, clock: Callable[[], float]) -> None:
         while True:
-            reader, writer = connection
-            try:
-                await self._listen(reader, writer, clock)
-            except (OSError, ValueError) as error:
-                logger.warning("gpsd: %s", error)
-            finally:
-                writer.close()
-            connection = await self._connect_again()
-
-    async def _listen(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, clock: Callable[[], float]
-    ) -> None:
-        writer.write(WATCH)
-        await writer.drain()
-        while line := await reader.readline():
-            reading = parse_report(line)
-            if reading is not None:
-                self._plane = self._plane or plane_near(reading.lat_deg, reading.lon_deg)
-                self._latest = reading.fix(self._plane, clock())
-                self._first.set()
-
-    async def _connect_again(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        while True:
+            if connection is not None:
+                reader, writer = connection
+                try:
+                    writer.write(WATCH)
+                    await writer.drain()
+                    while line := await reader.readline():
+                        self._report(parse_report(line), clock())
+                except (OSError, ValueError) as error:
+                    logger.warning("gpsd: %s", error)
+                finally:
+                    writer.close()
+                connection = None
             await asyncio.sleep(RETRY_S)
             with suppress(OSError):
-                return await asyncio.open_connection(*self._address, limit=MAX_LINE_BYTES)
+                connection = await self._connect()

@@ -6,7 +6,6 @@ extrapolates from the last fix of a moving node, and rounds positions if a preci
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable
 from typing import Protocol
@@ -15,8 +14,6 @@ import msgspec
 
 from earshot.errors import LocationUnavailable
 from earshot.geometry import ORIGIN, STILL, LocalPlane, Position, Velocity
-
-logger = logging.getLogger("earshot.live")
 
 STALE_S = 10.0
 RECENT_S = 0.005
@@ -72,9 +69,9 @@ class Fixed:
 
     def __init__(self, lat_deg: float, lon_deg: float) -> None:
         LocalPlane(lat_deg, lon_deg)
+        self.plane: LocalPlane | None = None
         self._lat_lon: tuple[float, float] | None = (lat_deg, lon_deg)
         self._at = ORIGIN
-        self._plane: LocalPlane | None = None
 
     @classmethod
     def on_plane(cls, x_m: float = 0.0, y_m: float = 0.0) -> Fixed:
@@ -85,16 +82,11 @@ class Fixed:
         made._lat_lon, made._at = None, Position(float(x_m), float(y_m))
         return made
 
-    @property
-    def plane(self) -> LocalPlane | None:
-        return self._plane
-
     async def start(self, clock: Callable[[], float], plane: LocalPlane | None) -> None:
+        self.plane = plane
         if self._lat_lon is not None:
-            self._plane = plane or plane_near(*self._lat_lon)
-            self._at = self._plane.position(*self._lat_lon)
-        else:
-            self._plane = plane
+            self.plane = plane or plane_near(*self._lat_lon)
+            self._at = self.plane.position(*self._lat_lon)
 
     async def stop(self) -> None:
         return None

@@ -1,17 +1,38 @@
-"""Trace playback: a live node that goes where a node of a recorded trace went, at the trace's own pace."""
+"""Playback: a live node that goes where a recorded node went, at the recording's own pace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
 from earshot.errors import LocationUnavailable, TraceError, UnknownName
-from earshot.geometry import LocalPlane, Position
+from earshot.geometry import STILL, LocalPlane, Position
 from earshot.live.location import Fix, plane_near
-from earshot.live.nmea import Track
+from earshot.records.trajectories import Trajectory
 from earshot.traces import read_trace
+
+
+class Track:
+    """Recorded positions that are played back in real time from the start of the node."""
+
+    def __init__(self, rows: Iterable[tuple[float, float, float]], plane: LocalPlane | None, started_at: float) -> None:
+        """From rows of a time and degrees, or of a time and metres if there is no plane. Of two rows at one time the
+        later row counts."""
+        ordered = sorted({time: (float(a), float(b)) for time, a, b in rows}.items())
+        places = [Position(*at) if plane is None else plane.position(*at) for _, at in ordered]
+        times = [started_at + time - ordered[0][0] for time, _ in ordered]
+        self._first, self._last = places[0], Fix(places[-1], STILL, times[-1])
+        knots = [(time, place.x_m, place.y_m) for time, place in zip(times, places, strict=True)]
+        self._trajectory = Trajectory.through("", knots)
+
+    def fix(self, now: float) -> Fix:
+        """The position between two rows; after the last one the fix grows older."""
+        if now >= self._last.time:
+            return self._last
+        position, velocity = self._trajectory.recorded_at(now) or (self._first, STILL)
+        return Fix(position, velocity, now)
 
 
 class TracePlayback:
@@ -21,14 +42,10 @@ class TracePlayback:
     """
 
     def __init__(self, path: str | Path, node: str = "") -> None:
+        self.plane: LocalPlane | None = None
         self._path = Path(path)
         self._node = node
-        self._plane: LocalPlane | None = None
         self._track: Track | None = None
-
-    @property
-    def plane(self) -> LocalPlane | None:
-        return self._plane
 
     async def start(self, clock: Callable[[], float], plane: LocalPlane | None) -> None:
         try:
@@ -45,18 +62,11 @@ class TracePlayback:
             )
         if not nodes:
             raise LocationUnavailable(f"the trace {self._path} has no position of any node")
-        mine = np.flatnonzero(trace.node == self._node) if self._node else np.arange(len(trace.time))
+        mine = trace.node == self._node if self._node else slice(None)
         first, second = (trace.lat_deg, trace.lon_deg) if trace.geo else (trace.x_m, trace.y_m)
-        # Of two rows of one time the later row counts.
-        rows = dict(zip(trace.time[mine].tolist(), zip(first[mine], second[mine], strict=True), strict=True))
-        ordered = [(time, (float(a), float(b))) for time, (a, b) in sorted(rows.items())]
-        self._plane = plane
-        if trace.geo:
-            self._plane = plane or plane_near(*ordered[0][1])
-            positions = [self._plane.position(*at) for _, at in ordered]
-        else:
-            positions = [Position(*at) for _, at in ordered]
-        self._track = Track([time for time, _ in ordered], positions, clock())
+        rows = np.column_stack((trace.time, first, second))[mine].tolist()
+        self.plane = plane or plane_near(*min(rows)[1:]) if trace.geo else plane
+        self._track = Track(rows, self.plane if trace.geo else None, clock())
 
     async def stop(self) -> None:
         return None
