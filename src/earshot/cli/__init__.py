@@ -13,42 +13,30 @@ import click
 
 from earshot.errors import EarshotError, UsageError
 
-COMMANDS: dict[str, tuple[str, str, str]] = {
-    # name: (module, function, one line for the overview)
-    "match": ("earshot.cli.match", "match", "Match events against one filter or a file of filters."),
-    "explain": ("earshot.cli.match", "explain", "Explain why a filter matches an event, or which term failed."),
-    "simulate": ("earshot.cli.simulate", "simulate", "Run one protocol on one scenario."),
-    "protocols": ("earshot.cli.simulate", "protocols", "List the protocols, their papers and settings."),
-    "scenarios": ("earshot.cli.simulate", "scenarios", "List the built-in scenarios."),
-    "node": ("earshot.cli.live", "node", "Run a node that passes on events of other nodes."),
-    "sub": ("earshot.cli.live", "sub", "Print events from nearby nodes as they arrive."),
-    "pub": ("earshot.cli.live", "pub", "Publish events to nearby nodes."),
-    "peers": ("earshot.cli.live", "peers", "List the nodes in range."),
-    "replay": ("earshot.cli.replay", "replay", "Repeat a recorded live run in the simulator, and compare."),
-    "ingest": ("earshot.cli.pipeline", "ingest", "Read a mobility trace into a lake (Spark)."),
-    "contacts": ("earshot.cli.pipeline", "contacts", "Find which nodes meet, when and for how long (Spark)."),
-    "workload": (
-        "earshot.cli.workloads",
-        "workload",
-        "Store a workload: a scenario's, or your own files (Spark).",
-    ),
-    "oracle": (
-        "earshot.cli.workloads",
-        "oracle",
-        "Compute who should receive each event (Spark).",
-    ),
-    "compare": (
-        "earshot.cli.campaigns",
-        "compare",
-        "Compare protocols on one scenario: leaderboard and report (Spark).",
-    ),
-    "sweep": ("earshot.cli.campaigns", "sweep", "Run a campaign of simulations (Spark)."),
-    "report": ("earshot.cli.campaigns", "report", "Write one HTML page about everything in a lake (Spark)."),
-    "why": ("earshot.cli.campaigns", "why", "Explain why an event reached a node, or did not (Spark)."),
-    "view": ("earshot.cli.view", "view", "Look at runs: a moving map, missed events and the reasons."),
-    "watch": ("earshot.cli.watch", "watch", "Follow live nodes: do their events arrive? (Spark)."),
-    "drip-brokers": ("earshot.cli.drip", "drip_brokers", "Compute how many brokers DRIP's analysis asks for."),
-    "reproduce": ("earshot.cli.studies", "reproduce", "Run the papers' experiments and judge their claims (Spark)."),
+COMMANDS: dict[str, tuple[str, str]] = {
+    # name: (module of this room, one line for the overview)
+    "match": ("match", "Match events against one filter or a file of filters."),
+    "explain": ("match", "Explain why a filter matches an event, or which term failed."),
+    "simulate": ("simulate", "Run one protocol on one scenario."),
+    "protocols": ("simulate", "List the protocols, their papers and settings."),
+    "scenarios": ("simulate", "List the built-in scenarios."),
+    "node": ("live", "Run a node that passes on events of other nodes."),
+    "sub": ("live", "Print events from nearby nodes as they arrive."),
+    "pub": ("live", "Publish events to nearby nodes."),
+    "peers": ("live", "List the nodes in range."),
+    "replay": ("replay", "Repeat a recorded live run in the simulator, and compare."),
+    "ingest": ("pipeline", "Read a mobility trace into a lake (Spark)."),
+    "contacts": ("pipeline", "Find which nodes meet, when and for how long (Spark)."),
+    "workload": ("workloads", "Store a workload: a scenario's, or your own files (Spark)."),
+    "oracle": ("workloads", "Compute who should receive each event (Spark)."),
+    "compare": ("campaigns", "Compare protocols on one scenario: leaderboard and report (Spark)."),
+    "sweep": ("campaigns", "Run a campaign of simulations (Spark)."),
+    "report": ("campaigns", "Write one HTML page about everything in a lake (Spark)."),
+    "why": ("campaigns", "Explain why an event reached a node, or did not (Spark)."),
+    "view": ("view", "Look at runs: a moving map, missed events and the reasons."),
+    "watch": ("watch", "Follow live nodes: do their events arrive? (Spark)."),
+    "drip-brokers": ("drip", "Compute how many brokers DRIP's analysis asks for."),
+    "reproduce": ("studies", "Run the papers' experiments and judge their claims (Spark)."),
 }
 
 
@@ -65,14 +53,14 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module, function, _ = COMMANDS[name]
-        command = getattr(importlib.import_module(module), function)
+        module = importlib.import_module(f"earshot.cli.{COMMANDS[name][0]}")
+        command = getattr(module, name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -6,16 +6,16 @@ import asyncio
 import json
 import logging
 import os
-import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from earshot.cli.options import DELAY, LENGTH, PLACE, POINT, pairs, setting_option, together, two_numbers
 from earshot.cli.tables import print_table
 from earshot.errors import LocationUnavailable, UsageError
 
@@ -23,108 +23,63 @@ if TYPE_CHECKING:
     from earshot.events import Event
     from earshot.live import LocationService, Node
 
-_LENGTH = re.compile(r"([0-9]*\.?[0-9]+)\s*(m|km)?")
-_TIME = re.compile(r"([0-9]*\.?[0-9]+)\s*(ms|s|min|h)?")
-_METRES = {"m": 1.0, "km": 1000.0, None: 1.0}
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, None: 1.0}
+LOCATION_FORMS = "fixed:LAT,LON, plane:X,Y in metres, gpsd[:HOST:PORT], nmea:FILE or trace:FILE#NODE"
 
-
-def _quantity(what: str, pattern: re.Pattern[str], units: Mapping[str | None, float]) -> Callable[..., float | None]:
-    def read(_ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-        if text is None:
-            return None
-        found = pattern.fullmatch(text.strip())
-        if found is None:
-            raise UsageError(f"--{(param.name or '').replace('_', '-')} {text!r}: write {what}")
-        return float(found[1]) * units[found[2]]
-
-    return read
-
-
-length = _quantity("a length, such as 200m or 1.5km", _LENGTH, _METRES)
-duration = _quantity("a time, such as 1s, 500ms or 2min", _TIME, _SECONDS)
-
-OPTIONS = [
-    click.option(
-        "--name", metavar="NAME", help="The name of this node, unique on the network. [default: host and process]"
-    ),
+node_options = together(
+    click.option("--name", metavar="NAME", help="This node's name, unique on the network. [default: host and process]"),
     click.option(
         "--protocol",
         "-p",
         default="steam",
         show_default=True,
         metavar="NAME",
-        help="The protocol; all nodes of a network use the same one.",
+        help="The protocol of the whole network.",
     ),
-    click.option(
-        "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol."
-    ),
-    click.option(
-        "--location",
-        default="plane:0,0",
-        show_default=True,
-        metavar="WHERE",
-        help="fixed:LAT,LON, gpsd[:HOST:PORT], nmea:FILE, trace:FILE#NODE or plane:X,Y in metres.",
-    ),
-    click.option("--origin", metavar="LAT,LON", help="The origin of the plane that all nodes of the network share."),
+    setting_option,
+    click.option("--location", default="plane:0,0", show_default=True, metavar="WHERE", help=f"{LOCATION_FORMS}."),
+    click.option("--origin", type=PLACE, help="The origin of the plane that all nodes of the network share."),
     click.option(
         "--interface", default="", metavar="NAME", help="The interface for multicast; lo for this machine alone."
     ),
-    click.option(
-        "--group", metavar="ADDRESS[:PORT]", help="The network's multicast group. [default: 239.255.69.83:47474]"
-    ),
+    click.option("--group", metavar="ADDRESS[:PORT]", help="The multicast group. [default: 239.255.69.83:47474]"),
     click.option("--peer", "peers", multiple=True, metavar="HOST:PORT", help="A peer to talk to; needs no multicast."),
     click.option("--listen", default="", metavar="[HOST:]PORT", help="Where peers reach this node without multicast."),
-    click.option("--emulate-range", metavar="200m", callback=length, help="Discard packets from farther away."),
+    click.option("--emulate-range", metavar="200m", type=LENGTH, help="Discard packets from farther away."),
+    click.option("--key-file", metavar="FILE", help="The network's key: encrypts and authenticates every datagram."),
+    click.option("--precision", metavar="100m", type=LENGTH, help="Round the position that leaves the node."),
     click.option(
-        "--key-file", metavar="FILE", help="The key of the network: encrypts and authenticates every datagram."
-    ),
-    click.option("--precision", metavar="100m", callback=length, help="Round the position that leaves the node."),
-    click.option(
-        "--rate-limit", type=float, metavar="N", help="At most N datagrams a second from one sender. [default: 5000]"
+        "--rate-limit", type=float, metavar="N", help="At most N datagrams a second per sender. [default: 5000]"
     ),
     click.option("--spool", metavar="DIR", help="Record what happens into segments in DIR."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line."),
-]
-
-
-def node_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every command that is a node."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+)
+"The options of every command that is a node."
 
 
 def make_node(options: dict[str, Any]) -> Node:
     """The node these options ask for."""
-    from earshot.cli.simulate import pairs
     from earshot.live.network import DEFAULT_PORT
     from earshot.live.node import Node
 
-    network: dict[str, Any] = {
-        "interface": options["interface"],
-        "peers": tuple(options["peers"]),
-        "listen": options["listen"],
-        "emulate_range_m": options["emulate_range"],
-    }
-    if options["group"]:
-        network["group"] = options["group"] if ":" in options["group"] else f"{options['group']}:{DEFAULT_PORT}"
-    if options["rate_limit"] is not None:
-        network["rate_limit"] = options["rate_limit"]
+    group = options["group"]
+    if group and ":" not in group:
+        group = f"{group}:{DEFAULT_PORT}"
+    optional = {"group": group, "rate_limit": options["rate_limit"]}
     return Node(
         options["name"] or f"{os.uname().nodename.split('.')[0]}-{os.getpid()}",
         protocol=options["protocol"],
         settings=pairs(options["settings"], "--setting", str),
         location=parse_location(options["location"]),
-        origin=_origin(options["origin"]),
+        origin=options["origin"],
         precision_m=options["precision"],
         key_file=options["key_file"],
         spool=options["spool"],
-        **network,
+        interface=options["interface"],
+        peers=tuple(options["peers"]),
+        listen=options["listen"],
+        emulate_range_m=options["emulate_range"],
+        **{name: value for name, value in optional.items() if value is not None},
     )
-
-
-LOCATION_FORMS = "fixed:LAT,LON, plane:X,Y, gpsd[:HOST:PORT], nmea:FILE or trace:FILE#NODE"
 
 
 def parse_location(text: str) -> LocationService:
@@ -132,41 +87,24 @@ def parse_location(text: str) -> LocationService:
     from earshot.live import Fixed, Gpsd, NmeaFile, TracePlayback
 
     kind, _, rest = text.partition(":")
-    match kind:
-        case "fixed":
-            return Fixed(*_pair(rest, text))
-        case "plane":
-            return Fixed.on_plane(*_pair(rest, text))
-        case "gpsd":
-            host, _, port = rest.rpartition(":")
-            if not rest:
+    with suppress(ValueError):
+        match kind:
+            case "fixed":
+                return Fixed(*two_numbers(rest))
+            case "plane":
+                return Fixed.on_plane(*two_numbers(rest))
+            case "gpsd" if not rest:
                 return Gpsd()
-            if host and port.isdigit():
-                return Gpsd(host, int(port))
-        case "nmea" if rest:
-            return NmeaFile(rest)
-        case "trace" if rest:
-            path, _, node = rest.partition("#")
-            return TracePlayback(path, node)
+            case "gpsd":
+                host, _, port = rest.rpartition(":")
+                if host and port.isdigit():
+                    return Gpsd(host, int(port))
+            case "nmea" if rest:
+                return NmeaFile(rest)
+            case "trace" if rest:
+                path, _, node = rest.partition("#")
+                return TracePlayback(path, node)
     raise LocationUnavailable(f"cannot read the location {text!r}; write {LOCATION_FORMS}")
-
-
-def _pair(rest: str, text: str) -> tuple[float, float]:
-    try:
-        first, second = (float(part) for part in rest.split(","))
-    except ValueError:
-        raise LocationUnavailable(f"cannot read the location {text!r}; write {LOCATION_FORMS}") from None
-    return first, second
-
-
-def _origin(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        lat_deg, lon_deg = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"--origin {text!r}: write LAT,LON in degrees, as in 53.4,-2.97") from None
-    return lat_deg, lon_deg
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -240,14 +178,8 @@ def _print_status(options: Mapping[str, Any], values: Mapping[str, Any], line: s
 @click.option("--where", metavar="FILTER", help="Only events that match, as in 'approaching and speed > 10'.")
 @click.option("--filter", "filter_", metavar="FILTER", help="Instead of TYPE and --where: XPath, or 'TYPE: where'.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N events.")
-@click.option("--for", "for_s", metavar="10s", callback=duration, help="Stop after this time.")
-@click.option(
-    "--queue",
-    default=10_000,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="How many events may wait to be printed.",
-)
+@click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
+@click.option("--queue", default=10_000, show_default=True, type=click.IntRange(1), help="How many events may wait.")
 @node_options
 def sub(
     event_type: str | None,
@@ -284,11 +216,8 @@ def sub(
             if for_s is not None:
                 waits.append(asyncio.sleep(for_s))
             await _first(*waits)
-            if stream.dropped:
-                click.echo(
-                    f"earshot: {stream.dropped:,} events were lost: they arrived faster than they were printed",
-                    err=True,
-                )
+            if lost := stream.dropped:
+                click.echo(f"earshot: {lost:,} events were lost: they arrived faster than they were printed", err=True)
 
     _run(work())
 
@@ -310,30 +239,20 @@ def _line(event: Event) -> str:
 @click.argument("event_type", metavar="TYPE")
 @click.argument("values", metavar="[NAME=VALUE]...", nargs=-1)
 @click.option("--within", metavar="SHAPE", help="The area of interest, such as circle:300m; it moves with this node.")
-@click.option("--at", metavar="X,Y", help="Fix --within at this place, in metres on the plane.")
-@click.option("--every", metavar="1s", callback=duration, help="Publish again at this interval, until Ctrl-C.")
+@click.option("--at", type=POINT, help="Fix --within at this place, in metres on the plane.")
+@click.option("--every", metavar="1s", type=DELAY, help="Publish again at this interval, until Ctrl-C.")
 @click.option("--stdin", is_flag=True, help="Publish each input line: a JSON object, or NAME=VALUE ...")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --every: stop after N events.")
+@click.option("--settle", default="500ms", show_default=True, type=DELAY, help="Wait before the first event for peers.")
 @click.option(
-    "--settle",
-    default="500ms",
-    show_default=True,
-    callback=duration,
-    help="Wait this long before the first event, so that nodes find each other.",
-)
-@click.option(
-    "--linger",
-    default="500ms",
-    show_default=True,
-    callback=duration,
-    help="Stay this long after the last event, to answer requests for it.",
+    "--linger", default="500ms", show_default=True, type=DELAY, help="Stay after the last event for requests."
 )
 @node_options
 def pub(
     event_type: str,
     values: tuple[str, ...],
     within: str | None,
-    at: str | None,
+    at: tuple[float, float] | None,
     every: float | None,
     stdin: bool,
     count: int | None,
@@ -352,12 +271,15 @@ def pub(
     A value that looks like a number, true or false is read as one; any other value is a text. The node
     stays for --linger after the last event, so that nodes that missed it can ask for it.
     """
-    content = _content(values)
+    from earshot.geometry import Area, Position, parse_shape
+
+    content = pairs(values, "", _value)
     if stdin and (every is not None or values):
         raise UsageError("--stdin takes the place of values and of --every")
     if at is not None and within is None:
         raise UsageError("--at needs --within, the shape to be pinned there")
-    proximity = _within(within, at)
+    shape = None if within is None else parse_shape(within)
+    proximity = shape if shape is None or at is None else Area(shape, Position(*at))
 
     async def work() -> None:
         async with _until_stopped() as stopped, make_node(options) as one:
@@ -388,16 +310,6 @@ def pub(
     _run(work())
 
 
-def _content(values: tuple[str, ...]) -> dict[str, Any]:
-    content = {}
-    for text in values:
-        name, sign, value = text.partition("=")
-        if not sign or not name:
-            raise UsageError(f"{text!r}: write name=value, as in speed=18")
-        content[name] = _value(value)
-    return content
-
-
 def _value(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
@@ -411,7 +323,7 @@ def _value(text: str) -> Any:
 
 def _line_content(line: str) -> dict[str, Any]:
     if not line.lstrip().startswith("{"):
-        return _content(tuple(line.split()))
+        return pairs(line.split(), "", _value)
     try:
         content: dict[str, Any] = json.loads(line)
     except ValueError as error:
@@ -419,23 +331,8 @@ def _line_content(line: str) -> dict[str, Any]:
     return content
 
 
-def _within(text: str | None, at: str | None) -> Any:
-    from earshot.geometry import Area, Position, parse_shape
-
-    if text is None:
-        return None
-    shape = parse_shape(text)
-    if at is None:
-        return shape
-    try:
-        x_m, y_m = (float(part) for part in at.split(","))
-    except ValueError:
-        raise UsageError(f"--at {at!r}: write X,Y in metres, as in 100,250") from None
-    return Area(shape, Position(x_m, y_m))
-
-
 @click.command()
-@click.option("--for", "for_s", default="2s", show_default=True, callback=duration, help="How long to listen.")
+@click.option("--for", "for_s", default="2s", show_default=True, type=DELAY, help="How long to listen.")
 @node_options
 def peers(for_s: float, **options: Any) -> None:
     """List the nodes in reach: those heard within --for.
@@ -466,10 +363,8 @@ def peers(for_s: float, **options: Any) -> None:
         elif not rows:
             click.echo("no node was heard")
         else:
-            cells = [
-                (row["name"], row["address"], "-" if row["x_m"] is None else f"{row['x_m']:g},{row['y_m']:g}")
-                for row in rows
-            ]
+            places = ["-" if row["x_m"] is None else f"{row['x_m']:g},{row['y_m']:g}" for row in rows]
+            cells = [(row["name"], row["address"], place) for row, place in zip(rows, places, strict=True)]
             print_table(("node", "address", "position"), cells)
 
     _run(work())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from math import inf, isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 
+from earshot.cli.options import POINT, together
 from earshot.documents import LIMITS
 from earshot.errors import EventError, FilterSyntaxError, UsageError
 from earshot.events import Event
@@ -24,42 +24,13 @@ Found = tuple[str, Event | UsageError]
 "Where an event was found, and the event or its error."
 
 
-def _pair(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[float, float] | None:
-    """Two numbers: `120,80`."""
-    if value is None:
-        return None
-    try:
-        x, y = (float(part) for part in value.split(","))
-    except ValueError:
-        x = y = inf
-    if not (isfinite(x) and isfinite(y)):
-        raise click.BadParameter(f"{value!r} is not two numbers, as in 120,80")
-    return x, y
-
-
-def event_files(command: Callable[..., int]) -> Callable[..., int]:
-    """The arguments and options that both commands share."""
-    path = click.Path(exists=True, dir_okay=False, allow_dash=True)
-    for decorate in (
-        click.argument("events", nargs=-1, required=True, type=path),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for every event."),
-        click.option(
-            "--moving",
-            "velocity",
-            metavar="X,Y",
-            callback=_pair,
-            help="The consumer's velocity in m/s east and north; without it, the consumer stands still.",
-        ),
-        click.option(
-            "--at",
-            "position",
-            metavar="X,Y",
-            callback=_pair,
-            help="The consumer's position in metres, for terms like within 200 m.",
-        ),
-    ):
-        command = decorate(command)
-    return command
+event_files = together(
+    click.argument("events", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=True)),
+    click.option("--at", "position", type=POINT, help="The consumer's position in metres, as for within 200 m."),
+    click.option("--moving", "velocity", type=POINT, help="The consumer's velocity in m/s. [default: 0,0]"),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for every event."),
+)
+"The arguments and options that both commands share."
 
 
 @click.command(short_help="Match events against one filter or a file of filters.")
@@ -99,10 +70,18 @@ def match(
     if (text is None) == (file is None):
         raise click.UsageError("give one filter with --filter, or a file of filters with --filters")
     viewer = _viewer(position, velocity)
-    if text is not None:
-        return _print_all(events, as_json, _matches(Filter.parse(text), viewer), _one_filter)
-    index = _index(_lines(Path(str(file))), str(file))
-    return _print_all(events, as_json, lambda event: sorted(index.match(event, viewer)), _many_filters)
+    if file is None:
+        one = Filter.parse(text or "")
+        return _print_all(
+            events, as_json, _matches(one, viewer), lambda name, _, found: (name, {"matches": bool(found)})
+        )
+    index = _index(file)
+    return _print_all(
+        events,
+        as_json,
+        lambda event: sorted(index.match(event, viewer)),
+        lambda name, _, found: (f"{name}: {' '.join(map(str, found))}", {"matches": found}),
+    )
 
 
 @click.command(short_help="Explain why a filter matches an event, or which term failed.")
@@ -153,14 +132,6 @@ Describe = Callable[[str, Event, list[int]], tuple[str, dict[str, Any]]]
 "An event's name, the event and the matching line numbers -> the line to print, and the same as JSON."
 
 
-def _one_filter(name: str, _event: Event, found: list[int]) -> tuple[str, dict[str, Any]]:
-    return name, {"matches": bool(found)}
-
-
-def _many_filters(name: str, _event: Event, found: list[int]) -> tuple[str, dict[str, Any]]:
-    return f"{name}: {' '.join(map(str, found))}", {"matches": found}
-
-
 def _print_all(
     files: Iterable[str],
     as_json: bool,
@@ -190,15 +161,12 @@ def _print_all(
 # Filters from a file.
 
 
-def _lines(file: Path) -> list[str]:
+def _index(file: Path) -> FilterIndex:
+    """The filters by line number. All lines that are not filters are reported together."""
     try:
-        return file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise UsageError(f"{file}: not UTF-8 text: {error.reason} at byte {error.start}") from None
-
-
-def _index(lines: list[str], file: str) -> FilterIndex:
-    """The filters by line number. All lines that are not filters are reported together."""
     index = FilterIndex()
     wrong: list[str] = []
     for number, line in enumerate(lines, 1):

@@ -6,8 +6,7 @@ import json
 import os
 import sys
 import textwrap
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -15,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.tables import print_table
+from earshot.cli.options import pairs as pairs
+from earshot.cli.options import set_option, setting_option
+from earshot.cli.options import toml_value as toml_value
+from earshot.cli.tables import print_json, print_table
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,12 +32,10 @@ WIDTH = 100
 @click.argument("scenario")
 @click.option("--protocol", "-p", required=True, metavar="NAME", help="The protocol; `earshot protocols` lists them.")
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0), help="Seed of all random numbers.")
-@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key of the scenario; repeatable.")
+@set_option
+@setting_option
 @click.option(
-    "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol; repeatable."
-)
-@click.option(
-    "--log", "log", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Write every record to DIR."
+    "--log", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Write every record to DIR."
 )
 @click.option(
     "--positions-every",
@@ -88,33 +88,11 @@ def simulate(
     if log is not None:
         _write_run(log, chosen, result, summary)
     if as_json:
-        click.echo(json.dumps({**summary.as_dict(), "settings": _json_ready(result.settings)}, indent=2))
+        print_json({**summary.as_dict(), "settings": _json_ready(result.settings)})
     else:
         _print_summary(summary, took_s)
         if log is not None:
             click.echo(f"\nlog: {log / 'log.parquet'}")
-
-
-def pairs(texts: Sequence[str], option: str, read: Callable[[str], Any]) -> dict[str, Any]:
-    """The `name=value` texts of an option, with each value parsed by `read`."""
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign or not name.strip():
-            raise UsageError(f"{option} {text!r}: write {option} name=value")
-        found[name.strip()] = read(value.strip())
-    return found
-
-
-def toml_value(text: str) -> Any:
-    """A value as TOML writes it; anything else is a text. An empty text is None: it removes the key."""
-    if not text:
-        return None
-    try:
-        table = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
-    return table["value"] if set(table) == {"value"} else text
 
 
 @contextmanager
@@ -178,7 +156,7 @@ def _print_summary(summary: RunSummary, took_s: float) -> None:
         f"{summary.measured_s:g} s measured, took {took_s:.1f} s\n"
     )
     unexpected = summary.delivered - round((summary.precision or 0) * summary.delivered)
-    rows: list[tuple[str, str, str]] = [
+    rows = [
         ("events published", f"{summary.events:,}", ""),
         ("delivery ratio", _share(summary.delivery_ratio), f"of {summary.expected:,} expected deliveries"),
         ("precision", _share(summary.precision), f"{unexpected:,} of {summary.delivered:,} deliveries unexpected"),
@@ -238,7 +216,7 @@ def protocols(name: str | None, as_json: bool) -> None:
             }
             for one, machine in found.items()
         ]
-        click.echo(json.dumps(rows, indent=2))
+        print_json(rows)
         return
     for number, (one, machine) in enumerate(found.items()):
         click.echo(("\n" if number else "") + click.style(one, bold=True) + f"  ({machine.medium})")
@@ -279,20 +257,9 @@ def scenarios(name: str | None, as_json: bool) -> None:
         return
     found = [load_scenario(one) for one in built_in()]
     if as_json:
-        rows = [
-            {
-                "name": one.name,
-                "description": one.description,
-                "nodes": len(one.names()),
-                "medium": one.medium.kind,
-                "duration_s": one.duration_s,
-            }
-            for one in found
-        ]
-        click.echo(json.dumps(rows, indent=2))
+        names = ("name", "description", "nodes", "medium", "duration_s")
+        values = [(one.name, one.description, len(one.names()), one.medium.kind, one.duration_s) for one in found]
+        print_json([dict(zip(names, row, strict=True)) for row in values])
         return
-    header = ("scenario", "nodes", "medium", "duration", "")
-    print_table(
-        header,
-        [(one.name, len(one.names()), one.medium.kind, f"{one.duration_s:g} s", one.description) for one in found],
-    )
+    rows = [(one.name, len(one.names()), one.medium.kind, f"{one.duration_s:g} s", one.description) for one in found]
+    print_table(("scenario", "nodes", "medium", "duration", ""), rows)

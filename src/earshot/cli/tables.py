@@ -1,11 +1,17 @@
-"""Tables in the terminal."""
+"""Results in the terminal: tables and JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import click
+
+
+def print_json(value: Any) -> None:
+    """Print a whole result as JSON, indented."""
+    click.echo(json.dumps(value, indent=2))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -13,14 +19,12 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(header)]
     right = [bool(texts) and all(_is_number(row[i]) for row in texts) for i in range(len(header))]
-    for number, row in enumerate([list(header), *texts]):
-        cells = [
+    for row in (list(header), ["-" * width for width in widths], *texts):
+        cells = (
             cell.rjust(width) if aligned else cell.ljust(width)
             for cell, width, aligned in zip(row, widths, right, strict=True)
-        ]
+        )
         click.echo("  ".join(cells).rstrip())
-        if number == 0:
-            click.echo("  ".join("-" * width for width in widths))
 
 
 def _is_number(text: str) -> bool:

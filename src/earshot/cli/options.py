@@ -1,0 +1,119 @@
+"""What options of several commands share: numbers with units, pairs of numbers, and NAME=VALUE."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from earshot.errors import UsageError
+
+
+class Quantity(click.ParamType[float]):
+    """A positive number with a unit, as in `100m`, `90km/h` or `30s`; without a unit, in the first one."""
+
+    def __init__(self, name: str, units: dict[str, float], or_zero: bool = False, or_none: bool = False) -> None:
+        self.name = name
+        self.units = units
+        self.or_zero = or_zero
+        self.or_none = or_none
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float | int):
+            return float(value)
+        if self.or_none and value.strip().lower() == "none":
+            return math.inf
+        match = re.fullmatch(r"\s*([0-9.eE+-]+?)\s*([a-zA-Z/]*)\s*", value)
+        unit = self.units.get(match[2] or next(iter(self.units))) if match else None
+        try:
+            number = float(match[1]) * unit if match and unit else math.nan
+        except ValueError:
+            number = math.nan
+        if not (math.isfinite(number) and (number > 0 or (number == 0 and self.or_zero))):
+            choice = ", ".join(self.units) + (" or 'none'" if self.or_none else "")
+            self.fail(f"{value!r} is not a {self.name}: give a positive number and a unit ({choice})", param, ctx)
+        return number
+
+
+SECONDS = {"s": 1.0, "ms": 0.001, "min": 60.0, "h": 3600.0}
+LENGTH = Quantity("length", {"m": 1.0, "km": 1000.0})
+DURATION = Quantity("duration", SECONDS)
+DELAY = Quantity("duration", SECONDS, or_zero=True)
+SPEED = Quantity("speed", {"m/s": 1.0, "km/h": 1 / 3.6}, or_none=True)
+
+
+def two_numbers(text: str) -> tuple[float, float]:
+    """Two finite numbers, as in `120,80`; ValueError if the text is anything else."""
+    first, second = (float(part) for part in text.split(","))
+    if not (math.isfinite(first) and math.isfinite(second)):
+        raise ValueError(f"{text!r} is not finite")
+    return first, second
+
+
+class Pair(click.ParamType[tuple[float, float]]):
+    """Two numbers with a comma between them."""
+
+    def __init__(self, name: str, what: str, example: str) -> None:
+        self.name = name
+        self.what = what
+        self.example = example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        try:
+            return value if isinstance(value, tuple) else two_numbers(value)
+        except ValueError:
+            self.fail(f"{value!r} is not {self.what}: write {self.name}, as in {self.example}", param, ctx)
+
+
+PLACE = Pair("LAT,LON", "a place in degrees", "53.43,-2.95")
+POINT = Pair("X,Y", "two numbers", "120,80")
+
+
+def pairs(texts: Sequence[str], option: str, read: Callable[[str], Any]) -> dict[str, Any]:
+    """The `name=value` texts of an option, with each value parsed by `read`."""
+    found: dict[str, Any] = {}
+    given = f"{option} " if option else ""
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(f"{given}{text!r}: write {given}name=value")
+        found[name.strip()] = read(value.strip())
+    return found
+
+
+def toml_value(text: str) -> Any:
+    """A value as TOML writes it; anything else is a text. An empty text is None: it removes the key."""
+    if not text:
+        return None
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return table["value"] if set(table) == {"value"} else text
+
+
+set_option = click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a key of the scenario: --set medium.range_m=150.",
+)
+setting_option = click.option(
+    "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol; repeatable."
+)
+
+
+def together(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Several options as one decorator, in this order."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
