@@ -66,7 +66,7 @@ def test_protocols_of_one_scenario_and_seed_share_a_workload() -> None:
         ('protocols = ["flooding"]', "scenarios must be a list of names"),
         ('scenarios = ["city"]\nprotocols = "flooding"', "protocols must be a list of names"),
         ('scenarios = ["city"]\nprotocols = ["floding"]', "did you mean 'flooding'?"),
-        ('scenarios = ["city"]\nprotocols = ["flooding"]\nseeds = 0', "seeds must be how many"),
+        ('scenarios = ["city"]\nprotocols = ["flooding"]\nseeds = 0', "campaign.toml: seeds must be a number of seeds"),
         ('scenarios = ["city"]\nprotocols = ["flooding"]\nsseds = 3', "did you mean 'seeds'?"),
         (
             'scenarios = ["city"]\nprotocols = ["gossip"]\n[settings.gossip]\nprobabilty = 1',

@@ -135,13 +135,10 @@ def read_campaign(path: str | Path) -> Campaign:
             raise ScenarioError(f"{file}: settings.{name}: the campaign runs no protocol of that name")
     bases = [load_scenario(name, folder=file.parent) for name in scenarios]
     changed = [base.with_(**chosen) for base in bases for chosen in _swept(_table(file, table, "set"))]
+    chosen = {name: _table(file, settings, name) for name in protocols}
+    seeds = _seeds(file, table.get("seeds", 3))
     try:
-        return campaign(
-            str(table.get("name", file.stem)),
-            changed,
-            {name: _table(file, settings, name) for name in protocols},
-            _seeds(file, table.get("seeds", 3)),
-        )
+        return campaign(str(table.get("name", file.stem)), changed, chosen, seeds)
     except (UnknownName, SettingsError) as error:
         raise ScenarioError(f"{file}: {error}") from None
 
