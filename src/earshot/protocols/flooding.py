@@ -53,12 +53,12 @@ class Flooding(Machine):
     paper = "baseline: every node rebroadcasts every event once"
     medium = "radio"
     Settings = FloodingSettings
-    EventPacket: ClassVar[type] = Flood
+    settings: FloodingSettings
+    EventPacket: ClassVar[type[Flood]] = Flood
     "The packet that carries an event and its hops."
 
     def __init__(self, node: str, settings: FloodingSettings, location: Location, random: Random) -> None:
         super().__init__(node, settings, location, random)
-        self.settings: FloodingSettings = settings
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory)
         self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
@@ -77,7 +77,7 @@ class Flooding(Machine):
         return self.effects()
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
-        if type(packet) is not Flood or packet.event.id in self.heard.keys:
+        if type(packet) is not self.EventPacket or packet.event.id in self.heard.keys:
             return NOTHING
         return self.on_new(packet.event, packet.hops, now)
 
