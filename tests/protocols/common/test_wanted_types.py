@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from earshot import Filter
-from earshot.protocols.common.wanted_types import WantedTypes, could_match
+from earshot.filters import Subscription
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions
+from earshot.protocols.common.wanted_types import could_match
 
 
 @pytest.mark.parametrize(
@@ -24,16 +26,12 @@ def test_a_filter_may_be_about_a_type_unless_it_names_another(filter: Filter, si
 
 
 def test_a_type_is_wanted_while_one_subscription_stands() -> None:
-    wanted = WantedTypes()
-    wanted.add("a", Filter.of_type("Siren"))
-    wanted.add("b", Filter.where("speed > 3", type="Siren"))
-    wanted.add("c", Filter.xpath("/News"))
-    seen = [("Siren" in wanted, "News" in wanted)]
-    for subscription, filter in (
-        ("a", Filter.of_type("Siren")),
-        ("b", Filter.where("speed > 3", type="Siren")),
-        ("c", Filter.xpath("/News")),
-    ):
-        wanted.remove(subscription, filter)
-        seen.append(("Siren" in wanted, "News" in wanted))
+    local = LocalSubscriptions()
+    local.add(Subscription("a", "node", Filter.of_type("Siren")))
+    local.add(Subscription("b", "node", Filter.where("speed > 3", type="Siren")))
+    local.add(Subscription("c", "node", Filter.xpath("/News")))
+    seen = [(local.could_match("Siren"), local.could_match("News"))]
+    for subscription in ("a", "b", "c"):
+        local.remove(subscription)
+        seen.append((local.could_match("Siren"), local.could_match("News")))
     assert seen == [(True, True), (True, True), (False, True), (False, False)]

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 
 from earshot.events import Event
 from earshot.filters import FilterIndex, Subscription, Viewer, agrees_in_place
+from earshot.protocols.common.wanted_types import could_match
 from earshot.protocols.machine import Machine
 
 
@@ -59,6 +60,10 @@ class LocalSubscriptions:
         if known is not None:
             self._index.remove(subscription_id)
         return known
+
+    def could_match(self, subject: str) -> bool:
+        """Whether a subscription could match events of this type."""
+        return any(could_match(subscription.filter, subject) for subscription in self.by_id.values())
 
     def accepting(self, event: Event, viewer: Viewer) -> list[str]:
         """The ids of the subscriptions that accept this event, sorted: type, content and place all agree."""

@@ -1,36 +1,9 @@
-"""Which event types the subscriptions of one node could match: a node joins the groups of these types."""
+"""Which event types a filter could match. It may include too many types, never too few."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 from earshot.filters import Filter
 from earshot.filters.language.syntax import And, Axis, Condition, LocationPath, NodeKind, Or
-
-
-class WantedTypes:
-    """The event types that a node's filters could match. It may include too many types, never too few."""
-
-    def __init__(self) -> None:
-        self._typed: Counter[str] = Counter()
-        self._untyped: dict[str, Filter] = {}
-
-    def add(self, subscription: str, filter: Filter) -> None:
-        if filter.type is None:
-            self._untyped[subscription] = filter
-        else:
-            self._typed[filter.type] += 1
-
-    def remove(self, subscription: str, filter: Filter) -> None:
-        if filter.type is None:
-            del self._untyped[subscription]
-        elif self._typed[filter.type] == 1:
-            del self._typed[filter.type]
-        else:
-            self._typed[filter.type] -= 1
-
-    def __contains__(self, subject: str) -> bool:
-        return subject in self._typed or any(could_match(filter, subject) for filter in self._untyped.values())
 
 
 def could_match(filter: Filter, subject: str) -> bool:

@@ -20,17 +20,8 @@ from earshot.events import Event, EventType
 from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
-from earshot.protocols.common.wanted_types import WantedTypes, could_match
-from earshot.protocols.machine import (
-    NOTHING,
-    Announcement,
-    Effects,
-    JoinGroup,
-    LeaveGroup,
-    Location,
-    Machine,
-    Timer,
-)
+from earshot.protocols.common.wanted_types import could_match
+from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
 from earshot.protocols.steam.announcements import Announcements, LocalAnnouncement
 from earshot.protocols.steam.group_ids import group_id
 from earshot.protocols.steam.missed_events import Receptions
@@ -70,7 +61,6 @@ class Steam(Machine):
         self.announcements = Announcements(node, settings.announcement_limit, settings.cache_size)
         self.subscriptions = LocalSubscriptions()
         self.subscribed_at: dict[str, float] = {}
-        self.wanted_types = WantedTypes()
         self.relevant = RelevantProximities(settings.proximity_limit, settings.announcement_limit)
         self.gathered: dict[Key, GatheredAdvert] = {}
         self.rounds_run = False
@@ -144,8 +134,7 @@ class Steam(Machine):
             self.withdraw(subscription.id)
         self.subscriptions.add(subscription)
         self.subscribed_at[subscription.id] = now
-        self.wanted_types.add(subscription.id, subscription.filter)
-        for entry in self.entries_for(subscription):
+        for entry in list(self.relevant.by_key.values()):
             if not entry.member and could_match(subscription.filter, entry.advert.subject):
                 self.change_membership(entry, Change.WANTED)
                 self.receptions.follow(entry.advert, heard_up_to=entry.advert.latest)
@@ -161,28 +150,17 @@ class Steam(Machine):
 
     def withdraw(self, subscription_id: str) -> None:
         """Remove the subscription, and leave the groups that no other subscription wants."""
-        subscription = self.subscriptions.by_id[subscription_id]
         self.subscriptions.remove(subscription_id)
         del self.subscribed_at[subscription_id]
-        self.wanted_types.remove(subscription_id, subscription.filter)
-        for entry in self.entries_for(subscription):
-            if entry.member and entry.advert.subject not in self.wanted_types:
+        for entry in list(self.relevant.by_key.values()):
+            if entry.member and not self.subscriptions.could_match(entry.advert.subject):
                 self.receptions.forget(entry.key)
                 self.change_membership(entry, Change.UNWANTED)
 
-    def entries_for(self, subscription: Subscription) -> list[RelevantProximity]:
-        """The listed proximities whose event type this subscription may match."""
-        subject = subscription.filter.type
-        found = self.relevant.by_key if subject is None else self.relevant.by_subject.get(subject, {})
-        return list(found.values())
-
     def change_membership(self, entry: RelevantProximity, change: Change) -> None:
         """Section 4.5.1, step 6: join or leave the proximity's group."""
-        match self.relevant.change(entry, change):
-            case JoinGroup(group):
-                self.join_group(group)
-            case LeaveGroup(group):
-                self.leave_group(group)
+        if (effect := self.relevant.change(entry, change)) is not None:
+            self._effects.append(effect)
 
     def on_event(self, raised: Raised, now: float) -> None:
         """Figure 4: a member delivers, and passes on what goes beyond the producer's own range."""
@@ -359,7 +337,7 @@ class Steam(Machine):
 
     def discover(self, advert: Advert, via: str, now: float) -> RelevantProximity | None:
         """List a proximity that is new here, and join its group if a subscription matches its type."""
-        wanted = advert.subject in self.wanted_types
+        wanted = self.subscriptions.could_match(advert.subject)
         event_type = self.described_type(advert)
         reason = advert.fault() or self.relevant.no_room_for(advert.producer, wanted)
         if event_type is None or reason:

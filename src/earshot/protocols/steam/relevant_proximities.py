@@ -96,7 +96,6 @@ class RelevantProximities:
         self.capacity = capacity
         self.producer_capacity = producer_capacity
         self.by_key: dict[Key, RelevantProximity] = {}
-        self.by_subject: dict[str, dict[Key, RelevantProximity]] = {}
         self.groups: dict[int, dict[Key, RelevantProximity]] = {}
         self._unwanted: dict[Key, None] = {}
         self._per_producer: Counter[str] = Counter()
@@ -119,7 +118,6 @@ class RelevantProximities:
             evicted = self.by_key[next(iter(self._unwanted))]
             self.change(evicted, Change.LOST)
         self.by_key[entry.key] = entry
-        self.by_subject.setdefault(entry.advert.subject, {})[entry.key] = entry
         self._per_producer[entry.advert.producer] += 1
         self.change(entry, Change.DISCOVERED)
         return evicted
@@ -132,7 +130,10 @@ class RelevantProximities:
         if entry.membership is Membership.RELEVANT:
             self._unwanted[entry.key] = None
         elif entry.membership is Membership.UNLISTED:
-            self._remove(entry)
+            del self.by_key[entry.key]
+            self._per_producer[entry.advert.producer] -= 1
+            if not self._per_producer[entry.advert.producer]:
+                del self._per_producer[entry.advert.producer]
         if entry.member:
             members = self.groups.setdefault(entry.group, {})
             members[entry.key] = entry
@@ -143,13 +144,3 @@ class RelevantProximities:
                 del self.groups[entry.group]
                 return LeaveGroup(entry.group)
         return None
-
-    def _remove(self, entry: RelevantProximity) -> None:
-        producer, subject = entry.key
-        del self.by_key[entry.key]
-        del self.by_subject[subject][entry.key]
-        if not self.by_subject[subject]:
-            del self.by_subject[subject]
-        self._per_producer[producer] -= 1
-        if not self._per_producer[producer]:
-            del self._per_producer[producer]
