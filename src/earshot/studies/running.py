@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from earshot.errors import EarshotError
 from earshot.pipeline.campaigns.campaigns import code_digest
 from earshot.pipeline.reports.report import PageSection, PageTable, ReportPage, figure_html, line_figure
 from earshot.pipeline.spark.tasks import each_in_a_task
-from earshot.studies.study import Case, Experiment, Judged, Row, Study
+from earshot.studies.study import Case, Judged, Row, Study
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,9 +35,10 @@ class CaseFailed(EarshotError):
 class _Job:
     """One case for an executor."""
 
+    experiment: str
     measure: Callable[[Case], Sequence[Row]]
     case: dict[str, Any]
-    kept_at: str
+    kept_at: Path
 
 
 def run_study(
@@ -49,17 +50,18 @@ def run_study(
     that an interrupted run continues where it stopped.
     """
     code = f"{code_digest()} {_own_code(study)}"
+    kept = folder / study.name
     jobs = [
-        (experiment, _Job(experiment.measure, dict(case), str(_kept(folder, study, experiment, case, code))))
-        for experiment in study.experiments
-        for case in (experiment.quick if quick else experiment.cases)
+        _Job(one.name, one.measure, dict(case), kept / one.name / f"{one.case_id(case, code)}.json")
+        for one in study.experiments
+        for case in (one.quick if quick else one.cases)
     ]
-    waiting = missing = [job for _, job in jobs if not Path(job.kept_at).exists()]
+    waiting = missing = [job for job in jobs if not job.kept_at.exists()]
 
     def show() -> None:
         nonlocal waiting
         if progress is not None:
-            waiting = [job for job in waiting if not os.path.exists(job.kept_at)]
+            waiting = [job for job in waiting if not job.kept_at.exists()]
             progress(len(jobs) - len(waiting), len(waiting), 0)
 
     answers = each_in_a_task(spark, missing, _measure, show)
@@ -68,16 +70,11 @@ def run_study(
         answered = json.loads(answer)
         if answered["error"]:
             raise CaseFailed(f"{study.name}: the case {job.case} failed:\n{answered['error']}")
-        _keep(Path(job.kept_at), answered["rows"])
+        _keep(job.kept_at, answered["rows"])
     rows: dict[str, list[Row]] = {experiment.name: [] for experiment in study.experiments}
-    for experiment, job in jobs:
-        measured: list[Mapping[str, Any]] = json.loads(Path(job.kept_at).read_text("utf-8"))
-        rows[experiment.name] += [{**job.case, **row} for row in measured]
+    for job in jobs:
+        rows[job.experiment] += [{**job.case, **row} for row in json.loads(job.kept_at.read_text("utf-8"))]
     return rows
-
-
-def _kept(folder: Path, study: Study, experiment: Experiment, case: Case, code: str) -> Path:
-    return folder / study.name / experiment.name / f"{experiment.case_id(case, code)}.json"
 
 
 def _own_code(study: Study) -> str:
@@ -99,7 +96,7 @@ def _measure(job: _Job) -> str:
     except Exception:
         return json.dumps({"error": traceback.format_exc(), "rows": []})
     with contextlib.suppress(OSError):
-        _keep(Path(job.kept_at), rows)
+        _keep(job.kept_at, rows)
     return answer
 
 
@@ -124,16 +121,10 @@ def studies_report(studies: Sequence[Study], judged: Sequence[Judged], quick: bo
 
 
 def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
+    pairs = [(one.claim, one.finding) for one in judged]
     rows = [
-        [
-            one.claim.claim,
-            VERDICTS[one.finding.holds],
-            one.claim.where,
-            one.claim.paper,
-            one.finding.measured,
-            one.finding.reason,
-        ]
-        for one in judged
+        [claim.claim, VERDICTS[finding.holds], claim.where, claim.paper, finding.measured, finding.reason]
+        for claim, finding in pairs
     ]
     table = PageTable(
         f"claims-{study.name}",
@@ -142,16 +133,8 @@ def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
         "Intervals are 95 % confidence intervals over seeds.",
     )
     figures = [
-        figure_html(
-            line_figure(
-                one.claim.claim,
-                one.claim.x_label,
-                one.claim.y_label,
-                [vars(line) for line in one.finding.series],
-                one.claim.log_x,
-            )
-        )
-        for one in judged
-        if one.finding.series
+        line_figure(claim.claim, claim.x_label, claim.y_label, list(map(vars, finding.series)), claim.log_x)
+        for claim, finding in pairs
+        if finding.series
     ]
-    return PageSection(f"{study.name}: {study.paper}", study.notes, figures, [table])
+    return PageSection(f"{study.name}: {study.paper}", study.notes, list(map(figure_html, figures)), [table])

@@ -72,7 +72,7 @@ class Finding:
     series: Sequence[Series] = ()
 
 
-def verdict(measured: str, holds: bool, reason: str, series: Sequence[Series] = ()) -> Finding:
+def verdict(measured: str, holds: bool, reason: str = "", series: Sequence[Series] = ()) -> Finding:
     """A finding that gives the reason only where the claim does not hold."""
     return Finding(measured, holds, "" if holds else reason, series)
 
@@ -256,17 +256,20 @@ class Curve:
     @property
     def means(self) -> dict[float, float]:
         """The means by x."""
-        return {x: point.mean for x, point in zip(self.x, self.estimates, strict=True)}
+        return dict(zip(self.x, self.y, strict=True))
+
+    @property
+    def y(self) -> list[float]:
+        """The means in order."""
+        return [point.mean for point in self.estimates]
+
+    def listed(self, digits: str = ".3f") -> str:
+        """The means by x, in words."""
+        return ", ".join(f"{x:g}: {mean:{digits}}" for x, mean in self.means.items())
 
     def series(self, name: str) -> Series:
         """The curve as a line of a figure."""
-        return Series(
-            name,
-            self.x,
-            [point.mean for point in self.estimates],
-            [point.low for point in self.estimates],
-            [point.high for point in self.estimates],
-        )
+        return Series(name, self.x, self.y, [one.low for one in self.estimates], [one.high for one in self.estimates])
 
 
 def curve(rows: Iterable[Row], x: str, y: str) -> Curve:

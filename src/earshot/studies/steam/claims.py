@@ -8,22 +8,11 @@ from statistics import fmean, median
 
 from earshot.studies.steam.crossing import TABLE_1
 from earshot.studies.steam.runs import RANGE_M
-from earshot.studies.study import Claim, Finding, Judge, Row, Rows, Series, curve, fit_line, grouped
+from earshot.studies.study import Claims, Finding, Row, Rows, Series, curve, fit_line, grouped, rows_at, verdict
 
-CLAIMS: list[Claim] = []
+CLAIMS = Claims()
+claim = CLAIMS.claim
 PROXIMITY, LANE = "proximity, m", "lane: approach 1's three, then approach 2's four"
-
-
-def claim(
-    text: str, where: str, paper: str, x_label: str = "", y_label: str = "", log_x: bool = False
-) -> Callable[[Judge], Judge]:
-    """Add a claim of the paper, which the decorated function judges."""
-
-    def add(judge: Judge) -> Judge:
-        CLAIMS.append(Claim(text, where, paper, judge, x_label, y_label, log_x))
-        return judge
-
-    return add
 
 
 # Section 5.1: cost.
@@ -118,15 +107,32 @@ def by_lane(rows: Rows) -> list[dict[str, float]]:
     ]
 
 
-def percent_off(ours: float, vehicles: float, paper: float, paper_vehicles: float) -> float:
-    """By how many percent our events per vehicle differ from the table's."""
-    return 100 * (ours / vehicles) / (paper / paper_vehicles) - 100
+def _lanes_text(values: Iterable[str]) -> str:
+    """One value for each of table 1's lanes, in words."""
+    return ", ".join(f"{lane.approach}/{lane.number}: {value}" for lane, value in zip(TABLE_1, values, strict=True))
+
+
+def _lanes(ours: Sequence[float], theirs: Sequence[float]) -> list[Series]:
+    x = list(range(1, len(TABLE_1) + 1))
+    return [Series("ours", x, ours), Series("table 1", x, theirs, paper=True)]
+
+
+def _events(rows: Rows, which: str, reason: str = "") -> Finding:
+    """Whether our events per vehicle are within 5 % of the table's on each lane."""
+    ours, theirs = by_lane(rows), [getattr(lane, which) for lane in TABLE_1]
+    off = [
+        100 * (one[which] / one["vehicles"]) / (paper / lane.vehicles) - 100
+        for one, lane, paper in zip(ours, TABLE_1, theirs, strict=True)
+    ]
+    counts = [one[which] for one in ours]
+    measured = _lanes_text(f"{count:,} ({percent:+.1f} %)" for count, percent in zip(counts, off, strict=True))
+    return verdict(measured, all(abs(percent) <= 5.0 for percent in off), reason, _lanes(counts, theirs))
 
 
 @claim(
     "events delivered without filters",
     "5.2, table 1",
-    ", ".join(f"{lane.approach}/{lane.number}: {lane.unfiltered:,}" for lane in TABLE_1),
+    _lanes_text(f"{lane.unfiltered:,}" for lane in TABLE_1),
     LANE,
     "events",
 )
@@ -137,56 +143,31 @@ def unfiltered_events(rows: Rows) -> Finding:
 @claim(
     "events delivered with distributed filters",
     "5.2, table 1",
-    ", ".join(f"{lane.approach}/{lane.number}: {lane.filtered:,}" for lane in TABLE_1),
+    _lanes_text(f"{lane.filtered:,}" for lane in TABLE_1),
     LANE,
     "events",
 )
 def filtered_events(rows: Rows) -> Finding:
-    finding = _events(rows, "filtered")
     reason = (
         "the table's own two approaches differ by 14 % in events per vehicle, with one speed, one proximity and one "
         "light; the text gives no cause, and one model for all lanes cannot reproduce it"
     )
-    return finding if finding.holds else Finding(finding.measured, False, reason, finding.series)
-
-
-def _events(rows: Rows, which: str) -> Finding:
-    ours = by_lane(rows)
-    theirs = [getattr(lane, which) for lane in TABLE_1]
-    off = [
-        percent_off(one[which], one["vehicles"], paper, lane.vehicles)
-        for one, lane, paper in zip(ours, TABLE_1, theirs, strict=True)
-    ]
-    measured = ", ".join(
-        f"{lane.approach}/{lane.number}: {one[which]:,} ({difference:+.1f} %)"
-        for lane, one, difference in zip(TABLE_1, ours, off, strict=True)
-    )
-    return Finding(
-        measured,
-        all(abs(difference) <= 5.0 for difference in off),
-        series=_lanes([one[which] for one in ours], theirs),
-    )
+    return _events(rows, "filtered", reason)
 
 
 @claim(
     "distributed filters deliver some 95 % fewer events",
     "5.2, table 1",
-    ", ".join(f"{lane.approach}/{lane.number}: {lane.decrease} %" for lane in TABLE_1),
+    _lanes_text(f"{lane.decrease} %" for lane in TABLE_1),
     LANE,
     "relative decrease, %",
 )
 def fewer_events(rows: Rows) -> Finding:
     ours = [100 - 100 * one["filtered"] / one["unfiltered"] for one in by_lane(rows)]
-    off = [decrease - lane.decrease for decrease, lane in zip(ours, TABLE_1, strict=True)]
-    measured = ", ".join(
-        f"{lane.approach}/{lane.number}: {decrease:.1f} % ({difference:+.1f})"
-        for lane, decrease, difference in zip(TABLE_1, ours, off, strict=True)
-    )
-    return Finding(
-        measured,
-        all(abs(difference) <= 1.0 for difference in off),
-        series=_lanes(ours, [lane.decrease for lane in TABLE_1]),
-    )
+    theirs = [lane.decrease for lane in TABLE_1]
+    off = [decrease - paper for decrease, paper in zip(ours, theirs, strict=True)]
+    measured = _lanes_text(f"{decrease:.1f} % ({points:+.1f})" for decrease, points in zip(ours, off, strict=True))
+    return verdict(measured, all(abs(points) <= 1.0 for points in off), series=_lanes(ours, theirs))
 
 
 @claim("a beacon counted as an event takes 1.4 points off that", "5.2.1", "1.4 points, still over 93 %")
@@ -198,11 +179,6 @@ def beacons_cost_little(rows: Rows) -> Finding:
         f"{without - counted:.2f} points less, {counted:.1f} % fewer in all",
         abs(without - counted - 1.4) <= 0.1 and counted > 93.0,
     )
-
-
-def _lanes(ours: Sequence[float], theirs: Sequence[float]) -> list[Series]:
-    x = list(range(1, len(TABLE_1) + 1))
-    return [Series("ours", x, ours), Series("table 1", x, theirs, paper=True)]
 
 
 # Section 5.3: latency.
@@ -233,7 +209,7 @@ def delivering_is_flat(rows: Rows) -> Finding:
 
 
 def _flat(rows: Rows, operation: str, paper: str, paper_microseconds: float | None) -> Finding:
-    of = [row for row in rows["latency"] if row["operation"] == operation]
+    of = rows_at(rows["latency"], operation=operation)
     line = fit_line([log10(row["size"]) for row in of], [row["microseconds"] for row in of])
     middle = {size: median(row["microseconds"] for row in group) for (size,), group in grouped(of, "size").items()}
     typical = median(middle.values())
@@ -255,7 +231,7 @@ def _flat(rows: Rows, operation: str, paper: str, paper_microseconds: float | No
 
 @claim("up to 40 announcements without a collision", "5.3.1", "none in 40")
 def forty_do_not_collide(rows: Rows) -> Finding:
-    draws = [row for row in rows["collisions"] if row["announcements"] == 40]
+    draws = rows_at(rows["collisions"], announcements=40)
     free = sum(row["sharing"] == 0 for row in draws)
     return Finding(f"no collision in {free} of {len(draws)} draws", free == len(draws))
 
@@ -341,18 +317,17 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
         "scenario D: random positions in our disc leave some consumers isolated, at its edge and, because only "
         "members inside pass events on, at the edge of a proximity of 300 m; the paper shows one run"
     )
-    return Finding(
+    return verdict(
         f"no partition at all in {good} of {seeds} seeds ({seeds_text(dense, all_reached)}); "
-        f"mean share unreached over all proximities: "
-        f"{shares_text(dense)}",
+        f"mean share unreached over all proximities: {shares_text(dense)}",
         good > seeds / 2,
-        reason if good <= seeds / 2 else "",
+        reason,
     )
 
 
 @claim("nor at saturation 60 on a road (A, B)", "5.4.1, figure 14", "none")
 def roads_do_not_partition(rows: Rows) -> Finding:
-    sparse = [row for row in rows["accuracy"] if row["saturation"] == 60 and row["scenario"] in "AB"]
+    sparse = [row for row in rows_at(rows["accuracy"], saturation=60) if row["scenario"] in "AB"]
     good, seeds = seeds_where(sparse, all_reached)
     return Finding(f"none in {good} of {seeds} seeds; mean share unreached {shares_text(sparse)}", good > seeds / 2)
 
@@ -365,23 +340,21 @@ def roads_do_not_partition(rows: Rows) -> Finding:
     "unreached, %",
 )
 def sparse_areas_partition(rows: Rows) -> Finding:
-    sparse = [row for row in rows["accuracy"] if row["saturation"] == 60]
+    sparse = rows_at(rows["accuracy"], saturation=60)
     spread = [row for row in sparse if row["scenario"] in "CDE"]
     near, seeds = seeds_where(spread, all_reached_up_to_300_m)
     far, _ = seeds_where(spread, partitions_above_300_m)
     both, _ = seeds_where(spread, lambda group: all_reached_up_to_300_m(group) and partitions_above_300_m(group))
+    percents = [{**row, "unreached": 100 * unreached(row)} for row in sparse]
     lines = [
-        curve([{**row, "unreached": 100 * unreached(row)} for row in group], "proximity_m", "unreached").series(
-            scenario
-        )
-        for (scenario,), group in grouped(sparse, "scenario").items()
+        curve(group, "proximity_m", "unreached").series(scenario)
+        for (scenario,), group in grouped(percents, "scenario").items()
     ]
-    return Finding(
+    return verdict(
         f"the pattern in {both} of {seeds} seeds: none up to 300 m in {near}; above it in C, D and E alike in {far} "
-        f"({seeds_text(spread, partitions_above_300_m)}); mean share unreached "
-        f"{shares_text(spread)}",
+        f"({seeds_text(spread, partitions_above_300_m)}); mean share unreached {shares_text(spread)}",
         both > seeds / 2,
-        "" if both > seeds / 2 else "the areas of C, D and E are our choice, and the paper shows one run of each",
+        "the areas of C, D and E are our choice, and the paper shows one run of each",
         lines,
     )
 
@@ -404,14 +377,12 @@ def gossip_saves(rows: Rows) -> Finding:
     lost = [row["covered"] - row["reached_with_gossip"] for row in dense]
     good, seeds = seeds_where(dense, all_reached_by_gossip)
     by_scenario = grouped(saved, "scenario").items()
-    return Finding(
+    return verdict(
         f"{mean:.1f} % fewer messages beyond the range; all inside reached in every run of {good} of {seeds} seeds "
         f"({seeds_text(dense, all_reached_by_gossip)}); of the deliveries flooding makes "
         f"{100 * sum(lost) / sum(row['covered'] for row in dense):.3f} % are lost, "
         f"none of them in {sum(missing == 0 for missing in lost)} of {len(dense)} runs",
         mean > 0 and good > seeds / 2,
-        ""
-        if good > seeds / 2
-        else "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
+        "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
         [curve(group, "proximity_m", "saved").series(scenario) for (scenario,), group in by_scenario],
     )

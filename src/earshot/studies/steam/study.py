@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from earshot.studies.steam.claims import CLAIMS
 from earshot.studies.steam.crossing import DAY_S, STRETCH_S, crossing
-from earshot.studies.steam.experiments import (
-    PROXIMITIES_M,
-    SATURATIONS,
-    SPEEDS_MPH,
-    accuracy,
-    collisions,
-    cost,
-    reach,
-)
+from earshot.studies.steam.experiments import PROXIMITIES_M, SATURATIONS, SPEEDS_MPH, accuracy, collisions, cost, reach
 from earshot.studies.steam.latency import latency
 from earshot.studies.study import Experiment, Study, cases
 
@@ -51,12 +43,7 @@ EXPERIMENTS = (
         cases=cases(scenario="AB", saturation=SATURATIONS, seconds=[30], proximities_m=[PROXIMITIES_M], seed=range(3)),
         quick=cases(scenario="AB", saturation=[60], seconds=[8], proximities_m=[(100, 300)], seed=range(1)),
     ),
-    Experiment(
-        "crossing",
-        crossing,
-        cases=cases(stretch=STRETCHES, seed=[0]),
-        quick=cases(stretch=[60], seed=[0]),
-    ),
+    Experiment("crossing", crossing, cases=cases(stretch=STRETCHES, seed=[0]), quick=cases(stretch=[60], seed=[0])),
     Experiment(
         "latency",
         latency,
