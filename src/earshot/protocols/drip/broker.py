@@ -14,20 +14,8 @@ from msgspec import structs
 from earshot.events import Event
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.common.soft_table import SoftTable
-from earshot.protocols.drip.packets import (
-    BridgeReport,
-    Confirmation,
-    DripSettings,
-    EventCopy,
-    Exchange,
-    InRegion,
-    Notice,
-    PublishedEvent,
-    Quit,
-    Registration,
-    RoutedPacket,
-    SubscriberRecord,
-)
+from earshot.protocols.drip import packets
+from earshot.protocols.drip.packets import DripSettings, RoutedPacket, SubscriberRecord
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import EventMemory, HeldEvent, Sharing
 from earshot.protocols.drip.subscribers import Subscriber, Subscribers
@@ -77,25 +65,25 @@ class Broker:
 
     def receive(self, packet: RoutedPacket, now: float) -> list[Action]:
         match packet:
-            case Registration():
+            case packets.Registration():
                 return self.on_registration(packet, now)
-            case Quit():
+            case packets.Quit():
                 return self.on_quit(packet)
-            case PublishedEvent():
+            case packets.PublishedEvent():
                 return self.on_published(packet, now)
-            case BridgeReport():
+            case packets.BridgeReport():
                 return self.on_bridge_report(packet, now)
-            case EventCopy():
+            case packets.EventCopy():
                 return self.on_copy(packet, now)
-            case Confirmation():
+            case packets.Confirmation():
                 return self.on_confirmation(packet)
-            case Exchange():
+            case packets.Exchange():
                 return self.on_exchange(packet, now)
         return []
 
     # Section V.A.1: subscriptions.
 
-    def on_registration(self, registration: Registration, now: float) -> list[Action]:
+    def on_registration(self, registration: packets.Registration, now: float) -> list[Action]:
         origin = registration.origin
         known = self.subscribers.table.get(origin)
         was_here = known is not None and known.record.broker == self.node
@@ -110,12 +98,12 @@ class Broker:
     def _missed(self, subscriber: Subscriber, known: tuple[str, ...], now: float) -> list[Action]:
         """Section V.B.2: a subscriber has come into the region and gets the events that waited for it here."""
         return [
-            Notice(self.node, subscriber.record.subscriber, "", 1, held.event, held.hops + 1)
+            packets.Notice(self.node, subscriber.record.subscriber, "", 1, held.event, held.hops + 1)
             for held in self.events.held.values()
             if held.event.id not in known and held.until > now and subscriber.could_want(held.event)
         ]
 
-    def on_quit(self, quit: Quit) -> list[Action]:
+    def on_quit(self, quit: packets.Quit) -> list[Action]:
         return [Note("quit", quit.origin)] if self.subscribers.quit(quit.origin, quit.stamp) else []
 
     def expire_subscribers(self, now: float) -> list[Action]:
@@ -125,7 +113,7 @@ class Broker:
 
     # Sections V.A.2 and V.A.3: publication and notification.
 
-    def on_published(self, packet: PublishedEvent, now: float) -> list[Action]:
+    def on_published(self, packet: packets.PublishedEvent, now: float) -> list[Action]:
         """An event has come from its publisher: match it, notify the region, share it with other brokers."""
         event = packet.event
         if event.id in self.events.held:
@@ -143,10 +131,10 @@ class Broker:
         ]
         return [*actions, *self._notify(held, matching), self.contact_timer(now)]
 
-    def on_copy(self, copy: EventCopy, now: float) -> list[Action]:
+    def on_copy(self, copy: packets.EventCopy, now: float) -> list[Action]:
         """Section V.B.2: a copy from another broker."""
         event = copy.event
-        actions: list[Action] = [Confirmation(self.node, copy.origin, "", 1, event.id)]
+        actions: list[Action] = [packets.Confirmation(self.node, copy.origin, "", 1, event.id)]
         held = self.events.held.get(event.id)
         if held is None:
             if event.id in self.brokered:
@@ -170,7 +158,7 @@ class Broker:
         return held, [
             Note("copy", event.id),
             *(Drop(DropReason.BROKER_MEMORY, other.event.id) for other in removed),
-            Notice(self.node, self.node, "", 1, event, hops),
+            packets.Notice(self.node, self.node, "", 1, event, hops),
         ]
 
     def _notify(self, held: HeldEvent, matching: list[Subscriber]) -> list[Action]:
@@ -179,11 +167,11 @@ class Broker:
         if not here or held.flooded:
             return []
         held.flooded = True
-        return [Broadcast(InRegion(held.event, held.hops + 1, self.node))]
+        return [Broadcast(packets.InRegion(held.event, held.hops + 1, self.node))]
 
     # Section V.B.1: which brokers this broker can reach.
 
-    def on_bridge_report(self, report: BridgeReport, now: float) -> list[Action]:
+    def on_bridge_report(self, report: packets.BridgeReport, now: float) -> list[Action]:
         if report.other != self.node:
             self.bridges.put(report.other, report.origin, now + 1.5 * self.settings.bridge_interval_s)
         return []
@@ -234,7 +222,9 @@ class Broker:
             carry = self.sharing.carries(held, peer, now)
             held.send_to(peer, carry, now, self.settings.taken_wait_s)
             bridge = self._bridge_to(peer, now)
-            copies.append(EventCopy(self.node, peer, bridge, 1, held.event, held.hops + 1, held.destinations, carry))
+            copies.append(
+                packets.EventCopy(self.node, peer, bridge, 1, held.event, held.hops + 1, held.destinations, carry)
+            )
         return copies
 
     def _due(self, peers: list[str], now: float) -> tuple[str, list[HeldEvent]]:
@@ -253,7 +243,7 @@ class Broker:
                 break
         return chosen, due
 
-    def on_confirmation(self, confirmation: Confirmation) -> list[Action]:
+    def on_confirmation(self, confirmation: packets.Confirmation) -> list[Action]:
         """A broker has what was sent to it: a copy, or subscriber updates."""
         if confirmation.event_id:
             if held := self.events.held.get(confirmation.event_id):
@@ -283,7 +273,9 @@ class Broker:
             return [self._exchange_packet(name, peer, records, now)]
         return []
 
-    def _exchange_packet(self, name: str, peer: PeerUpdates, records: list[SubscriberRecord], now: float) -> Exchange:
+    def _exchange_packet(
+        self, name: str, peer: PeerUpdates, records: list[SubscriberRecord], now: float
+    ) -> packets.Exchange:
         """Subscriptions that the other broker has confirmed are left out."""
         recent = self.settings.replace_after_s
         brokers = {broker: at for broker, at in sorted(self.signs_of_life.items()) if now - at < recent}
@@ -293,9 +285,9 @@ class Broker:
         )
         held = () if self.sharing.shares_subscriptions else tuple(self.events.held)
         addressed = (self.node, name, self._bridge_to(name, now), 1)
-        return Exchange(*addressed, peer.offered_version, offered, {**brokers, self.node: now}, held)
+        return packets.Exchange(*addressed, peer.offered_version, offered, {**brokers, self.node: now}, held)
 
-    def on_exchange(self, exchange: Exchange, now: float) -> list[Action]:
+    def on_exchange(self, exchange: packets.Exchange, now: float) -> list[Action]:
         """Section V.B.2: what another broker knows."""
         for broker, at in exchange.brokers.items():
             self.on_sign_of_life(broker, at, now)
@@ -307,7 +299,7 @@ class Broker:
         for event in exchange.held:
             if held := self.events.held.get(event):
                 held.holders.add(exchange.origin)
-        return [Confirmation(self.node, exchange.origin, "", 1, "", exchange.version), self.contact_timer(now)]
+        return [packets.Confirmation(self.node, exchange.origin, "", 1, "", exchange.version), self.contact_timer(now)]
 
     def _pull(self, subscriber: Subscriber) -> None:
         """A subscriber that was unknown until now may want events that are already here."""

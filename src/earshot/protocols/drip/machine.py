@@ -19,22 +19,10 @@ from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
+from earshot.protocols.drip import packets
 from earshot.protocols.drip.broker import Action, Broker
 from earshot.protocols.drip.election import Election, Role
-from earshot.protocols.drip.packets import (
-    Abilities,
-    BridgeReport,
-    BrokerAnnouncement,
-    DripSettings,
-    EventCopy,
-    InRegion,
-    Notice,
-    PublishedEvent,
-    Quit,
-    Registration,
-    Retirement,
-    RoutedPacket,
-)
+from earshot.protocols.drip.packets import DripSettings, RoutedPacket
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Epidemic, Sharing
 from earshot.protocols.machine import Effects, Location, Machine, Timer
@@ -62,7 +50,7 @@ class Drip(Machine):
         "The broker that this node is attached to; a broker is its own."
         self.sequence = 0
         self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
-        self.forwarding: dict[str, tuple[BrokerAnnouncement, float]] = {}
+        self.forwarding: dict[str, tuple[packets.BrokerAnnouncement, float]] = {}
         "For each broker the announcement that waits to be forwarded, and since when."
         self.settling = False
         "Whether a timer runs to choose the local broker again."
@@ -71,7 +59,7 @@ class Drip(Machine):
         self.since = 0.0
         "When the subscriptions last changed."
         self.registered_at = -math.inf
-        self.waiting: dict[str, PublishedEvent] = {}
+        self.waiting: dict[str, packets.PublishedEvent] = {}
         "Published events that wait for a broker."
         self.flooded = RecentKeys(settings.memory)
         "Events heard in a region's flood: (event, region)."
@@ -86,13 +74,13 @@ class Drip(Machine):
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:
-            case BrokerAnnouncement():
+            case packets.BrokerAnnouncement():
                 self.on_announcement(packet, sender, now)
-            case Retirement():
+            case packets.Retirement():
                 self.on_retirement(packet, now)
-            case Abilities():
+            case packets.Abilities():
                 self.on_abilities(packet, sender, now)
-            case InRegion():
+            case packets.InRegion():
                 self.on_in_region(packet, now)
             case RoutedPacket():
                 self.on_routed(packet, sender, now)
@@ -140,7 +128,7 @@ class Drip(Machine):
         if self.broker is not None:
             self._step_down(now)
         elif self.subscriptions.by_id and self.local_broker:
-            self.route(Quit(self.node, self.local_broker, "", 1, now), now)
+            self.route(packets.Quit(self.node, self.local_broker, "", 1, now), now)
         self.carry_out(self.election.stop(now), now)
         return self.effects()
 
@@ -154,7 +142,7 @@ class Drip(Machine):
 
     # Section IV.A: the k ablest nodes become brokers.
 
-    def on_abilities(self, packet: Abilities, sender: str, now: float) -> None:
+    def on_abilities(self, packet: packets.Abilities, sender: str, now: float) -> None:
         if self.election.role is not Role.GATHERING and not self.local_broker:
             # Without brokers there are no announcements to learn the neighbours from.
             self.regions.hear_neighbour(sender, "", now)
@@ -188,7 +176,7 @@ class Drip(Machine):
         self.broker = None
         self.regions.set_broker(False)
         self.sequence += 1
-        self.broadcast(Retirement(self.node, self.sequence))
+        self.broadcast(packets.Retirement(self.node, self.sequence))
         self.cancel_timer("announce")
         self.cancel_timer("contact")
         self.note("broker", "")
@@ -213,10 +201,10 @@ class Drip(Machine):
         """A broker periodically broadcasts that it exists."""
         self.sequence += 1
         digest = self.election.candidates.digest
-        self.broadcast(BrokerAnnouncement(self.node, self.sequence, now, 1, self.node, digest))
+        self.broadcast(packets.BrokerAnnouncement(self.node, self.sequence, now, 1, self.node, digest))
         self.start_timer("announce", at=now + self.settings.announce_interval_s)
 
-    def on_announcement(self, announcement: BrokerAnnouncement, sender: str, now: float) -> None:
+    def on_announcement(self, announcement: packets.BrokerAnnouncement, sender: str, now: float) -> None:
         """Discard it unless it improves the list of the nearest brokers; otherwise forward it."""
         broker = announcement.broker
         self.regions.hear_neighbour(sender, announcement.attached, now)
@@ -224,26 +212,22 @@ class Drip(Machine):
             self.carry_out(self.election.compare(announcement.digest, now), now)
         if self.broker is not None:
             self.broker.on_sign_of_life(broker, announcement.sent_at, now)
+        waiting = self.forwarding.get(broker)
         if not self.regions.hear(announcement, sender, now):
-            if broker in self.forwarding:
-                self._improve(announcement, now)
+            if waiting is not None:
+                known, since = waiting
+                if announcement.sequence == known.sequence and now - announcement.sent_at < since - known.sent_at:
+                    self.forwarding[broker] = (announcement, now)  # a slightly faster copy of the one that waits
             return
         self.carry_out(self.election.on_sign_of_life(broker, announcement.sent_at, now), now)
         self._settle(now)
         if announcement.hops >= self.settings.hop_limit:
             return
-        is_waiting = broker in self.forwarding
         self.forwarding[broker] = (announcement, now)
         if self.settings.jitter_s == 0.0:
             self.forward_announcement(broker, now)
-        elif not is_waiting:
+        elif waiting is None:
             self.start_timer(("forward", broker), at=now + self.random.random() * self.settings.jitter_s)
-
-    def _improve(self, announcement: BrokerAnnouncement, now: float) -> None:
-        """A slightly faster copy of the announcement that waits replaces it."""
-        waiting, since = self.forwarding[announcement.broker]
-        if announcement.sequence == waiting.sequence and now - announcement.sent_at < since - waiting.sent_at:
-            self.forwarding[announcement.broker] = (announcement, now)
 
     def forward_announcement(self, broker: str, now: float) -> None:
         """The wait does not count as delay: the time-stamp moves with it."""
@@ -259,7 +243,7 @@ class Drip(Machine):
                 )
             )
 
-    def on_retirement(self, retirement: Retirement, now: float) -> None:
+    def on_retirement(self, retirement: packets.Retirement, now: float) -> None:
         """A node is no longer a broker: each node that had it on its list removes it and forwards this."""
         if self.regions.retire(retirement.broker, retirement.sequence, now):
             self.forwarding.pop(retirement.broker, None)
@@ -317,7 +301,7 @@ class Drip(Machine):
         self.note("attached", chosen)
         if self.subscriptions.by_id:
             if before and before != self.node:
-                self.route(Quit(self.node, before, "", 1, now), now)
+                self.route(packets.Quit(self.node, before, "", 1, now), now)
             self.register(now, self.recent_events)
 
     def register(self, now: float, known: Iterable[str] = ()) -> None:
@@ -326,7 +310,7 @@ class Drip(Machine):
             self.registered_at = now
             nearest = self.regions.nearest_names()
             addressed = (self.node, self.local_broker, "", 1)
-            self.route(Registration(*addressed, now, self.since, nearest, self.submitted, tuple(known)), now)
+            self.route(packets.Registration(*addressed, now, self.since, nearest, self.submitted, tuple(known)), now)
 
     def on_renew(self, now: float) -> None:
         """Register again when the last registration is one interval old."""
@@ -339,17 +323,17 @@ class Drip(Machine):
 
     def publish(self, event: Event, now: float) -> Effects:
         self.delivered.add(event.id)
-        self._submit(PublishedEvent(self.node, "", "", 1, event, 1), now)
+        self._submit(packets.PublishedEvent(self.node, "", "", 1, event, 1), now)
         return self.effects()
 
-    def _submit(self, packet: PublishedEvent, now: float) -> None:
+    def _submit(self, packet: packets.PublishedEvent, now: float) -> None:
         """Send an event to the local broker, or keep it until there is one."""
         if self.local_broker:
             self.route(structs.replace(packet, target=self.local_broker), now)
         else:
             self._keep_waiting(packet)
 
-    def _keep_waiting(self, packet: PublishedEvent) -> None:
+    def _keep_waiting(self, packet: packets.PublishedEvent) -> None:
         if len(self.waiting) >= self.settings.memory_events:
             self.drop(DropReason.TOO_MANY_EVENTS_WAITING, packet.event.id)
         else:
@@ -357,7 +341,7 @@ class Drip(Machine):
 
     # Section V.A.3: notification.
 
-    def on_in_region(self, packet: InRegion, now: float) -> None:
+    def on_in_region(self, packet: packets.InRegion, now: float) -> None:
         """Deliver the event here and forward it inside its region."""
         event = packet.event
         if packet.region == self.node or not self.flooded.add((event.id, packet.region)):
@@ -384,7 +368,7 @@ class Drip(Machine):
         """A bridge periodically reports to its local broker."""
         self.start_timer("bridge", at=now + self.settings.bridge_interval_s)
         if other := self.regions.bridged_broker(now):
-            self.route(BridgeReport(self.node, self.local_broker, "", 1, other), now)
+            self.route(packets.BridgeReport(self.node, self.local_broker, "", 1, other), now)
 
     def route(self, packet: RoutedPacket, now: float, sender: str = "") -> None:
         """Send a packet to its next hop, but not back to its sender. Receive a packet for this node at once."""
@@ -408,13 +392,13 @@ class Drip(Machine):
         self.regions.learn_return_route(packet.origin, sender, now)
         if packet.target == self.node:
             self.receive(packet, now)
-        elif not isinstance(packet, BridgeReport) or self._forwards_report(packet, now):
+        elif not isinstance(packet, packets.BridgeReport) or self._forwards_report(packet, now):
             onward = structs.replace(packet, legs=packet.legs + 1)
-            if isinstance(onward, PublishedEvent | EventCopy | Notice):
+            if isinstance(onward, packets.PublishedEvent | packets.EventCopy | packets.Notice):
                 onward = structs.replace(onward, hops=onward.hops + 1)
             self.route(onward, now, sender)
 
-    def _forwards_report(self, report: BridgeReport, now: float) -> bool:
+    def _forwards_report(self, report: packets.BridgeReport, now: float) -> bool:
         """A few bridges are enough for two regions: a node forwards no more reports in this interval."""
         pair = (report.target, report.other)
         since, count = self.reported.get(pair, (-math.inf, 0))
@@ -429,9 +413,9 @@ class Drip(Machine):
         """A packet has reached its target. Most are for brokers."""
         broker = self.broker
         match packet:
-            case Notice():
+            case packets.Notice():
                 self.deliver_local(packet.event, packet.hops, now)
-            case PublishedEvent() if broker is None:
+            case packets.PublishedEvent() if broker is None:
                 self._submit(packet, now)
             case _ if broker is None:
                 self.drop(DropReason.NOT_A_BROKER, _event_id(packet))
@@ -447,7 +431,7 @@ class Drip(Machine):
 
     def _give_up(self, packet: RoutedPacket, reason: DropReason, now: float) -> None:
         """Drop a packet that has no route; a published event goes to another broker, or waits here for one."""
-        if not isinstance(packet, PublishedEvent):
+        if not isinstance(packet, packets.PublishedEvent):
             self.drop(reason, _event_id(packet))
         elif reason == DropReason.NO_ROUTE and self.local_broker not in ("", packet.target):
             self.route(structs.replace(packet, target=self.local_broker), now)

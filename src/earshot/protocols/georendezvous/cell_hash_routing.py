@@ -3,7 +3,7 @@
 The part a machine holds to reach places instead of nodes (section 2.1): beacons show which neighbouring cells
 are populated and by which nodes; a packet goes from cell to cell, each time to a random member of the next
 one, until it reaches the home cell of its target, or the node it names. The part sends nothing itself: it
-returns what its machine is to do. The geometry and the proof that routing ends are in `cells.py`; readings
+returns what its machine is to do. The geometry is in `cells.py`; readings
 and departures in docs/papers/georendezvous.md.
 """
 
@@ -18,17 +18,8 @@ import msgspec
 
 from earshot.errors import SettingsError
 from earshot.geometry import Position
-from earshot.protocols.georendezvous.cells import (
-    HOME,
-    Cell,
-    CellGrid,
-    Perimeter,
-    direction_to,
-    largest_side_m,
-    neighbourhood,
-    step,
-    towards,
-)
+from earshot.protocols.georendezvous import cells
+from earshot.protocols.georendezvous.cells import Cell, CellGrid, Perimeter
 from earshot.protocols.machine import Broadcast, Drop, Effect, Send, StartTimer
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, Finite, NotNegative, Positive, check_bounds
@@ -61,7 +52,7 @@ class CellSettings:
 
     def __post_init__(self) -> None:
         check_bounds(self)
-        largest_m = largest_side_m(self.range_m)
+        largest_m = cells.largest_side_m(self.range_m)
         if self.cell_side_m is not None and self.cell_side_m > largest_m * (1 + 1e-9):
             raise SettingsError(
                 f"cell_side_m = {self.cell_side_m:g} is too large for range_m = {self.range_m:g}: nodes would not "
@@ -76,7 +67,7 @@ class CellSettings:
     @property
     def grid(self) -> CellGrid:
         """The cells these settings give."""
-        side_m = largest_side_m(self.range_m) if self.cell_side_m is None else self.cell_side_m
+        side_m = cells.largest_side_m(self.range_m) if self.cell_side_m is None else self.cell_side_m
         return CellGrid(side_m, Position(self.origin_x_m, self.origin_y_m))
 
 
@@ -210,7 +201,7 @@ class CellHashRouting:
             return None
         self.neighbours[sender] = CellNeighbour(cell, heard_at=now)
         self.members.setdefault(cell, {})[sender] = None
-        direction = direction_to(self.cell, cell)
+        direction = cells.direction_to(self.cell, cell)
         if direction is not None and not self.neighbourhood >> direction & 1:
             self.neighbourhood |= 1 << direction
             return CellAppeared(cell)
@@ -225,7 +216,7 @@ class CellHashRouting:
         del members[node]
         if not members:
             del self.members[known.cell]
-            direction = direction_to(self.cell, known.cell)
+            direction = cells.direction_to(self.cell, known.cell)
             if direction is not None:
                 self.neighbourhood &= ~(1 << direction)
 
@@ -235,7 +226,7 @@ class CellHashRouting:
         if cell == self.cell:
             return None
         left, self.cell = self.cell, cell
-        self.neighbourhood = neighbourhood(cell, self.members)
+        self.neighbourhood = cells.neighbourhood(cell, self.members)
         self.fresh = True
         self.homes.clear()
         return left
@@ -273,7 +264,7 @@ class CellHashRouting:
     def _next_hop(self, packet: RoutedPacket, walk: Walk | None, now: float) -> Send | Drop | RoutedPacket:
         """To the next cell. A walk whose last cell is not next to this one cannot be continued."""
         heading = packet.heading
-        came_from = None if walk is None else direction_to(self.cell, walk.at)
+        came_from = None if walk is None else cells.direction_to(self.cell, walk.at)
         if not 0 <= packet.hops < self.settings.hop_limit:
             return _lost(packet, DropReason.HOP_LIMIT)
         if heading.node and self._is_near(heading.node):
@@ -281,11 +272,11 @@ class CellHashRouting:
         perimeter = None
         if walk is not None and came_from is not None and not self._is_empty(walk.entry):
             perimeter = Perimeter(walk.entry, walk.first)
-        direction, onward = step(self.cell, self.neighbourhood, heading.target, perimeter, came_from or 0)
+        direction, onward = cells.step(self.cell, self.neighbourhood, heading.target, perimeter, came_from or 0)
         if walk is not None and onward is perimeter and (self.cell, direction) == walk.mark:
             # Cells have come and gone, and the walk has lost its entry: it starts again.
-            direction, onward = step(self.cell, self.neighbourhood, heading.target, None, 0)
-        if direction == HOME:
+            direction, onward = cells.step(self.cell, self.neighbourhood, heading.target, None, 0)
+        if direction == cells.HOME:
             if perimeter is not None:
                 self.homes[heading.target] = now
             return self._arrived(packet)
@@ -300,7 +291,7 @@ class CellHashRouting:
             steps = walk.steps + 1
             mark = walk.mark if steps & (steps - 1) else (self.cell, direction)
             walk = Walk(*onward, at=self.cell, before=walk.at, steps=steps, mark=mark)
-        peer = self.random.choice(list(self.members[towards(self.cell, direction)]))
+        peer = self.random.choice(list(self.members[cells.towards(self.cell, direction)]))
         return _sent(peer, packet, Heading(heading.target, heading.node, walk))
 
     def _need_not_walk(self, heading: Heading, now: float) -> bool:
@@ -311,13 +302,13 @@ class CellHashRouting:
 
     def _is_empty(self, cell: Cell) -> bool:
         """Whether this is a neighbouring cell without members."""
-        direction = direction_to(self.cell, cell)
+        direction = cells.direction_to(self.cell, cell)
         return direction is not None and not self.neighbourhood >> direction & 1
 
     def _is_near(self, node: str) -> bool:
         """Whether the node is known to be in this cell or a neighbouring one."""
         known = self.neighbours.get(node)
-        return known is not None and (known.cell == self.cell or direction_to(self.cell, known.cell) is not None)
+        return known is not None and cells.adjacent(self.cell, known.cell)
 
     def _arrived(self, packet: RoutedPacket) -> Send | Drop | RoutedPacket:
         node = packet.heading.node

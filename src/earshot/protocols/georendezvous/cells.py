@@ -3,24 +3,8 @@
 A populated cell is one virtual node at its centre; its neighbours are the populated ones of the
 eight cells around it. A neighbourhood is eight bits, one per direction, counter-clockwise from east.
 
-Why routing ends, and always in the same cell. `rank` orders all cells by their distance from the
-target, ties broken by column and row, so one populated cell ranks first: the home cell.
-
-1. The planar graph keeps every edge between cells side by side, and a diagonal only where both
-   cells in its corners are empty. It is planar: only two diagonals of one 2 x 2 block can cross,
-   and where both would exist all four cells are populated, so both are gone. It is connected where
-   the cell graph is: a diagonal that goes leaves the two edges around the populated corner.
-2. It has Gabriel's property: no third populated cell lies in or on the circle over an edge. So
-   every edge seen from a cell c spans less than 90 degrees.
-3. Let c be a cell and d the target. Suppose the line from c to d meets an edge u-v whose ends are
-   both at least as far from d as c is. In the triangles c-u-d and c-v-d the angles at c are then at
-   least those at u and at v, so the angles at u and v together are at most the one that u-v spans
-   at c: less than 90 degrees. The angle at d would be more than 180 degrees, which the convex
-   quadrangle c-u-d-v does not have. So one end of the first edge on the line is closer than c.
-4. Hence the face that the line from c enters has a closer cell on its border, or contains d. If it
-   contains d, the home cell lies on its border too (by 3, nothing stands between it and d). A walk
-   around that face therefore finds a cell of lower rank, or c itself is the home cell.
-5. Greedy steps and walks around a face each end at a lower rank or at the home cell: routing ends.
+`rank` orders all cells by their distance from the target, ties broken by column and row, so one populated
+cell ranks first: the home cell. Routing always ends there; the proof is in docs/papers/georendezvous.md.
 """
 
 from __future__ import annotations
@@ -91,6 +75,11 @@ def towards(cell: Cell, direction: int) -> Cell:
 def direction_to(cell: Cell, neighbour: Cell) -> int | None:
     """The direction of a neighbouring cell; None where it is not one of the eight."""
     return _DIRECTION_OF.get((neighbour[0] - cell[0], neighbour[1] - cell[1]))
+
+
+def adjacent(a: Cell, b: Cell) -> bool:
+    """Whether the two are the same cell, or neighbours."""
+    return a == b or direction_to(a, b) is not None
 
 
 def neighbourhood(cell: Cell, populated: Collection[Cell]) -> int:

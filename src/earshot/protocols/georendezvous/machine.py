@@ -34,7 +34,7 @@ from earshot.protocols.georendezvous.cell_hash_routing import (
     NodeEntered,
     RoutedPacket,
 )
-from earshot.protocols.georendezvous.cells import Cell, direction_to
+from earshot.protocols.georendezvous.cells import Cell, adjacent
 from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, RendezvousCell, Request
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, Subscribe
 from earshot.protocols.machine import NOTHING, Announcement, Effect, Effects, Location, Machine, Timer
@@ -324,10 +324,10 @@ class GeoRendezvous(Machine):
         self.carry_out(self.rendezvous.cell_left(left not in self.routing.members, now), now)
         here = self.routing.cell
         for topic, published in sorted(self.published.items()):
-            if not _adjacent(published.advertised_from, here):
+            if not adjacent(published.advertised_from, here):
                 self.advertise(topic, now)
         for topic, subscribed in sorted(self.subscribed.items()):
-            if not _adjacent(subscribed.subscribed_from, here):
+            if not adjacent(subscribed.subscribed_from, here):
                 self.send_subscriptions(topic, now)
 
     # Sections 2.2 and 2.3: the publisher.
@@ -560,7 +560,3 @@ class GeoRendezvous(Machine):
             self.send_subscriptions(topic, now)
         if self.published or self.subscribed:
             self.keep_renewing(now)
-
-
-def _adjacent(a: Cell, b: Cell) -> bool:
-    return a == b or direction_to(a, b) is not None
