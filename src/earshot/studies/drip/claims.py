@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from earshot.studies.drip.delay import exact_factor, printed_factor, series_factor
@@ -15,6 +16,9 @@ from earshot.studies.study import Claims, Finding, Row, Rows, Series, curve, est
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
+figure_3a = partial(CLAIMS.claim, where="Figure 3(a), l = 4", y_label="brokers that had the event / k")
+figure_3b = partial(CLAIMS.claim, where="Figure 3(b), l = 5", y_label="delay, s")
+beyond_the_paper = partial(CLAIMS.claim, paper="not in the paper")
 
 LEVEL = 0.05
 "A step against the direction by at most this share counts as level."
@@ -42,23 +46,19 @@ def _trend(rows: Sequence[Row], x: str, lines: str, y: str, sign: int, why: str)
     return verdict("; ".join(measured), all(right), f"{sum(right)} of {len(right)} lines do; {why}", series)
 
 
-@claim(
+@figure_3a(
     "Broker coverage grows with the number of copies m",
-    "Figure 3(a), l = 4",
-    "as m increases, broker coverage is growing too",
-    "copies m",
-    "brokers that had the event / k",
+    paper="as m increases, broker coverage is growing too",
+    x_label="copies m",
 )
 def coverage_by_copies(rows: Rows) -> Finding:
     return _trend(rows["coverage"], "copies", "brokers", "coverage", 1, _COVERED)
 
 
-@claim(
+@figure_3a(
     "Broker coverage falls with the number of brokers k",
-    "Figure 3(a), l = 4",
-    "m and l fixed and k growing, the broker coverage is generally reduced",
-    "brokers k",
-    "brokers that had the event / k",
+    paper="m and l fixed and k growing, the broker coverage is generally reduced",
+    x_label="brokers k",
 )
 def coverage_by_brokers(rows: Rows) -> Finding:
     return _trend(rows["coverage"], "brokers", "copies", "coverage", -1, _COVERED)
@@ -70,36 +70,26 @@ _COVERED = (
 )
 
 
-@claim(
+@figure_3b(
     "Delivery delay falls with m",
-    "Figure 3(b), l = 5",
-    "for a fixed k, delivery delay decreases as m is increasing",
-    "copies m",
-    "delay, s",
+    paper="for a fixed k, delivery delay decreases as m is increasing",
+    x_label="copies m",
 )
 def delay_by_copies(rows: Rows) -> Finding:
     why = "more copies find a destination earlier, but they also load the channel and the one contact at a time"
     return _trend(rows["delay"], "copies", "brokers", "delay_s", -1, why)
 
 
-@claim(
-    "Delivery delay rises with k",
-    "Figure 3(b), l = 5",
-    "when m is fixed, delivery delay goes up with k",
-    "brokers k",
-    "delay, s",
-)
+@figure_3b("Delivery delay rises with k", paper="when m is fixed, delivery delay goes up with k", x_label="brokers k")
 def delay_by_brokers(rows: Rows) -> Finding:
     why = "smaller regions also make the route to a broker shorter"
     return _trend(rows["delay"], "brokers", "copies", "delay_s", 1, why)
 
 
-@claim(
+@figure_3b(
     "DRIP's delay is below that of the epidemic SF",
-    "Figure 3(b), l = 5",
-    "our scheme costs less time than the SF scheme",
-    "brokers k",
-    "delay, s",
+    paper="our scheme costs less time than the SF scheme",
+    x_label="brokers k",
 )
 def below_epidemic(rows: Rows) -> Finding:
     epidemic = curve(rows["epidemic"], "brokers", "delay_s")
@@ -120,12 +110,11 @@ def below_epidemic(rows: Rows) -> Finding:
     )
 
 
-@claim(
+@beyond_the_paper(
     "There is a load at which DRIP's delay is below SF's",
     "beyond the paper: figure 3(b) under load",
-    "not in the paper",
-    "events a second",
-    "delay, s",
+    x_label="events a second",
+    y_label="delay, s",
 )
 def load(rows: Rows) -> Finding:
     measured, series, delays, ratios = [], [], {}, {}
@@ -215,12 +204,11 @@ def expected_delay(rows: Rows) -> Finding:
     )
 
 
-@claim(
+@beyond_the_paper(
     "At least 95 % of the expected deliveries happen",
     "beyond the paper: delivery ratio",
-    "not in the paper",
-    "brokers k",
-    "delivery ratio",
+    x_label="brokers k",
+    y_label="delivery ratio",
 )
 def delivery(rows: Rows) -> Finding:
     drip, epidemic = rows_at(rows["delay"], copies=2), rows["epidemic"]
@@ -234,10 +222,9 @@ def delivery(rows: Rows) -> Finding:
     )
 
 
-@claim(
+@beyond_the_paper(
     "Each event across a region change is delivered once, or lost with its reason",
     "beyond the paper: handover accounting",
-    "not in the paper",
 )
 def accounts(rows: Rows) -> Finding:
     total: Counter[str] = Counter()
@@ -255,7 +242,7 @@ def accounts(rows: Rows) -> Finding:
     )
 
 
-@claim("The answers do not depend on how the open points are read", "beyond the paper: settings", "not in the paper")
+@beyond_the_paper("The answers do not depend on how the open points are read", "beyond the paper: settings")
 def settings(rows: Rows) -> Finding:
     measured, answers = [], {}
     for name in dict.fromkeys(row["variant"] for row in rows["settings"]):
@@ -285,12 +272,11 @@ def settings(rows: Rows) -> Finding:
     )
 
 
-@claim(
+@beyond_the_paper(
     "Larger networks of the same density deliver at least 90 %",
     "beyond the paper: 1,000 and 2,000 nodes",
-    "not in the paper",
-    "nodes",
-    "delivery ratio",
+    x_label="nodes",
+    y_label="delivery ratio",
 )
 def growing(rows: Rows) -> Finding:
     ratio, delay = curve(rows["growing"], "nodes", "delivery_ratio"), curve(rows["growing"], "nodes", "delay_s")
@@ -304,12 +290,11 @@ def growing(rows: Rows) -> Finding:
     )
 
 
-@claim(
+@beyond_the_paper(
     "Brokers that crash are replaced, and at most a tenth of the deliveries is lost because of it",
     "beyond the paper: crashes",
-    "not in the paper",
-    "brokers crashed",
-    "delivery ratio",
+    x_label="brokers crashed",
+    y_label="delivery ratio",
 )
 def crashes(rows: Rows) -> Finding:
     ratio = curve(rows["crashes"], "crashes", "delivery_ratio")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from earshot.studies.study import (
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
+beyond_the_paper = partial(CLAIMS.claim, where="beyond the paper", paper="not measured")
 
 SIZES = (80, 150, 300, 600, 1000, 2000, 3000)
 IN_BLOCK = 20
@@ -172,12 +173,10 @@ def _unused(rows: Rows) -> Finding:
     return Finding("; ".join(parts), holds)
 
 
-@claim(
+@beyond_the_paper(
     "On a connected still network every notification arrives, up to 30,000 nodes",
-    "beyond the paper",
-    "not measured",
-    "nodes",
-    "hops over the direct route's",
+    x_label="nodes",
+    y_label="hops over the direct route's",
     log_x=True,
 )
 def _every_notification(rows: Rows) -> Finding:
@@ -190,11 +189,8 @@ def _every_notification(rows: Rows) -> Finding:
     )
 
 
-@claim(
-    "At 1 to 20 m/s (random waypoint, no pauses) at least 95 % of the notifications arrive",
-    "beyond the paper",
-    "not measured",
-    "m/s",
+@beyond_the_paper(
+    "At 1 to 20 m/s (random waypoint, no pauses) at least 95 % of the notifications arrive", x_label="m/s"
 )
 def _motion(rows: Rows) -> Finding:
     line, stretch = curve(rows["moving"], "speed_m_s", "delivery_ratio"), curve(rows["moving"], "speed_m_s", "stretch")
@@ -208,11 +204,9 @@ def _motion(rows: Rows) -> Finding:
     )
 
 
-@claim(
+@beyond_the_paper(
     "With up to 30 % of all nodes crashing at least 95 % of the notifications arrive at the living",
-    "beyond the paper",
-    "not measured",
-    "share of nodes that crash",
+    x_label="share of nodes that crash",
 )
 def _crashes(rows: Rows) -> Finding:
     line, stretch = curve(rows["crashing"], "share", "delivery_ratio"), curve(rows["crashing"], "share", "stretch")
@@ -223,12 +217,10 @@ def _crashes(rows: Rows) -> Finding:
     )
 
 
-@claim(
+@beyond_the_paper(
     "What a cell keeps does not grow with the network (mean within a quarter)",
-    "beyond the paper",
-    "not measured",
-    "nodes",
-    "records",
+    x_label="nodes",
+    y_label="records",
     log_x=True,
 )
 def _state(rows: Rows) -> Finding:
