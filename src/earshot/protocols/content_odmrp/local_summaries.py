@@ -7,7 +7,7 @@ carries less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from earshot.events import Event
 from earshot.filters.summaries.bloom import BloomShape, type_key
@@ -23,6 +23,16 @@ SLACK = 0.2
 "A greedy broker becomes choosy again when its pass rate falls this far below the limit."
 
 
+class LocalSummary(NamedTuple):
+    """What local subscribers want of some event types."""
+
+    exact: Summary
+    "As fine as the budget allows."
+    stated: Summary
+    "With greedy types widened."
+    report: SummaryReport
+
+
 class LocalSummaries:
     """One broker's summaries, made when first needed and kept until its subscriptions change."""
 
@@ -36,50 +46,33 @@ class LocalSummaries:
         self.pass_rates = pass_rates
         self.whole: Summary | None = None
         "Of all subscriptions; None where they have changed since it was made."
-        self.parts: dict[frozenset[int], Summary] = {}
-        "By event types, within the budget."
-        self.reports: dict[frozenset[int], tuple[Summary, SummaryReport]] = {}
-        "By event types, with greedy types widened."
+        self.by_types: dict[frozenset[int], LocalSummary] = {}
 
     def changed(self) -> None:
         """The subscriptions have changed."""
         self.whole = None
-        self.parts.clear()
-        self.reports.clear()
+        self.by_types.clear()
         self.pass_rates.clear()
 
-    def report(self, types: frozenset[int]) -> tuple[Summary, SummaryReport]:
-        """What local subscribers want of these types, and the report that states it."""
-        if types not in self.reports:
-            part = self.about(types).wanting_all(key for key in types if self.pass_rates.greedy(key))
-            self.reports[types] = part, full_report(self.node, part.to_bytes())
-        return self.reports[types]
-
-    def about(self, types: frozenset[int]) -> Summary:
-        """What local subscribers want of these types, as fine as the budget allows."""
+    def about(self, types: frozenset[int]) -> LocalSummary:
+        """What local subscribers want of these types."""
         if self.whole is None:
             self.whole = Summary.of((one.filter for one in self.subscriptions.by_id.values()), self.shape)
-        if types not in self.parts:
-            if len(self.parts) >= self.pass_rates.capacity:
-                self.parts.clear()
-                self.reports.clear()
-            self.parts[types] = self.whole.about(types).within(self.budget_bytes)
-        return self.parts[types]
+        if types not in self.by_types:
+            if len(self.by_types) >= self.pass_rates.capacity:
+                self.by_types.clear()
+            exact = self.whole.about(types).within(self.budget_bytes)
+            stated = exact.wanting_all(key for key in types if self.pass_rates.greedy(key))
+            self.by_types[types] = LocalSummary(exact, stated, full_report(self.node, stated.to_bytes()))
+        return self.by_types[types]
 
     def count(self, event: Event) -> None:
         """A flooded event: would the summary have let it pass? Events that the mesh brings are not counted,
         because the summary itself has chosen them."""
         key = type_key(event.type)
-        part = self.about(frozenset((key,)))
-        if part and self.pass_rates.count(key, part.may_match(event)):
-            self.reports.clear()
-
-
-@dataclass(slots=True)
-class _Share:
-    heard: float = 0.0
-    passed: float = 0.0
-    greedy: bool = False
+        exact = self.about(frozenset((key,))).exact
+        if exact and self.pass_rates.count(key, exact.may_match(event)):
+            self.by_types.clear()
 
 
 class PassRates:
@@ -91,31 +84,32 @@ class PassRates:
     def __init__(self, limit: float, capacity: int) -> None:
         self.limit = limit
         self.capacity = capacity
-        self._types: dict[int, _Share] = {}
+        self._counts: dict[int, tuple[float, float]] = {}
+        "Events heard, and those that passed."
+        self._greedy: set[int] = set()
 
     def count(self, type: int, passes: bool) -> bool:
         """An event of this type was heard; True where that changes whether the broker is greedy for it."""
-        share = self._types.get(type)
-        if share is None:
-            if len(self._types) >= self.capacity:
-                return False
-            share = self._types[type] = _Share()
-        share.heard += 1
-        share.passed += passes
-        if share.heard >= WINDOW:
-            share.heard /= 2
-            share.passed /= 2
-        if share.heard < ENOUGH:
+        if type not in self._counts and len(self._counts) >= self.capacity:
             return False
-        was = share.greedy
-        share.greedy = share.passed >= (self.limit - SLACK if was else self.limit) * share.heard
-        return share.greedy != was
+        heard, passed = self._counts.get(type, (0.0, 0.0))
+        heard, passed = heard + 1, passed + passes
+        if heard >= WINDOW:
+            heard, passed = heard / 2, passed / 2
+        self._counts[type] = heard, passed
+        if heard < ENOUGH:
+            return False
+        limit = self.limit - SLACK if self.greedy(type) else self.limit
+        changes = self.greedy(type) != (passed >= limit * heard)
+        if changes:
+            self._greedy ^= {type}
+        return changes
 
     def greedy(self, type: int) -> bool:
         """Whether the broker wants nearly every event of this type."""
-        share = self._types.get(type)
-        return share is not None and share.greedy
+        return type in self._greedy
 
     def clear(self) -> None:
         """The subscriptions have changed: start again."""
-        self._types.clear()
+        self._counts.clear()
+        self._greedy.clear()

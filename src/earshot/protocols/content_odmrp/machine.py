@@ -399,7 +399,7 @@ class ContentOdmrp(Machine):
     def join(self, source: str, route: OfferedRoute, now: float, changed: bool = False) -> None:
         """Join the groups whose digest the local summary may match. A broker that wants other events of
         the type reports too, now and then: by its report the source decides where they go."""
-        local, report = self.local_summaries.report(route.types)
+        _, local, report = self.local_summaries.about(route.types)
         groups = {group for group, digest in route.offers if local.may_match_digest(digest)}
         last = self.sent_reports.get(source, now)
         if (
