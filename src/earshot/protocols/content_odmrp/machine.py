@@ -14,6 +14,7 @@ What a broker reports of its own subscriptions is in `local_summaries.py`, what 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -205,11 +206,14 @@ class PendingTable:
     reports: dict[str, SummaryReport] = field(default_factory=dict)
     lifetime_s: float = math.inf
 
-    def add(self, report: SummaryReport) -> None:
-        """Add a report; a stamp alone does not replace the summary it belongs to."""
-        known = self.reports.get(report.reporter)
-        if known is None or report.summary or known.stamp != report.stamp:
-            self.reports[report.reporter] = report
+    def add(self, groups: set[int], reports: Iterable[SummaryReport], lifetime_s: float) -> None:
+        """Add an answer; a stamp alone does not replace the summary it belongs to."""
+        self.groups |= groups
+        self.lifetime_s = min(self.lifetime_s, lifetime_s)
+        for report in reports:
+            known = self.reports.get(report.reporter)
+            if known is None or report.summary or known.stamp != report.stamp:
+                self.reports[report.reporter] = report
 
 
 class ContentOdmrp(Machine):
@@ -414,7 +418,7 @@ class ContentOdmrp(Machine):
             return
         else:
             self.sent_reports.put(source, SentReport(report.stamp, route.upstream, now), self.mesh.until(now))
-        self._add_to_pending(source, route, groups, [report], route.lifetime_s, now)
+        self._pending_table(source, route, now).add(groups, [report], route.lifetime_s)
 
     def report_change(self, now: float) -> None:
         """Local subscriptions have changed: report to every source with a known route, without waiting."""
@@ -423,25 +427,13 @@ class ContentOdmrp(Machine):
             if source in self.pending:
                 self.send_join_table(source, now)
 
-    def _add_to_pending(
-        self,
-        source: str,
-        route: OfferedRoute,
-        groups: set[int],
-        reports: list[SummaryReport],
-        lifetime_s: float,
-        now: float,
-    ) -> None:
-        """Into the Join Table that gathers what answers the last request; later updates do not wait."""
+    def _pending_table(self, source: str, route: OfferedRoute, now: float) -> PendingTable:
+        """The Join Table that gathers what answers the last request; later updates do not wait."""
         if source not in self.pending:
             self.pending[source] = PendingTable()
             gathered_at = route.heard_at + hold_s(route.hops, self.settings.gather_s)
             self.start_timer(("join-table", source), at=max(now, gathered_at))
-        pending = self.pending[source]
-        pending.groups |= groups
-        for report in reports:
-            pending.add(report)
-        pending.lifetime_s = min(pending.lifetime_s, lifetime_s)
+        return self.pending[source]
 
     def send_join_table(self, source: str, now: float) -> None:
         """One Join Table for everything gathered, to the next node on the route to the source."""
@@ -513,7 +505,7 @@ class ContentOdmrp(Machine):
         ]
         if groups or reports:
             lifetime_s = math.inf if table.lifetime_s is None else table.lifetime_s
-            self._add_to_pending(table.source, route, groups, reports, lifetime_s, now)
+            self._pending_table(table.source, route, now).add(groups, reports, lifetime_s)
 
     # Section III.E, data forwarding.
 

@@ -270,14 +270,12 @@ class Broker:
             peer.offered_at = now
             peer.offered_version = updates[-1].version if len(updates) == limit > 0 else self.subscribers.version
             peer.offered = tuple((one.subscriber, one.since) for one in records)
-            return [self._exchange_packet(name, peer, records, now)]
+            return [self._exchange_packet(name, records, now)]
         return []
 
-    def _exchange_packet(
-        self, name: str, peer: PeerUpdates, records: list[SubscriberRecord], now: float
-    ) -> packets.Exchange:
+    def _exchange_packet(self, name: str, records: list[SubscriberRecord], now: float) -> packets.Exchange:
         """Subscriptions that the other broker has confirmed are left out."""
-        recent = self.settings.replace_after_s
+        peer, recent = self.peers[name], self.settings.replace_after_s
         brokers = {broker: at for broker, at in sorted(self.signs_of_life.items()) if now - at < recent}
         offered = tuple(
             structs.replace(one, subscriptions=None) if (one.subscriber, one.since) in peer.confirmed else one
@@ -295,17 +293,14 @@ class Broker:
             is_new = record.subscriber not in self.subscribers.table
             subscriber = self.subscribers.learn(record, now, exchange.origin)
             if is_new and subscriber is not None and record.broker != self.node:
-                self._pull(subscriber)
+                # A subscriber that was unknown until now may want events that are already here.
+                for held in self.events.held.values():
+                    if held.at_source and subscriber.could_want(held.event):
+                        self.sharing.at_source(held, [subscriber], self.node)
         for event in exchange.held:
-            if held := self.events.held.get(event):
-                held.holders.add(exchange.origin)
+            if known := self.events.held.get(event):
+                known.holders.add(exchange.origin)
         return [packets.Confirmation(self.node, exchange.origin, "", 1, "", exchange.version), self.contact_timer(now)]
-
-    def _pull(self, subscriber: Subscriber) -> None:
-        """A subscriber that was unknown until now may want events that are already here."""
-        for held in self.events.held.values():
-            if held.at_source and subscriber.could_want(held.event):
-                self.sharing.at_source(held, [subscriber], self.node)
 
     def on_sign_of_life(self, broker: str, sent_at: float, now: float) -> None:
         """Another broker's announcement, heard or reported. Times in the future are ignored."""

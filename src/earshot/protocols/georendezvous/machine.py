@@ -18,6 +18,8 @@ from functools import lru_cache
 from random import Random
 from typing import NamedTuple
 
+from msgspec import structs
+
 from earshot.errors import SettingsError, UsageError
 from earshot.events import Event
 from earshot.filters import Subscription
@@ -477,34 +479,26 @@ class GeoRendezvous(Machine):
         subscribed.subscribed_from = self.routing.cell
         for index in (*points, *sorted(subscribed.leaving)):
             pruned = sorted(publisher for publisher, choice in subscribed.choices.items() if index in choice.pruned)
-            lifespan_s = self.settings.record_lifespan_s
-            self.send_subscription(topic, index, now, lifespan_s, subscribed.filters, tuple(pruned))
+            record = self.subscription(topic, index, now, self.settings.record_lifespan_s)
+            self.route(structs.replace(record, filters=subscribed.filters, pruned=tuple(pruned)), now)
 
-    def send_subscription(
-        self,
-        topic: str,
-        index: int,
-        now: float,
-        lifespan_s: float,
-        filters: tuple[str, ...] = (),
-        pruned: tuple[str, ...] = (),
-    ) -> None:
+    def subscription(self, topic: str, index: int, now: float, lifespan_s: float = 0.0) -> Subscribe:
+        """A subscription at one point; without a lifespan it is withdrawn there."""
         heading = Heading(self.target((topic, index)))
-        cell = self.routing.cell
-        self.route(Subscribe(heading, 0, topic, index, self.node, cell, now, lifespan_s, filters, pruned), now)
+        return Subscribe(heading, 0, topic, index, self.node, self.routing.cell, now, lifespan_s)
 
     def withdraw(self, topic: str, now: float) -> None:
         """Unsubscribe at every point."""
         subscribed = self.subscribed[topic]
         for index in (*subscribed.points, *sorted(subscribed.leaving)):
-            self.send_subscription(topic, index, now, lifespan_s=0.0)
+            self.route(self.subscription(topic, index, now), now)
 
     def on_notification(self, packet: Notify, now: float) -> None:
         """Section 2.3: the first comes through all points; the path with the fewest hops stays."""
         topic, publisher = packet.event.type, packet.publisher
         subscribed = self.subscribed.get(topic)
         if subscribed is None:
-            self.send_subscription(topic, packet.index, now, lifespan_s=0.0)
+            self.route(self.subscription(topic, packet.index, now), now)
             return
         if self.seen.add(packet.event.id):
             self.local.deliver_local(self, packet.event, packet.hops, now)
@@ -551,7 +545,7 @@ class GeoRendezvous(Machine):
             for index, since in sorted(subscribed.leaving.items()):
                 if since <= now - self.settings.choose_after_s:
                     del subscribed.leaving[index]
-                    self.send_subscription(topic, index, now, lifespan_s=0.0)
+                    self.route(self.subscription(topic, index, now), now)
             for publisher in [name for name, choice in subscribed.choices.items() if choice.heard_at < forgotten]:
                 del subscribed.choices[publisher]
             if subscribed.chosen_from != self.routing.cell:

@@ -7,14 +7,14 @@ itself: it returns effects, and packets that its machine is to route.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
 from earshot.events import Event
 from earshot.protocols.georendezvous.cell_hash_routing import CellHashRouting, Heading, RoutedPacket
 from earshot.protocols.georendezvous.cells import Cell, rank, towards
-from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, RendezvousTable, Subscribe
+from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, Record, RendezvousTable, Subscribe
 from earshot.protocols.machine import Broadcast, CancelTimer, Drop, Effect, Note, Send, StartTimer
 from earshot.records import DropReason
 from earshot.wire import Packet
@@ -59,7 +59,7 @@ class Keep(Packet, frozen=True, tag="gr-keep"):
     """Records for the members of a cell; with a newcomer: all there are, for that node."""
 
     cell: Cell
-    records: tuple[Advertise | Subscribe, ...]
+    records: tuple[Record, ...]
     newcomer: str = ""
     home_for_s: float | None = None
     "How long ago a walk around its perimeter has shown this cell to be the records' home; None: unknown."
@@ -85,7 +85,7 @@ class RendezvousCell:
         self._handing: set[str] = set()
         self._noted = 0
 
-    def on_record(self, record: Advertise | Subscribe, now: float) -> Orders:
+    def on_record(self, record: Record, now: float) -> Orders:
         """Section 2.2: keep the advertisement or subscription; the first match asks the publisher."""
         if isinstance(record, Subscribe) and not record.readable:
             return [Drop(DropReason.MALFORMED_FILTER)]
@@ -95,11 +95,7 @@ class RendezvousCell:
         return self.settle([record.key], [record], now, home_for_s=None if walked_at is None else now - walked_at)
 
     def settle(
-        self,
-        keys: Iterable[PointKey],
-        records: Sequence[Advertise | Subscribe],
-        now: float,
-        home_for_s: float | None = None,
+        self, keys: list[PointKey], records: list[Record], now: float, home_for_s: float | None = None
     ) -> Orders:
         """These points have changed: ask publishers that are wanted and not asked yet, prune those that are
         asked and no longer wanted, and share the records with the other members."""
@@ -219,7 +215,7 @@ class RendezvousCell:
                     self.table.drop(key)
         return orders
 
-    def sent_home(self, record: Advertise | Subscribe) -> RoutedPacket:
+    def sent_home(self, record: Record) -> RoutedPacket:
         """As its owner would send it. The cell that is home now asks the publishers again."""
         if isinstance(record, Advertise):
             record = msgspec.structs.replace(record, asked=False)

@@ -70,14 +70,17 @@ class Subscribe(RendezvousRecord, frozen=True, tag="gr-subscribe"):
         return not self.filters or any(filter is not None and filter.matches(event) for filter in filters)
 
 
+Record = Advertise | Subscribe
+
+
 @dataclass(slots=True)
 class StoredRecord:
     """A record and when it expires unless it is renewed."""
 
-    record: Advertise | Subscribe
+    record: Record
     expires_at: float
 
-    def remaining(self, now: float) -> Advertise | Subscribe:
+    def remaining(self, now: float) -> Record:
         """The record as it is sent on: with the rest of its lifespan."""
         return msgspec.structs.replace(self.record, lifespan_s=max(self.expires_at - now, 0.0))
 
@@ -97,7 +100,7 @@ class RendezvousTable:
     def __contains__(self, key: PointKey) -> bool:
         return key in self._points
 
-    def put(self, record: Advertise | Subscribe, now: float) -> bool:
+    def put(self, record: Record, now: float) -> bool:
         """Keep the record, or remove the owner's earlier one where it withdraws it.
 
         False where a later one is kept already.
@@ -114,7 +117,7 @@ class RendezvousTable:
             del self._points[record.key]
         return is_latest
 
-    def mark_asked(self, advert: Advertise, asked: bool, now: float) -> Advertise | Subscribe:
+    def mark_asked(self, advert: Advertise, asked: bool, now: float) -> Record:
         """Note whether the publisher has been asked; its record, ready to be sent on."""
         stored = self._points[advert.key][advert.slot]
         stored.record = msgspec.structs.replace(advert, asked=asked)
@@ -125,7 +128,7 @@ class RendezvousTable:
         found = (record for record in self.records(key, now) if isinstance(record, Subscribe) and record.owner == owner)
         return next(found, None)
 
-    def _live(self, key: PointKey, now: float) -> list[Advertise | Subscribe]:
+    def _live(self, key: PointKey, now: float) -> list[Record]:
         stored = sorted(self._points.get(key, {}).items())
         return [one.record for _, one in stored if one.expires_at > now]
 
@@ -145,11 +148,11 @@ class RendezvousTable:
         """The points with at least one record, in order."""
         return sorted(self._points)
 
-    def records(self, key: PointKey, now: float) -> list[Advertise | Subscribe]:
+    def records(self, key: PointKey, now: float) -> list[Record]:
         """All that is kept at one point, ready to be sent on."""
         return [stored.remaining(now) for _, stored in sorted(self._points.get(key, {}).items())]
 
-    def all_records(self, now: float) -> list[Advertise | Subscribe]:
+    def all_records(self, now: float) -> list[Record]:
         """The records of all points, ready to be sent on."""
         return [record for key in self.points() for record in self.records(key, now)]
 
