@@ -9,10 +9,11 @@ done is not run again.
 from __future__ import annotations
 
 import json
+import pickle
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from earshot.pipeline.campaigns.campaigns import Run
@@ -61,7 +62,8 @@ def sweep(lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | N
                 failed = sum(not commits.has("log", run=one.id) for one in finished)
                 progress(len(kept) + len(finished) - failed, len(missing) - len(finished), failed)
 
-        answers = each_in_a_task(lake.session, missing, _Simulation(campaign, commits), show)
+        items = [(_planned(campaign, one), pickle.dumps(one)) for one in missing]
+        answers = each_in_a_task(lake.session, items, _Simulation(commits), show)
         show()
     new = [Outcome(**json.loads(answer)) for answer in answers]
     return [*kept.values(), *new]
@@ -78,38 +80,49 @@ def _kept(lake: Lake, wanted: set[str]) -> dict[str, Outcome]:
 
 
 class _Simulation:
-    """What a task does with one run; travels to the executors."""
+    """What a task does with one run; travels to the executors.
 
-    def __init__(self, campaign: str, commits: TaskCommits) -> None:
-        self.campaign = campaign
+    The run travels as bytes and is restored where errors become rows: restoring a scenario reads its files
+    again, and on an executor one may be missing.
+    """
+
+    def __init__(self, commits: TaskCommits) -> None:
         self.commits = commits
 
-    def __call__(self, one: Run) -> str:
+    def __call__(self, item: tuple[Outcome, bytes]) -> str:
+        planned, packed = item
         started = time.perf_counter()
-        error: tuple[str, str] | None = None
+        status, error, trace = "done", None, None
         with self.commits.draft() as folder:
             try:
+                one: Run = pickle.loads(packed)
                 with Log(folder / "part-0.parquet") as log:
                     run(one.scenario, one.protocol, one.settings, one.seed, log)
             except Exception as failure:
-                error = (f"{type(failure).__name__}: {failure}", traceback.format_exc())
+                status, error, trace = "failed", f"{type(failure).__name__}: {failure}", traceback.format_exc()
             else:
-                self.commits.commit("log", folder, run=one.id)
-        outcome = Outcome(
-            run=one.id,
-            campaign=self.campaign,
-            scenario=one.scenario.name,
-            workload=one.workload,
-            protocol=one.protocol,
-            variant=one.variant,
-            settings=json.dumps(dict(one.settings), sort_keys=True),
-            seed=one.seed,
-            duration_s=one.scenario.duration_s,
-            warm_up_s=one.scenario.warm_up_s,
-            status="failed" if error else "done",
-            error=error[0] if error else None,
-            traceback=error[1] if error else None,
-            took_s=time.perf_counter() - started,
-        )
-        self.commits.commit_rows("runs", [asdict(outcome)], run=one.id)
+                self.commits.commit("log", folder, run=planned.run)
+        took_s = time.perf_counter() - started
+        outcome = replace(planned, status=status, error=error, traceback=trace, took_s=took_s)
+        self.commits.commit_rows("runs", [asdict(outcome)], run=planned.run)
         return json.dumps(asdict(outcome))
+
+
+def _planned(campaign: str, one: Run) -> Outcome:
+    """The row of a run before it has run."""
+    return Outcome(
+        run=one.id,
+        campaign=campaign,
+        scenario=one.scenario.name,
+        workload=one.workload,
+        protocol=one.protocol,
+        variant=one.variant,
+        settings=json.dumps(dict(one.settings), sort_keys=True),
+        seed=one.seed,
+        duration_s=one.scenario.duration_s,
+        warm_up_s=one.scenario.warm_up_s,
+        status="planned",
+        error=None,
+        traceback=None,
+        took_s=0.0,
+    )
