@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
@@ -96,6 +97,15 @@ def test_a_run_that_fails_is_a_row_with_its_error(lake: Lake, city: Scenario) ->
     assert "Traceback" in (by_status["failed"].traceback or "")
     row = lake.read("runs").where("status = 'failed'").collect()[0]
     assert row["error"] == by_status["failed"].error
+    lake.drop("runs", run=by_status["failed"].run)
+
+
+def test_a_run_whose_scenario_cannot_be_restored_is_a_failed_row_too(lake: Lake, city: Scenario) -> None:
+    broken = city.with_(**{"nodes.car.count": 3, "faults.crashes": [{"node": "car-0", "time_s": 1}]})
+    msgspec.structs.force_setattr(broken.faults.crashes[0], "node", "nobody")
+    outcomes = sweep(lake, "broken", [Run(broken, "flooding"), Run(city, "flooding")])
+    by_status = {outcome.status: outcome for outcome in outcomes}
+    assert "nobody" in (by_status["failed"].error or "")
     lake.drop("runs", run=by_status["failed"].run)
 
 
