@@ -263,10 +263,6 @@ class Curve:
         """The means in order."""
         return [point.mean for point in self.estimates]
 
-    def listed(self, digits: str = ".3f") -> str:
-        """The means by x, in words."""
-        return ", ".join(f"{x:g}: {mean:{digits}}" for x, mean in self.means.items())
-
     def series(self, name: str) -> Series:
         """The curve as a line of a figure."""
         return Series(name, self.x, self.y, [one.low for one in self.estimates], [one.high for one in self.estimates])
