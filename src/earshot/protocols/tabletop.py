@@ -18,6 +18,7 @@ from earshot.protocols.machine import (
     CancelTimer,
     Deliver,
     Drop,
+    Effect,
     Effects,
     JoinGroup,
     LeaveGroup,
@@ -48,7 +49,7 @@ class Tabletop:
         self.notes: list[tuple[str, str, str]] = []
         self._groups: dict[str, set[int]] = defaultdict(set)
         self._timers: dict[tuple[str, Timer], int] = {}
-        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._queue: list[tuple[float, int, Callable[[], object]]] = []
         self._sequence = count()
         for name in sorted(self.machines):
             self.do(name, "start")
@@ -77,10 +78,10 @@ class Tabletop:
             action()
         self.now = until
 
-    def _later(self, at: float, action: Callable[[], None]) -> None:
+    def _later(self, at: float, action: Callable[[], object]) -> None:
         heapq.heappush(self._queue, (at, next(self._sequence), action))
 
-    def _carry_out(self, node: str, effect: Any) -> None:
+    def _carry_out(self, node: str, effect: Effect) -> None:
         match effect:
             case Broadcast(packet, group):
                 self.sent.append((node, packet))

@@ -6,16 +6,17 @@ or logged, so that 10,000 documents over hundreds of nodes take a minute.
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Viewer
 from earshot.protocols.codd.packets import Document
-from earshot.protocols.machine import CancelTimer, Deliver, Effects, Machine, Note, Send, StartTimer, Timer
+from earshot.protocols.machine import Deliver, Effect, Machine, Note, Send
 from earshot.protocols.siena.machine import Notify
+from earshot.protocols.tabletop import Tabletop
 
 OnNote = Callable[[str, str, str], None]
 "Called with a node, its note's topic and detail."
@@ -51,76 +52,34 @@ class SharedIndex(FilterIndex):
         return self._met
 
 
-class Pipes:
+class Pipes(Tabletop):
     """Named machines that reach each other by name."""
 
-    def __init__(self, machines: Iterable[Machine], on_note: OnNote | None = None) -> None:
-        self.machines = {machine.node: machine for machine in machines}
-        self.now = 0.0
-        self.sent = 0
+    def __init__(self, machines: Sequence[Machine], on_note: OnNote) -> None:
+        self.control = 0
         "Messages other than documents."
         self.deliveries = 0
-        self.depth_sums: dict[str, int] = dict.fromkeys(self.machines, 0)
+        self.depth_sums = {machine.node: 0 for machine in machines}
         "By node, the hops of all documents that were sent to it."
         self._on_note = on_note
-        self._queue: deque[tuple[str, Effects]] = deque()
-        "Senders, in order, and effects that include messages."
-        self._timers: list[tuple[float, int, str, Timer]] = []
-        self._running: dict[tuple[str, Timer], int] = {}
-        self._sequence = 0
-        for name in self.machines:
-            self.do(name, "start")
+        super().__init__(machines, links=(), delay_s=0.0)
 
-    def do(self, node: str, entry_point: str, *arguments: Any) -> None:
+    def call(self, node: str, entry_point: str, argument: Any) -> None:
         """Call an entry point, and deliver all messages that follow from it."""
-        self._carry_out(node, getattr(self.machines[node], entry_point)(*arguments, self.now))
-        self._settle()
+        self.do(node, entry_point, argument)
+        self.run(self.now)
 
-    def let_pass(self, seconds: float) -> None:
-        """Let time pass: timers run."""
-        until = self.now + seconds
-        while self._timers and self._timers[0][0] <= until:
-            at, sequence, node, name = heapq.heappop(self._timers)
-            if self._running.get((node, name)) == sequence:
-                del self._running[node, name]
-                self.now = max(self.now, at)
-                self.do(node, "wake", name)
-        self.now = until
-
-    def _settle(self) -> None:
-        queue, machines, depths, now = self._queue, self.machines, self.depth_sums, self.now
-        while queue:
-            sender, effects = queue.popleft()
-            for effect in effects:
-                if type(effect) is not Send:
-                    continue
-                peer, packet = effect.peer, effect.packet
+    def _carry_out(self, node: str, effect: Effect) -> None:
+        match effect:
+            case Send(peer, packet):
                 if type(packet) is Document or type(packet) is Notify:
-                    depths[peer] += packet.hops
+                    self.depth_sums[peer] += packet.hops
                 else:
-                    self.sent += 1
-                machine = machines.get(peer)
-                if machine is None:
-                    self._carry_out(sender, machines[sender].unreachable(packet, peer, now))
-                elif following := machine.hear(packet, sender, now):
-                    self._carry_out(peer, following)
-
-    def _carry_out(self, node: str, effects: Effects) -> None:
-        """Messages wait for their turn; other effects happen at once."""
-        sends = False
-        for effect in effects:
-            kind = type(effect)
-            if kind is Send:
-                sends = True
-            elif kind is Deliver:
+                    self.control += 1
+                self._later(self.now, partial(self.do, peer, "hear", packet, node))
+            case Deliver():
                 self.deliveries += 1
-            elif type(effect) is StartTimer:
-                self._sequence += 1
-                self._running[node, effect.name] = self._sequence
-                heapq.heappush(self._timers, (effect.at, self._sequence, node, effect.name))
-            elif type(effect) is CancelTimer:
-                self._running.pop((node, effect.name), None)
-            elif type(effect) is Note and self._on_note is not None:
-                self._on_note(node, effect.topic, effect.detail)
-        if sends:
-            self._queue.append((node, effects))
+            case Note(topic, detail):
+                self._on_note(node, topic, detail)
+            case _:
+                super()._carry_out(node, effect)

@@ -160,8 +160,8 @@ class SystemRun:
         "By node, its counts at the last snapshot."
 
     def announce(self, type: EventType) -> None:
-        self.pipes.do(SOURCE, "announce", Announcement(type))
-        self.pipes.let_pass(1.0)
+        self.pipes.call(SOURCE, "announce", Announcement(type))
+        self.pipes.run(self.pipes.now + 1.0)
 
     def subscribe(self, node: int, filters: Sequence[Filter]) -> None:
         """The node asks for these, and for nothing else, from now on."""
@@ -169,15 +169,15 @@ class SystemRun:
         machine: Any = self.pipes.machines[name]
         ids = {f"{name}/{filter}": filter for filter in filters}
         for id in [id for id in machine.local.by_id if id not in ids]:
-            self.pipes.do(name, "unsubscribe", id)
+            self.pipes.call(name, "unsubscribe", id)
         for id, filter in ids.items():
             if id not in machine.local.by_id:
-                self.pipes.do(name, "subscribe", Subscription(id, name, filter))
+                self.pipes.call(name, "subscribe", Subscription(id, name, filter))
 
     def publish(self, event: Event, number: int) -> None:
         self.number = number
-        self.pipes.do(SOURCE, "publish", event)
-        self.pipes.let_pass(1.0)
+        self.pipes.call(SOURCE, "publish", event)
+        self.pipes.run(self.pipes.now + 1.0)
         if (number + 1) % SNAPSHOT == 0:
             self._take_snapshot(number + 1)
 
@@ -243,7 +243,7 @@ class SystemRun:
             "requests": len(self.reorganisations),
             "moves": len(moves),
             "transfers": transfers,
-            "control": self.pipes.sent,
+            "control": self.pipes.control,
             "deliveries": self.pipes.deliveries,
             "selectivity": self.pipes.deliveries / (documents * len(self.names)),
         }
