@@ -1,36 +1,8 @@
 """Every error Earshot raises, and whose fault it is.
 
-::
-
-    EarshotError
-    ├── UsageError                what the caller handed us is wrong; the message says what to do
-    │   ├── FilterSyntaxError     a filter's text, with the column
-    │   ├── EventError            an event that cannot be built
-    │   │   ├── ContentMismatch   content that differs from its event type's structure
-    │   │   └── XmlError          an XML document that was refused, with its position where known
-    │   │       ├── XmlMalformed      not well formed
-    │   │       ├── XmlTooLarge       more bytes than allowed
-    │   │       ├── XmlTooDeep        nested deeper than allowed
-    │   │       ├── XmlTooManyElements
-    │   │       └── XmlEntityRefused  declares or uses entities of its own
-    │   ├── DtdError              a DTD that was refused
-    │   │   ├── DtdMalformed      not well formed
-    │   │   ├── DtdTooLarge       more than allowed, in the file or after its entities are expanded
-    │   │   ├── DtdEndless        no finite document can match it
-    │   │   └── DtdEntityRefused  refers to what is outside its file
-    │   ├── GeometryError         an impossible shape, area or coordinate
-    │   ├── SettingsError         settings that do not make sense
-    │   │   └── ScenarioError     a scenario file: names the key and the file
-    │   ├── UnknownName           no protocol, scenario, study or table of that name; offers the nearest
-    │   ├── TraceError            a trace file of the wrong format, empty or missing
-    │   ├── LakeError             a lake without the table or run that was asked for
-    │   ├── NetworkUnavailable    a live node's network: no such interface, port or peer; no multicast there
-    │   ├── LocationUnavailable   a live node's location service gives no position
-    │   └── SparkUnavailable      no Spark session can be started: no Java, no such master, workers without a package
-    ├── PeerError                 what came over the network is wrong: counted, dropped, never raised
-    │   └── MalformedPacket       into the application
-    ├── MachineFailure            a protocol raised: node, time, packet and seed to repeat it
-    └── SparkFailure              a Spark job failed, and the caller is not at fault
+`UsageError`: what the caller handed us is wrong; the message says what to do. `PeerError`: what came over
+the network is wrong; it is counted and dropped, never raised into the application. `MachineFailure`: a
+protocol raised. `SparkFailure`: a Spark job failed, and the caller is not at fault.
 """
 
 from __future__ import annotations
@@ -78,7 +50,7 @@ class ContentMismatch(EventError):
 
 
 class XmlError(EventError):
-    """An XML document that was refused."""
+    """An XML document that was refused, with its position where known."""
 
 
 class XmlMalformed(XmlError):
@@ -153,7 +125,7 @@ class LakeError(UsageError):
 
 
 class NetworkUnavailable(UsageError):
-    """A live node cannot use the network that its settings name; the message says why."""
+    """A live node's network: no such interface, port or peer, or no multicast there."""
 
 
 class LocationUnavailable(UsageError):
@@ -161,7 +133,7 @@ class LocationUnavailable(UsageError):
 
 
 class SparkUnavailable(UsageError):
-    """No Spark session can be started; the message says what is missing."""
+    """No Spark session can be started: no Java, no such master, workers without a package."""
 
 
 class PeerError(EarshotError):
@@ -173,7 +145,7 @@ class MalformedPacket(PeerError):
 
 
 class MachineFailure(EarshotError):
-    """A protocol raised while handling an entry point."""
+    """A protocol raised while handling an entry point: node, time, packet and seed to repeat it."""
 
 
 class SparkFailure(EarshotError):

@@ -142,12 +142,46 @@ class Event(msgspec.Struct, frozen=True, dict=True):
         `{"x_m": ..., "y_m": ...}`, a number that JSON cannot write `{"number": "nan"}`; a schema also reads
         a time from plain ISO 8601 text.
         """
-        event = _event_from_json(document)
+        try:
+            raw = _json_event_decoder.decode(document)
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            example = '{"type": "CD", "content": {"price": 18}}'
+            raise EventError(f"not an event in JSON, as in {example}: {error}") from None
+        if raw.xml is not None and raw.content is not None:
+            raise EventError('an event has either "content" or "xml", not both')
+        flat = {name: _value_from_json(name, value) for name, value in (raw.content or {}).items()}
+        event = cls(
+            type=raw.type,
+            content=flat if raw.xml is None else read_xml(raw.xml),
+            id=raw.id,
+            source=raw.source,
+            position=Position(raw.position.x_m, raw.position.y_m) if raw.position else None,
+            velocity=Velocity(raw.velocity.x_m_s, raw.velocity.y_m_s) if raw.velocity else None,
+            time=raw.time,
+            area=Area(parse_shape(raw.area.shape), Position(raw.area.x_m, raw.area.y_m)) if raw.area else None,
+            lifespan_s=raw.lifespan_s,
+            priority=raw.priority,
+        )
         return schema.read(event) if schema is not None else event
 
     def to_json(self) -> bytes:
         """The event as JSON; `from_json` reads the same event back."""
-        return _event_to_json(self)
+        tree = isinstance(self.content, Element)
+        position, velocity, area = self.position, self.velocity, self.area
+        written = _JsonEvent(
+            type=self.type,
+            content=None if tree else {name: _value_to_json(value) for name, (value,) in self.fields.items()},
+            xml=self.to_xml().decode() if tree else None,
+            id=self.id,
+            source=self.source,
+            position=_JsonPosition(position.x_m, position.y_m) if position else None,
+            velocity=_JsonVelocity(velocity.x_m_s, velocity.y_m_s) if velocity else None,
+            time=self.time,
+            area=_JsonArea(str(area.shape), area.at.x_m, area.at.y_m) if area else None,
+            lifespan_s=self.lifespan_s,
+            priority=self.priority,
+        )
+        return msgspec.json.encode(written)
 
 
 def _plain_value(name: Any, value: Any) -> Value:
@@ -203,52 +237,6 @@ class _JsonEvent(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
 
 
 _json_event_decoder = msgspec.json.Decoder(_JsonEvent)
-
-
-def _event_from_json(document: bytes | str) -> Event:
-    try:
-        raw = _json_event_decoder.decode(document)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise EventError(f'not an event in JSON, as in {{"type": "CD", "content": {{"price": 18}}}}: {error}') from None
-    if raw.xml is not None and raw.content is not None:
-        raise EventError('an event has either "content" or "xml", not both')
-    content: dict[str, Value] | Element
-    if raw.xml is not None:
-        content = read_xml(raw.xml)
-    else:
-        content = {name: _value_from_json(name, value) for name, value in (raw.content or {}).items()}
-    return Event(
-        type=raw.type,
-        content=content,
-        id=raw.id,
-        source=raw.source,
-        position=Position(raw.position.x_m, raw.position.y_m) if raw.position else None,
-        velocity=Velocity(raw.velocity.x_m_s, raw.velocity.y_m_s) if raw.velocity else None,
-        time=raw.time,
-        area=Area(parse_shape(raw.area.shape), Position(raw.area.x_m, raw.area.y_m)) if raw.area else None,
-        lifespan_s=raw.lifespan_s,
-        priority=raw.priority,
-    )
-
-
-def _event_to_json(event: Event) -> bytes:
-    tree = isinstance(event.content, Element)
-    position, velocity, area = event.position, event.velocity, event.area
-    return msgspec.json.encode(
-        _JsonEvent(
-            type=event.type,
-            content=None if tree else {name: _value_to_json(value) for name, (value,) in event.fields.items()},
-            xml=event.to_xml().decode() if tree else None,
-            id=event.id,
-            source=event.source,
-            position=_JsonPosition(position.x_m, position.y_m) if position else None,
-            velocity=_JsonVelocity(velocity.x_m_s, velocity.y_m_s) if velocity else None,
-            time=event.time,
-            area=_JsonArea(str(area.shape), area.at.x_m, area.at.y_m) if area else None,
-            lifespan_s=event.lifespan_s,
-            priority=event.priority,
-        )
-    )
 
 
 def _value_from_json(name: str, value: Any) -> Value:

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -58,6 +58,7 @@ class Velocity(msgspec.Struct, frozen=True, array_like=True):
 
 
 STILL = Velocity(0.0, 0.0)
+Corner = tuple[float, float]
 
 
 def closing_speed_m_s(a: Position, a_velocity: Velocity, b: Position, b_velocity: Velocity) -> float:
@@ -86,30 +87,34 @@ class Shape(msgspec.Struct, frozen=True, tag_field="shape", dict=True):
     """Dimensions around a reference point. `reference` says where in the shape that point lies,
     as an offset in metres from its centre (of a polygon: from the origin of its corners)."""
 
-    kind: ClassVar[str] = "shape"
-
     def contains(self, position: Position, at: Position) -> bool:
         """Whether the shape, its reference point laid at `at`, contains the position (border included)."""
         raise TypeError(f"{type(self).__name__} is the base of all shapes, not a shape")  # pragma: no cover
 
     def polygon(self, at: Position = ORIGIN) -> ShapelyPolygon:
         """The outline as a shapely polygon, for drawing and for set operations."""
-        from shapely import Polygon as Outline
         from shapely.affinity import translate
 
-        outline = Outline(self._corners(), [list(hole) for hole in self._holes()])
-        return translate(outline, at.x_m, at.y_m)
+        return translate(self._outline, at.x_m, at.y_m)
+
+    @cached_property
+    def _outline(self) -> ShapelyPolygon:
+        from shapely import Polygon as Outline
+        from shapely import prepare
+
+        border, *holes = self._rings()
+        outline = Outline(border, holes)
+        prepare(outline)
+        return outline
 
     @property
     def reach_m(self) -> float:
         """The distance from the reference point to the farthest point of the shape."""
-        return max(math.hypot(x, y) for x, y in self._corners())
+        return max(math.hypot(x, y) for x, y in self._rings()[0])
 
-    def _corners(self) -> Sequence[tuple[float, float]]:
+    def _rings(self) -> Sequence[Sequence[Corner]]:
+        """The corners of the border, then those of the holes."""
         raise TypeError(f"{type(self).__name__} is the base of all shapes, not a shape")  # pragma: no cover
-
-    def _holes(self) -> Sequence[Sequence[tuple[float, float]]]:
-        return ()
 
 
 class Circle(Shape, frozen=True, tag="circle"):
@@ -130,8 +135,8 @@ class Circle(Shape, frozen=True, tag="circle"):
     def reach_m(self) -> float:
         return self.radius_m + math.hypot(self.reference.x_m, self.reference.y_m)
 
-    def _corners(self) -> Sequence[tuple[float, float]]:
-        return _ring(self.radius_m, self.radius_m, 0.0, self.reference)
+    def _rings(self) -> Sequence[Sequence[Corner]]:
+        return [_ring(self.radius_m, self.radius_m, 0.0, self.reference)]
 
     def __str__(self) -> str:
         return f"circle:{_plain(self.radius_m)}m{_reference_text(self.reference)}"
@@ -156,10 +161,10 @@ class Rectangle(Shape, frozen=True, tag="rectangle"):
         slack = 1e-9 * (self.width_m + self.height_m)
         return abs(x) <= self.width_m / 2 + slack and abs(y) <= self.height_m / 2 + slack
 
-    def _corners(self) -> Sequence[tuple[float, float]]:
+    def _rings(self) -> Sequence[Sequence[Corner]]:
         half_w, half_h = self.width_m / 2, self.height_m / 2
         square = [(-half_w, -half_h), (half_w, -half_h), (half_w, half_h), (-half_w, half_h)]
-        return [_turned(x, y, self.angle_deg, self.reference) for x, y in square]
+        return [[_turned(x, y, self.angle_deg, self.reference) for x, y in square]]
 
     def __str__(self) -> str:
         sides = f"{_plain(self.width_m)}x{_plain(self.height_m)}m"
@@ -194,15 +199,12 @@ class Ellipse(Shape, frozen=True, tag="ellipse"):
         ring = _ring(self.a_m * around, self.b_m * around, self.angle_deg, self.reference)
         return max(math.hypot(x, y) for x, y in ring)
 
-    def _corners(self) -> Sequence[tuple[float, float]]:
-        return _ring(self.a_m, self.b_m, self.angle_deg, self.reference)
+    def _rings(self) -> Sequence[Sequence[Corner]]:
+        return [_ring(self.a_m, self.b_m, self.angle_deg, self.reference)]
 
     def __str__(self) -> str:
         axes = f"{_plain(self.a_m)}x{_plain(self.b_m)}m"
         return f"ellipse:{axes}{_angle_text(self.angle_deg)}{_reference_text(self.reference)}"
-
-
-Corner = tuple[float, float]
 
 
 class Polygon(Shape, frozen=True, tag="polygon"):
@@ -216,7 +218,7 @@ class Polygon(Shape, frozen=True, tag="polygon"):
 
         msgspec.structs.force_setattr(self, "corners", _corner_tuples(self.corners))
         msgspec.structs.force_setattr(self, "holes", tuple(_corner_tuples(hole) for hole in self.holes))
-        for ring in (self.corners, *self.holes):
+        for ring in self._rings():
             if len(ring) < 3:
                 raise GeometryError(f"a polygon's ring needs at least 3 corners, got {len(ring)}")
             if not all(math.isfinite(x) and math.isfinite(y) for x, y in ring):
@@ -227,28 +229,16 @@ class Polygon(Shape, frozen=True, tag="polygon"):
         if self._outline.area == 0.0:
             raise GeometryError("a polygon must enclose an area")
 
-    @cached_property
-    def _outline(self) -> ShapelyPolygon:
-        from shapely import Polygon as Outline
-        from shapely import prepare
-
-        outline = Outline(self.corners, [list(hole) for hole in self.holes])
-        prepare(outline)
-        return outline
-
     def contains(self, position: Position, at: Position) -> bool:
         from shapely import intersects_xy
 
         return bool(intersects_xy(self._outline, position.x_m - at.x_m, position.y_m - at.y_m))
 
-    def _corners(self) -> Sequence[tuple[float, float]]:
-        return self.corners
-
-    def _holes(self) -> Sequence[Sequence[tuple[float, float]]]:
-        return self.holes
+    def _rings(self) -> Sequence[Sequence[Corner]]:
+        return [self.corners, *self.holes]
 
     def __str__(self) -> str:
-        rings = [" ".join(f"{_plain(x)},{_plain(y)}" for x, y in ring) for ring in (self.corners, *self.holes)]
+        rings = [" ".join(f"{_plain(x)},{_plain(y)}" for x, y in ring) for ring in self._rings()]
         return f"polygon:{' / '.join(rings)}"
 
 
@@ -262,26 +252,27 @@ def _corner_tuples(ring: Iterable[Iterable[float]]) -> tuple[Corner, ...]:
 AnyShape = Circle | Rectangle | Ellipse | Polygon
 
 
-def _turned(x: float, y: float, angle_deg: float, reference: Position) -> tuple[float, float]:
-    angle = math.radians(angle_deg)
-    cos, sin = math.cos(angle), math.sin(angle)
-    return x * cos - y * sin - reference.x_m, x * sin + y * cos - reference.y_m
-
-
-def _turned_back(position: Position, at: Position, reference: Position, angle_deg: float) -> tuple[float, float]:
-    x = position.x_m - at.x_m + reference.x_m
-    y = position.y_m - at.y_m + reference.y_m
+def _rotated(x: float, y: float, angle_deg: float) -> Corner:
     if angle_deg == 0.0:
         return x, y
     angle = math.radians(angle_deg)
     cos, sin = math.cos(angle), math.sin(angle)
-    return x * cos + y * sin, -x * sin + y * cos
+    return x * cos - y * sin, x * sin + y * cos
+
+
+def _turned(x: float, y: float, angle_deg: float, reference: Position) -> Corner:
+    x, y = _rotated(x, y, angle_deg)
+    return x - reference.x_m, y - reference.y_m
+
+
+def _turned_back(position: Position, at: Position, reference: Position, angle_deg: float) -> Corner:
+    return _rotated(position.x_m - at.x_m + reference.x_m, position.y_m - at.y_m + reference.y_m, -angle_deg)
 
 
 _RING_CORNERS = 64
 
 
-def _ring(a_m: float, b_m: float, angle_deg: float, reference: Position) -> list[tuple[float, float]]:
+def _ring(a_m: float, b_m: float, angle_deg: float, reference: Position) -> list[Corner]:
     turns = [2 * math.pi * k / _RING_CORNERS for k in range(_RING_CORNERS)]
     return [_turned(a_m * math.cos(t), b_m * math.sin(t), angle_deg, reference) for t in turns]
 
@@ -394,26 +385,20 @@ def parse_shape(text: str) -> AnyShape:
             f"cannot read the shape {text!r}; write circle:300m, rectangle:100x50m@30, "
             "ellipse:80x40m@30 or polygon:0,0 100,0 0,100"
         )
-    first = float(found["first"])
-    angle = float(found["angle"] or 0.0)
+    first, angle = float(found["first"]), float(found["angle"] or 0.0)
     reference = Position(float(found["rx"] or 0.0), float(found["ry"] or 0.0))
-    match found["kind"]:
-        case "circle":
-            return Circle(first, reference)
-        case "rectangle":
-            return Rectangle(first, float(found["second"]), angle, reference)
-        case _:
-            return Ellipse(first, float(found["second"]), angle, reference)
+    if kind == "circle":
+        return Circle(first, reference)
+    return (Rectangle if kind == "rectangle" else Ellipse)(first, float(found["second"]), angle, reference)
 
 
 def _parse_ring(ring: str, text: str) -> tuple[Corner, ...]:
     try:
-        corners = [tuple(float(part) for part in corner.split(",")) for corner in ring.split()]
+        return tuple((float(x), float(y)) for x, y in (corner.split(",") for corner in ring.split()))
     except ValueError:
-        raise GeometryError(f"cannot read a corner of {text!r}; write polygon:0,0 100,0 0,100") from None
-    if any(len(corner) != 2 for corner in corners):
-        raise GeometryError(f"each corner of {text!r} must be x,y in metres")
-    return tuple((corner[0], corner[1]) for corner in corners)
+        raise GeometryError(
+            f"cannot read a corner of {text!r}; each must be x,y in metres, as in polygon:0,0 100,0 0,100"
+        ) from None
 
 
 class LocalPlane(msgspec.Struct, frozen=True, dict=True):
