@@ -212,8 +212,10 @@ def explain(
     for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path):
         hint = _chosen(hint, value)
         if name:
-            if name == "kind" and name not in fields_of(hint[0] if isinstance(hint, tuple) else hint):
-                return SettingsProblem(_joined(key, "kind"), _refused_kind(value["kind"], hint))
+            choices = hint if isinstance(hint, tuple) else (hint,)
+            if name == "kind" and name not in fields_of(choices[0]):
+                known = [kind_of(one) for one in choices]
+                return SettingsProblem(_joined(key, "kind"), no_such_choice(value["kind"], known))
             hint, value, key = fields_of(hint)[name].hint, value[name], _joined(key, name)
         elif index == "...":  # msgspec does not say which key of a table
             hint = typing.get_args(hint)[1]
@@ -252,10 +254,6 @@ def _refuses(hint: Any, value: Any, read_other: Callable[[Any, Any], Any] | None
     except (msgspec.ValidationError, UsageError):
         return True
     return False
-
-
-def _refused_kind(kind: Any, choices: Any) -> str:
-    return no_such_choice(kind, [kind_of(one) for one in (choices if isinstance(choices, tuple) else (choices,))])
 
 
 _WORDS = {

@@ -168,7 +168,7 @@ def test_floods_of_fragments_names_and_event_ids_are_bounded() -> None:
             await rage(ids // 2, ids // 2)
             # What grows with every id or name would take hundreds of bytes for each; the buffers have their bound.
             assert resident_bytes() - before < 16 * wire.MAX_PACKET_BYTES + 8_000_000
-            assert b.host.transport.reassembly.bytes <= 16 * wire.MAX_PACKET_BYTES
+            assert b.host.transport.reassembly.held_bytes <= 16 * wire.MAX_PACKET_BYTES
             assert len(b.host.machine.heard) <= b.host.machine.settings.memory  # type: ignore[attr-defined]
             assert len(b.host.transport.peers) <= 16
             assert b.drops["fragment-buffer-full"] > 0

@@ -143,7 +143,7 @@ def test_an_event_of_a_megabyte_arrives_whole() -> None:
             wanted = b.subscribe("Map")
             sent = await (await a.announce("Map")).publish(tile="0123456789" * 100_000)
             assert await taken(wanted, 1) == [sent]
-            assert b.host.transport.reassembly.bytes == 0
+            assert b.host.transport.reassembly.held_bytes == 0
 
     asyncio.run(run())
 

@@ -110,28 +110,20 @@ class _Partial:
     bytes: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class Reassembly:
     """Fragments that wait for the rest of their packet. One sender holds at most `sender_bytes`, all senders at
     most `total_bytes`; beyond that, the sender that holds most loses its oldest packet."""
 
-    def __init__(
-        self,
-        dropped: Callable[[DropReason], None],
-        *,
-        sender_bytes: int = 2 * MAX_PACKET_BYTES,
-        total_bytes: int = 16 * MAX_PACKET_BYTES,
-        partial_limit: int = 256,
-        patience_s: float = 5.0,
-    ) -> None:
-        self._dropped = dropped
-        self._sender_bytes = sender_bytes
-        self._total_bytes = total_bytes
-        self._partial_limit = partial_limit
-        self._patience_s = patience_s
-        self._partials: OrderedDict[Key, _Partial] = OrderedDict()
-        self._held: Counter[str] = Counter()
-        self._finished: OrderedDict[Key, None] = OrderedDict()
-        self.bytes = 0
+    dropped: Callable[[DropReason], None]
+    sender_bytes: int = 2 * MAX_PACKET_BYTES
+    total_bytes: int = 16 * MAX_PACKET_BYTES
+    partial_limit: int = 256
+    patience_s: float = 5.0
+    held_bytes: int = 0
+    _partials: OrderedDict[Key, _Partial] = field(default_factory=OrderedDict)
+    _held: Counter[str] = field(default_factory=Counter)
+    _finished: OrderedDict[Key, None] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
         return len(self._partials)
@@ -150,12 +142,12 @@ class Reassembly:
         size = len(fragment.piece)
         if partial.bytes + size > MAX_PACKET_BYTES:
             self._forget(key)
-            self._dropped(DropReason.PACKET_TOO_LARGE)
+            self.dropped(DropReason.PACKET_TOO_LARGE)
             return None
         partial.pieces[fragment.index] = fragment.piece
         partial.bytes += size
         self._held[sender] += size
-        self.bytes += size
+        self.held_bytes += size
         if len(partial.pieces) == partial.count:
             self._forget(key)
             self._finished[key] = None
@@ -169,25 +161,25 @@ class Reassembly:
         """Drop the packets that have waited too long."""
         while self._partials:
             key, partial = next(iter(self._partials.items()))
-            if now - partial.started_at <= self._patience_s:
+            if now - partial.started_at <= self.patience_s:
                 return
             self._forget(key)
-            self._dropped(DropReason.FRAGMENTS_MISSING)
+            self.dropped(DropReason.FRAGMENTS_MISSING)
 
     def _make_room(self, sender: str) -> None:
-        while self._held[sender] > self._sender_bytes:
+        while self._held[sender] > self.sender_bytes:
             self._drop_oldest_of(sender)
-        while self.bytes > self._total_bytes or len(self._partials) > self._partial_limit:
+        while self.held_bytes > self.total_bytes or len(self._partials) > self.partial_limit:
             count = Counter(name for name, _, _ in self._partials)
             self._drop_oldest_of(max(count, key=lambda name: (self._held[name], count[name])))
 
     def _drop_oldest_of(self, sender: str) -> None:
         self._forget(next(key for key in self._partials if key[0] == sender))
-        self._dropped(DropReason.FRAGMENT_BUFFER_FULL)
+        self.dropped(DropReason.FRAGMENT_BUFFER_FULL)
 
     def _forget(self, key: Key) -> None:
         partial = self._partials.pop(key)
-        self.bytes -= partial.bytes
+        self.held_bytes -= partial.bytes
         self._held[key[0]] -= partial.bytes
         if not self._held[key[0]]:
             del self._held[key[0]]

@@ -20,7 +20,7 @@ from earshot.events import Element, Event
 from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.live.datagrams import MAX_NAME, Frame
-from earshot.live.location import STALE_S, Fix, LocationService, TrackedLocation, plane_name
+from earshot.live.location import STALE_S, LocationService, TrackedLocation, plane_name
 from earshot.live.network import NetworkSettings
 from earshot.live.spool import Spool
 from earshot.live.transport import Transport
@@ -203,10 +203,6 @@ class Host:
             self.record(Kind.PUBLISH, self.location.exact(now), event=event.id, detail=event.to_json().decode())
         self._carry_out(effects)
         return event
-
-    def fix(self) -> Fix:
-        """The node's latest fix; `age_s` is its age."""
-        return self.location.fix(self.now())
 
     # Carrying out what the machine asks.
 

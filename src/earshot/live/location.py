@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -95,37 +96,32 @@ class Fixed:
         return Fix(self._at, STILL, now)
 
 
+@dataclass(slots=True)
 class TrackedLocation:
     """The machine's location: the service's latest fix, extrapolated by its velocity while it is fresh."""
 
-    def __init__(
-        self,
-        service: LocationService,
-        warn: Callable[[str], None],
-        *,
-        stale_s: float = STALE_S,
-        precision_m: float | None = None,
-    ) -> None:
-        self._service = service
-        self._warn = warn
-        self._stale_s = stale_s
-        self._precision_m = precision_m
-        self.stale = False
-        self._updated_at = -math.inf
-        self._position = ORIGIN
-        self._velocity = STILL
-        self._moves = True
-        if isinstance(service, Fixed):
+    service: LocationService
+    warn: Callable[[str], None]
+    stale_s: float = STALE_S
+    precision_m: float | None = None
+    stale: bool = False
+    _updated_at: float = -math.inf
+    _position: Position = ORIGIN
+    _velocity: Velocity = STILL
+    _moves: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.service, Fixed):
             self._update(0.0)
             self._moves = False
 
     def fix(self, now: float) -> Fix:
         """The latest fix. Warns when it becomes stale, and when it is fresh again."""
-        fix = self._service.fix(now)
+        fix = self.service.fix(now)
         age_s = fix.age_s(now)
-        if (age_s > self._stale_s) is not self.stale:
+        if (age_s > self.stale_s) is not self.stale:
             self.stale = not self.stale
-            self._warn(f"stale-fix: {age_s:.0f} s old" if self.stale else "fresh-fix: the location is known again")
+            self.warn(f"stale-fix: {age_s:.0f} s old" if self.stale else "fresh-fix: the location is known again")
         return fix
 
     def exact(self, now: float) -> Position:
@@ -133,7 +129,7 @@ class TrackedLocation:
         return self._extrapolated(self.fix(now), now)
 
     def _extrapolated(self, fix: Fix, now: float) -> Position:
-        ahead_s = min(fix.age_s(now), self._stale_s)
+        ahead_s = min(fix.age_s(now), self.stale_s)
         if not ahead_s or fix.velocity is STILL:
             return fix.position
         return fix.position.moved(fix.velocity.x_m_s * ahead_s, fix.velocity.y_m_s * ahead_s)
@@ -153,7 +149,7 @@ class TrackedLocation:
     def _update(self, now: float) -> None:
         """Ask the service once for each time: all packets of a datagram have the same one."""
         fix = self.fix(now)
-        at, step = self._extrapolated(fix, now), self._precision_m
+        at, step = self._extrapolated(fix, now), self.precision_m
         if step is not None:
             at = Position(round(at.x_m / step) * step, round(at.y_m / step) * step)
         self._position = at

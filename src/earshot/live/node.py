@@ -16,7 +16,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -234,7 +234,7 @@ class Node:
 
     def fix(self) -> Fix:
         """This node's latest fix."""
-        return self.host.fix()
+        return self.host.location.fix(self.host.now())
 
     @property
     def drops(self) -> Mapping[str, int]:
@@ -282,19 +282,17 @@ class Publisher:
         self._node.host.unannounce(self.event_type.subject)
 
 
+@dataclass(slots=True, eq=False)
 class _Inbox:
     """A bounded queue of delivered events between the host and a stream."""
 
-    __slots__ = ("dropped", "ended", "events", "host", "id", "limit", "waiting")
-
-    def __init__(self, host: Host, id: str, limit: int) -> None:
-        self.host = host
-        self.id = id
-        self.limit = limit
-        self.dropped = 0
-        self.ended = False
-        self.events: deque[Event] = deque()
-        self.waiting: asyncio.Future[None] | None = None
+    host: Host
+    id: str
+    limit: int
+    dropped: int = 0
+    ended: bool = False
+    events: deque[Event] = field(default_factory=deque)
+    waiting: asyncio.Future[None] | None = None
 
     def put(self, event: Event) -> None:
         """Add an event; a full inbox drops its oldest."""

@@ -163,7 +163,6 @@ class MulticastSockets:
     def close(self) -> None:
         for receiver in self._sockets:
             receiver.close()
-        self._sockets.clear()
 
     @property
     def sockets(self) -> list[socket.socket]:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 from earshot.errors import MalformedPacket
 from earshot.geometry import Position
 from earshot.live import datagrams, sockets
@@ -109,7 +111,7 @@ class Transport:
         self._view = memoryview(self._buffer)
         self._multicast: MulticastSockets | None = None
         self._warned: set[str] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = asyncio.get_running_loop()
         self._own: socket.socket | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -117,7 +119,6 @@ class Transport:
 
     def open(self) -> None:
         """Bind the sockets and send a hello."""
-        self._loop = asyncio.get_running_loop()
         network = self.network
         self._base = sockets.parse_address(network.group, "group")
         self._configured = [sockets.parse_address(peer, "peer") for peer in network.peers]
@@ -149,25 +150,19 @@ class Transport:
 
     def close(self) -> None:
         """Send the waiting packets and close the sockets."""
-        if self._loop is None:
+        if self._own is None or self._own.fileno() < 0:
             return
-        if self._own is not None and self._own.fileno() >= 0:
-            self._end_turn()
+        self._end_turn()
         for timer in self._timers.values():
             timer.cancel()
-        multicast = self._multicast.sockets if self._multicast is not None else []
-        for one in (self._own, *multicast):
-            if one is not None and one.fileno() >= 0:
-                self._loop.remove_reader(one)
-                self._loop.remove_writer(one)
-        if self._multicast is not None:
-            self._multicast.close()
-        if self._own is not None:
-            self._own.close()
+        for one in (self._own, *(self._multicast.sockets if self._multicast is not None else [])):
+            self._loop.remove_reader(one)
+            self._loop.remove_writer(one)
+            one.close()
         self._pending.clear()
 
     def _listen(self, opened: socket.socket | None) -> None:
-        if opened is not None and self._loop is not None:
+        if opened is not None:
             self._loop.add_reader(opened, self._drain, opened)
 
     def join(self, group: int) -> None:
@@ -193,13 +188,9 @@ class Transport:
     def send(self, peer: str, packet: Packet) -> None:
         """Send to one peer; the listener's `unreachable` is called if it is unknown or does not acknowledge."""
         if self.peers.get(peer, self._clock()) is None or len(self._pending) >= PENDING_LIMIT:
-            self._later(self._listener.unreachable, packet, peer)
+            self._loop.call_soon(self._listener.unreachable, packet, peer)
         else:
             self._queue(peer, packet, encode(packet))
-
-    def _later(self, call: Callable[[Packet, str], None], packet: Packet, peer: str) -> None:
-        if self._loop is not None:
-            self._loop.call_soon(call, packet, peer)
 
     def _queue(self, destination: Destination, packet: Packet, data: bytes) -> None:
         if len(data) > self._room:
@@ -207,9 +198,9 @@ class Transport:
                 self._flush(destination)
             self._send_fragments(destination, packet, data)
             return
-        if not self._turn_open and self._loop is not None:
+        if not self._turn_open:
             self._send_together(destination, [packet], [data])
-            self._open_turn(self._loop)
+            self._open_turn()
             return
         batch = self._batches.get(destination)
         if batch is not None and (batch.bytes + len(data) + 5 > self._room or len(batch.datas) >= MAX_PACKETS - 1):
@@ -221,10 +212,10 @@ class Transport:
         batch.datas.append(data)
         batch.bytes += len(data) + 5
 
-    def _open_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _open_turn(self) -> None:
         """Packets that are sent until the end of this turn of the loop share datagrams."""
         self._turn_open = True
-        loop.call_soon(self._end_turn)
+        self._loop.call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._turn_open = False
@@ -276,7 +267,7 @@ class Transport:
         peer = self.peers.get(destination, self._clock())
         if peer is None:
             for packet in packets:
-                self._later(self._listener.unreachable, packet, destination)
+                self._loop.call_soon(self._listener.unreachable, packet, destination)
             packets.clear()
             return
         due = self._clock() + self.network.acknowledge_s
@@ -297,8 +288,7 @@ class Transport:
                 self._own.sendto(datagram, address)
                 return
             except BlockingIOError:
-                if self._loop is not None:
-                    self._loop.add_writer(self._own, self._send_backlog)
+                self._loop.add_writer(self._own, self._send_backlog)
             except OSError as error:
                 self._listener.dropped(DropReason.SEND_FAILED)
                 self._warn_once(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
@@ -311,7 +301,6 @@ class Transport:
 
     def _send_backlog(self) -> None:
         assert self._own is not None
-        assert self._loop is not None
         while self._backlog:
             datagram, address = self._backlog[0]
             try:
@@ -335,10 +324,7 @@ class Transport:
         if peer is None:
             del self._acks[to]
             return
-        frame = self._frame(to, [])
-        bare = Frame(
-            frame.sender, frame.life, frame.sequence, frame.time, frame.plane, frame.position, None, "", frame.acks, []
-        )
+        bare = msgspec.structs.replace(self._frame(to, []), to="")
         self._transmit(self._seal.close(datagrams.encode(bare)), peer.address)
 
     def _retransmit(self) -> None:
@@ -363,19 +349,18 @@ class Transport:
             self._start_timer("retransmit", self.network.acknowledge_s / 2, self._retransmit)
 
     def _hello(self) -> None:
-        """An empty frame to all: the host's name and position."""
-        frame = self._frame(None, [])
-        self._post(None, frame, [])
+        """Every interval: greet, and drop the packets whose fragments did not come."""
+        self._greet()
         self.reassembly.expire(self._clock())
         self._start_timer("hello", self.network.hello_interval_s, self._hello)
 
     def _greet(self) -> None:
-        """A new peer was heard: send it a hello before the next one is due."""
+        """Send an empty frame to all: the host's name and position."""
         self._post(None, self._frame(None, []), [])
 
     def _start_timer(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
         running = self._timers.get(name)
-        if self._loop is not None and (running is None or running.cancelled() or running.when() <= self._loop.time()):
+        if running is None or running.cancelled() or running.when() <= self._loop.time():
             self._timers[name] = self._loop.call_later(delay_s, call)
 
     # Receiving.
@@ -383,7 +368,6 @@ class Transport:
     def _drain(self, receiver: socket.socket) -> None:
         """Receive all that the socket holds, up to the limit of one turn."""
         left = PACKETS_A_TURN
-        assert self._loop is not None
         while left > 0:
             try:
                 size, address = receiver.recvfrom_into(self._buffer)
@@ -393,20 +377,18 @@ class Transport:
                 self._listener.dropped(DropReason.RECEIVE_FAILED)
                 self._warn_once(f"receive {error.errno}", f"cannot receive: {error.strerror}")
                 return
+            left -= 1
             if address == self.address:
-                left -= 1
                 continue
             try:
                 left -= self._receive(self._view[:size], address, self._loop.time())
             except Refused as refused:
                 self._listener.dropped(refused.reason)
-                left -= 1
             except MalformedPacket:
                 self._listener.dropped(DropReason.MALFORMED)
-                left -= 1
 
     def _receive(self, datagram: memoryview, address: Address, ticks: float) -> int:
-        """Receive a datagram; returns the number of its packets plus one."""
+        """Receive a datagram; returns the number of its packets."""
         if not self._limits.allows(address, ticks):
             raise Refused(DropReason.RATE_LIMIT)
         frame = datagrams.decode(self._seal.open(datagram))
@@ -418,8 +400,8 @@ class Transport:
             self._start_timer("greet", GREET_S, self._greet)
         if frame.to:
             self._acks.setdefault(frame.sender, []).append(frame.sequence)
-            if not self._turn_open and self._loop is not None:
-                self._open_turn(self._loop)
+            if not self._turn_open:
+                self._open_turn()
         if not peer.window.fresh(frame.sequence):
             raise Refused(DropReason.DUPLICATE_DATAGRAM)
         for sequence in frame.acks:
@@ -427,15 +409,15 @@ class Transport:
             if pending is not None and pending.peer == frame.sender:
                 del self._pending[sequence]
         if frame.group is not None and frame.group not in self.joined:
-            return 1
+            return 0
         if frame.fragment is not None:
             whole = self.reassembly.add(frame.sender, frame.life, frame.fragment, now)
             if whole is not None:
                 self._listener.heard(whole, frame, 0, now)
-            return 1
+            return 0
         for index, data in enumerate(frame.packets):
             self._listener.heard(data, frame, index, now)
-        return 1 + len(frame.packets)
+        return len(frame.packets)
 
     def _check(self, frame: Frame, now: float) -> None:
         """Refuse a frame that is for another host, too old, from another plane or from too far away."""
