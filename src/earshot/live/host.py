@@ -24,22 +24,8 @@ from earshot.live.location import STALE_S, LocationService, TrackedLocation, pla
 from earshot.live.network import NetworkSettings
 from earshot.live.spool import Spool
 from earshot.live.transport import Transport
-from earshot.protocols.machine import (
-    NOTHING,
-    Announcement,
-    Broadcast,
-    CancelTimer,
-    Deliver,
-    Drop,
-    Effects,
-    JoinGroup,
-    LeaveGroup,
-    Machine,
-    Note,
-    Send,
-    StartTimer,
-    Timer,
-)
+from earshot.protocols import machine as machines
+from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
 from earshot.records import DropReason, Kind, Record
 from earshot.records.details import STARTED, STOPPED, JoinDetail, SubscribeDetail, write_announcement, write_detail
 from earshot.wire import Packet, decode, tag_of
@@ -209,25 +195,25 @@ class Host:
     def _carry_out(self, effects: Effects) -> None:
         for effect in effects:
             match effect:
-                case Broadcast():
+                case machines.Broadcast():
                     self.transport.broadcast(effect.packet, effect.group)
-                case Deliver():
+                case machines.Deliver():
                     self._deliver(effect)
-                case Send():
+                case machines.Send():
                     self.transport.send(effect.peer, effect.packet)
-                case StartTimer():
+                case machines.StartTimer():
                     self._start_timer(effect)
-                case CancelTimer():
+                case machines.CancelTimer():
                     if running := self._timers.pop(effect.name, None):
                         running.cancel()
-                case Drop():
+                case machines.Drop():
                     self.drops[effect.reason] += 1
                     self.record(Kind.DROP, event=effect.event, detail=effect.reason)
-                case JoinGroup():
+                case machines.JoinGroup():
                     self.transport.join(effect.group)
-                case LeaveGroup():
+                case machines.LeaveGroup():
                     self.transport.leave(effect.group)
-                case Note():
+                case machines.Note():
                     self.record(Kind.NOTE, detail=f"{effect.topic}: {effect.detail}")
 
     def _guarded(self, entry_point: Callable[..., Effects], *arguments: Any) -> None:
@@ -239,7 +225,7 @@ class Host:
             if self.drops[DropReason.MACHINE_FAILURE] <= 10:
                 logger.exception("%s: %s failed", self.name, entry_point.__qualname__)
 
-    def _start_timer(self, effect: StartTimer) -> None:
+    def _start_timer(self, effect: machines.StartTimer) -> None:
         assert self._loop is not None
         running = self._timers.pop(effect.name, None)
         if running is not None:
@@ -254,7 +240,7 @@ class Host:
         del self._timers[name]
         self._guarded(self.machine.wake, name)
 
-    def _deliver(self, effect: Deliver) -> None:
+    def _deliver(self, effect: machines.Deliver) -> None:
         self.counts["deliver"] += 1
         if self.spool is not None:
             at = self.location.exact(self.now())
