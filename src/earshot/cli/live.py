@@ -179,7 +179,9 @@ def _print_status(options: Mapping[str, Any], values: Mapping[str, Any], line: s
 @click.option("--filter", "filter_", metavar="FILTER", help="Instead of TYPE and --where: XPath, or 'TYPE: where'.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N events.")
 @click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
-@click.option("--queue", default=10_000, show_default=True, type=click.IntRange(1), help="How many events may wait.")
+@click.option(
+    "--queue", default=10_000, show_default=True, type=click.IntRange(1), metavar="N", help="At most N events wait."
+)
 @node_options
 def sub(
     event_type: str | None,
@@ -243,10 +245,8 @@ def _line(event: Event) -> str:
 @click.option("--every", metavar="1s", type=DELAY, help="Publish again at this interval, until Ctrl-C.")
 @click.option("--stdin", is_flag=True, help="Publish each input line: a JSON object, or NAME=VALUE ...")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --every: stop after N events.")
-@click.option("--settle", default="500ms", show_default=True, type=DELAY, help="Wait before the first event for peers.")
-@click.option(
-    "--linger", default="500ms", show_default=True, type=DELAY, help="Stay after the last event for requests."
-)
+@click.option("--settle", default="500ms", show_default=True, type=DELAY, help="Wait this long before the first event.")
+@click.option("--linger", default="500ms", show_default=True, type=DELAY, help="Stay this long after the last event.")
 @node_options
 def pub(
     event_type: str,
@@ -277,7 +277,7 @@ def pub(
     if stdin and (every is not None or values):
         raise UsageError("--stdin takes the place of values and of --every")
     if at is not None and within is None:
-        raise UsageError("--at needs --within, the shape to be pinned there")
+        raise UsageError("--at needs --within: the shape that is fixed at that place")
     shape = None if within is None else parse_shape(within)
     proximity = shape if shape is None or at is None else Area(shape, Position(*at))
 

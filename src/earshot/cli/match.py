@@ -26,7 +26,7 @@ Found = tuple[str, Event | UsageError]
 
 event_files = together(
     click.argument("events", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=True)),
-    click.option("--at", "position", type=POINT, help="The consumer's position in metres, as for within 200 m."),
+    click.option("--at", "position", type=POINT, help="The consumer's position in metres, for within 200 m."),
     click.option("--moving", "velocity", type=POINT, help="The consumer's velocity in m/s. [default: 0,0]"),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for every event."),
 )

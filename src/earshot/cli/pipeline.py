@@ -68,21 +68,21 @@ class Origin(click.ParamType[tuple[float, float]]):
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--format", "format_name", type=click.Choice(FORMATS), help="By default: as the file looks.")
+@click.option("--format", "format_name", type=click.Choice(FORMATS), help="The trace's format.  [default: detected]")
 @click.option("--trace", metavar="NAME", help="The trace's name in the lake.  [default: the first file's]")
-@click.option("--columns", default="", metavar="ROLE=NAME,...", help="Of tables: as node=bus,time=when,lat=y,lon=x.")
+@click.option("--columns", default="", metavar="ROLE=NAME,...", help="For CSV and Parquet: node=bus,time=when,...")
 @click.option("--geo", is_flag=True, help="x and y are longitude and latitude (SUMO's --fcd-output.geo).")
-@click.option("--time-format", default="", metavar="FORMAT", help="Of CSV: how times are written, as %d/%m/%Y %H:%M.")
+@click.option("--time-format", default="", metavar="FORMAT", help="For CSV: the format of times: %d/%m/%Y %H:%M.")
 @click.option("--origin", type=Origin(), help="The plane's origin.  [default: the trace's median place]")
 @click.option(
     "--max-speed",
     type=SPEED,
     default="100m/s",
     show_default=True,
-    help="Reject what would be faster; 'none' for no limit.",
+    help="Reject positions that need a higher speed; 'none' for no limit.",
 )
-@click.option("--interval", type=DURATION, help="Interpolate positions at every multiple of it, as 1s.")
-@click.option("--contacts", "range_m", type=LENGTH, metavar="RANGE", help="Find the contacts within it, too, as 100m.")
+@click.option("--interval", type=DURATION, help="Interpolate positions at every multiple of this time, such as 1s.")
+@click.option("--contacts", "range_m", type=LENGTH, metavar="RANGE", help="Also find the contacts within this range.")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def ingest(
@@ -185,13 +185,13 @@ def _print_summary(summary: IngestSummary) -> None:
 
 @click.command()
 @click.argument("trace")
-@click.option("--range", "range_m", type=LENGTH, required=True, help="How near two nodes must be, as 100m.")
+@click.option("--range", "range_m", type=LENGTH, required=True, help="Nodes within this range are in contact: 100m.")
 @click.option(
     "--step",
     type=DURATION,
-    help="Compare places at every multiple of it.  [default: the trace's own moments]",
+    help="Compare positions at every multiple of this time.  [default: the times of the trace]",
 )
-@click.option("--max-gap", type=DURATION, help="Do not interpolate between samples further apart.")
+@click.option("--max-gap", type=DURATION, help="Do not interpolate over longer gaps than this.")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the statistics as JSON.")
 def contacts(

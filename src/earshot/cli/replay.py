@@ -192,7 +192,7 @@ def write_log(spool: Path, log: Path) -> None:
 
 @click.command()
 @click.argument("spool", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Of the simulated run.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="The simulated run's seed.")
 @click.option(
     "--log",
     metavar="FILE",

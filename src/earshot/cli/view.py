@@ -28,14 +28,14 @@ MOST_HOPS = 2_000_000
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write one file instead of serving a page."
 )
-@click.option("--run", metavar="ID", help="Of a lake: the run whose id begins with this.")
-@click.option("--scenario", metavar="NAME", help="Of a lake: runs of this scenario.")
-@click.option("--seed", type=int, help="Of a lake: runs of this seed.")
-@click.option("--protocols", metavar="A,B", help="Of a lake: runs of these protocols.")
+@click.option("--run", metavar="ID", help="From a lake: the run whose id begins with this.")
+@click.option("--scenario", metavar="NAME", help="From a lake: runs of this scenario.")
+@click.option("--seed", type=int, help="From a lake: runs of this seed.")
+@click.option("--protocols", metavar="A,B", help="From a lake: runs of these protocols.")
 @click.option(
-    "--port", default=0, type=click.IntRange(0, 65535), help="Where to serve the page  [default: any free port]"
+    "--port", default=0, type=click.IntRange(0, 65535), help="The port to serve the page on  [default: any free port]"
 )
-@click.option("--no-browser", is_flag=True, help="Only say where the page is.")
+@click.option("--no-browser", is_flag=True, help="Print the page's address and do not open a browser.")
 @lake_options(lake=False)
 def view(
     paths: Sequence[str],

@@ -52,21 +52,21 @@ SHOWN = (
     metavar="FILE",
     help="Filters, one per line: the matches of events and filters go to a table. Read again when it changes.",
 )
-@click.option("--once", is_flag=True, help="Catch up with what is there, and end.")
+@click.option("--once", is_flag=True, help="Read all records that are there, then exit.")
 @click.option("--every", type=DURATION, default="2s", show_default=True, help="How often to look for new records.")
 @click.option(
-    "--watermark", type=DURATION, default="10s", show_default=True, help="How far a node's records may be behind."
+    "--watermark", type=DURATION, default="10s", show_default=True, help="How late a node's records may arrive."
 )
 @click.option(
-    "--patience", type=DURATION, default="30s", show_default=True, help="How long after an event its delivery counts."
+    "--patience", type=DURATION, default="30s", show_default=True, help="How long after an event a delivery counts."
 )
 @click.option(
-    "--cell", type=LENGTH, default="1km", show_default=True, help="The side of the squares by which areas are counted."
+    "--cell", type=LENGTH, default="1km", show_default=True, help="The side of the squares in the counts by area."
 )
 @click.option(
     "--forget", type=DURATION, default="1h", show_default=True, help="Forget a node that was silent for this long."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for each batch.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per batch, each on a line.")
 @lake_options(lake=False)
 def watch(
     spools: Sequence[str],

@@ -94,7 +94,7 @@ def decode(data: bytes | memoryview) -> Frame:
 
 
 Key = tuple[str, int, int]
-"The sender, its life and the number of the packet."
+"The sender, when it started, and the number of the packet."
 
 
 def split(packet: bytes, piece_bytes: int) -> list[bytes]:

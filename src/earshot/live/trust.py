@@ -182,7 +182,7 @@ class Peer:
 
 class Peers:
     """Peers by name and by address. One address speaks for one name, and one name has one address, until the peer
-    has been silent for `expiry_s`. A restarted host has another address and a later life."""
+    has been silent for `expiry_s`. A restarted host has another address and a later start."""
 
     def __init__(self, expiry_s: float, limit: int = 4096) -> None:
         self.expiry_s = expiry_s

@@ -159,7 +159,7 @@ def _read_other(folder: Path, wanted: Any, value: Any) -> Any:
         raise
     except UsageError as error:
         raise ScenarioError(str(error)) from None
-    raise TypeError(f"no way to read a {wanted}")  # pragma: no cover: a settings class of ours is wrong
+    raise TypeError(f"cannot read a {wanted}")  # pragma: no cover: a settings class of ours is wrong
 
 
 def _span(value: Any) -> Span:

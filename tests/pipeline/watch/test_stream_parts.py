@@ -309,7 +309,7 @@ def test_standing_subscriptions_are_read_again_when_the_file_changes(tmp_path: P
     file.write_text("Traffic: severity > 2\nspeed >\nwithin 200 m\n")
     first, second = standing.refresh()
     assert first.startswith(f"{file}:2: ")
-    assert second == f"{file}:3: it asks where the consumer is, and a standing subscription is nowhere"
+    assert second == f"{file}:3: it depends on the consumer's position, and a standing subscription has none"
     assert [span.filter for span in standing.now.subscriptions] == ["Traffic: severity > 2"]
     file.unlink()
     assert standing.refresh() == (

@@ -169,7 +169,7 @@ def test_too_many_or_too_long_announcements_are_an_error() -> None:
     with pytest.raises(UsageError, match=r"An announcement was too long\. Use a simpler shape"):
         machine.announce(Announcement(EventType("x" * 5000), AROUND), 0.0)
     machine.announce(Announcement(SIREN, AROUND), 0.0)
-    with pytest.raises(UsageError, match="announces 1 event types already: raise announcement_limit"):
+    with pytest.raises(UsageError, match="announces 1 event types already: increase announcement_limit"):
         machine.announce(Announcement(EventType("News"), AROUND), 0.0)
 
 

@@ -210,7 +210,7 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
             {"subscribe.news.filters": {"kind": "conjunctions", "of": "news"}},
             "subscribe.news.filters: of must name a publish entry whose events are of kind \"attributes\", got 'news'",
         ),
-        ({"subscribe.news.each": 1.5}, "subscribe.news.each: must be whole numbers from 0 on, got [1.5, 1.5]"),
+        ({"subscribe.news.each": 1.5}, "subscribe.news.each: must be whole numbers, at least 0, got [1.5, 1.5]"),
         ({"subscribe.news.at_s": -1}, "subscribe.news.at_s: must not be negative, got -1"),
         ({"subscribe.news.until_s": 0.5}, "subscribe.news.until_s: must come after at_s, got 0.5 and 1"),
         ({"subscribe.news.lasting_s": 0}, "subscribe.news.lasting_s: must begin above 0, got 0"),

@@ -95,11 +95,11 @@ class Digest:
     @cached_property
     def _read(self) -> tuple[dict[int, Values], Bloom | None]:
         if len(self.data) > DIGEST_BYTES:
-            raise MalformedPacket(f"a digest of {len(self.data)} bytes; at most {DIGEST_BYTES} are read")
+            raise MalformedPacket(f"a digest has {len(self.data)} bytes; at most {DIGEST_BYTES} are read")
         reader = BitReader(self.data, "digest")
         head = reader.unsigned(1)
         if head & 0x0F != DIGEST_VERSION or head & ~(0x0F | _OPEN | _PARTIAL):
-            raise MalformedPacket(f"a digest of version {head}, this node reads {DIGEST_VERSION}")
+            raise MalformedPacket(f"a digest has version {head}, this node reads {DIGEST_VERSION}")
         reader.raw(4)
         if head & _OPEN:
             reader.end()

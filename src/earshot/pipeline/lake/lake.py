@@ -242,7 +242,7 @@ class Lake:
         for key, version in found.items():
             if version.digest != kind.digest:
                 raise LakeError(
-                    f"{kind.name} of {_said(key)} in {self.name} was written with other columns than "
+                    f"{kind.name} of {_in_words(key)} in {self.name} was written with other columns than "
                     f"this version reads; run: {_command(kind, dict(key), self.name)}"
                 )
 
@@ -253,14 +253,13 @@ class Lake:
         others = self.partitions(kind.name)
         if not partition or not others:
             return LakeError(f"the lake {self.name} has no {kind.name}; run: {command}")
-        names = [_said(other.items()) for other in others]
+        names = [_in_words(other.items()) for other in others]
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        return LakeError(
-            f"the lake {self.name} has no {kind.name} of {_said(partition.items())}, only of {shown}; run: {command}"
-        )
+        asked = _in_words(partition.items())
+        return LakeError(f"the lake {self.name} has no {kind.name} of {asked}, only of {shown}; run: {command}")
 
 
-def _said(pairs: Iterable[tuple[str, Any]]) -> str:
+def _in_words(pairs: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} {value}" for name, value in pairs)
 
 

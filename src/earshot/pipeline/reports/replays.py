@@ -147,7 +147,7 @@ class FolderCatalogue(RunCatalogue):
         times = (0.0, lasting, float(run_file["scenario"].get("warm_up_s", 0.0)))
         try:
             if scenario is None:
-                raise ScenarioError("gone")
+                raise ScenarioError("the scenario is not known")
             drawn = workload_tables(key, scenario, seed)
         except (ScenarioError, OSError):
             recording = Recording()

@@ -43,7 +43,7 @@ def read_standing(file: Path) -> StandingSubscriptions:
             continue
         try:
             if Filter.parse(text).needs_viewer:
-                raise UsageError("it asks where the consumer is, and a standing subscription is nowhere")
+                raise UsageError("it depends on the consumer's position, and a standing subscription has none")
         except EarshotError as error:
             wrong.append(f"{file}:{number}: {error}")
         else:

@@ -123,7 +123,7 @@ class Announcements:
                 f"structure: unannounce it before announcing it with {dict(event_type.content)}"
             )
         if known is None and len(self.by_subject) >= self.limit:
-            raise UsageError(f"this node announces {self.limit} event types already: raise announcement_limit")
+            raise UsageError(f"this node announces {self.limit} event types already: increase announcement_limit")
         if proximity is not None and not all(map(math.isfinite, (proximity.naval.x_m, proximity.naval.y_m))):
             raise GeometryError(f"the naval of {subject!r} must be a point in metres, got {proximity.naval}")
         reach_m = math.inf if proximity is None else proximity.shape.reach_m

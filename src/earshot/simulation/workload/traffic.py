@@ -352,7 +352,7 @@ class SubscribeEntry(Who, frozen=True, kw_only=True):
     def validate(self) -> None:
         super().validate()
         if self.each.low < 0 or not (self.each.low.is_integer() and self.each.high.is_integer()):
-            raise ScenarioError(f"each must be whole numbers from 0 on, got [{self.each.low:g}, {self.each.high:g}]")
+            raise ScenarioError(f"each must be whole numbers, at least 0, got [{self.each.low:g}, {self.each.high:g}]")
         if self.at_s.low < 0:
             raise ScenarioError(f"at_s must not be negative, got {self.at_s.low:g}")
         if self.until_s is not None and self.until_s <= self.at_s.high:
