@@ -54,8 +54,7 @@ from earshot.protocols.codd.packets import (
 from earshot.protocols.codd.recent_documents import HeldDocument, bitmap
 from earshot.protocols.codd.reorganising import Search
 from earshot.protocols.codd.settings import CoddSettings
-from earshot.protocols.common.filter_texts import LocalFilterTexts, read_filter
-from earshot.protocols.common.wanted_types import could_match
+from earshot.protocols.common.filter_texts import LocalFilterTexts, could_match_any, read_filter
 from earshot.protocols.machine import Announcement, Effect, Effects, Location, Machine, Send, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
@@ -725,12 +724,7 @@ class Codd(Machine):
 
     def query(self, types: tuple[str, ...]) -> tuple[str, ...]:
         """What this node wants of events of these types."""
-        found = set()
-        for text in self.local.texts.values():
-            filter = read_filter(text)
-            if filter is not None and any(could_match(filter, subject) for subject in types):
-                found.add(text)
-        return tuple(sorted(found))
+        return tuple(sorted({text for text in self.local.texts.values() if could_match_any(text, types)}))
 
     def new_tree(self, id: str, is_root: bool, now: float) -> DisseminationTree:
         tree = self.trees[id] = DisseminationTree(id, self.node, is_root, self.settings, self._new_index())

@@ -9,6 +9,7 @@ from earshot.errors import EarshotError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Subscription
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions
+from earshot.protocols.common.wanted_types import could_match
 
 MOST_FILTERS = 1 << 16
 
@@ -21,6 +22,12 @@ def read_filter(text: str) -> Filter | None:
         return found if found.without_viewer_terms() == found else None
     except (EarshotError, RecursionError, ValueError):
         return None
+
+
+def could_match_any(text: str, types: Iterable[str]) -> bool:
+    """Whether the filter that a peer sent as text could match an event of one of these types."""
+    filter = read_filter(text)
+    return filter is not None and any(could_match(filter, subject) for subject in types)
 
 
 class FilterTexts:

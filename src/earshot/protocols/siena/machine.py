@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
-from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.filters import FilterIndex, Subscription
-from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts, read_filter
+from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts, could_match_any, read_filter
 from earshot.protocols.common.local_subscriptions import RecentKeys
-from earshot.protocols.common.wanted_types import could_match
 from earshot.protocols.machine import Announcement, Effects, Location, Machine, Timer
 from earshot.records import DropReason
+from earshot.settings import AtLeastOne, Count, Positive, check_bounds
 from earshot.wire import Packet
 
 
@@ -29,24 +28,20 @@ class SienaSettings:
     agents: tuple[str, ...] = field(default=(), metadata={"scenario": "first_nodes"})
     "The nodes that may set the network up; the first of them does. In a simulation, where not given, the "
     "scenario's first nodes; elsewhere a node in range that finds none."
-    clients: int = 6
+    clients: AtLeastOne = 6
     "Symbol f: the number of clients of a broker."
-    broker_fan_out: int = 2
+    broker_fan_out: Count = 2
     "The number of children of a broker in the brokers' tree; 0: as many as clients."
     broker_interest: Literal["clients", "own"] = "clients"
     "What is not overhead at a broker: what it or its clients want, or only what it wants itself."
-    retry_s: float = 5.0
+    retry_s: Positive = 5.0
     "How long a node without a place waits before it asks again."
-    memory: int = 4096
+    memory: AtLeastOne = 4096
     "How many events a node remembers as seen."
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agents", tuple(self.agents))
-        for name, least in (("clients", 1), ("memory", 1), ("broker_fan_out", 0)):
-            if getattr(self, name) < least:
-                raise SettingsError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if not self.retry_s > 0:
-            raise SettingsError(f"retry_s must be a positive number of seconds, got {self.retry_s}")
+        check_bounds(self)
 
 
 class Enter(Packet, frozen=True, tag="siena-enter"):
@@ -447,20 +442,16 @@ class Siena(Machine):
         types = {one for types in link.advertised.values() for one in types}
         new = []
         for text in list(texts):
-            if text in link.forwarded or not self._could_match(text, types) or not self._others_want(text, name):
+            # A client forwards everything to its broker.
+            if text in link.forwarded or (self.broker and not could_match_any(text, types)):
+                continue
+            if not self._others_want(text, name):
                 continue
             if not any(covers(forwarded, text) for forwarded in link.forwarded):
                 link.forwarded[text] = None
                 new.append(text)
         if new:
             self.send(name, Subscribe(link.next_order(), tuple(new)))
-
-    def _could_match(self, text: str, types: set[str]) -> bool:
-        """Whether something advertised could match. A client forwards everything to its broker."""
-        if not self.broker:
-            return True
-        filter = read_filter(text)
-        return filter is not None and any(could_match(filter, subject) for subject in types)
 
     def _others_want(self, text: str, name: str) -> bool:
         """Whether this node, or a neighbour other than that one, wants it."""
