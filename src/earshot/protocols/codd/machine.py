@@ -17,40 +17,12 @@ from random import Random
 
 from earshot.events import Event
 from earshot.filters import FilterIndex, Subscription
+from earshot.protocols.codd import packets
 from earshot.protocols.codd.directory import Directory
 from earshot.protocols.codd.dissemination_tree import Child, DisseminationTree
 from earshot.protocols.codd.join import ASKED, JoinEvent, JoinState
 from earshot.protocols.codd.overlap import least_overlap_child, max_overlap_child, overhead_for, window
-from earshot.protocols.codd.packets import (
-    NEW,
-    Add,
-    AddChild,
-    AddQuery,
-    AddResult,
-    Aggregate,
-    Answer,
-    Document,
-    GetAggregate,
-    GetOverhead,
-    GetSeedSet,
-    Gone,
-    Granted,
-    KeepAlive,
-    Leave,
-    Move,
-    Moved,
-    NewParent,
-    NewPath,
-    Overhead,
-    Register,
-    Registered,
-    RemoveQuery,
-    Reorganize,
-    Resend,
-    SeedSet,
-    Unregister,
-    source_of,
-)
+from earshot.protocols.codd.packets import NEW, source_of
 from earshot.protocols.codd.recent_documents import HeldDocument, bitmap
 from earshot.protocols.codd.reorganising import Search
 from earshot.protocols.codd.settings import CoddSettings
@@ -94,14 +66,14 @@ class Codd(Machine):
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:
-            case Document():
+            case packets.Document():
                 self.on_document(packet, sender, now)
-            case Register() | Unregister() | GetSeedSet():
+            case packets.Register() | packets.Unregister() | packets.GetSeedSet():
                 self.carry_out(self.directory.on_agent_packet(packet, sender, now), now)
-            case SeedSet():
+            case packets.SeedSet():
                 if sender in self.settings.agents:
                     self.on_seed_set(packet, now)
-            case KeepAlive():
+            case packets.KeepAlive():
                 self.on_keep_alive(packet, sender, now)
             case _:
                 tree = self.trees.get(getattr(packet, "tree", ""))
@@ -113,56 +85,56 @@ class Codd(Machine):
 
     def on_tree_packet(self, packet: Packet, tree: DisseminationTree, sender: str, now: float) -> None:
         match packet:
-            case Add():
+            case packets.Add():
                 self.on_add(packet, tree)
-            case AddResult():
+            case packets.AddResult():
                 self.on_add_result(packet, tree, sender, now)
-            case AddChild():
+            case packets.AddChild():
                 self.on_add_child(packet, tree, sender, now)
-            case Answer():
+            case packets.Answer():
                 self.on_answer(packet, tree, sender, now)
-            case AddQuery() | RemoveQuery():
+            case packets.AddQuery() | packets.RemoveQuery():
                 self.on_query(packet, tree, sender, now)
-            case Registered() if sender == tree.parent:
+            case packets.Registered() if sender == tree.parent:
                 self._effects += tree.on_registered(packet)
-            case GetAggregate() if sender == tree.parent:
-                self.send(sender, Aggregate(tree.id, tree.version, tree.own, tuple(sorted(tree.wants.holders))))
-            case Aggregate() if sender in tree.members:
+            case packets.GetAggregate() if sender == tree.parent:
+                self.send(sender, packets.Aggregate(tree.id, tree.version, tree.own, tuple(sorted(tree.wants.holders))))
+            case packets.Aggregate() if sender in tree.members:
                 self._effects += tree.on_aggregate(packet, sender, self.readable(packet.wants))
-            case NewPath() if sender == tree.parent:
+            case packets.NewPath() if sender == tree.parent:
                 self.set_ancestors(tree, packet.ancestors, now)
-            case Leave():
+            case packets.Leave():
                 self.on_leave(packet, tree, sender, now)
-            case NewParent() if sender == tree.parent:
+            case packets.NewParent() if sender == tree.parent:
                 self.on_new_parent(packet, tree, sender, now)
-            case Gone() if sender == tree.parent:
+            case packets.Gone() if sender == tree.parent:
                 self.forget_tree(tree)
-            case Resend():
+            case packets.Resend():
                 self.on_resend(packet, tree, sender)
-            case Move() if sender == tree.parent:
+            case packets.Move() if sender == tree.parent:
                 self.request_move(tree, packet.overhead)
-            case Reorganize() if tree.is_root:
+            case packets.Reorganize() if tree.is_root:
                 self._effects += tree.move_requests.on_reorganize(packet, sender, now)
-            case Reorganize():
+            case packets.Reorganize():
                 self.drop(DropReason.NOT_THE_SOURCE)
-            case Granted() if sender == tree.source:
+            case packets.Granted() if sender == tree.source:
                 self.on_granted(tree, now)
-            case GetOverhead():
+            case packets.GetOverhead():
                 self.on_get_overhead(packet, tree, sender)
-            case Overhead():
+            case packets.Overhead():
                 self.on_overhead(packet, tree, sender, now)
-            case Moved():
+            case packets.Moved():
                 self._effects += tree.move_requests.on_moved(sender, now)
 
     def not_in_tree(self, packet: Packet, sender: str) -> None:
         """A peer takes this node for a member of a tree that it is not in."""
         match packet:
-            case Add():
-                self.send(packet.newcomer, AddResult(packet.tree, packet.request, spare=False))
-            case AddChild():
-                self.send(sender, Answer(packet.tree, packet.request, accepted=False))
-            case GetOverhead():
-                self.send(sender, Overhead(packet.tree, packet.request, 0.0, spare=False, children=()))
+            case packets.Add():
+                self.send(packet.newcomer, packets.AddResult(packet.tree, packet.request, spare=False))
+            case packets.AddChild():
+                self.send(sender, packets.Answer(packet.tree, packet.request, accepted=False))
+            case packets.GetOverhead():
+                self.send(sender, packets.Overhead(packet.tree, packet.request, 0.0, spare=False, children=()))
             case _:
                 self.drop(DropReason.NOT_IN_TREE)
 
@@ -196,7 +168,7 @@ class Codd(Machine):
                 self._effects += tree.lose(name for name, child in tree.children.items() if child.guest)
             case "gap":
                 if tree.parent and (missing := tree.missing_links(max(tree.ahead, default=0))):
-                    self.send(tree.parent, Resend(tree.id, missing))
+                    self.send(tree.parent, packets.Resend(tree.id, missing))
             case "gather":
                 self._effects += tree.move_requests.accept(now)
             case "grant":
@@ -206,20 +178,20 @@ class Codd(Machine):
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
         match packet:
-            case Register() | Unregister():
+            case packets.Register() | packets.Unregister():
                 return self.effects()
-            case SeedSet():
+            case packets.SeedSet():
                 self.directory.members.pop(peer, None)
                 return self.effects()
-            case GetSeedSet():
+            case packets.GetSeedSet():
                 self.cancel_timer("asked")
                 self.carry_out(self.directory.no_answer(now), now)
                 return self.effects()
-            case Add() if packet.tree in self.trees:
+            case packets.Add() if packet.tree in self.trees:
                 self.add_unreachable(packet, self.trees[packet.tree], peer, now)
-            case AddChild() if packet.tree in self.trees:
+            case packets.AddChild() if packet.tree in self.trees:
                 self.refused(self.trees[packet.tree], now, packet.request)
-            case GetOverhead() if packet.tree in self.trees:
+            case packets.GetOverhead() if packet.tree in self.trees:
                 self.no_overhead(self.trees[packet.tree], now, packet.request)
         for tree in list(self.trees.values()):
             if peer in tree.children:
@@ -240,7 +212,7 @@ class Codd(Machine):
             self.pass_on(tree, document, tree.wants.matching(event))
         return self.effects()
 
-    def on_document(self, packet: Document, sender: str, now: float) -> None:
+    def on_document(self, packet: packets.Document, sender: str, now: float) -> None:
         """Deliver it, and propagate it to a child only if it satisfies that child's aggregate filter."""
         tree, number, event = self.trees.get(packet.tree), packet.number, packet.event
         if tree is None or tree.is_root:
@@ -276,7 +248,7 @@ class Codd(Machine):
 
     def send_document(self, tree: DisseminationTree, name: str, link: int, document: HeldDocument) -> None:
         number, event, hops = document
-        self.send(name, Document(event, hops + 1, tree.id, number, link, tree.complete))
+        self.send(name, packets.Document(event, hops + 1, tree.id, number, link, tree.complete))
 
     def send_missed(self, tree: DisseminationTree, name: str, child: Child, texts: tuple[str, ...], since: int) -> None:
         """Send what a child that comes from elsewhere lacks, as far as it is held here."""
@@ -284,7 +256,7 @@ class Codd(Machine):
             for document in tree.missed(child, texts, since):
                 self.send_document(tree, name, child.send(document.number), document)
 
-    def on_resend(self, packet: Resend, tree: DisseminationTree, sender: str) -> None:
+    def on_resend(self, packet: packets.Resend, tree: DisseminationTree, sender: str) -> None:
         """Documents got lost between the two."""
         if (child := tree.children.get(sender)) is not None:
             for link in packet.links[:MOST_RESENT]:
@@ -306,7 +278,7 @@ class Codd(Machine):
             return
         wants = tuple(sorted(tree.wants.holders))
         for seed in tree.join.next_seeds(next(self._join_requests)):
-            self.send(seed, Add(tree.id, self.node, tree.join.request, wants))
+            self.send(seed, packets.Add(tree.id, self.node, tree.join.request, wants))
         self.start_timer(("candidates", tree.id), at=now + self.settings.candidate_wait_s)
 
     def join_failed(self, tree: DisseminationTree, now: float) -> None:
@@ -322,7 +294,7 @@ class Codd(Machine):
         if tree.id in self.trees:
             self.start_timer(("retry", tree.id), at=now + wait_s * self.random.uniform(0.5, 1.5))
 
-    def on_add_result(self, packet: AddResult, tree: DisseminationTree, sender: str, now: float) -> None:
+    def on_add_result(self, packet: packets.AddResult, tree: DisseminationTree, sender: str, now: float) -> None:
         """TYPE_ADDRESULT: a candidate."""
         if tree.join.collects(packet.request) and tree.join.on_candidate(sender, packet.spare):
             self.ask_candidate(tree, now)
@@ -339,22 +311,22 @@ class Codd(Machine):
         """TYPE_ADDCHILD: ask a node to take this one, and its subtree, as a child."""
         wants = tuple(sorted(tree.wants.holders))
         tree.join.ask(event, peer, next(self._join_requests), wants)
-        self.send(peer, AddChild(tree.id, tree.join.request, tree.own, wants, tree.since, replaces))
+        self.send(peer, packets.AddChild(tree.id, tree.join.request, tree.own, wants, tree.since, replaces))
         self.start_timer(("answer", tree.id), at=now + self.settings.candidate_wait_s)
 
-    def on_answer(self, packet: Answer, tree: DisseminationTree, sender: str, now: float) -> None:
+    def on_answer(self, packet: packets.Answer, tree: DisseminationTree, sender: str, now: float) -> None:
         """The response to TYPE_ADDCHILD."""
         is_current = tree.join.waits_for(sender, packet.request)
         if packet.accepted and is_current:
             self.accepted(packet, tree, sender, now)
         elif packet.accepted and sender != tree.parent:  # too late: this node has gone on
-            self.send(sender, Leave(tree.id))
+            self.send(sender, packets.Leave(tree.id))
         elif not packet.accepted and is_current:
             self.refused(tree, now)
         elif not packet.accepted and packet.request == 0 and sender == tree.parent:
             self.orphaned(tree, now)
 
-    def accepted(self, packet: Answer, tree: DisseminationTree, parent: str, now: float) -> None:
+    def accepted(self, packet: packets.Answer, tree: DisseminationTree, parent: str, now: float) -> None:
         """The node has a parent, and waits to receive data."""
         self.cancel_timer(("answer", tree.id))
         tree.join.happens(JoinEvent.ACCEPTED)
@@ -364,7 +336,7 @@ class Codd(Machine):
         tree.registering, tree.registering_since = True, now
         self.note("parent", f"{tree.id} {parent} {len(packet.ancestors)}")
         if old and old != parent:
-            self.send(old, Leave(tree.id))
+            self.send(old, packets.Leave(tree.id))
         if new := [text for text in sorted(tree.wants.holders) if text not in stated]:
             self._effects += tree.add_query(new, tree.since, (self.node,))
         self._effects += tree.remove_query(sorted(text for text in stated if text not in tree.wants))
@@ -392,31 +364,31 @@ class Codd(Machine):
         elif ancestors != tree.ancestors:
             tree.ancestors = ancestors
             for name in tree.members:
-                self.send(name, NewPath(tree.id, (*ancestors, self.node)))
+                self.send(name, packets.NewPath(tree.id, (*ancestors, self.node)))
 
     def leave_cycle(self, tree: DisseminationTree, now: float) -> None:
         """Two nodes moved below each other at the same time. This one goes back to the seeds."""
         if not tree.is_root and tree.parent:
             self.drop(DropReason.CYCLE)
-            self.send(tree.parent, Leave(tree.id))
+            self.send(tree.parent, packets.Leave(tree.id))
             self.lose_parent(tree, now)
             self.join(tree, now)
 
     # Section 3.1, figure 3: the tree takes a newcomer.
 
-    def on_add(self, packet: Add, tree: DisseminationTree) -> None:
+    def on_add(self, packet: packets.Add, tree: DisseminationTree) -> None:
         """TYPE_ADD: offer a place where there is spare capacity; otherwise pass it on to the maximal-overlap child."""
         newcomer = packet.newcomer
         if newcomer in tree.members:
             self._effects += tree.lose([newcomer])  # it would not ask if it were still here
         if not tree.is_in or newcomer == self.node or newcomer in tree.ancestors:
-            self.send(newcomer, AddResult(tree.id, packet.request, spare=False))
+            self.send(newcomer, packets.AddResult(tree.id, packet.request, spare=False))
         elif tree.fan_out < self.settings.fan_out:
-            self.send(newcomer, AddResult(tree.id, packet.request, spare=True))
+            self.send(newcomer, packets.AddResult(tree.id, packet.request, spare=True))
         else:
             self.send(max_overlap_child(tree, packet.wants, self.settings, self.random), packet)
 
-    def add_unreachable(self, packet: Add, tree: DisseminationTree, peer: str, now: float) -> None:
+    def add_unreachable(self, packet: packets.Add, tree: DisseminationTree, peer: str, now: float) -> None:
         """A seed, or the child that a newcomer was passed on to, is gone."""
         if packet.newcomer != self.node:
             self._effects += tree.lose([peer])
@@ -424,12 +396,12 @@ class Codd(Machine):
         elif tree.join.collects(packet.request) and tree.join.seed_answered(peer):
             self.ask_candidate(tree, now)
 
-    def on_add_child(self, packet: AddChild, tree: DisseminationTree, sender: str, now: float) -> None:
+    def on_add_child(self, packet: packets.AddChild, tree: DisseminationTree, sender: str, now: float) -> None:
         """TYPE_ADDCHILD: take the sender and its subtree, where there is room."""
         takes_over = sender in tree.members or packet.replaces in tree.members
         room = tree.fan_out < self.settings.fan_out or takes_over
         if not tree.is_in or not room or sender == self.node or sender in tree.ancestors:
-            self.send(sender, Answer(tree.id, packet.request, accepted=False))
+            self.send(sender, packets.Answer(tree.id, packet.request, accepted=False))
             return
         wants = self.readable(packet.wants)
         before = tree.children.get(sender)
@@ -438,24 +410,26 @@ class Codd(Machine):
         gone = [text for text in lost if text not in tree.wants]
         if packet.replaces and packet.replaces != sender:
             gone += tree.give_up(packet.replaces)
-        self.send(sender, Answer(tree.id, packet.request, True, (*tree.ancestors, self.node), child.first_link))
+        self.send(sender, packets.Answer(tree.id, packet.request, True, (*tree.ancestors, self.node), child.first_link))
         self.send_missed(tree, sender, child, wants, packet.since)
         if tree.is_root:
-            self.send(sender, Registered(tree.id, (sender,), tree.number))
+            self.send(sender, packets.Registered(tree.id, (sender,), tree.number))
         else:
             self._effects += tree.add_query(wants, packet.since, (sender, self.node))
         self._effects += tree.remove_query(sorted(set(gone)))
 
-    def on_query(self, packet: AddQuery | RemoveQuery, tree: DisseminationTree, sender: str, now: float) -> None:
+    def on_query(
+        self, packet: packets.AddQuery | packets.RemoveQuery, tree: DisseminationTree, sender: str, now: float
+    ) -> None:
         """TYPE_ADD_QUERY and figure 5's TYPE_REMOVE_QUERY. A child's queries count in the order of their versions."""
         child = tree.children.get(sender)
         for query in child.in_turn(packet) if child is not None else ():
-            if isinstance(query, AddQuery):
+            if isinstance(query, packets.AddQuery):
                 self.add_query(query, tree, sender, now)
             else:
                 self._effects += tree.remove_from_child(tree.children[sender], query.texts)
 
-    def add_query(self, packet: AddQuery, tree: DisseminationTree, sender: str, now: float) -> None:
+    def add_query(self, packet: packets.AddQuery, tree: DisseminationTree, sender: str, now: float) -> None:
         """Update the child's aggregate filter, and the parent's as well. A node that finds its own name on the query's
         path is below itself."""
         if self.node in packet.path:
@@ -467,7 +441,7 @@ class Codd(Machine):
         gone = tree.give_up(packet.path[0]) if guest is not None and guest.guest else []  # it has come below
         self.send_missed(tree, sender, child, texts, packet.since)
         if tree.is_root:
-            self.send(sender, Registered(tree.id, packet.path, tree.number))
+            self.send(sender, packets.Registered(tree.id, packet.path, tree.number))
         else:
             self._effects += tree.add_query(texts, packet.since, (*packet.path, self.node))
         self._effects += tree.remove_query(gone)
@@ -495,22 +469,22 @@ class Codd(Machine):
         children = tree.members
         if tree.is_root:
             for name in children:
-                self.send(name, Gone(tree.id))
+                self.send(name, packets.Gone(tree.id))
         elif not children:
             if tree.parent:
-                self.send(tree.parent, Leave(tree.id))
+                self.send(tree.parent, packets.Leave(tree.id))
         else:
             successor = max_overlap_child(tree, tree.own, self.settings, self.random)
             if tree.parent:
-                self.send(tree.parent, Leave(tree.id, successor))
+                self.send(tree.parent, packets.Leave(tree.id, successor))
             guests = tuple((name, tuple(sorted(child.wants))) for name, child in children.items() if name != successor)
             for name, child in children.items():
                 chosen = name == successor
                 parent, below = (tree.parent, guests) if chosen else (successor, ())
-                self.send(name, NewParent(tree.id, parent, chosen, tree.complete, child.link, below))
+                self.send(name, packets.NewParent(tree.id, parent, chosen, tree.complete, child.link, below))
         self.trees.pop(tree.id, None)
 
-    def on_leave(self, packet: Leave, tree: DisseminationTree, sender: str, now: float) -> None:
+    def on_leave(self, packet: packets.Leave, tree: DisseminationTree, sender: str, now: float) -> None:
         """TYPE_LEAVE: remove the child; its successor, if any, takes its place."""
         child = tree.children.get(sender)
         if child is None:
@@ -519,7 +493,7 @@ class Codd(Machine):
             tree.take(packet.successor, (), child.wants, now)
         self._effects += tree.lose([sender])
 
-    def on_new_parent(self, packet: NewParent, tree: DisseminationTree, sender: str, now: float) -> None:
+    def on_new_parent(self, packet: packets.NewParent, tree: DisseminationTree, sender: str, now: float) -> None:
         """TYPE_NEWPARENT: the parent leaves. Take its place, or join again below its successor."""
         self.end_search(tree, moved=False)
         if tree.heard_link == packet.link:
@@ -552,7 +526,7 @@ class Codd(Machine):
     def forget_tree(self, tree: DisseminationTree) -> None:
         """The tree has ended: pass that on to the children."""
         for name in tree.children:
-            self.send(name, Gone(tree.id))
+            self.send(name, packets.Gone(tree.id))
         self.trees.pop(tree.id, None)
 
     # Section 3.2: keep-alive messages and timeouts. They also state how far documents and queries have come.
@@ -568,7 +542,7 @@ class Codd(Machine):
             if tree.parent:
                 up.setdefault(tree.parent, []).append((tree.id, tree.version))
         for peer in sorted({*down, *up}):
-            self.send(peer, KeepAlive(tuple(down.get(peer, ())), tuple(up.get(peer, ()))))
+            self.send(peer, packets.KeepAlive(tuple(down.get(peer, ())), tuple(up.get(peer, ()))))
         self._sends_keep_alives = bool(self.trees)
         if self.trees:
             self.start_timer("alive", at=now + self.settings.keep_alive_s)
@@ -584,26 +558,26 @@ class Codd(Machine):
         elif not tree.is_in and tree.join.state is JoinState.IDLE:
             self.join(tree, now)
 
-    def on_keep_alive(self, packet: KeepAlive, sender: str, now: float) -> None:
+    def on_keep_alive(self, packet: packets.KeepAlive, sender: str, now: float) -> None:
         for id, complete, link in packet.down:
             tree = self.trees.get(id)
             if tree is None or tree.parent != sender:
-                self.send(sender, Leave(id))
+                self.send(sender, packets.Leave(id))
                 continue
             tree.parent_heard_at = now
             if missing := tree.missing_links(link):
-                self.send(sender, Resend(id, missing))
+                self.send(sender, packets.Resend(id, missing))
             else:
                 tree.completed(complete)
         for id, version in packet.up:
             tree = self.trees.get(id)
             child = None if tree is None else tree.members.get(sender)
             if child is None:
-                self.send(sender, Answer(id, 0, accepted=False))
+                self.send(sender, packets.Answer(id, 0, accepted=False))
                 continue
             child.heard_at = now
             if version > child.version:
-                self.send(sender, GetAggregate(id))
+                self.send(sender, packets.GetAggregate(id))
 
     # Section 3.3: reorganisation.
 
@@ -617,19 +591,19 @@ class Codd(Machine):
         if mover == self.node:
             self.request_move(tree, overhead)
         else:
-            self.send(mover, Move(tree.id, overhead))
+            self.send(mover, packets.Move(tree.id, overhead))
 
     def request_move(self, tree: DisseminationTree, overhead: float) -> None:
         """TYPE_REORGANIZE, to the system agent: here the source."""
         if tree.search is None and tree.parent:
-            self.send(tree.source, Reorganize(tree.id, overhead))
+            self.send(tree.source, packets.Reorganize(tree.id, overhead))
 
     def on_granted(self, tree: DisseminationTree, now: float) -> None:
         """Figure 6: search for the best parent, from the root on."""
         first = window(tree, self.settings)
         bits = bitmap(tree.held.numbers, first)
         if not tree.parent or tree.join.state is not JoinState.IDLE or tree.search is not None or not bits:
-            self.send(tree.source, Moved(tree.id, moved=False))
+            self.send(tree.source, packets.Moved(tree.id, moved=False))
             return
         tree.search = Search(self.node, tree.parent, tree.source, first, bits, self.settings.delta)
         self.search_on(tree, tree.search, now)
@@ -638,7 +612,7 @@ class Codd(Machine):
         """TYPE_GETOVERHEAD to the next prospective parent; after the last one, TYPE_ADDCHILD to the best."""
         if peer := search.next_prospective():
             search.request = next(self._overhead_requests)
-            self.send(peer, GetOverhead(tree.id, search.request, search.first, search.bits))
+            self.send(peer, packets.GetOverhead(tree.id, search.request, search.first, search.bits))
             self.start_timer(("search", tree.id), at=now + self.settings.candidate_wait_s)
             return
         self.cancel_timer(("search", tree.id))
@@ -647,7 +621,7 @@ class Codd(Machine):
         else:
             self.end_search(tree, moved=False)
 
-    def on_get_overhead(self, packet: GetOverhead, tree: DisseminationTree, sender: str) -> None:
+    def on_get_overhead(self, packet: packets.GetOverhead, tree: DisseminationTree, sender: str) -> None:
         """Return compute_overhead(this, n), and the children."""
         overhead = float(overhead_for(tree, sender, packet.bits, packet.first, self.settings))
         names: tuple[str, ...] = ()
@@ -655,9 +629,9 @@ class Codd(Machine):
         if sender not in tree.ancestors and tree.is_in:
             names = tuple(tree.members)
             spare = len(names) < self.settings.fan_out
-        self.send(sender, Overhead(tree.id, packet.request, overhead, spare, names))
+        self.send(sender, packets.Overhead(tree.id, packet.request, overhead, spare, names))
 
-    def on_overhead(self, packet: Overhead, tree: DisseminationTree, sender: str, now: float) -> None:
+    def on_overhead(self, packet: packets.Overhead, tree: DisseminationTree, sender: str, now: float) -> None:
         search = tree.search
         if search is not None and search.asked == sender and packet.request == search.request:
             search.on_overhead(packet, tree.parent)
@@ -674,7 +648,7 @@ class Codd(Machine):
             tree.search = None
             self.cancel_timer(("search", tree.id))
             self.note("moved" if moved else "stays", tree.id)
-            self.send(tree.source, Moved(tree.id, moved))
+            self.send(tree.source, packets.Moved(tree.id, moved))
 
     # Subscriptions and sources: which trees this node is in.
 
@@ -689,7 +663,7 @@ class Codd(Machine):
         self.sources_changed(now)
         return self.effects()
 
-    def on_seed_set(self, packet: SeedSet, now: float) -> None:
+    def on_seed_set(self, packet: packets.SeedSet, now: float) -> None:
         self.cancel_timer("asked")
         self.directory.on_seed_set(packet)
         self.sources_changed(now)
@@ -759,15 +733,15 @@ class Codd(Machine):
     def register(self, tree: DisseminationTree, types: tuple[str, ...], now: float) -> None:
         """Register the node's tree and its types with the agents; without types, end the registration."""
         self.own_types = types
-        self.directory.own = Register(tree.id, types) if types else None
-        self.carry_out(self.directory.to_all_agents(self.directory.own or Unregister(tree.id)), now)
+        self.directory.own = packets.Register(tree.id, types) if types else None
+        self.carry_out(self.directory.to_all_agents(self.directory.own or packets.Unregister(tree.id)), now)
 
     def carry_out(self, effects: Sequence[Effect], now: float) -> None:
         """Do what the directory asks for. A packet to the node itself is heard at once."""
         for effect in effects:
             if not isinstance(effect, Send) or effect.peer != self.node:
                 self._effects.append(effect)
-            elif isinstance(effect.packet, SeedSet):
+            elif isinstance(effect.packet, packets.SeedSet):
                 self.on_seed_set(effect.packet, now)
             else:
                 self.carry_out(self.directory.on_agent_packet(effect.packet, self.node, now), now)
