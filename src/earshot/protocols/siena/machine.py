@@ -8,7 +8,7 @@ all others know. Readings: docs/papers/codd.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
@@ -225,20 +225,17 @@ class Siena(Machine):
                     link.early[packet.order] = packet
                 while (following := link.early.pop(link.heard + 1, None)) is not None:
                     link.heard += 1
-                    self.in_turn(following, sender)
+                    match following:
+                        case Advertise():
+                            self.on_advertise(following, sender)
+                        case Subscribe():
+                            self.add(following.texts, sender)
+                        case Unsubscribe():
+                            self.remove(following.texts, sender)
             case _ if len(self.early) < self.settings.memory:
                 self.early.append((packet, sender))  # its Connect has not come yet
             case _:
                 self.drop(DropReason.NOT_CONNECTED)
-
-    def in_turn(self, packet: Packet, sender: str) -> None:
-        match packet:
-            case Advertise():
-                self.on_advertise(packet, sender)
-            case Subscribe():
-                self.add(packet.texts, sender)
-            case Unsubscribe():
-                self.remove(packet.texts, sender)
 
     def wake(self, timer: Timer, now: float) -> Effects:
         if timer == "enter":
@@ -348,9 +345,9 @@ class Siena(Machine):
         if self.own_types:
             self.send(name, Advertise(link.next_order(), self.node, self.own_types))
         if link.broker:
-            for other in self.others(name):
-                for publisher, types in other.advertised.items():
-                    self.send(name, Advertise(link.next_order(), publisher, types))
+            others = [other for known, other in self.links.items() if known != name]
+            for publisher, types in [item for other in others for item in other.advertised.items()]:
+                self.send(name, Advertise(link.next_order(), publisher, types))
         self.offer(name, self.texts.holders)
 
     def lost(self, name: str, now: float) -> None:
@@ -365,9 +362,6 @@ class Siena(Machine):
         if link is not None:
             self.remove(tuple(link.wants), name)
             del self.links[name]
-
-    def others(self, name: str) -> Iterator[BrokerLink]:
-        return (link for other, link in self.links.items() if other != name)
 
     # What is published.
 
@@ -495,13 +489,12 @@ class Siena(Machine):
         met = self.texts.matching(event)
         if not met.isdisjoint(self.local.texts.values()):
             self.local.deliver_local(self, event, packet.hops, now)
-        elif self.settings.broker_interest == "own" or not self.clients_want(met):
-            self.extraneous += 1
+        else:
+            clients = [link for link in self.links.values() if not link.broker]
+            if self.settings.broker_interest == "own" or all(met.isdisjoint(link.wants) for link in clients):
+                self.extraneous += 1
         if self.broker:
             self.forward(event, packet.hops, sender, met)
-
-    def clients_want(self, met: set[str]) -> bool:
-        return any(not link.broker and not met.isdisjoint(link.wants) for link in self.links.values())
 
     def forward(self, event: Event, hops: int, sender: str, met: set[str]) -> None:
         """A client sends it to its broker, a broker to every neighbour that wants it."""

@@ -147,11 +147,7 @@ def steep_then_flat(rows: Rows) -> Finding:
     )
 
 
-@claim(
-    "Siena's overhead rises with the fan-out",
-    "section 4, figure 9",
-    "gradually increases",
-)
+@claim("Siena's overhead rises with the fan-out", "section 4, figure 9", "gradually increases")
 def siena_rises(rows: Rows) -> Finding:
     line = _by_fan_out(rows, "siena")
     fit = fit_line(line.x, line.y)

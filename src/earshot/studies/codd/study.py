@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from earshot.protocols.codd.machine import Codd
 from earshot.studies.codd.beyond import churning, large, losing
 from earshot.studies.codd.claims import ALL, BOTH, CLAIMS, DTDS
 from earshot.studies.codd.runs import AS_READ, READINGS, SIENA_READINGS, synthetic, xml
@@ -29,7 +30,7 @@ def _grid(
 
 STUDY = Study(
     name="codd",
-    paper="Chawathe, Anand: Interimistic Data Dissemination (CoDD)",
+    paper=Codd.paper,
     # The longest cases come first, so that both cores stay busy to the end.
     experiments=(
         Experiment(

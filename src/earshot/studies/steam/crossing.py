@@ -108,10 +108,7 @@ def approaching_the_light(lane: LaneRow) -> Filter:
 
 
 def delivered(
-    passing: Sequence[tuple[LaneRow, float]],
-    proximity_m: float,
-    filter_of: Callable[[LaneRow], Filter],
-    seed: int,
+    passing: Sequence[tuple[LaneRow, float]], proximity_m: float, filter_of: Callable[[LaneRow], Filter], seed: int
 ) -> list[int]:
     """Events delivered on each lane while these vehicles pass at these times."""
     paths = [Trajectory.standing("light", 0.0, 0.0)]

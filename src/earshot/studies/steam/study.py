@@ -5,6 +5,7 @@ docs/papers/steam.md describes the models; they were written before the first re
 
 from __future__ import annotations
 
+from earshot.protocols.steam.machine import Steam
 from earshot.studies.steam.claims import CLAIMS
 from earshot.studies.steam.crossing import DAY_S, STRETCH_S, crossing
 from earshot.studies.steam.experiments import PROXIMITIES_M, SATURATIONS, SPEEDS_MPH, accuracy, collisions, cost, reach
@@ -60,7 +61,7 @@ EXPERIMENTS = (
 
 STUDY = Study(
     "steam",
-    "Meier and Cahill, On Event-Based Middleware for Location-Aware Mobile Applications, IEEE TSE 2010",
+    Steam.paper,
     EXPERIMENTS,
     CLAIMS,
     notes="Unit-disk radio of 200 m; the crossing's model and the areas of C, D and E are ours, stated beforehand.",
