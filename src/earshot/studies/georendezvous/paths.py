@@ -52,47 +52,48 @@ def _path_hops(
     return first + network.last_hops(homes, subscribers, publishers, random)
 
 
-def paths(case: Case) -> Sequence[Row]:
-    """Figures 3(a) and (b): the best of n paths beside the direct one, n = 1 to 16."""
-    rows: list[Row] = []
-    for number, network, random in _networks(case):
-        publishers, subscribers = network.pairs(PATHS, random)
-        direct = network.direct_hops(publishers, subscribers)
-        homes = network.homes(_rendezvous(network, number, PATHS, MOST))
-        hops = _path_hops(network, publishers.repeat(MOST), homes, subscribers.repeat(MOST), random)
-        best = np.minimum.accumulate(hops.reshape(PATHS, MOST), axis=1)
-        rows += [
-            {
-                "network": number,
-                "n": n,
-                "hops": int(best[:, n - 1].sum()),
-                "direct": int(direct.sum()),
-                "ratio": float(best[:, n - 1].sum() / direct.sum()),
-                "path_ratio": float((best[:, n - 1] / direct).mean()),
-                "left_out": network.left_out,
-            }
-            for n in range(1, MOST + 1)
-        ]
-    return rows
+def _nearest_first(points: npt.NDArray[np.float64], positions: npt.NDArray[np.float64]) -> Counts:
+    """For each position the indexes of its points, nearest first."""
+    return np.argsort(np.linalg.norm(points - positions[:, None], axis=2), axis=1, kind="stable")
 
 
-def nearest(case: Case) -> Sequence[Row]:
-    """Figure 3(c): the best of the m points nearest to the subscriber, m = 1 to n."""
-    rows: list[Row] = []
-    n = case["rendezvous"]
+def _drawn_paths(case: Case, n: int) -> Iterator[tuple[int, StillNetwork, Counts, Counts, Counts]]:
+    """Each network with its direct paths' hops, and for each path the hops through its n points, in the order of
+    the points and with the nearest to the subscriber first."""
     for number, network, random in _networks(case):
         publishers, subscribers = network.pairs(PATHS, random)
         direct = network.direct_hops(publishers, subscribers)
         points = _rendezvous(network, number, PATHS, n)
         homes = network.homes(points)
         hops = _path_hops(network, publishers.repeat(n), homes, subscribers.repeat(n), random).reshape(PATHS, n)
-        away = np.linalg.norm(points - network.positions[subscribers.repeat(n)], axis=1).reshape(PATHS, n)
-        by_distance = np.take_along_axis(hops, np.argsort(away, axis=1, kind="stable"), axis=1)
-        best = np.minimum.accumulate(by_distance, axis=1)
-        rows += [
-            {"network": number, "m": m, "ratio": float(best[:, m - 1].sum() / direct.sum())} for m in range(1, n + 1)
-        ]
-    return rows
+        near = _nearest_first(points.reshape(PATHS, n, 2), network.positions[subscribers])
+        yield number, network, direct, hops, np.take_along_axis(hops, near, axis=1)
+
+
+def paths(case: Case) -> Sequence[Row]:
+    """Figures 3(a) and (b): the best of n paths beside the direct one, n = 1 to 16."""
+    return [
+        {
+            "network": number,
+            "n": n,
+            "hops": int(best.sum()),
+            "direct": int(direct.sum()),
+            "ratio": float(best.sum() / direct.sum()),
+            "path_ratio": float((best / direct).mean()),
+            "left_out": network.left_out,
+        }
+        for number, network, direct, hops, _ in _drawn_paths(case, MOST)
+        for n, best in enumerate(np.minimum.accumulate(hops, axis=1).T, 1)
+    ]
+
+
+def nearest(case: Case) -> Sequence[Row]:
+    """Figure 3(c): the best of the m points nearest to the subscriber, m = 1 to n."""
+    return [
+        {"network": number, "m": m, "ratio": float(best.sum() / direct.sum())}
+        for number, _, direct, _, hops in _drawn_paths(case, case["rendezvous"])
+        for m, best in enumerate(np.minimum.accumulate(hops, axis=1).T, 1)
+    ]
 
 
 def trees(case: Case) -> Sequence[Row]:
@@ -174,8 +175,7 @@ def _tree(
     hops = _path_hops(
         network, np.full(count * n, publisher), np.tile(homes, (count, 1)), np.array(subscribers).repeat(n), random
     ).reshape(count, n)
-    away = np.linalg.norm(points[None] - network.positions[subscribers][:, None], axis=2)
-    near = np.argsort(away, axis=1, kind="stable")[:, :m]
+    near = _nearest_first(points, network.positions[subscribers])[:, :m]
     chosen = np.argmin(np.take_along_axis(hops, near, axis=1), axis=1)
     served_by = near[np.arange(count), chosen]
     to_home = [_steps(network, network.cells[publisher], home) for home in homes]
@@ -251,8 +251,7 @@ def state(case: Case) -> Sequence[Row]:
         points = _rendezvous(network, number, topics, n)
         _, home_of = np.unique(network.homes(points), axis=0, return_inverse=True)
         home_of = home_of.reshape(topics, n)
-        away = np.linalg.norm(points.reshape(topics, n, 2)[wanted] - network.positions[:, None], axis=2)
-        near = np.argsort(away, axis=1, kind="stable")[:, :m]
+        near = _nearest_first(points.reshape(topics, n, 2)[wanted], network.positions)[:, :m]
         subscribed = np.take_along_axis(home_of[wanted], near, axis=1)
         kept = np.bincount(np.concatenate([home_of.ravel(), subscribed.ravel()]), minlength=len(network.graph))
         rows.append(

@@ -15,7 +15,6 @@ from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
-from earshot.protocols.georendezvous.cells import CellGrid, largest_side_m
 from earshot.protocols.georendezvous.machine import GeoRendezvous, GeoRendezvousSettings
 from earshot.protocols.georendezvous.rendezvous_cell import Notify, Prune, Request
 from earshot.protocols.georendezvous.rendezvous_table import Subscribe
@@ -31,7 +30,7 @@ from earshot.simulation.mobility import Trajectories
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.studies.georendezvous.cell_routes import CellGraph, Cells, cells_of
-from earshot.studies.georendezvous.still_networks import RANGE_M, draw_network, range_share
+from earshot.studies.georendezvous.still_networks import RANGE_M, StillNetwork, draw_network, range_share
 from earshot.studies.study import Case, Row
 
 FEW_BEACONS: dict[str, Any] = {"beacon_interval_s": 30.0, "neighbour_lifespan_s": 100.0}
@@ -219,7 +218,7 @@ def _stretch(result: RunResult) -> float | None:
 
 def _cells(trajectories: Trajectories, time: float) -> Cells:
     """The cell of every node at that time."""
-    return cells_of(trajectories.positions(time), CellGrid(largest_side_m(RANGE_M)))
+    return cells_of(trajectories.positions(time), StillNetwork.grid)
 
 
 def _records_per_node(log: Log, result: RunResult) -> float:

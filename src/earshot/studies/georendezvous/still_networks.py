@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +46,7 @@ class StillNetwork:
     positions: npt.NDArray[np.float64]
     "One row per node: x and y in metres."
     left_out: int
-
-    @cached_property
-    def grid(self) -> CellGrid:
-        return CellGrid(largest_side_m(RANGE_M))
+    grid: ClassVar[CellGrid] = CellGrid(largest_side_m(RANGE_M))
 
     @cached_property
     def cells(self) -> Cells:
@@ -116,7 +114,6 @@ def draw_network(nodes: int, seed: int, degree: float = DEGREE) -> StillNetwork:
     random = np.random.default_rng([nodes, seed])
     side_m = RANGE_M / range_share(nodes, degree)
     positions = random.random((nodes, 2)) * side_m
-    grid = CellGrid(largest_side_m(RANGE_M))
-    cells = cells_of(positions, grid)
+    cells = cells_of(positions, StillNetwork.grid)
     kept = CellGraph.of(cells).largest_part().contains(cells)
     return StillNetwork(side_m, positions[kept], int(nodes - kept.sum()))
