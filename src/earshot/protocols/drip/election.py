@@ -9,7 +9,6 @@ sign of life.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum, auto
 from random import Random
@@ -27,8 +26,6 @@ class Candidates:
         self._capacity = k + spares
         self._gone_capacity = 2 * (k + spares)
         self.known: dict[str, Candidate] = {}
-        self._live: list[tuple[float, str]] = []
-        "(ability, node) of candidates that are not gone, the least able first."
         self.changed: set[str] = set()
         "Candidates that have changed since they were last forwarded."
         self.ablest: tuple[str, ...] = ()
@@ -39,28 +36,38 @@ class Candidates:
         """Merge reports; returns whether one of them was new and matters."""
         changed = False
         for report in reports:
-            node, ability, alive_at, gone = report
-            known = self.known.get(node)
-            if known is not None:
-                if (alive_at, gone) <= (known.alive_at, known.gone):
-                    continue
-            elif gone:
-                if len(self.known) >= self._capacity + self._gone_capacity:
-                    continue
-            elif len(self._live) >= self._capacity and (ability, node) <= self._live[0]:
-                continue
-            if not (math.isfinite(ability) and math.isfinite(alive_at)):
-                continue
-            if known is not None and not known.gone:
-                del self._live[bisect_left(self._live, (known.ability, node))]
-            self.known[node] = report
-            if not gone:
-                insort(self._live, (ability, node))
-            self.changed.add(node)
-            changed = True
+            known = self.known.get(report.node)
+            if known is None:
+                matters = self._has_room_for(report)
+            else:
+                matters = (report.alive_at, report.gone) > (known.alive_at, known.gone)
+            if matters and math.isfinite(report.ability) and math.isfinite(report.alive_at):
+                self.known[report.node] = report
+                self.changed.add(report.node)
+                changed = True
         if changed:
             self._rank()
         return changed
+
+    def _has_room_for(self, report: Candidate) -> bool:
+        if report.gone:
+            return len(self.known) < self._capacity + self._gone_capacity
+        live = self._live()
+        return len(live) < self._capacity or (report.ability, report.node) > min(live)
+
+    def _live(self) -> list[tuple[float, str]]:
+        """(ability, node) of the candidates that are not gone."""
+        return [(one.ability, one.node) for one in self.known.values() if not one.gone]
+
+    def _rank(self) -> None:
+        """Choose the k ablest; forget the least able, and those that have been gone for longest."""
+        live = sorted(self._live(), reverse=True)
+        gone = sorted(((one.alive_at, one.node) for one in self.known.values() if one.gone), reverse=True)
+        for _, node in live[self._capacity :] + gone[self._gone_capacity :]:
+            del self.known[node]
+            self.changed.discard(node)
+        self.ablest = tuple(node for _, node in live[: self.k])
+        self.digest = crc32("\n".join(self.ablest).encode())
 
     def declare_gone(self, node: str) -> bool:
         """The node has been silent for too long; returns whether that is new."""
@@ -79,22 +86,6 @@ class Candidates:
         """The candidates to forward, which then count as forwarded."""
         changed, self.changed = self.changed, set()
         return tuple(self.known[node] for node in sorted(changed) if node in self.known)
-
-    def _rank(self) -> None:
-        surplus = max(len(self._live) - self._capacity, 0)
-        for _, node in self._live[:surplus]:
-            self._forget(node)
-        del self._live[:surplus]
-        if len(self.known) - len(self._live) > self._gone_capacity:
-            gone = sorted((known.alive_at, node) for node, known in self.known.items() if known.gone)
-            for _, node in gone[: len(gone) - self._gone_capacity]:
-                self._forget(node)
-        self.ablest = tuple(node for _, node in reversed(self._live[-self.k :]))
-        self.digest = crc32("\n".join(self.ablest).encode())
-
-    def _forget(self, node: str) -> None:
-        del self.known[node]
-        self.changed.discard(node)
 
 
 class Role(Enum):
