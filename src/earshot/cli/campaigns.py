@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 
 import click
 
-from earshot.cli.spark import LakeOptions, lake_options, open_lake, progress_bar
+from earshot.cli.options import pairs, set_option, toml_value
+from earshot.cli.spark import LakeOptions, cluster_options, lake_options, open_lake, progress_bar
+from earshot.cli.tables import print_json, print_table
 from earshot.errors import UnknownName
 
 
@@ -55,7 +56,7 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
             }
             for one in outcomes
         ]
-        click.echo(json.dumps(rows, indent=2))
+        print_json(rows)
     else:
         click.echo(f"{len(outcomes) - len(failed)} runs done, {len(failed)} failed, in {lake.lake}")
         for outcome in failed[:5]:
@@ -69,13 +70,9 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 @click.argument("scenario")
 @click.option("--protocols", help="Comma-separated names; all of them by default.")
 @click.option("--seeds", type=click.IntRange(1, 10_000), default=3, show_default=True, help="How many seeds.")
-@click.option(
-    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a scenario key: --set medium.range_m=150."
-)
+@set_option
 @lake_options
-@click.option(
-    "--report", "report_to", type=click.Path(dir_okay=False), help="Where the report goes  [default: LAKE/report.html]"
-)
+@click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
 def compare(
     scenario: str,
@@ -96,7 +93,6 @@ def compare(
       earshot compare city
       earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
     """
-    from earshot.cli.simulate import pairs, toml_value
     from earshot.pipeline.campaigns.campaigns import campaign
     from earshot.pipeline.campaigns.flow import lake_leaderboard, run_campaign
     from earshot.pipeline.reports.report import as_json as board_json
@@ -138,7 +134,6 @@ def _protocols(chosen: str | None) -> list[str]:
 
 
 def _print_board(entries: Sequence[Any]) -> None:
-    from earshot.cli.tables import print_table
     from earshot.pipeline.reports.report import leader_table
 
     shown = (
@@ -160,7 +155,7 @@ def _print_board(entries: Sequence[Any]) -> None:
 @click.argument("lake_folder", metavar="LAKE")
 @click.option("--out", type=click.Path(dir_okay=False), help="Where the page goes  [default: LAKE/report.html]")
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON instead of writing a page.")
-@lake_options(lake=False)
+@cluster_options
 def report(lake_folder: str, out: str | None, as_json: bool, lake: LakeOptions) -> None:
     """Write one self-contained HTML page about everything in a lake.
 
@@ -195,7 +190,7 @@ def why(run: str, event: str, node: str, lake: LakeOptions, as_json: bool) -> No
     with open_lake(lake) as opened:
         answer = ask_why(opened, run, event, node)
     if as_json:
-        click.echo(json.dumps(answer.as_json(), indent=2))
+        print_json(answer.as_json())
         return
     click.echo(
         f"{event} to {node}: {'expected' if answer.expected else 'not expected'}, "

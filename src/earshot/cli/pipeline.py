@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from earshot.cli.options import DURATION, LENGTH, PLACE, SPEED
 from earshot.cli.spark import LakeOptions, lake_options, open_lake
+from earshot.cli.tables import print_json
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,51 +20,6 @@ if TYPE_CHECKING:
 FORMATS = ("sumo-fcd", "ns2", "bonnmotion", "one", "gpx", "csv", "spool")
 
 
-class Quantity(click.ParamType[float]):
-    """A number with a unit, as `100m`, `0.1km`, `90km/h` or `30s`; without one, in the first unit."""
-
-    def __init__(self, name: str, units: dict[str, float], or_none: bool = False) -> None:
-        self.name = name
-        self.units = units
-        self.or_none = or_none
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float | int):
-            return float(value)
-        if self.or_none and value.strip().lower() == "none":
-            return math.inf
-        match = re.fullmatch(r"\s*([0-9.eE+-]+?)\s*([a-zA-Z/]*)\s*", value)
-        unit = self.units.get(match[2] or next(iter(self.units))) if match else None
-        try:
-            number = float(match[1]) * unit if match and unit else math.nan
-        except ValueError:
-            number = math.nan
-        if not (math.isfinite(number) and number > 0):
-            choice = ", ".join(self.units) + (" or 'none'" if self.or_none else "")
-            self.fail(f"{value!r} is not a {self.name}: give a positive number and a unit ({choice})", param, ctx)
-        return number
-
-
-LENGTH = Quantity("length", {"m": 1.0, "km": 1000.0})
-DURATION = Quantity("duration", {"s": 1.0, "ms": 0.001, "min": 60.0, "h": 3600.0})
-SPEED = Quantity("speed", {"m/s": 1.0, "km/h": 1 / 3.6}, or_none=True)
-
-
-class Origin(click.ParamType[tuple[float, float]]):
-    """Latitude and longitude, as `53.43,-2.95`."""
-
-    name = "LAT,LON"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            lat, lon = (float(part) for part in value.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a place: give latitude and longitude in degrees, as 53.43,-2.95", param, ctx)
-        return lat, lon
-
-
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--format", "format_name", type=click.Choice(FORMATS), help="The trace's format.  [default: detected]")
@@ -73,7 +27,7 @@ class Origin(click.ParamType[tuple[float, float]]):
 @click.option("--columns", default="", metavar="ROLE=NAME,...", help="For CSV and Parquet: node=bus,time=when,...")
 @click.option("--geo", is_flag=True, help="x and y are longitude and latitude (SUMO's --fcd-output.geo).")
 @click.option("--time-format", default="", metavar="FORMAT", help="For CSV: the format of times: %d/%m/%Y %H:%M.")
-@click.option("--origin", type=Origin(), help="The plane's origin.  [default: the trace's median place]")
+@click.option("--origin", type=PLACE, help="The plane's origin.  [default: the trace's median place]")
 @click.option(
     "--max-speed",
     type=SPEED,
@@ -137,7 +91,7 @@ def ingest(
         met = None if range_m is None else find_contacts(opened, summary.trace, range_m)
     if as_json:
         result = summary.as_json() if met is None else {**summary.as_json(), "contacts": met.as_json()}
-        click.echo(json.dumps(result, indent=2))
+        print_json(result)
         return
     _print_summary(summary)
     if met is None:
@@ -156,7 +110,7 @@ def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, 
     with open_lake(lake) as opened:
         kept = keep_spools(opened, folders, name or Path(folders[0]).absolute().name)
     if as_json:
-        click.echo(json.dumps(kept.as_json(), indent=2))
+        print_json(kept.as_json())
         return
     click.echo(f"{kept.name}: {kept.nodes:,} nodes, {kept.end - kept.start:,.1f} s")
     click.echo(f"  records        {kept.records:>12,}")
@@ -209,7 +163,7 @@ def contacts(
     with open_lake(lake) as opened:
         statistics = find_contacts(opened, trace, range_m, step, max_gap)
     if as_json:
-        click.echo(json.dumps(statistics.as_json(), indent=2))
+        print_json(statistics.as_json())
     else:
         _print_statistics(statistics)
 

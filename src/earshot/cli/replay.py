@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from earshot.cli.tables import print_json
 from earshot.errors import UsageError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
@@ -194,10 +194,7 @@ def write_log(spool: Path, log: Path) -> None:
 @click.argument("spool", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="The simulated run's seed.")
 @click.option(
-    "--log",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the recorded run as FILE.parquet, as `earshot simulate --log` writes simulated ones.",
+    "--log", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write the records as FILE.parquet."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
 def replay(spool: Path, seed: int, log: Path | None, as_json: bool) -> int:
@@ -217,11 +214,8 @@ def replay(spool: Path, seed: int, log: Path | None, as_json: bool) -> int:
         write_log(spool, log)
     run = read_run(spool)
     simulated = simulate_again(run, seed)
-    both, only_live, only_simulated = (
-        run.deliveries & simulated,
-        sorted(run.deliveries - simulated),
-        sorted(simulated - run.deliveries),
-    )
+    both = run.deliveries & simulated
+    only_live, only_simulated = sorted(run.deliveries - simulated), sorted(simulated - run.deliveries)
     nodes = len(run.sessions.sessions)
     live_ids = {ours: live for live, ours in run.events.items()}
     if as_json:
@@ -230,12 +224,7 @@ def replay(spool: Path, seed: int, log: Path | None, as_json: bool) -> int:
             name: [{"node": node, "subscription": id, "event": live_ids.get(event, event)} for node, id, event in found]
             for name, found in rows.items()
         }
-        click.echo(
-            json.dumps(
-                {"protocol": run.protocol, "nodes": nodes, "both": len(both), **different},
-                indent=2,
-            )
-        )
+        print_json({"protocol": run.protocol, "nodes": nodes, "both": len(both), **different})
     else:
         click.echo(
             f"{run.protocol}, {nodes} nodes, {len(run.events)} events: {len(both)} deliveries in both, "

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import pairs as pairs
-from earshot.cli.options import set_option, setting_option
-from earshot.cli.options import toml_value as toml_value
+from earshot.cli.options import pairs, set_option, setting_option, toml_value
 from earshot.cli.tables import print_json, print_table
 from earshot.errors import UsageError
 

@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from earshot.cli.options import together
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
@@ -29,39 +31,33 @@ class LakeOptions:
         return replace(self, lake=lake)
 
 
-Command = Callable[..., Any]
+def _as_lake(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command gets --lake, --master and --remote as one `lake`."""
+
+    @functools.wraps(command)
+    def with_lake(*args: Any, master: str | None, remote: str | None, lake_folder_: str = "", **kwargs: Any) -> Any:
+        return command(*args, lake=LakeOptions(lake_folder_, master, remote), **kwargs)
+
+    return with_lake
 
 
-@overload
-def lake_options(function: Command) -> Command: ...
-@overload
-def lake_options(*, lake: bool) -> Callable[[Command], Command]: ...
-def lake_options(function: Command | None = None, *, lake: bool = True) -> Command | Callable[[Command], Command]:
-    """Adds --lake, --master and --remote; the command gets them as one `lake`."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def with_lake(*args: Any, master: str | None, remote: str | None, lake_folder_: str = "", **kwargs: Any) -> Any:
-            return command(*args, lake=LakeOptions(lake_folder_, master, remote), **kwargs)
-
-        decorated: Callable[..., Any] = with_lake
-        decorated = click.option("--remote", metavar="sc://HOST:PORT", help="Run on a Spark Connect server.")(decorated)
-        decorated = click.option("--master", metavar="URL", help="Run on a Spark cluster: spark://HOST:PORT.")(
-            decorated
-        )
-        if lake:
-            decorated = click.option(
-                "--lake",
-                "lake_folder_",
-                default="lake",
-                show_default=True,
-                envvar="EARSHOT_LAKE",
-                metavar="DIR",
-                help="The folder of tables, or any address Spark can write to.",
-            )(decorated)
-        return decorated
-
-    return decorate(function) if function is not None else decorate
+cluster_options = together(
+    click.option("--master", metavar="URL", help="Run on a Spark cluster: spark://HOST:PORT."),
+    click.option("--remote", metavar="sc://HOST:PORT", help="Run on a Spark Connect server."),
+    _as_lake,
+)
+lake_options = together(
+    click.option(
+        "--lake",
+        "lake_folder_",
+        default="lake",
+        show_default=True,
+        envvar="EARSHOT_LAKE",
+        metavar="DIR",
+        help="The folder of tables, or any address Spark can write to.",
+    ),
+    cluster_options,
+)
 
 
 @contextmanager

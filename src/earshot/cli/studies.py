@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from earshot.cli.spark import LakeOptions, lake_options, open_lake, progress_bar
+from earshot.cli.tables import print_json
 
 
 @click.command()
@@ -55,7 +55,7 @@ def reproduce(
     draft.write_text(page.html(), "utf-8")
     draft.replace(target)
     if as_json:
-        click.echo(json.dumps([one.as_json() for one in judged], indent=2))
+        print_json([one.as_json() for one in judged])
         return
     for one in judged:
         click.echo(f"\n{one.study}: {one.claim.claim} ({one.claim.where})")

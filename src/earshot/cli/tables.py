@@ -19,12 +19,19 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(header)]
     right = [bool(texts) and all(_is_number(row[i]) for row in texts) for i in range(len(header))]
-    for row in (list(header), ["-" * width for width in widths], *texts):
-        cells = (
-            cell.rjust(width) if aligned else cell.ljust(width)
-            for cell, width, aligned in zip(row, widths, right, strict=True)
-        )
-        click.echo("  ".join(cells).rstrip())
+    for line in aligned([list(header), ["-" * width for width in widths], *texts], right):
+        click.echo(line)
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
+    """Rows as lines with columns of equal width; `right` says which columns are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if end else cell.ljust(width) for cell, width, end in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def _is_number(text: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from earshot.cli.spark import LakeOptions, lake_options, open_lake
+from earshot.cli.spark import LakeOptions, cluster_options, open_lake
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MOST_HOPS = 2_000_000
     "--port", default=0, type=click.IntRange(0, 65535), help="The port to serve the page on  [default: any free port]"
 )
 @click.option("--no-browser", is_flag=True, help="Print the page's address and do not open a browser.")
-@lake_options(lake=False)
+@cluster_options
 def view(
     paths: Sequence[str],
     out: Path | None,

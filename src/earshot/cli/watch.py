@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.pipeline import DURATION, LENGTH
-from earshot.cli.spark import LakeOptions, lake_options, open_lake
+from earshot.cli.options import DURATION, LENGTH
+from earshot.cli.spark import LakeOptions, cluster_options, open_lake
+from earshot.cli.tables import aligned
 
 if TYPE_CHECKING:
     from earshot.pipeline.watch.watch_state import Commit
@@ -37,13 +38,7 @@ SHOWN = (
 @click.command()
 @click.argument("spools", nargs=-1, required=True, metavar="SPOOL_DIR...")
 @click.option(
-    "--out",
-    "out",
-    default="lake",
-    show_default=True,
-    envvar="EARSHOT_LAKE",
-    metavar="LAKE",
-    help="The lake to write to.",
+    "--out", default="lake", show_default=True, envvar="EARSHOT_LAKE", metavar="LAKE", help="The lake to write to."
 )
 @click.option("--name", default="live", show_default=True, help="The watch's name in the lake.")
 @click.option(
@@ -67,7 +62,7 @@ SHOWN = (
     "--forget", type=DURATION, default="1h", show_default=True, help="Forget a node that was silent for this long."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per batch, each on a line.")
-@lake_options(lake=False)
+@cluster_options
 def watch(
     spools: Sequence[str],
     out: str,
@@ -192,11 +187,7 @@ def table_lines(commit: Commit) -> list[str]:
         rows += [[f"  {key}", *_cells(found)] for key, found in types[:MOST_TYPES]]
         if len(types) > MOST_TYPES:
             rows.append([f"  and {len(types) - MOST_TYPES} more types", *[""] * len(SHOWN)])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [status_line(commit.counts)]
-    for first, *cells in rows:
-        right = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
+    lines = [status_line(commit.counts), *aligned(rows, [False, *[True] * len(SHOWN)])]
     reasons = Counter[str]()
     for row in commit.losses:
         reasons[row["reason"]] += row["lost"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from earshot.cli.options import pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, lake_options, open_lake
 from earshot.errors import UsageError
 
@@ -14,13 +15,9 @@ from earshot.errors import UsageError
 @click.command()
 @click.argument("name")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For a scenario: its seed.")
-@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="For a scenario: change a key.")
-@click.option(
-    "--events", multiple=True, metavar="FILE", help="Events of your own: .jsonl, .xml or .parquet; may be repeated."
-)
-@click.option(
-    "--subscriptions", metavar="FILE", help="Subscriptions of your own: .jsonl, .txt (a filter a line) or .parquet."
-)
+@set_option
+@click.option("--events", multiple=True, metavar="FILE", help="Your own events: .jsonl, .xml or .parquet; repeatable.")
+@click.option("--subscriptions", metavar="FILE", help="Your own: .jsonl, .txt (a filter a line) or .parquet.")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the workload's id and counts as JSON.")
 def workload(
@@ -50,7 +47,6 @@ def workload(
             counts = keep_own_workload(opened, name, list(events), subscriptions)
             id = name
         else:
-            from earshot.cli.simulate import pairs, toml_value
             from earshot.simulation.scenario.library import load_scenario
 
             scenario = load_scenario(name).with_(**pairs(changes, "--set", toml_value))

@@ -274,7 +274,8 @@ class Publisher:
             event = host.publish(kind.read(Event(kind.subject, given)))
         else:
             event = host.publish_new(kind.subject, given)
-        await self._node._yield_to_loop()
+        if host.transport.congested or not host.counts["send"] % YIELD_EVERY:
+            await self._node._yield_to_loop()
         return event
 
     async def unannounce(self) -> None:
