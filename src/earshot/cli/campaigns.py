@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from earshot.cli.options import pairs, set_option, toml_value
+from earshot.cli.options import default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, cluster_options, lake_options, open_lake, progress_bar
 from earshot.cli.tables import print_json, print_table
 from earshot.errors import UnknownName
@@ -69,7 +69,7 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 @click.command()
 @click.argument("scenario")
 @click.option("--protocols", help="Comma-separated names; all of them by default.")
-@click.option("--seeds", type=click.IntRange(1, 10_000), default=3, show_default=True, help="How many seeds.")
+@default_option("--seeds", type=click.IntRange(1, 10_000), default=3, help="How many seeds.")
 @set_option
 @lake_options
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
+from earshot.cli.options import default_option
 from earshot.cli.tables import print_table
 
 
 @click.command("drip-brokers")
 @click.option("--delay", required=True, type=float, help="The delay wanted, in steps of the random walk.")
-@click.option("--nearest", default=4, show_default=True, help="l: destinations of each subscriber.")
-@click.option("--copies", default=2, show_default=True, help="m: brokers that carry copies.")
-@click.option("--grid", default=400.0, show_default=True, help="N: points of the grid that nodes walk on.")
+@default_option("--nearest", default=4, help="l: destinations of each subscriber.")
+@default_option("--copies", default=2, help="m: brokers that carry copies.")
+@default_option("--grid", default=400.0, help="N: points of the grid that nodes walk on.")
 def drip_brokers(delay: float, nearest: int, copies: int, grid: float) -> None:
     """How many brokers (k) give a wanted delay, by the analysis in the DRIP paper.
 

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import DELAY, LENGTH, PLACE, POINT, pairs, setting_option, together, two_numbers
+from earshot.cli.options import (
+    DELAY,
+    LENGTH,
+    PLACE,
+    POINT,
+    default_option,
+    pairs,
+    setting_option,
+    together,
+    two_numbers,
+)
 from earshot.cli.tables import print_table
 from earshot.errors import LocationUnavailable, UsageError
 
@@ -27,16 +37,9 @@ LOCATION_FORMS = "fixed:LAT,LON, plane:X,Y in metres, gpsd[:HOST:PORT], nmea:FIL
 
 node_options = together(
     click.option("--name", metavar="NAME", help="This node's name, unique on the network. [default: host and process]"),
-    click.option(
-        "--protocol",
-        "-p",
-        default="steam",
-        show_default=True,
-        metavar="NAME",
-        help="The protocol of the whole network.",
-    ),
+    default_option("--protocol", "-p", default="steam", metavar="NAME", help="The protocol of the whole network."),
     setting_option,
-    click.option("--location", default="plane:0,0", show_default=True, metavar="WHERE", help=f"{LOCATION_FORMS}."),
+    default_option("--location", default="plane:0,0", metavar="WHERE", help=f"{LOCATION_FORMS}."),
     click.option("--origin", type=PLACE, help="The origin of the plane that all nodes of the network share."),
     click.option(
         "--interface", default="", metavar="NAME", help="The interface for multicast; lo for this machine alone."
@@ -179,9 +182,7 @@ def _print_status(options: Mapping[str, Any], values: Mapping[str, Any], line: s
 @click.option("--filter", "filter_", metavar="FILTER", help="Instead of TYPE and --where: XPath, or 'TYPE: where'.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N events.")
 @click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
-@click.option(
-    "--queue", default=10_000, show_default=True, type=click.IntRange(1), metavar="N", help="At most N events wait."
-)
+@default_option("--queue", default=10_000, type=click.IntRange(1), metavar="N", help="At most N events wait.")
 @node_options
 def sub(
     event_type: str | None,
@@ -245,8 +246,8 @@ def _line(event: Event) -> str:
 @click.option("--every", metavar="1s", type=DELAY, help="Publish again at this interval, until Ctrl-C.")
 @click.option("--stdin", is_flag=True, help="Publish each input line: a JSON object, or NAME=VALUE ...")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --every: stop after N events.")
-@click.option("--settle", default="500ms", show_default=True, type=DELAY, help="Wait this long before the first event.")
-@click.option("--linger", default="500ms", show_default=True, type=DELAY, help="Stay this long after the last event.")
+@default_option("--settle", default="500ms", type=DELAY, help="Wait this long before the first event.")
+@default_option("--linger", default="500ms", type=DELAY, help="Stay this long after the last event.")
 @node_options
 def pub(
     event_type: str,
@@ -332,7 +333,7 @@ def _line_content(line: str) -> dict[str, Any]:
 
 
 @click.command()
-@click.option("--for", "for_s", default="2s", show_default=True, type=DELAY, help="How long to listen.")
+@default_option("--for", "for_s", default="2s", type=DELAY, help="How long to listen.")
 @node_options
 def peers(for_s: float, **options: Any) -> None:
     """List the nodes in reach: those heard within --for.

@@ -6,6 +6,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -95,6 +96,9 @@ def toml_value(text: str) -> Any:
         return text
     return table["value"] if set(table) == {"value"} else text
 
+
+default_option = partial(click.option, show_default=True)
+"An option whose default the help shows."
 
 set_option = click.option(
     "--set",

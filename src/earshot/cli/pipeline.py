@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from earshot.cli.options import DURATION, LENGTH, PLACE, SPEED
+from earshot.cli.options import DURATION, LENGTH, PLACE, SPEED, default_option
 from earshot.cli.spark import LakeOptions, lake_options, open_lake
 from earshot.cli.tables import print_json
 from earshot.errors import UsageError
@@ -28,11 +28,10 @@ FORMATS = ("sumo-fcd", "ns2", "bonnmotion", "one", "gpx", "csv", "spool")
 @click.option("--geo", is_flag=True, help="x and y are longitude and latitude (SUMO's --fcd-output.geo).")
 @click.option("--time-format", default="", metavar="FORMAT", help="For CSV: the format of times: %d/%m/%Y %H:%M.")
 @click.option("--origin", type=PLACE, help="The plane's origin.  [default: the trace's median place]")
-@click.option(
+@default_option(
     "--max-speed",
     type=SPEED,
     default="100m/s",
-    show_default=True,
     help="Reject positions that need a higher speed; 'none' for no limit.",
 )
 @click.option("--interval", type=DURATION, help="Interpolate positions at every multiple of this time, such as 1s.")

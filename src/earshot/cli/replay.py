@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from earshot.cli.options import default_option
 from earshot.cli.tables import print_json
 from earshot.errors import UsageError
 from earshot.events import Event
@@ -192,7 +193,7 @@ def write_log(spool: Path, log: Path) -> None:
 
 @click.command()
 @click.argument("spool", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="The simulated run's seed.")
+@default_option("--seed", default=0, type=click.IntRange(min=0), help="The simulated run's seed.")
 @click.option(
     "--log", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write the records as FILE.parquet."
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import pairs, set_option, setting_option, toml_value
+from earshot.cli.options import default_option, pairs, set_option, setting_option, toml_value
 from earshot.cli.tables import print_json, print_table
 from earshot.errors import UsageError
 
@@ -29,17 +29,16 @@ WIDTH = 100
 @click.command()
 @click.argument("scenario")
 @click.option("--protocol", "-p", required=True, metavar="NAME", help="The protocol; `earshot protocols` lists them.")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(min=0), help="Seed of all random numbers.")
+@default_option("--seed", default=1, type=click.IntRange(min=0), help="Seed of all random numbers.")
 @set_option
 @setting_option
 @click.option(
     "--log", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Write every record to DIR."
 )
-@click.option(
+@default_option(
     "--positions-every",
     "positions_every_s",
     default=1.0,
-    show_default=True,
     metavar="SECONDS",
     type=click.FloatRange(min=0),
     help="How often the log records the positions of all nodes; 0: never.",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import together
+from earshot.cli.options import default_option, together
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
@@ -47,11 +47,10 @@ cluster_options = together(
     _as_lake,
 )
 lake_options = together(
-    click.option(
+    default_option(
         "--lake",
         "lake_folder_",
         default="lake",
-        show_default=True,
         envvar="EARSHOT_LAKE",
         metavar="DIR",
         help="The folder of tables, or any address Spark can write to.",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import DURATION, LENGTH
+from earshot.cli.options import DURATION, LENGTH, default_option
 from earshot.cli.spark import LakeOptions, cluster_options, open_lake
 from earshot.cli.tables import aligned
 
@@ -37,10 +37,8 @@ SHOWN = (
 
 @click.command()
 @click.argument("spools", nargs=-1, required=True, metavar="SPOOL_DIR...")
-@click.option(
-    "--out", default="lake", show_default=True, envvar="EARSHOT_LAKE", metavar="LAKE", help="The lake to write to."
-)
-@click.option("--name", default="live", show_default=True, help="The watch's name in the lake.")
+@default_option("--out", default="lake", envvar="EARSHOT_LAKE", metavar="LAKE", help="The lake to write to.")
+@default_option("--name", default="live", help="The watch's name in the lake.")
 @click.option(
     "--subscriptions",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -48,19 +46,11 @@ SHOWN = (
     help="Filters, one per line: the matches of events and filters go to a table. Read again when it changes.",
 )
 @click.option("--once", is_flag=True, help="Read all records that are there, then exit.")
-@click.option("--every", type=DURATION, default="2s", show_default=True, help="How often to look for new records.")
-@click.option(
-    "--watermark", type=DURATION, default="10s", show_default=True, help="How late a node's records may arrive."
-)
-@click.option(
-    "--patience", type=DURATION, default="30s", show_default=True, help="How long after an event a delivery counts."
-)
-@click.option(
-    "--cell", type=LENGTH, default="1km", show_default=True, help="The side of the squares in the counts by area."
-)
-@click.option(
-    "--forget", type=DURATION, default="1h", show_default=True, help="Forget a node that was silent for this long."
-)
+@default_option("--every", type=DURATION, default="2s", help="How often to look for new records.")
+@default_option("--watermark", type=DURATION, default="10s", help="How late a node's records may arrive.")
+@default_option("--patience", type=DURATION, default="30s", help="How long after an event a delivery counts.")
+@default_option("--cell", type=LENGTH, default="1km", help="The side of the squares in the counts by area.")
+@default_option("--forget", type=DURATION, default="1h", help="Forget a node that was silent for this long.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per batch, each on a line.")
 @cluster_options
 def watch(

@@ -7,17 +7,19 @@ from collections.abc import Sequence
 
 import click
 
-from earshot.cli.options import pairs, set_option, toml_value
+from earshot.cli.options import default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, lake_options, open_lake
 from earshot.errors import UsageError
 
 
 @click.command()
 @click.argument("name")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="For a scenario: its seed.")
+@default_option("--seed", type=click.IntRange(0), default=0, help="For a scenario: its seed.")
 @set_option
 @click.option("--events", multiple=True, metavar="FILE", help="Your own events: .jsonl, .xml or .parquet; repeatable.")
-@click.option("--subscriptions", metavar="FILE", help="Your own: .jsonl, .txt (a filter a line) or .parquet.")
+@click.option(
+    "--subscriptions", metavar="FILE", help="Your own subscriptions: .jsonl, .txt (a filter a line) or .parquet."
+)
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the workload's id and counts as JSON.")
 def workload(
