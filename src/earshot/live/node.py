@@ -14,9 +14,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -94,7 +95,7 @@ class Node:
         built = build_settings(machine.Settings, given)
         self._make_host = partial(Host, name, machine, built, options, self._location, spool, stale_s, precision_m)
         self._host: Host | None = None
-        self._inboxes: dict[str, _Inbox] = {}
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._subscribed = 0
 
     async def __aenter__(self) -> Node:
@@ -118,9 +119,8 @@ class Node:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         host, self._host = self.host, None
-        for inbox in self._inboxes.values():
-            inbox.end()
-        self._inboxes.clear()
+        for stream in list(self._streams):
+            stream.end()
         host.stop()
         await self._location.stop()
 
@@ -188,11 +188,13 @@ class Node:
         """
         if queue < 1:
             raise UsageError(f"queue must be at least 1, got {queue}")
-        inbox = _Inbox(self.host, self._next_id(), queue)
-        wanted = Subscription(inbox.id, self.name, _wanted(event_type, where, filter), region)
-        self.host.subscribe(wanted, inbox.put)
-        self._inboxes[inbox.id] = inbox
-        return Stream(self, inbox)
+        wanted = Subscription(self._next_id(), self.name, _wanted(event_type, where, filter), region)
+        stream = Stream(self.host, wanted.id, queue)
+        # The host must not keep alive a stream that the program no longer holds.
+        reference = weakref.WeakMethod(stream.put)
+        self.host.subscribe(wanted, lambda event: put(event) if (put := reference()) is not None else None)
+        self._streams.add(stream)
+        return stream
 
     def call(
         self,
@@ -241,10 +243,6 @@ class Node:
         """How many packets and events this node dropped, by reason."""
         return self.host.drops
 
-    def _unsubscribe(self, id: str) -> None:
-        if self._inboxes.pop(id, None) is not None and self._host is not None:
-            self._host.unsubscribe(id)
-
 
 def _wanted(event_type: str | None, where: str | None, filter: Filter | str | None) -> Filter:
     """The filter of a subscription."""
@@ -283,78 +281,61 @@ class Publisher:
         self._node.host.unannounce(self.event_type.subject)
 
 
-@dataclass(slots=True, eq=False)
-class _Inbox:
-    """A bounded queue of delivered events between the host and a stream."""
-
-    host: Host
-    id: str
-    limit: int
-    dropped: int = 0
-    ended: bool = False
-    events: deque[Event] = field(default_factory=deque)
-    waiting: asyncio.Future[None] | None = None
-
-    def put(self, event: Event) -> None:
-        """Add an event; a full inbox drops its oldest."""
-        if len(self.events) >= self.limit:
-            lost = self.events.popleft()
-            self.dropped += 1
-            self.host.dropped(DropReason.SLOW_SUBSCRIBER, event=lost.id)
-            if self.dropped == 1:
-                self.host.warn(f"slow-subscriber: {self.id} holds {self.limit} events; the oldest are dropped")
-        self.events.append(event)
-        if self.waiting is not None:
-            self.wake()
-
-    def end(self) -> None:
-        """No more events will come."""
-        self.ended = True
-        self.wake()
-
-    def wake(self) -> None:
-        if self.waiting is not None and not self.waiting.done():
-            self.waiting.set_result(None)
-
-
 class Stream:
     """The events of one subscription, to be read with `async for`. It ends with `close`, with the node, or when
     the program holds no reference to it."""
 
-    def __init__(self, node: Node, inbox: _Inbox) -> None:
-        self._node = node
-        self._inbox = inbox
+    def __init__(self, host: Host, id: str, limit: int) -> None:
+        self.id = id
+        "The subscription's id, as records name it."
+        self.dropped = 0
+        "How many events were lost because the program did not read them in time."
+        self._host = host
+        self._limit = limit
+        self._ended = False
+        self._events: deque[Event] = deque()
+        self._waiting: asyncio.Future[None] | None = None
 
-    @property
-    def id(self) -> str:
-        """The subscription's id, as records name it."""
-        return self._inbox.id
+    def put(self, event: Event) -> None:
+        """Add an event; a full queue drops its oldest."""
+        if len(self._events) >= self._limit:
+            lost = self._events.popleft()
+            self.dropped += 1
+            self._host.dropped(DropReason.SLOW_SUBSCRIBER, event=lost.id)
+            if self.dropped == 1:
+                self._host.warn(f"slow-subscriber: {self.id} holds {self._limit} events; the oldest are dropped")
+        self._events.append(event)
+        if self._waiting is not None:
+            self._wake()
 
-    @property
-    def dropped(self) -> int:
-        """How many events were lost because the program did not read them in time."""
-        return self._inbox.dropped
+    def end(self) -> None:
+        """No more events will come."""
+        self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def __aiter__(self) -> Stream:
         return self
 
     async def __anext__(self) -> Event:
-        inbox = self._inbox
-        while not inbox.events:
-            if inbox.ended:
+        while not self._events:
+            if self._ended:
                 raise StopAsyncIteration
-            if inbox.waiting is not None:
+            if self._waiting is not None:
                 raise UsageError("two tasks cannot read one subscription; subscribe twice instead")
-            inbox.waiting = asyncio.get_running_loop().create_future()
+            self._waiting = asyncio.get_running_loop().create_future()
             try:
-                await inbox.waiting
+                await self._waiting
             finally:
-                inbox.waiting = None
-        return inbox.events.popleft()
+                self._waiting = None
+        return self._events.popleft()
 
     def __len__(self) -> int:
         """How many events wait to be read."""
-        return len(self._inbox.events)
+        return len(self._events)
 
     def __enter__(self) -> Stream:
         return self
@@ -363,13 +344,13 @@ class Stream:
         self.close()
 
     def __del__(self) -> None:
-        if not self._inbox.ended:
+        if not self._ended:
             self.close()
 
     def close(self) -> None:
         """Unsubscribe; waiting events can still be read."""
-        self._inbox.end()
-        self._node._unsubscribe(self.id)
+        self.end()
+        self._host.unsubscribe(self.id)
 
 
 T = TypeVar("T")
