@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
+from numpy.random import Generator
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
 from earshot.protocols.georendezvous.cells import Cell, route
 from earshot.studies.georendezvous.cell_routes import Cells, Counts
-from earshot.studies.georendezvous.still_networks import RANGE_M, StillNetwork, draw_network
+from earshot.studies.georendezvous.still_networks import RANGE_M, Points, StillNetwork, draw_network
 from earshot.studies.study import Case, Row
 
 PATHS = 20
@@ -32,27 +32,27 @@ CLOSENESS = (0.25, 0.5, 1.0)
 "Theorem 3.1's k."
 
 
-def _networks(case: Case) -> Iterator[tuple[int, StillNetwork, np.random.Generator]]:
+def _networks(case: Case) -> Iterator[tuple[int, StillNetwork, Generator]]:
     """The block's networks, with a random generator for each."""
     for place in range(case["networks"]):
         number = case["seed"] * case["networks"] + place
         yield number, draw_network(case["nodes"], number), np.random.default_rng([case["nodes"], number, 1])
 
 
-def _rendezvous(network: StillNetwork, number: int, topics: int, count: int) -> npt.NDArray[np.float64]:
+def _rendezvous(network: StillNetwork, number: int, topics: int, count: int) -> Points:
     """The points of that many topics, one after the other."""
     return np.concatenate([network.points(f"{number}/{topic}", count) for topic in range(topics)])
 
 
 def _path_hops(
-    network: StillNetwork, publishers: Counts, homes: Cells, subscribers: Counts, random: np.random.Generator
+    network: StillNetwork, publishers: Counts, homes: Cells, subscribers: Counts, random: Generator
 ) -> Counts:
     """From publisher through rendezvous cell to subscriber."""
     first = network.hops(network.cells[publishers], homes)
     return first + network.last_hops(homes, subscribers, publishers, random)
 
 
-def _nearest_first(points: npt.NDArray[np.float64], positions: npt.NDArray[np.float64]) -> Counts:
+def _nearest_first(points: Points, positions: Points) -> Counts:
     """For each position the indexes of its points, nearest first."""
     return np.argsort(np.linalg.norm(points - positions[:, None], axis=2), axis=1, kind="stable")
 
@@ -108,9 +108,9 @@ def trees(case: Case) -> Sequence[Row]:
     for number, network, random in _networks(case):
         for draw in range(case["draws"]):
             publisher, *subscribers = random.permutation(len(network))[: max(SUBSCRIBERS) + 1].tolist()
-            topic = f"{number}/{draw}"
-            many = _tree(network, topic, case["rendezvous"], case["nearest"], publisher, subscribers, random)
-            one = _tree(network, topic, 1, 1, publisher, subscribers, random)
+            points = network.points(f"{number}/{draw}", case["rendezvous"])
+            many = _tree(network, points, case["nearest"], publisher, subscribers, random)
+            one = _tree(network, points[:1], 1, publisher, subscribers, random)
             rows += [
                 {
                     "network": number,
@@ -160,18 +160,11 @@ class NotificationTree:
 
 
 def _tree(
-    network: StillNetwork,
-    topic: str,
-    n: int,
-    m: int,
-    publisher: int,
-    subscribers: list[int],
-    random: np.random.Generator,
+    network: StillNetwork, points: Points, m: int, publisher: int, subscribers: list[int], random: Generator
 ) -> NotificationTree:
     """Each subscriber is served through the point, of its m nearest ones, with the fewest hops."""
-    points = network.points(topic, n)
     homes = network.homes(points)
-    count = len(subscribers)
+    count, n = len(subscribers), len(points)
     hops = _path_hops(
         network, np.full(count * n, publisher), np.tile(homes, (count, 1)), np.array(subscribers).repeat(n), random
     ).reshape(count, n)

@@ -77,17 +77,18 @@ def messages(case: Case) -> Sequence[Row]:
         subscriber = table.machines[node]
         assert isinstance(subscriber, GeoRendezvous)
         kept = subscriber.subscribed[topic].choices[publisher].best
-        tried = {p.index for p in new if isinstance(p, Subscribe) and p.owner == node}
-        came = {p.index for p in new if isinstance(p, Notify) and p.heading.node == node}
-        pruned = {p.index for p in new if isinstance(p, Prune) and p.subscriber == node}
         unused = notified - {kept}
+        points = {
+            "subscriptions": {p.index for p in new if isinstance(p, Subscribe) and p.owner == node},
+            "notifications": {p.index for p in new if isinstance(p, Notify) and p.heading.node == node},
+            "prunes": {p.index for p in new if isinstance(p, Prune) and p.subscriber == node},
+        }
+        unnecessary = {kind: len(indexes & unused) for kind, indexes in points.items()}
         rows.append(
             {
                 "notified": len(notified),
-                "subscriptions": len(tried & unused),
-                "notifications": len(came & unused),
-                "prunes": len(pruned & unused),
-                "unnecessary": len(tried & unused) + len(came & unused) + len(pruned & unused),
+                **unnecessary,
+                "unnecessary": sum(unnecessary.values()),
                 "expected": 3 * len(unused),
                 "to_publisher": sum(isinstance(p, Request | Prune) and p.heading.node == publisher for p in new),
             }

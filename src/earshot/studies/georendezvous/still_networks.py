@@ -10,12 +10,15 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from earshot.geometry import Position
 from earshot.protocols.georendezvous.cells import Cell, CellGrid, largest_side_m
 from earshot.protocols.georendezvous.machine import rendezvous_point
 from earshot.studies.georendezvous.cell_routes import CellGraph, Cells, Counts, cells_of
 
+Points = npt.NDArray[np.float64]
+"One row per point: x and y in metres."
 RANGE_M = 100.0
 DEGREE = 45.0
 
@@ -43,8 +46,7 @@ class StillNetwork:
     nothing is routed to or from them."""
 
     side_m: float
-    positions: npt.NDArray[np.float64]
-    "One row per node: x and y in metres."
+    positions: Points
     left_out: int
     grid: ClassVar[CellGrid] = CellGrid(largest_side_m(RANGE_M))
 
@@ -68,13 +70,13 @@ class StillNetwork:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def points(self, topic: str, count: int) -> npt.NDArray[np.float64]:
+    def points(self, topic: str, count: int) -> Points:
         """The topic's rendezvous points, as the protocol hashes them."""
         origin = Position(0.0, 0.0)
         found = [rendezvous_point(topic, index, origin, self.side_m, self.side_m) for index in range(count)]
         return np.array([(point.x_m, point.y_m) for point in found])
 
-    def homes(self, points: npt.NDArray[np.float64]) -> Cells:
+    def homes(self, points: Points) -> Cells:
         """The home cell of each point."""
         anywhere = np.repeat(self.graph.populated[:1], len(points), axis=0)
         _, homes = self.graph.routes(anywhere, cells_of(points, self.grid))
@@ -89,7 +91,7 @@ class StillNetwork:
         """Hops between different nodes: within a cell it is one."""
         return np.maximum(self.hops(self.cells[publishers], self.cells[subscribers]), 1)
 
-    def last_hops(self, homes: Cells, subscribers: Counts, publishers: Counts, random: np.random.Generator) -> Counts:
+    def last_hops(self, homes: Cells, subscribers: Counts, publishers: Counts, random: Generator) -> Counts:
         """Hops from a rendezvous cell to a subscriber.
 
         In the subscriber's own cell one more hop is needed, unless the member that the notification
@@ -102,7 +104,7 @@ class StillNetwork:
             hops[i] = int(forwarder != subscribers[i])
         return hops
 
-    def pairs(self, count: int, random: np.random.Generator) -> tuple[Counts, Counts]:
+    def pairs(self, count: int, random: Generator) -> tuple[Counts, Counts]:
         """Publishers, each with a subscriber other than itself."""
         publishers = random.integers(len(self), size=count)
         subscribers = (publishers + random.integers(1, len(self), size=count)) % len(self)
