@@ -184,10 +184,6 @@ class OfferedRoute(RouteBack):
     lifetime_s: float
     heard_at: float
 
-    @property
-    def types(self) -> frozenset[int]:
-        return frozenset(digest.type for _, digest in self.offers)
-
 
 @dataclass(frozen=True, slots=True)
 class SentReport:
@@ -403,7 +399,7 @@ class ContentOdmrp(Machine):
     def join(self, source: str, route: OfferedRoute, now: float, changed: bool = False) -> None:
         """Join the groups whose digest the local summary may match. A broker that wants other events of
         the type reports too, now and then: by its report the source decides where they go."""
-        _, local, report = self.local_summaries.about(route.types)
+        _, local, report = self.local_summaries.about(frozenset(digest.type for _, digest in route.offers))
         groups = {group for group, digest in route.offers if local.may_match_digest(digest)}
         last = self.sent_reports.get(source, now)
         if (
