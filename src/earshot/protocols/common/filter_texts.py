@@ -47,9 +47,8 @@ class FilterTexts:
         """Count one more holder of each text. Returns the texts that are new to the set."""
         new = []
         for text in texts:
-            count = self.holders.get(text, 0)
-            self.holders[text] = count + 1
-            if not count:
+            self.holders[text] = self.holders.get(text, 0) + 1
+            if self.holders[text] == 1:
                 new.append(text)
                 if (filter := read_filter(text)) is not None:
                     self._index.add(text, filter)

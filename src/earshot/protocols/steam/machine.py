@@ -322,11 +322,12 @@ class Steam(Machine):
     def locate(self, advert: Advert, via: str, position: Position, now: float) -> RelevantProximity | None:
         """Step 4 of section 4.5.1: list the proximity if we are inside, forget it if we are not."""
         known = self.relevant.by_key.get(advert.key)
-        if known is not None and known.advert.epoch == advert.epoch and not advert.same_announcement(known.advert):
+        renewed = known is not None and known.advert.epoch == advert.epoch
+        if known is not None and renewed and known.advert.announcement != advert.announcement:
             self.drop(DropReason.ANNOUNCEMENT_CHANGED)
             return None
         inside = advert.contains(position)
-        if known is not None and inside and known.advert.epoch == advert.epoch:
+        if known is not None and renewed and inside:
             known.advert, known.via, known.heard_at = advert, via, now
             if known.member and self.misses_events(known, now):
                 self.recover_later(known, now, self.settings.recovery_delay_s)

@@ -123,14 +123,10 @@ class Advert(msgspec.Struct, frozen=True, array_like=True):
         """Whether this is a later beacon, or a later announcement, than the other."""
         return self.beacon > other.beacon if self.epoch == other.epoch else self.epoch > other.epoch
 
-    def same_announcement(self, other: Advert) -> bool:
-        """Whether both advertise one announcement."""
-        return (
-            self.epoch == other.epoch
-            and self.proximity == other.proximity
-            and self.content == other.content
-            and self.attributes == other.attributes
-        )
+    @property
+    def announcement(self) -> tuple[Proximity | None, dict[str, str], dict[str, str]]:
+        """What stays the same in all beacons of one announcement."""
+        return self.proximity, self.content, self.attributes
 
     def fault(self) -> DropReason | None:
         """Why a node must not list it; None if it is valid."""
