@@ -75,12 +75,10 @@ class Codd(Machine):
                     self.on_seed_set(packet, now)
             case packets.KeepAlive():
                 self.on_keep_alive(packet, sender, now)
+            case packets.TreePacket() if packet.tree in self.trees:
+                self.on_tree_packet(packet, self.trees[packet.tree], sender, now)
             case _:
-                tree = self.trees.get(getattr(packet, "tree", ""))
-                if tree is None:
-                    self.not_in_tree(packet, sender)
-                else:
-                    self.on_tree_packet(packet, tree, sender, now)
+                self.not_in_tree(packet, sender)
         return self.effects()
 
     def on_tree_packet(self, packet: Packet, tree: DisseminationTree, sender: str, now: float) -> None:

@@ -27,6 +27,12 @@ def source_of(tree: str) -> str:
     return tree.rpartition("#")[0]
 
 
+class TreePacket(Packet, frozen=True):
+    """A packet about one tree."""
+
+    tree: str
+
+
 # The system agent's directory.
 
 
@@ -38,15 +44,14 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
     seeds: Texts
 
 
-class Register(Packet, frozen=True, tag="codd-register"):
+class Register(TreePacket, frozen=True, tag="codd-register"):
     """A source exists, or has new event types."""
 
-    tree: str
     types: Texts
 
 
-class Unregister(Packet, frozen=True, tag="codd-unregister"):
-    tree: str
+class Unregister(TreePacket, frozen=True, tag="codd-unregister"):
+    """The source has ended."""
 
 
 class GetSeedSet(Packet, frozen=True, tag="codd-get-seeds"):
@@ -60,24 +65,21 @@ class SeedSet(Packet, frozen=True, tag="codd-seeds"):
 # Joining.
 
 
-class Add(Packet, frozen=True, tag="codd-add"):
-    tree: str
+class Add(TreePacket, frozen=True, tag="codd-add"):
     newcomer: str
     request: Count
     wants: Texts
 
 
-class AddResult(Packet, frozen=True, tag="codd-add-result"):
-    tree: str
+class AddResult(TreePacket, frozen=True, tag="codd-add-result"):
     request: Count
     spare: bool
 
 
-class AddChild(Packet, frozen=True, tag="codd-add-child"):
+class AddChild(TreePacket, frozen=True, tag="codd-add-child"):
     """Take me as a child, with my own query and my subtree's. I have all documents up to `since`. `replaces` names the
     child whose place I take."""
 
-    tree: str
     request: Count
     own: Texts
     wants: Texts
@@ -85,75 +87,65 @@ class AddChild(Packet, frozen=True, tag="codd-add-child"):
     replaces: str = ""
 
 
-class Answer(Packet, frozen=True, tag="codd-answer"):
+class Answer(TreePacket, frozen=True, tag="codd-answer"):
     """Yes: these are your ancestors, and your documents are numbered from `link` on; or no."""
 
-    tree: str
     request: Count
     accepted: bool
     ancestors: Texts = ()
     link: Count = 0
 
 
-class AddQuery(Packet, frozen=True, tag="codd-add-query"):
+class AddQuery(TreePacket, frozen=True, tag="codd-add-query"):
     """A node below wants these too. `path` names the nodes that passed it on, beginning with its origin."""
 
-    tree: str
     version: Count
     texts: Texts
     since: Known
     path: Texts
 
 
-class Registered(Packet, frozen=True, tag="codd-registered"):
+class Registered(TreePacket, frozen=True, tag="codd-registered"):
     """The query has reached the source. Sent back along its path. All documents after `number` will come."""
 
-    tree: str
     path: Texts
     number: Known
 
 
-class RemoveQuery(Packet, frozen=True, tag="codd-remove-query"):
-    tree: str
+class RemoveQuery(TreePacket, frozen=True, tag="codd-remove-query"):
     version: Count
     texts: Texts
 
 
-class GetAggregate(Packet, frozen=True, tag="codd-get-aggregate"):
+class GetAggregate(TreePacket, frozen=True, tag="codd-get-aggregate"):
     """Some of your queries got lost: send me all."""
 
-    tree: str
 
-
-class Aggregate(Packet, frozen=True, tag="codd-aggregate"):
-    tree: str
+class Aggregate(TreePacket, frozen=True, tag="codd-aggregate"):
     version: Count
     own: Texts
     wants: Texts
 
 
-class NewPath(Packet, frozen=True, tag="codd-path"):
+class NewPath(TreePacket, frozen=True, tag="codd-path"):
     """Your ancestors have changed."""
 
-    tree: str
     ancestors: Texts
 
 
 # Leaving.
 
 
-class Leave(Packet, frozen=True, tag="codd-leave"):
+class Leave(TreePacket, frozen=True, tag="codd-leave"):
     """I am no longer your child; the successor, if there is one, takes my place."""
 
-    tree: str
     successor: str = ""
 
 
-class NewParent(Packet, frozen=True, tag="codd-new-parent"):
+class NewParent(TreePacket, frozen=True, tag="codd-new-parent"):
     """Figure 4: I leave. To the successor: take my place below `parent`, and keep documents for the guests until they
     are below you. To the others: join again, beginning at `parent`."""
 
-    tree: str
     parent: str
     successor: bool
     complete: Known
@@ -161,10 +153,8 @@ class NewParent(Packet, frozen=True, tag="codd-new-parent"):
     guests: tuple[tuple[str, Texts], ...] = ()
 
 
-class Gone(Packet, frozen=True, tag="codd-gone"):
+class Gone(TreePacket, frozen=True, tag="codd-gone"):
     """The source has ended its tree."""
-
-    tree: str
 
 
 class KeepAlive(Packet, frozen=True, tag="codd-keep-alive"):
@@ -190,46 +180,40 @@ class Document(Packet, frozen=True, tag="codd-document"):
     complete: Known
 
 
-class Resend(Packet, frozen=True, tag="codd-resend"):
-    tree: str
+class Resend(TreePacket, frozen=True, tag="codd-resend"):
     links: tuple[Count, ...]
 
 
 # Reorganising.
 
 
-class Move(Packet, frozen=True, tag="codd-move"):
+class Move(TreePacket, frozen=True, tag="codd-move"):
     """Section 3.3: please move to another part of the network; this is my overhead."""
 
-    tree: str
     overhead: Share
 
 
-class Reorganize(Packet, frozen=True, tag="codd-reorganize"):
-    tree: str
+class Reorganize(TreePacket, frozen=True, tag="codd-reorganize"):
     overhead: Share
 
 
-class Granted(Packet, frozen=True, tag="codd-granted"):
-    tree: str
+class Granted(TreePacket, frozen=True, tag="codd-granted"):
+    """The source lets a node move."""
 
 
-class Moved(Packet, frozen=True, tag="codd-moved"):
-    tree: str
+class Moved(TreePacket, frozen=True, tag="codd-moved"):
     moved: bool
 
 
-class GetOverhead(Packet, frozen=True, tag="codd-get-overhead"):
+class GetOverhead(TreePacket, frozen=True, tag="codd-get-overhead"):
     """How much overhead would I cause you? `bits` are my recent documents: bit i is the number first + i."""
 
-    tree: str
     request: Count
     first: Count
     bits: bytes
 
 
-class Overhead(Packet, frozen=True, tag="codd-overhead"):
-    tree: str
+class Overhead(TreePacket, frozen=True, tag="codd-overhead"):
     request: Count
     overhead: Share
     spare: bool
