@@ -15,7 +15,7 @@ import msgspec
 
 from earshot.errors import ContentMismatch, EventError, GeometryError, UnknownName, UsageError
 from earshot.events import Event, EventType
-from earshot.geometry import Position, Proximity
+from earshot.geometry import Area, Position, Proximity
 from earshot.protocols.common.local_subscriptions import has_expired
 from earshot.protocols.machine import Announcement
 from earshot.protocols.steam.group_ids import group_id
@@ -72,6 +72,10 @@ class LocalAnnouncement:
     def naval(self, position: Position) -> Position:
         """Where the proximity is pinned while its producer is at this position."""
         return position if self.proximity is None or self.proximity.mobile else self.proximity.naval
+
+    def area(self, position: Position) -> Area | None:
+        """Where its events are relevant while its producer is at this position."""
+        return None if self.proximity is None else self.proximity.area(position)
 
     def multi_hop(self, position: Position, range_m: float) -> bool:
         """Section 4.3: whether part of the proximity may lie beyond the radio's range from this position."""
@@ -146,7 +150,6 @@ class Announcements:
             )
         if announced.event_type.content:
             event = announced.event_type.read(event)
-        area = None if announced.proximity is None else announced.proximity.area(position)
-        if event.area != area:
+        if event.area != (area := announced.area(position)):
             event = msgspec.structs.replace(event, area=area)
         return announced, event
