@@ -109,11 +109,15 @@ class UnknownName(UsageError):
     """No such protocol, scenario, study or table."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        nearest = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(names)}"
-        super().__init__(f"no {what} named {name!r}; {hint}")
+        super().__init__(f"no {what} named {name!r}; {nearest_name(name, sorted(known))}")
         self.name = name
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """What to write instead of a name that is not among the known ones."""
+    names = list(known)
+    nearest = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(names)}"
 
 
 class TraceError(UsageError):

@@ -24,7 +24,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from earshot.errors import ScenarioError, SettingsError, UsageError
+from earshot.errors import ScenarioError, SettingsError, UsageError, nearest_name
 
 T = TypeVar("T")
 
@@ -353,10 +353,7 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
 
 def no_such_choice(value: Any, known: Collection[Any]) -> str:
     """What to write instead of a value that is not among the choices."""
-    names = [str(one) for one in known]
-    nearest = difflib.get_close_matches(str(value), names, n=1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(names)}"
-    return f"no such choice as {value!r}; {hint}"
+    return f"no such choice as {value!r}; {nearest_name(str(value), map(str, known))}"
 
 
 def shown(value: Any) -> str:

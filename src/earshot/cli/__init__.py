@@ -89,18 +89,15 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         sys.exit(130)
-    except UsageError as error:
+    except EarshotError as error:
         click.echo(f"earshot: {error}", err=True)
-        sys.exit(2)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in PIPELINE_PACKAGES:
             raise
         needs = f"this command needs the package {missing.name!r}"
         click.echo(f"earshot: {needs}; run: pip install 'earshot[pipeline]'", err=True)
         sys.exit(2)
-    except EarshotError as error:
-        click.echo(f"earshot: {error}", err=True)
-        sys.exit(1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)

@@ -10,9 +10,8 @@ from typing import Any
 import click
 
 from earshot.cli.options import default_option, pairs, set_option, toml_value
-from earshot.cli.spark import LakeOptions, cluster_options, lake_options, open_lake, progress_bar
+from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
-from earshot.errors import UnknownName
 
 
 @click.command()
@@ -40,7 +39,7 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
     from earshot.pipeline.campaigns.flow import run_campaign
 
     wanted = read_campaign(campaign)
-    with open_lake(lake) as opened, progress_bar(f"campaign {wanted.name}", len(wanted.runs)) as bar:
+    with open_lake(lake) as opened, ProgressBar(f"campaign {wanted.name}", len(wanted.runs)) as bar:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     if as_json:
@@ -103,7 +102,7 @@ def compare(
     names = _protocols(protocols)
     wanted = campaign(f"compare-{base.name}", [base], {name: {} for name in names}, range(seeds))
     title = f"{len(names)} protocols on {base.name}"
-    with open_lake(lake) as opened, progress_bar(title, len(wanted.runs)) as bar:
+    with open_lake(lake) as opened, ProgressBar(title, len(wanted.runs)) as bar:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
         bar.say("writing the report")
         ids = [outcome.run for outcome in outcomes]
@@ -122,14 +121,11 @@ def compare(
 
 
 def _protocols(chosen: str | None) -> list[str]:
-    from earshot.protocols.catalogue import PROTOCOLS
+    from earshot.protocols.catalogue import PROTOCOLS, protocol
 
-    if chosen is None:
-        return list(PROTOCOLS)
-    names = [name.strip() for name in chosen.split(",") if name.strip()]
+    names = list(PROTOCOLS) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
     for name in names:
-        if name not in PROTOCOLS:
-            raise UnknownName("protocol", name, PROTOCOLS)
+        protocol(name)
     return names
 
 

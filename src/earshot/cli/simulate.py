@@ -155,8 +155,12 @@ def _print_summary(summary: RunSummary, took_s: float) -> None:
     unexpected = summary.delivered - round((summary.precision or 0) * summary.delivered)
     rows = [
         ("events published", f"{summary.events:,}", ""),
-        ("delivery ratio", _share(summary.delivery_ratio), f"of {summary.expected:,} expected deliveries"),
-        ("precision", _share(summary.precision), f"{unexpected:,} of {summary.delivered:,} deliveries unexpected"),
+        ("delivery ratio", _number(summary.delivery_ratio, ".4f"), f"of {summary.expected:,} expected deliveries"),
+        (
+            "precision",
+            _number(summary.precision, ".4f"),
+            f"{unexpected:,} of {summary.delivered:,} deliveries unexpected",
+        ),
         ("transmissions", f"{summary.transmissions:,}", ""),
         ("cost", _number(summary.cost), "transmissions per event that carry it"),
         ("data bytes", f"{summary.data_bytes:,}", ""),
@@ -171,12 +175,8 @@ def _print_summary(summary: RunSummary, took_s: float) -> None:
     print_table(("measure", "value", ""), rows)
 
 
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.1f}"
+def _number(value: float | None, form: str = ",.1f") -> str:
+    return "-" if value is None else f"{value:{form}}"
 
 
 def _time(value: float | None) -> str:

@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +76,9 @@ def _notice(text: str) -> None:
         click.echo(text, err=True)
 
 
-class Bar:
-    """Progress on a terminal, on one line of standard error; nothing where standard error is not a terminal."""
+class ProgressBar(AbstractContextManager["ProgressBar"]):
+    """Progress on a terminal, on one line of standard error that is empty again at the end of the `with` block;
+    nothing if standard error is not a terminal."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title = title
@@ -99,16 +100,5 @@ class Bar:
         if self.shown:
             click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
 
-    def close(self) -> None:
-        """Leave the line clean."""
+    def __exit__(self, *_: object) -> None:
         self._show("")
-
-
-@contextmanager
-def progress_bar(title: str, total: int) -> Iterator[Bar]:
-    """A bar that is gone afterwards, however the work ends."""
-    bar = Bar(title, total)
-    try:
-        yield bar
-    finally:
-        bar.close()

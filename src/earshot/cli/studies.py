@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from earshot.cli.spark import LakeOptions, lake_options, open_lake, progress_bar
+from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
 from earshot.cli.tables import print_json
 
 
@@ -45,7 +45,7 @@ def reproduce(
     with open_lake(lake) as opened:
         for paper in chosen:
             total = sum(len(experiment.quick if quick else experiment.cases) for experiment in paper.experiments)
-            with progress_bar(f"study {paper.name}", total) as bar:
+            with ProgressBar(f"study {paper.name}", total) as bar:
                 rows = run_study(opened.session, paper, Path(lake.lake) / "results", quick, bar.runs)
             judged += judge(paper, rows)
     page = studies_report(chosen, judged, quick)

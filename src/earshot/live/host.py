@@ -288,7 +288,7 @@ class Host:
             self.record(Kind.DROP, detail=reason, peer=peer, event=event)
 
     def header_position(self, now: float) -> Position | None:
-        return self.location.recent_position(now)
+        return self.location.position(now)
 
     def warn(self, message: str) -> None:
         """Warn the user about the node's location or its subscribers."""

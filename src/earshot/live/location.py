@@ -17,7 +17,6 @@ from earshot.errors import LocationUnavailable
 from earshot.geometry import ORIGIN, STILL, LocalPlane, Position, Velocity
 
 STALE_S = 10.0
-RECENT_S = 0.005
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
@@ -155,7 +154,3 @@ class TrackedLocation:
         self._position = at
         self._velocity = STILL if self.stale else fix.velocity
         self._updated_at = now
-
-    def recent_position(self, now: float) -> Position:
-        """The last position if it is at most a few milliseconds old: exact enough for a datagram's header."""
-        return self._position if now - self._updated_at < RECENT_S or not self._moves else self.position(now)

@@ -13,7 +13,6 @@ import ipaddress
 import socket
 import struct
 from contextlib import suppress
-from functools import lru_cache
 
 from earshot.errors import NetworkUnavailable
 from earshot.live.trust import Address
@@ -26,10 +25,9 @@ _SIOCGIFMTU = 0x8921
 _SIOCGIFADDR = 0x8915
 
 
-@lru_cache(maxsize=4096)
 def group_address(group: int) -> str:
     """The multicast address of a 24-bit group id, in 239.0.0.0/8."""
-    return str(ipaddress.IPv4Address(0xEF00_0000 | group))
+    return f"239.{group >> 16}.{group >> 8 & 255}.{group & 255}"
 
 
 def parse_address(text: str, what: str, default_host: str | None = None) -> Address:

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -110,17 +111,14 @@ def read_keys(path: str | Path) -> tuple[bytes, ...]:
     return keys
 
 
+@dataclass(slots=True)
 class Window:
     """Which of a sender's sequence numbers have arrived: the highest, and the thousand before it."""
 
-    __slots__ = ("_bits", "_highest")
-
-    WIDTH = 1024
-    _MASK = (1 << WIDTH) - 1
-
-    def __init__(self) -> None:
-        self._highest = -1
-        self._bits = 0
+    WIDTH: ClassVar[int] = 1024
+    _MASK: ClassVar[int] = (1 << WIDTH) - 1
+    _highest: int = -1
+    _bits: int = 0
 
     def fresh(self, sequence: int) -> bool:
         """Whether this number is new; afterwards it is not. A number before the window counts as old."""
