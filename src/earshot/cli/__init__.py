@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("campaigns", "Explain why an event reached a node, or did not (Spark)."),
     "view": ("view", "Look at runs: a moving map, missed events and the reasons."),
     "watch": ("watch", "Follow live nodes: do their events arrive? (Spark)."),
-    "drip-brokers": ("drip", "Compute how many brokers DRIP's analysis asks for."),
+    "drip-brokers": ("studies", "Compute how many brokers DRIP's analysis asks for."),
     "reproduce": ("studies", "Run the papers' experiments and judge their claims (Spark)."),
 }
 

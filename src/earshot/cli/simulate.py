@@ -7,7 +7,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -111,20 +111,17 @@ def _progress(scenario: Scenario, protocol: str, seed: int) -> Iterator[Callable
         yield advance
 
 
-@contextmanager
-def _log(folder: Path | None, positions_every_s: float) -> Iterator[Any]:
+def _log(folder: Path | None, positions_every_s: float) -> AbstractContextManager[Any]:
     """The log of a run; its file gets its final name when it is complete."""
     from earshot.simulation.engine.log import Log
 
     if folder is None:
-        yield None
-        return
+        return nullcontext()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--log {folder}: {error.strerror}") from None
-    with Log(folder / "log.parquet", positions_every_s=positions_every_s or None) as log:
-        yield log
+    return Log(folder / "log.parquet", positions_every_s=positions_every_s or None)
 
 
 def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: RunSummary) -> None:

@@ -131,8 +131,7 @@ class Host:
         """The application will publish events of this type."""
         effects = self.machine.announce(announcement, self.now())
         self._announcements[announcement.event_type.subject] = announcement
-        if self.spool is not None:
-            self.record(Kind.ANNOUNCE, detail=write_announcement(announcement.event_type, announcement.proximity))
+        self.record(Kind.ANNOUNCE, detail=write_announcement(announcement.event_type, announcement.proximity))
         self._carry_out(effects)
 
     def unannounce(self, subject: str) -> None:
@@ -144,9 +143,8 @@ class Host:
     def subscribe(self, subscription: Subscription, handler: Handler) -> None:
         """The application subscribes; `handler` is called with each event."""
         self._handlers[subscription.id] = handler
-        if self.spool is not None:
-            detail = write_detail(SubscribeDetail(str(subscription.filter), subscription.region))
-            self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=detail)
+        detail = write_detail(SubscribeDetail(str(subscription.filter), subscription.region))
+        self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=detail)
         try:
             self._carry_out(self.machine.subscribe(subscription, self.now()))
         except Exception:

@@ -1,13 +1,4 @@
-"""`Node`: publish and subscribe from Python, between real hosts, without a server.
-
-::
-
-    async with Node("ambulance-7", protocol="steam", location=Gpsd()) as node:
-        siren = await node.announce(EventType("Siren", content={"speed": float}), within=Circle(300))
-        await siren.publish(speed=18.0)
-        async for event in node.subscribe("Siren", where="approaching and speed > 10"):
-            ...
-"""
+"""`Node`: publish and subscribe from Python, between real hosts, without a server. `earshot.live` has an example."""
 
 from __future__ import annotations
 

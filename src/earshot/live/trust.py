@@ -150,12 +150,9 @@ class RateLimits:
         """Whether one more datagram from this address may be read."""
         bucket = self._known.get(address, self._strangers)
         left = min(self._per_second, bucket[0] + (now - bucket[1]) * self._per_second)
-        bucket[1] = now
-        if left < 1.0:
-            bucket[0] = left
-            return False
-        bucket[0] = left - 1.0
-        return True
+        allowed = left >= 1.0
+        bucket[:] = left - allowed, now
+        return allowed
 
     def know(self, address: Address, now: float) -> None:
         """A valid datagram came from this address: from now on it has its own limit."""
