@@ -32,7 +32,7 @@ from earshot.live.network import NetworkSettings
 from earshot.live.nmea import NmeaFile
 from earshot.live.node import HeardPeer, Node, Publisher, Stream, run
 from earshot.live.spool import read_spool
-from earshot.live.trace import TracePlayback
+from earshot.live.trace_location import TracePlayback
 
 __all__ = [
     "Fix",

@@ -16,7 +16,7 @@ from pathlib import Path
 from earshot.errors import LocationUnavailable
 from earshot.geometry import ORIGIN, STILL, LocalPlane, Velocity
 from earshot.live.location import Fix, plane_near
-from earshot.live.trace import Track
+from earshot.live.trace_location import Track
 
 KNOT_M_S = 1852.0 / 3600.0
 FIRST_FIX_S = 30.0

@@ -21,7 +21,7 @@ from earshot.protocols.siena.machine import Siena
 from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.workload.codd_workload import CoddDocuments
-from earshot.studies.codd.pipes import Pipes, SharedIndex
+from earshot.studies.codd.pipe_host import Pipes, SharedIndex
 from earshot.studies.study import Case, Row
 
 SOURCE = "source"
