@@ -134,3 +134,41 @@ def test_links_between_pages_lead_somewhere() -> None:
         if not (page.parent / target).exists()
     ]
     assert lost == []
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    build = [
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--config-file",
+        str(ROOT / "mkdocs.yml"),
+        "--site-dir",
+        str(site),
+    ]
+    done = subprocess.run([sys.executable, "-m", *build], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    commands = (site / "reference" / "commands.html").read_text()
+    assert all(f"Usage: earshot {name}" in commands for name in ("compare", "sub", "watch"))
+
+
+PUBLIC = r"(?!(?:protocols|simulation|pipeline|live|errors) )"
+DEEP_IMPORT = re.compile(rf"^ *(?:from|import) (earshot\.{PUBLIC}[\w.]+)", re.MULTILINE)
+
+
+def test_docs_and_examples_import_only_from_the_public_interface() -> None:
+    pages = [*PAGES, *EXAMPLES]
+    assert {page.name: deep for page in pages if (deep := DEEP_IMPORT.findall(page.read_text()))} == {}
+
+
+def test_the_source_files_that_pages_name_exist() -> None:
+    tree = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    lost = [
+        f"{page.relative_to(ROOT)}: {named}"
+        for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+        for named in re.findall(r"`(?:src/)?((?:\w+/)+\w+\.py)", page.read_text())
+        if not any(f"/{path}".endswith(f"/{named}") for path in tree)
+    ]
+    assert lost == []
