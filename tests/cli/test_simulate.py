@@ -100,7 +100,7 @@ def test_a_log_is_written_beside_what_was_run(tmp_path: Path) -> None:
         (("base", "-p", "gossip", "--setting", "probability=2"), "probability: must be from 0 to 1, got 2"),
         (("base", "-p", "gossip", "--setting", "probabilty=1"), "did you mean probability?"),
         (("base", "-p", "flooding", "--seed", "-1"), "Invalid value for '--seed'"),
-        (("none.toml", "-p", "flooding"), "earshot: none.toml: no such scenario file"),
+        (("none.toml", "-p", "flooding"), "earshot: none.toml: no such scenario file; check the path"),
     ],
 )
 def test_mistakes_are_reported_in_one_line_with_exit_code_2(

@@ -159,7 +159,7 @@ def _print_summary(summary: RunSummary, took_s: float) -> None:
             f"{unexpected:,} of {summary.delivered:,} deliveries unexpected",
         ),
         ("transmissions", f"{summary.transmissions:,}", ""),
-        ("cost", _number(summary.cost), "transmissions per event that carry it"),
+        ("cost", _number(summary.cost), "transmissions with an event, per event"),
         ("data bytes", f"{summary.data_bytes:,}", ""),
         ("control bytes", f"{summary.control_bytes:,}", ""),
         ("bytes per delivery", _number(summary.bytes_per_delivery), ""),

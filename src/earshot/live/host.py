@@ -91,7 +91,7 @@ class Host:
         self.transport.open()
         if not self.network.keys:
             logger.warning(
-                "%s: no network key: anyone in range can read, forge and replay; give one with --key-file",
+                "%s: no network key: anyone in range can read, forge and replay; give a key_file (--key-file)",
                 self.name,
             )
         if self.spool is not None:

@@ -192,7 +192,7 @@ def _area(value: Any) -> Area:
 def _existing(path: Path) -> Path:
     found = path.resolve()
     if not found.exists():
-        raise ScenarioError(f"no such file: {found}")
+        raise ScenarioError(f"no such file: {found}; check the path")
     return found
 
 
@@ -240,7 +240,7 @@ def as_table(value: Any, *, by_content: bool = False, sparse: bool = False) -> A
 def content_hash(path: Path) -> str:
     """The SHA-256 of a file's content; of a folder: of all its files, by name."""
     if not path.exists():
-        raise ScenarioError(f"{path}: no such file")
+        raise ScenarioError(f"{path}: no such file; check the path")
     digest = hashlib.sha256()
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file():

@@ -121,7 +121,7 @@ def read_campaign(path: str | Path) -> Campaign:
     try:
         table = tomllib.loads(file.read_text("utf-8"))
     except FileNotFoundError:
-        raise ScenarioError(f"{file}: no such campaign file") from None
+        raise ScenarioError(f"{file}: no such campaign file; check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise ScenarioError(f"{file}: not a campaign: {error}") from None
     for key in table:

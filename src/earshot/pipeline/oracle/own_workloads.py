@@ -148,7 +148,7 @@ def _by_suffix(files: Sequence[str | Path], known: Sequence[str]) -> dict[str, l
     for file in files:
         path = Path(file)
         if not path.exists():
-            raise ScenarioError(f"{path}: no such file")
+            raise ScenarioError(f"{path}: no such file; check the path")
         if path.suffix not in known:
             raise ScenarioError(f"{path}: cannot tell what it holds; name it {', '.join(known)}")
         found.setdefault(path.suffix, []).append(str(path))

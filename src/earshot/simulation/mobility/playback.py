@@ -101,11 +101,14 @@ def _within(presence: tuple[Interval, ...], until_s: float) -> tuple[Interval, .
 def _read(path: FilePath, _changed: int) -> Trace:
     """The trace; kept, because names and paths are asked for separately and for every seed."""
     if not path.exists():
-        raise TraceError(f"{path}: there is no such trace")
+        raise TraceError(f"{path}: there is no such trace; check the path")
     trace = read_trace(path)
     for file, line, problem in trace.problems:
         if problem != EMPTY_LINE:
-            raise TraceError(f"{file}: line {line}: {problem}; `earshot ingest` keeps the good rows of a trace")
+            raise TraceError(
+                f"{file}: line {line}: {problem}; `earshot ingest` keeps the good rows of a trace: "
+                "play back LAKE/positions/trace=NAME"
+            )
     if not len(trace.time):
         raise TraceError(f"{path}: the trace has no rows")
     return trace

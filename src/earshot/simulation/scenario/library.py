@@ -38,7 +38,7 @@ def _file(scenario: str, folder: Path) -> Path:
     if path.is_file():
         return path
     if path.suffix == ".toml" or "/" in scenario or path.exists():
-        raise ScenarioError(f"{scenario}: no such scenario file")
+        raise ScenarioError(f"{scenario}: no such scenario file; check the path")
     raise UnknownName("scenario", scenario, known)
 
 

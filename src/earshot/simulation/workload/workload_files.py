@@ -126,7 +126,7 @@ def _document(path: Path) -> Event:
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     if not path.is_file():
-        raise ScenarioError(f"{path}: no such file")
+        raise ScenarioError(f"{path}: no such file; check the path")
     if path.suffix != ".jsonl":
         raise ScenarioError(f"{path}: write one JSON object a line, in a file named .jsonl")
     with path.open(encoding="utf-8") as file:
@@ -167,6 +167,6 @@ def _text(row: Mapping[str, Any], key: str, where: str) -> str:
 def _version(path: Path) -> Any:
     """Changes when the file changes, so that the cache is not used then."""
     if not path.exists():
-        raise ScenarioError(f"{path}: no such file")
+        raise ScenarioError(f"{path}: no such file; check the path")
     parts = sorted(path.glob("*.xml")) if path.is_dir() else [path]
     return tuple((part.name, part.stat().st_mtime_ns, part.stat().st_size) for part in parts)
