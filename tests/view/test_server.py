@@ -74,7 +74,7 @@ def test_it_answers_its_own_page_only(server: PageServer) -> None:
 
 @pytest.mark.parametrize("path", ["/static/app.js", "/../../etc/passwd", "/..%2f..%2fetc/passwd", "//etc/passwd", "/x"])
 def test_no_file_can_be_asked_for(server: PageServer, path: str) -> None:
-    assert get(server, path)[:2] == (404, b"there is nothing here\n")
+    assert get(server, path)[:2] == (404, b"no such address\n")
 
 
 def test_the_page_comes_with_a_policy_that_lets_nothing_else_run(server: PageServer) -> None:

@@ -17,7 +17,7 @@ class Statistics(Protocol):
     """What was seen of events so far, as `DataSummary` keeps it."""
 
     def overlap(self, a: Filter, b: Filter) -> float | None:
-        """Of the events seen that meet either filter, the share that meets both; None where it cannot tell."""
+        """Of the events seen that meet either filter, the share that meets both; None where it is not known."""
         ...
 
 
@@ -80,18 +80,18 @@ class Filter:
         return matching.needs_viewer(self.condition)
 
     def without_viewer_terms(self) -> Filter:
-        """A filter that needs no consumer and matches whatever this one matches for some consumer."""
+        """A filter that needs no consumer and matches everything that this one matches for some consumer."""
         if not self.needs_viewer:
             return self
         return replace(self, condition=matching.without_viewer_terms(self.condition))
 
     def covers(self, other: Filter) -> bool:
-        """True only if every event that meets `other` meets this one. May say no where it cannot tell."""
+        """True only if every event that meets `other` meets this one. False where that cannot be proved."""
         return covering.covers(self._typed, other._typed)
 
     def overlap(self, other: Filter, statistics: Statistics | None = None) -> float:
         """An estimate, in 0..1, of how much of the two filters' events is common to both: extensional where
-        `statistics` (a `DataSummary`) can tell, structural elsewhere."""
+        `statistics` (a `DataSummary`) know the answer, structural elsewhere."""
         if statistics is not None and (seen := statistics.overlap(self, other)) is not None:
             return seen
         return overlapping.overlap(self._typed, other._typed)

@@ -99,7 +99,7 @@ def read_join(text: str) -> JoinDetail:
 
 
 def read_subscribe(text: str) -> SubscribeDetail:
-    """The detail of a SUBSCRIBE record; whatever is not of this dialect is the filter's text."""
+    """The detail of a SUBSCRIBE record; a text that is not in this dialect is the filter's text."""
     try:
         return _subscribe_decoder.decode(text)
     except (msgspec.DecodeError, EarshotError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The extent: the rectangle that a scenario's nodes live on."""
+"""The extent: the rectangle that a scenario's nodes are in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Box = tuple[Finite, Finite, Finite, Finite]
 
 
 class Extent(SettingsTable, frozen=True):
-    """The rectangle the nodes live on: x from 0 to `width_m`, y from 0 to `height_m`."""
+    """The rectangle the nodes are in: x from 0 to `width_m`, y from 0 to `height_m`."""
 
     width_m: Positive = 1000.0
     "From west to east."

@@ -1,4 +1,4 @@
-"""The trace formats: their names, how a file's first bytes tell them apart, and one reader for all."""
+"""The trace formats: their names, how a file's first bytes show its format, and one reader for all."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FORMATS: dict[str, TraceFormat] = {
 
 
 class FoundFormat(NamedTuple):
-    """What a trace's files are."""
+    """The format of a trace's files, and their form."""
 
     format: TraceFormat
     form: str
@@ -73,7 +73,7 @@ def _find_one(file: str, name: str | None, options: TraceOptions) -> FoundFormat
     guess = guess_format(file)
     if name is None:
         if guess is None:
-            raise TraceError(f"cannot tell the format of {file}; name it with --format: {', '.join(FORMATS)}")
+            raise TraceError(f"cannot detect the format of {file}; name it with --format: {', '.join(FORMATS)}")
         name, form = guess
         if form == "parquet" and any(plain(column) == "timesteptime" for column in parquet_columns(file)):
             name = "sumo-fcd"

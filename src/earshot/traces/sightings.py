@@ -28,11 +28,11 @@ class TraceOptions:
     """What a user says about a trace, beyond its file and format."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    "Of tables: role to column name; the other roles are guessed."
+    "For tables: role to column name; the other roles are guessed."
     geo: bool = False
     "x and y are longitude and latitude."
     time_format: str | None = None
-    "Of CSV: how times are written, in strptime's notation."
+    "For CSV: how times are written, in strptime's notation."
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TraceOptions:

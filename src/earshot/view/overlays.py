@@ -53,7 +53,7 @@ class Hops:
 
 @dataclass(frozen=True)
 class Overlays:
-    """What the page draws beneath the nodes: plain values and columns."""
+    """What the page draws below the nodes: plain values and columns."""
 
     meta: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def overlays_of(
     deliveries: tuple[Ints, Ints, Floats],
     notes: Sequence[Note],
 ) -> Overlays:
-    """Whatever this protocol has."""
+    """The overlays that this protocol has."""
     meta: dict[str, Any] = {}
     arrays: dict[str, Array] = {}
     if isinstance(settings, CellSettings):

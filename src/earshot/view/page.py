@@ -2,7 +2,7 @@
 
 Scripts and style are in the document and are allowed by their hashes; nothing else may run. Data
 travels as base64 in elements that no browser executes, and the page sets texts, never markup: a
-node's name stays a name whatever it says.
+node's name is always shown as text.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def whole_page(title: str, entries: Iterable[WorldEntry], world: Fetch, run: Fet
 
 
 def write_page(to: Path, document: str) -> Path:
-    """The file is there whole or not at all."""
+    """Write the file; it appears only when it is complete."""
     draft = to.with_name(f".{to.name}.draft")
     try:
         to.parent.mkdir(parents=True, exist_ok=True)

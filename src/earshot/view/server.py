@@ -1,7 +1,7 @@
 """The server: the page on this machine, for this machine.
 
-It listens on 127.0.0.1 only, answers only requests that name it so (a site elsewhere that points its
-own name at this address gets nothing), and knows five addresses; no file can be asked for.
+It listens on 127.0.0.1 only, answers only requests that use this address (a web site whose own name points
+here gets nothing), and has five addresses; it serves no files.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
                     updates = catalogue.updates()
                     shown = [entry.as_json() for entry in catalogue.worlds()]
                     return "application/json", _json({**updates, "worlds": shown} if updates is not None else None)
-        raise _Refused(HTTPStatus.NOT_FOUND, "there is nothing here")
+        raise _Refused(HTTPStatus.NOT_FOUND, "no such address")
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)

@@ -27,7 +27,7 @@ LONGEST_CONTENT = 2000
 STEPS_ACROSS = 4000
 "A trajectory is simplified to within the extent's width divided by this: a quarter of a pixel on a wide screen."
 LEAST_ACROSS_M = 20.0
-"The least width where no extent is given: nodes at one place make no map, and a receiver is no more exact."
+"The least width where no extent is given: nodes at one place make no map, and GPS is not more exact."
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class World:
 
 
 def _side(places_m: Floats, extent_m: float | None) -> tuple[float, float]:
-    """From the first to the last place along one side; a given extent is shown whole, however short."""
+    """From the first to the last place along one axis; a given extent is always shown whole."""
     seen = [] if extent_m is None else [0.0, extent_m]
     if len(places_m):
         seen += [float(places_m.min()), float(places_m.max())]

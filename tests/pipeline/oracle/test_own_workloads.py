@@ -64,7 +64,10 @@ def test_a_bad_line_is_named(lake: Lake, files: Path) -> None:
 
 @pytest.mark.parametrize(
     ("events", "wishes", "said"),
-    [("nowhere.jsonl", "wishes.txt", "no such file"), ("wishes.txt", "wishes.txt", "cannot tell what it holds")],
+    [
+        ("nowhere.jsonl", "wishes.txt", "no such file"),
+        ("wishes.txt", "wishes.txt", "cannot tell from its name what it holds"),
+    ],
 )
 def test_files_that_cannot_be_read_are_named(lake: Lake, files: Path, events: str, wishes: str, said: str) -> None:
     with pytest.raises(ScenarioError, match=said):

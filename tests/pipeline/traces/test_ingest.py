@@ -180,7 +180,7 @@ def test_anyone_may_read_a_trace_by_its_formats_name(spark: SparkSession, tmp_pa
         ("node,time,x,y\n", {}, "there are no positions in .*: the trace is empty"),
         ("node,time,x,y\na,soon,1,1\n", {}, "no good position in .*; the first problem is in line 2: time 'soon'"),
         ("node,time,lat,lon\na,0,95,1\n", {}, "no good position in .*latitude 95 is outside"),
-        ("hello world\n", {}, "cannot tell the format of .*; name it with --format: sumo-fcd, ns2"),
+        ("hello world\n", {}, "cannot detect the format of .*; name it with --format: sumo-fcd, ns2"),
         ("node,time,x,y\na,0,1,1\n", {"format": "ns2"}, "looks like csv, not like ns2; try --format csv"),
         ("hello world\n", {"format": "ns2"}, "is not an ns-2 movement file"),
         ("node,time,x,y\na,0,1,1\n", {"columns": "node=bus"}, "has no column 'bus'; it has node, time, x, y"),

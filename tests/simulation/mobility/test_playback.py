@@ -104,7 +104,7 @@ def test_a_bad_trace_is_refused_with_the_reason(tmp_path: Path, text: str, probl
 
 def test_other_files_are_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "trace.xml").write_text("<fcd/>")
-    with pytest.raises(TraceError, match="cannot tell the format"):
+    with pytest.raises(TraceError, match="cannot detect the format"):
         Playback(tmp_path / "trace.xml").names()
     with pytest.raises(TraceError, match="there is no such trace"):
         Playback(tmp_path / "none.csv").names()

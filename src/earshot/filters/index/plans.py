@@ -78,7 +78,7 @@ _UNKNOWN = Plan(exact=False)
 
 
 class _Planned(ref[Filter]):
-    """A filter's plans, remembered as long as the filter lives."""
+    """A filter's plans, kept as long as the filter exists."""
 
     __slots__ = ("key", "plans")
     key: int

@@ -38,7 +38,7 @@ Branch = frozenset[Condition]
 
 
 def covers(general: TypedCondition, special: TypedCondition) -> bool:
-    """True only if every event that meets `special` meets `general`. May say no where it cannot tell."""
+    """True only if every event that meets `special` meets `general`. False where that cannot be proved."""
     if general.type is not None and special.type is None and not implies((special.condition,), _of_type(general.type)):
         return False
     if general.type is not None and special.type not in (None, general.type):

@@ -48,7 +48,7 @@ _SELF = LocationPath(False, (PathStep(Axis.CHILD, NodeKind.SELF),))
 
 
 def implies(known: Iterable[Condition], wanted: Condition) -> bool:
-    """True only if whatever meets all of `known` meets `wanted`; all in normal form."""
+    """True only if everything that meets all of `known` meets `wanted`; all in normal form."""
     return _Proof().follows(tuple(known), wanted)
 
 

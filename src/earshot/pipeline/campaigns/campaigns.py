@@ -82,7 +82,7 @@ def campaign(
     protocols: Mapping[str, Mapping[str, Any]],
     seeds: Iterable[int],
 ) -> Campaign:
-    """The product; a protocol's setting that is a list is swept over."""
+    """The product; where a protocol's setting is a list, each of its values is run."""
     variants = [(name, chosen) for name, swept in protocols.items() for chosen in _swept(swept)]
     for name, chosen in variants:
         build_settings(protocol(name).Settings, chosen)

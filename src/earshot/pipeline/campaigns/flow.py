@@ -32,7 +32,7 @@ Say = Callable[[str], None]
 def run_campaign(
     lake: Lake, campaign: Campaign, say: Say | None = None, progress: Progress | None = None
 ) -> list[Outcome]:
-    """Everything from the campaign's scenarios to its metrics; what the lake has is not done again."""
+    """All stages from the campaign's scenarios to its metrics; what the lake has is not computed again."""
     report = say or _silent
     report("simulating")
     outcomes = sweep(lake, campaign.name, campaign.runs, progress)
@@ -60,7 +60,7 @@ def draw_workloads(lake: Lake, runs: Iterable[Run]) -> None:
 
 
 class _Drawing:
-    """What a task does with one workload; travels to the executors."""
+    """What a task does with one workload; it is sent to the executors."""
 
     def __init__(self, commits: TaskCommits) -> None:
         self.commits = commits
@@ -77,14 +77,14 @@ class _Drawing:
 
 
 def draw_scenario(lake: Lake, scenario: Scenario, seed: int) -> tuple[str, dict[str, int]]:
-    """A scenario's workload into the lake: its id and how much there is of what."""
+    """Write a scenario's workload into the lake; returns its id and the number of rows by table."""
     run = Run(scenario, "", {}, seed)
     draw_workloads(lake, [run])
     return run.workload, _workload_counts(lake, run.workload)
 
 
 def keep_own_workload(lake: Lake, name: str, events: Sequence[str], subscriptions: str) -> dict[str, int]:
-    """A workload from the user's own files into the lake: how much there is of what."""
+    """Write a workload from the user's own files into the lake; returns the number of rows by table."""
     wanted = own_subscriptions(lake.session, name, subscriptions)
     published = own_events(lake.session, name, events)
     lake.write(wanted, "subscriptions", workload=name)
@@ -142,7 +142,7 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False) -> None:
 
 
 def finished_run(lake: Lake, run: str) -> dict[str, object]:
-    """The row of `runs` whose id begins so; LakeError where there is none or more than one."""
+    """The row of `runs` whose id begins with this text; LakeError where there is none or more than one."""
     rows = lake.read("runs").where(F.col("run").startswith(run)).collect()
     if not rows:
         raise LakeError(f"the lake {lake.name} has no run {run!r}; see them in the report: earshot report {lake.name}")

@@ -125,5 +125,5 @@ def _short(value: float) -> str:
 
 
 def columns_with_figures(entries: Sequence[Entry]) -> list[BoardColumn]:
-    """The columns that have anything to show."""
+    """The columns that have a figure in some entry."""
     return [column for column in COLUMNS if any(column.metric in entry.figures for entry in entries)]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LATENCIES = {"latency_p50_s": 0.50, "latency_p95_s": 0.95, "latency_p99_s": 0.99}
 OUTCOMES = ("expected", "delivered", "delivery_ratio", "precision", "hops", *LATENCIES)
-"What a subscriber notices: also by event type, by node and by minute of publication."
+"Metrics of what subscribers receive: also by event type, by node and by minute of publication."
 TRAFFIC = (
     "events",
     "data_bytes",
@@ -42,7 +42,7 @@ TRAFFIC = (
     "duplicates",
     "overhead",
 )
-"What the network carried: of the whole run."
+"Metrics of what the network carries: only of the whole run."
 GROUPS = ("type", "node", "minute")
 
 

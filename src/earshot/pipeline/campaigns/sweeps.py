@@ -80,7 +80,7 @@ def _kept(lake: Lake, wanted: set[str]) -> dict[str, Outcome]:
 
 
 class _Simulation:
-    """What a task does with one run; travels to the executors.
+    """What a task does with one run; it is sent to the executors.
 
     The run travels as bytes and is restored where errors become rows: restoring a scenario reads its files
     again, and on an executor one may be missing.

@@ -134,7 +134,7 @@ class Lake:
         return [dict(partition_key(target.split("/")[1:])) for target in targets]
 
     def write_table(self, rows: pa.Table, table: str, **partition: Value) -> None:
-        """Replace one small partition from an Arrow table at hand, without a Spark job."""
+        """Replace one small partition with the rows of an Arrow table, without a Spark job."""
         kind = table_named(table)
         with self.task_commits() as commits:
             commits.commit_table(table, rows, **partition)

@@ -1,7 +1,7 @@
 """Who uses what in a lake on a local disk.
 
 Each process that opens a lake holds one small file under a lock and writes into it the folders it
-reads or is writing. The lock ends with the process however it ends, so a folder that no live lease
+reads or is writing. The lock ends with the process, even if it is killed, so a folder that no valid lease
 names is unused and safe to remove. Without such locks (Hadoop addresses, Windows) the
 lake goes by age instead.
 """
@@ -22,7 +22,7 @@ except ImportError:  # Windows
 
 
 class Leases:
-    """This process's lease on one lake, and the view of everyone else's."""
+    """This process's lease on one lake, and what the leases of other processes name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -53,7 +53,7 @@ class Leases:
             self._write()
 
     def in_use(self) -> set[str]:
-        """Every path that a live process uses, this one included. Leases of the dead are removed."""
+        """Every path that a running process uses, this one included. Leases of ended processes are removed."""
         with self._lock:
             used = set(self._used)
         if not self.folder.is_dir():
@@ -91,7 +91,7 @@ class Leases:
         os.ftruncate(self._handle, len(content))
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all paths."""
         with self._lock:
             self._used.clear()
             if self._handle is not None:
@@ -105,7 +105,7 @@ _opening = threading.Lock()
 
 
 def leases_of(storage: LocalStorage) -> Leases:
-    """One lease a process and lake; given back when the process ends."""
+    """One lease for each process and lake; released when the process ends."""
     with _opening:
         folder = storage.root / "_leases"
         return _open_leases.setdefault(str(folder), Leases(folder))

@@ -1,7 +1,7 @@
 """The lake's tables: one schema each, and the columns each is partitioned by.
 
 A partition is what a stage replaces as a whole: a trace, a workload, a run. Times are seconds: of
-the simulation, or since the epoch (UTC) where a trace or a live node says what o'clock it was.
+the simulation, or since the epoch (UTC) where a trace or a live node gives the time of day.
 Unknown numbers are null, except in `log`, which follows `earshot.records` (NaN, -1, "").
 """
 

@@ -1,6 +1,6 @@
 """Committing partitions from inside a Spark task, where there is no session.
 
-The driver opens `lake.task_commits()` and hands it to the tasks. Each commits whole partitions, by the
+The driver opens `lake.task_commits()` and sends it to the tasks. Each commits whole partitions, by the
 same staging, rename and mark as the lake itself.
 """
 

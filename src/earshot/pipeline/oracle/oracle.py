@@ -79,7 +79,7 @@ def expected_receivers(
 
 
 def _split(spans: Spans) -> tuple[Spans, Spans]:
-    """The spans that content alone settles where the event has no area, and the others."""
+    """The spans for which content alone decides where the event has no area, and the others."""
     found: tuple[dict[str, list[SubscriptionSpan]], dict[str, list[SubscriptionSpan]]] = ({}, {})
     for workload, some in spans.items():
         for span in some:
@@ -89,7 +89,7 @@ def _split(spans: Spans) -> tuple[Spans, Spans]:
 
 
 class Matcher:
-    """Events to pairs of an event and a span. Travels to the executors; a worker builds its indexes once."""
+    """Events to pairs of an event and a span. It is sent to the executors; a worker builds its indexes once."""
 
     def __init__(self, spans: Spans, candidates: bool) -> None:
         self.spans = spans
@@ -163,7 +163,7 @@ _lookups: dict[str, CandidateLookup] = {}
 
 
 def _in_place(positions: DataFrame) -> Callable[[DataFrame], DataFrame]:
-    """Candidates, each beside its node's own positions, to those that accept the event there."""
+    """Of candidates, joined with their nodes' positions, those that accept the event at that place."""
 
     def transform(candidates: DataFrame) -> DataFrame:
         where_they_were = positions.select(F.col("trace").alias("workload"), "node", "time", "x_m", "y_m")

@@ -54,7 +54,7 @@ def own_events(spark: SparkSession, workload: str, files: Sequence[str | Path]) 
 
 
 class _Reader:
-    """Texts in, rows of `events` out; an event that cannot be read says in which file."""
+    """Turns texts into rows of `events`; an error about an event names its file."""
 
     def __init__(self, workload: str, read: Callable[[str, Any], Event]) -> None:
         self.workload = workload
@@ -150,7 +150,7 @@ def _by_suffix(files: Sequence[str | Path], known: Sequence[str]) -> dict[str, l
         if not path.exists():
             raise ScenarioError(f"{path}: no such file; check the path")
         if path.suffix not in known:
-            raise ScenarioError(f"{path}: cannot tell what it holds; name it {', '.join(known)}")
+            raise ScenarioError(f"{path}: cannot tell from its name what it holds; name it {', '.join(known)}")
         found.setdefault(path.suffix, []).append(str(path))
     if not found:
         raise ScenarioError("no file was given")

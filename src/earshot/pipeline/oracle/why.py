@@ -90,7 +90,7 @@ class EventLog:
         return path[::-1]
 
     def losses_before(self, node: str, source: str) -> list[str]:
-        """What there is to say of an event that was not delivered to the node."""
+        """Why the event was not delivered to the node, as far as the log says."""
         if node in self.drops:
             return [f"{node} dropped it: {reason}" for reason in sorted(self.drops[node])]
         if node in self.first and node != source:

@@ -132,7 +132,7 @@ def _event(
 
 @dataclass(frozen=True)
 class WorkloadTables:
-    """What is true of a scenario under a seed, whichever protocol runs: rows for the lake."""
+    """What a scenario and a seed determine, the same for every protocol: rows for the lake."""
 
     events: Sequence[Row]
     subscriptions: Sequence[Row]
@@ -142,7 +142,7 @@ class WorkloadTables:
 
 
 def workload_tables(workload: str, scenario: Scenario, seed: int) -> WorkloadTables:
-    """Draw the scenario and say what will happen in it."""
+    """Draw the scenario's workload and positions."""
     trajectories = scenario.trajectories(seed)
     names = trajectories.names
     up = up_intervals(trajectories, plan(scenario.faults, names, scenario.duration_s, seed))

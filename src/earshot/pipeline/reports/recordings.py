@@ -1,5 +1,5 @@
 """Recordings: a log's batches as the columns a replay needs, and as a world where there is only the log:
-of live nodes, or of a run whose trace is no longer at hand."""
+of live nodes, or of a run whose trace no longer exists."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Recording:
     last: float = -math.inf
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take the batches in, and pass them on."""
+        """Read the batches, and yield each of them again."""
         for batch in batches:
             kinds = _numbered(batch.column("kind"), {kind.value: i for i, kind in enumerate(_OF_THE_WORLD)})
             self.rows += batch.take(pa.array(np.flatnonzero(kinds >= 0))).to_pylist()

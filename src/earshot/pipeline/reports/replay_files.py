@@ -51,7 +51,7 @@ def write_replays(lake: Lake, report: Path, runs: Sequence[str]) -> Mapping[str,
 
 
 def _plain(text: str) -> str:
-    """As a file may be called anywhere."""
+    """The text as a file name that every system allows."""
     return re.sub("[^A-Za-z0-9]+", "-", text).strip("-") or "world"
 
 
@@ -60,7 +60,7 @@ def _fewer(entry: WorldEntry) -> WorldEntry:
 
 
 class _DocumentTask:
-    """What a task does with one world; travels to the executors."""
+    """What a task does with one world; it is sent to the executors."""
 
     def __init__(self, root: str, runs: list[str]) -> None:
         self.root = root

@@ -104,7 +104,7 @@ def settings_of(name: str, scenario: Scenario | None, given: Mapping[str, Any]) 
 
 
 class FolderCatalogue(RunCatalogue):
-    """Runs that `earshot simulate --log DIR` left behind; those of one scenario and seed share a world."""
+    """Runs that `earshot simulate --log DIR` wrote; those of one scenario and seed share a world."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._runs: dict[str, tuple[Path, dict[str, Any]]] = {}

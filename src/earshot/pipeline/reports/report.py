@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c510a", "#000000")
-"Okabe and Ito's, which colour-blind people can tell apart."
+"The colours of Okabe and Ito, which colour-blind people can distinguish."
 TITLE_WIDTH = 58
 "Characters of a figure's title in a line: what half a page holds."
 
 
 @dataclass(frozen=True)
 class PageLink:
-    """A cell that leads somewhere; in a download, its address."""
+    """A cell that is a link; in a download, the link's address."""
 
     words: str
     href: str
@@ -174,7 +174,7 @@ def leader_table(entries: Sequence[Entry]) -> PageTable:
 
 
 def metric_figures(entries: Sequence[Entry]) -> list[go.Figure]:
-    """A bar a protocol for each metric, side by side for each scenario."""
+    """One figure per metric, with a bar for each protocol, grouped by scenario."""
     import plotly.graph_objects as go
 
     protocols = sorted({entry.protocol for entry in entries})
@@ -232,7 +232,7 @@ def _sortable(key: str) -> int | str:
 
 
 def drops_table(table: DataFrame) -> PageTable:
-    """Drops a run by protocol and reason."""
+    """The number of drops per run, by protocol and reason."""
     rows = [row.asDict() for row in table.collect()]
     ordered = sorted(rows, key=lambda row: (row["scenario"], row["variant"], -row["mean"]))
     lines = [

@@ -190,7 +190,7 @@ class ClassArchive:
         for path in (*self.folder.glob(".draft-*.jsa"), *self.folder.glob("spark-*.jsa")):
             with suppress(OSError):
                 used = max(path.stat().st_atime, path.stat().st_mtime)
-                # Of two kept at once, every process keeps the first by name.
+                # If two processes keep one at the same time, both use the first by name.
                 twin = path.name.startswith(f"spark-{self.key}-") and path.name > kept.name
                 if twin or now - used > (DAY_S if path.name.startswith(".") else 60 * DAY_S):
                     path.unlink()

@@ -239,7 +239,7 @@ def _jvm_environment(local: bool, ours: dict[str, str], keep_archive: bool, noti
         "JAVA_HOME": str(java_home(java, cache)),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # The launcher is a JVM of its own that lives a moment.
+        # The launcher is another JVM, which ends after a moment.
         "SPARK_LAUNCHER_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     }
     if local:
@@ -265,7 +265,7 @@ def log_file() -> Path:
 
 
 class _JvmEnd:
-    """Ends our JVM with the process: nothing of Spark outlives the command."""
+    """Ends our JVM with the process: no Spark process runs longer than the command."""
 
     def __init__(
         self, archive: ClassArchive | None = None, draft: Path | None = None, notice: Notice | None = None

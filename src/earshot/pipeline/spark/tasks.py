@@ -32,7 +32,7 @@ def _freeze_survivors() -> None:
 
 
 class _Work(Generic[Item]):
-    """Travels to the executors: items by number, and what to do with one."""
+    """Sent to the executors: items by number, and what to do with one."""
 
     def __init__(self, items: Sequence[Item], work: Callable[[Item], str]) -> None:
         from pyspark import cloudpickle

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a quantity is spread: its mean, its percentiles and the most."""
+    """The distribution of a quantity: its mean, its percentiles and its maximum."""
 
     mean: float
     p50: float
@@ -47,7 +47,7 @@ class ContactStatistics:
     "How many other nodes a node meets, over nodes that meet any."
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """The statistics as plain values."""
         return asdict(self)
 
 

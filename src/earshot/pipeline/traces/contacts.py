@@ -55,7 +55,7 @@ def contacts_within(
     step_s: float | None = None,
     max_gap_s: float = math.inf,
 ) -> Transform:
-    """Positions to contacts. Without `interval_s` it is measured: a pass over the positions of its own."""
+    """Positions to contacts. Without `interval_s` it is measured, in one more pass over the positions."""
     if not (math.isfinite(range_m) and range_m > 0):
         raise TraceError(f"range_m must be a positive number of metres, got {range_m}")
     for name, value in (("interval_s", interval_s), ("step_s", step_s)):
@@ -105,7 +105,7 @@ def _contacts(positions: DataFrame, range_m: float, interval_s: float) -> DataFr
 
 
 class _Search:
-    """The first stage's work in one task: stretches of positions to packed runs."""
+    """The first stage's work in one task: from stretches of positions to packed runs."""
 
     def __init__(self, range_m: float, gap_s: float, stretch_s: float, tasks: int) -> None:
         self.range_m = range_m

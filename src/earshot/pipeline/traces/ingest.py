@@ -35,21 +35,21 @@ class IngestSettings:
     """How a trace is read."""
 
     format: str | None = None
-    "None: as the files look."
+    "None: detected from the files."
     columns: str = ""
-    "Of tables: which column has which role, as `node=bus,time=when`."
+    "For tables: which column has which role, as in `node=bus,time=when`."
     geo: bool = False
     "x and y are longitude and latitude."
     time_format: str = ""
-    "Of CSV: how its times are written, as strptime has it."
+    "For CSV: the format of its times, in strptime's notation."
     origin: tuple[float, float] | None = None
     "Latitude and longitude of the plane's origin; None: the median of the trace's."
     max_speed_m_s: float = MAX_SPEED_M_S
     interval_s: float | None = None
-    "Interpolate positions at every multiple of it; None: as the trace has them."
+    "Interpolate positions at every multiple of this time; None: keep the trace's own."
 
     def options(self) -> dict[str, str]:
-        """As Spark's reader takes them."""
+        """The options as Spark's reader takes them."""
         given = {"columns": self.columns, "geo": "true" if self.geo else "", "timeFormat": self.time_format}
         return {name: value for name, value in given.items() if value}
 
@@ -74,7 +74,7 @@ class IngestSummary:
     origin: tuple[float, float] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """The summary as plain values."""
         return asdict(self)
 
 

@@ -111,7 +111,7 @@ def legs_at_steps(
 def _following(
     leg: npt.NDArray[np.int64], time: Floats, node: npt.NDArray[np.int64], max_gap_s: float
 ) -> npt.NDArray[np.int64]:
-    """The row that ends a leg; its first row where the leg leads nowhere."""
+    """The row that ends a leg; the leg's own row where none of the node follows within the gap."""
     after = np.minimum(leg + 1, len(time) - 1)
     return np.where((node[after] == node[leg]) & (time[after] - time[leg] <= max_gap_s), after, leg)
 

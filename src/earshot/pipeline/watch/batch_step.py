@@ -53,7 +53,7 @@ _BY_BATCH = [table.name for table in TABLES.values() if table.partition_by == ("
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What a window came to."""
+    """The oracle's results for a window."""
 
     metrics: RunningMetrics
     "Of settled and open events."
@@ -76,7 +76,7 @@ class BatchStep:
         self._matcher = StandingMatcher(standing.now) if standing else None
 
     def resume(self) -> None:
-        """Go on from the last commit."""
+        """Continue from the last commit."""
         name = self.settings.name
         if self.lake.has("watches", watch=name):
             row = self.lake.read("watches", watch=name).select("state").first()
@@ -87,7 +87,7 @@ class BatchStep:
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         if batch <= self.state.batch:
-            return  # it was committed; the process ended before Spark wrote that down
+            return  # it was committed; the process ended before Spark recorded that
         rows = rows.persist()
         try:
             commit = self._batch(rows, batch)

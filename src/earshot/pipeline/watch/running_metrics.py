@@ -99,7 +99,7 @@ class RunningMetrics:
                 self.losses[protocol, row["type"], row["area"], row["reason"]] += row["pairs"]
 
     def copy(self) -> RunningMetrics:
-        """A copy that can be added to by itself."""
+        """A copy; adding to it does not change this one."""
         return RunningMetrics(deepcopy(self.groups), Counter(self.losses))
 
     def forget_minutes(self) -> None:

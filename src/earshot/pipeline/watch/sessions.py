@@ -1,4 +1,4 @@
-"""The sessions of watched nodes, read bit by bit: how far each is read, and what can be forgotten.
+"""The sessions of watched nodes, read in pieces: how far each is read, and what can be forgotten.
 
 A session is known by its spool: a node's process writes one. Where no leave is recorded (the node
 was killed, or still runs), its subscriptions last until its last record: a node writes one a second.
@@ -19,7 +19,7 @@ from earshot.records.sessions import Session, SessionReader
 
 
 class WatchedSessions(SessionReader):
-    """All sessions by spool; `waiting` are the spools of which more waits to be read."""
+    """All sessions by spool; `waiting` are the spools that are not read to their end."""
 
     def __init__(self, sessions: dict[str, list[Session]] | None = None, waiting: Iterable[str] = ()) -> None:
         super().__init__(sessions)
@@ -30,7 +30,7 @@ class WatchedSessions(SessionReader):
         self.current(spool, node).seen(first, last)
 
     def has_more(self, spool: str, more: bool) -> None:
-        """Whether more of it waits to be read: the watermark waits with it."""
+        """Note whether the spool is not read to its end: then the watermark waits for it."""
         (self.waiting.add if more else self.waiting.discard)(spool)
 
     def read_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:

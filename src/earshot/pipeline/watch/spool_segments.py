@@ -54,7 +54,7 @@ class Segment(NamedTuple):
 
 
 Found = dict[str, dict[int, Segment]]
-"Life -> number -> segment."
+"Session -> number -> segment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def check_folders(folders: Sequence[str], may_be_empty: bool) -> list[str]:
 
 
 def find_segments(root: str) -> dict[str, Found]:
-    """The segments by the real path of the folder they lie in, the same from wherever one looks."""
+    """The segments by the real path of their folder, which does not depend on the path that was given."""
     found: dict[str, Found] = {}
     for here, below, _ in os.walk(os.path.realpath(root)):
         below[:] = sorted(name for name in below if not name.startswith("."))
@@ -124,7 +124,7 @@ def segments_in(folder: str) -> Found:
 
 
 def advance(start: Mapping[str, Mapping[str, str]], found: Mapping[str, Found], most_bytes: int | None) -> Offsets:
-    """The offsets after the next batch, which reads about as much of each session."""
+    """The offsets after the next batch, which reads about the same amount of each session."""
     waiting = sum(
         _is_behind(ReadPosition.parse(start.get(folder, {}).get(session)), segments)
         for folder, sessions in found.items()

@@ -193,7 +193,7 @@ def read_share(share: Share) -> Iterator[pa.RecordBatch]:
 
 
 class SpoolReader(DataSourceReader):
-    """Everything there is now."""
+    """Reads all records that are there now."""
 
     def __init__(self, folders: Sequence[str], tasks: int) -> None:
         self.folders = check_folders(folders, may_be_empty=False)
@@ -208,7 +208,7 @@ class SpoolReader(DataSourceReader):
 
 
 class SpoolStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What is there and what comes; offsets are the read positions of every session."""
+    """Reads all records that are there and those that are added later; offsets are the read positions of sessions."""
 
     def __init__(self, folders: Sequence[str], tasks: int, most_bytes: int) -> None:
         self.folders = check_folders(folders, may_be_empty=True)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SpoolSummary:
-    """What an ingest of spools came to."""
+    """The result of an ingest of spools."""
 
     name: str
     runs: list[str]
@@ -47,7 +47,7 @@ class SpoolSummary:
     end: float
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """The summary as plain values."""
         return asdict(self)
 
 
@@ -110,7 +110,7 @@ def _kept(lake: Lake, rows: DataFrame, name: str) -> SpoolSummary:
 
 @dataclass(frozen=True, slots=True)
 class LineCounts:
-    """How many lines were what."""
+    """The number of lines of each kind."""
 
     records: int
     rejects: int
@@ -149,7 +149,7 @@ def with_protocol(rows: DataFrame, sessions: WatchedSessions) -> DataFrame:
 
 
 def positions_in(log: DataFrame) -> DataFrame:
-    """Where nodes were, by whatever records say it; a node is in one place at a time."""
+    """Where nodes were, from all records that have a position; a node is in one place at a time."""
     known = log.where("not isnan(x_m) and not isnan(y_m)")
     keys = [column for column in ("run", "protocol", "node", "time") if column in log.columns]
     here = known.groupBy(*keys).agg(F.max(F.struct("x_m", "y_m")).alias("at"))

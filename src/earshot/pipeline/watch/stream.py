@@ -56,7 +56,7 @@ class Watch:
 
     @contextmanager
     def running(self, once: bool = False) -> Iterator[StreamingQuery]:
-        """The query, started; stopped afterwards, however that comes."""
+        """Start the query, and stop it at the end of the context in every case."""
         with _alone(self.lake, self.settings.name):
             self.step.resume()
             if self.step.state.batch >= 0 and not any(self.lake.storage.files(f"{self._own}/checkpoint/offsets")):
@@ -64,7 +64,7 @@ class Watch:
                     f"the lake {self.lake.name} has a watch {self.settings.name!r}, but its read positions are lost "
                     f"({self.checkpoint}); take another --name"
                 )
-            # What goes wrong in a batch is raised; this one would also write its stack trace to the terminal.
+            # An error in a batch is raised; this logger would also write its stack trace to the terminal.
             logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL + 1)
             query = self._start(once)
             try:
@@ -110,7 +110,7 @@ def _no_report(commit: Commit) -> None:
 
 @contextmanager
 def _alone(lake: Lake, name: str) -> Iterator[None]:
-    """Nobody else runs the watch of that name; the lock ends with the process."""
+    """Refuse a second process for the watch of that name; the lock ends with the process."""
     if not isinstance(lake.storage, LocalStorage):
         yield
         return

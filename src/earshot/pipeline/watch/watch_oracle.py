@@ -64,7 +64,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Judge:
-    """What all events share. Travels to the executors."""
+    """What all events share. It is sent to the executors."""
 
     matcher: Matcher
     trajectories: Mapping[Key, Trajectory]

@@ -32,7 +32,7 @@ _FIGURES = (
     ("latency_p95_s", "95 % within", 1000, "{:.0f} ms"),
     ("lost", "lost", 1, "{:.0f}"),
 )
-"Metric, in words, times what, in which form."
+"Metric, its name in words, the factor for display, and the format."
 
 
 @dataclass

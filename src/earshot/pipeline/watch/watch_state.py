@@ -25,11 +25,11 @@ class WatchSettings:
 
     name: str = "live"
     delay_s: float = 10.0
-    "How far a node's records may be behind the newest ones."
+    "How late a node's records may be, compared with the newest ones."
     patience_s: float = 30.0
     "How long after its publication an event's delivery counts."
     cell_m: float = 1000.0
-    "The side of the squares by which areas are counted."
+    "The side of the squares in the counts by area."
     every_s: float = 2.0
     forget_s: float = 3600.0
     "A node that did not leave and wrote nothing for this long is forgotten."
@@ -66,7 +66,7 @@ class State(msgspec.Struct):
     sessions: dict[str, list[Session]] = {}
     "By spool."
     waiting: list[str] = []
-    "The spools of which more waits to be read."
+    "The spools that are not read to their end."
     positions: list[KnownPosition] = []
     "Where each node was last, before the open events."
     window: dict[int, float] = {}
@@ -103,7 +103,7 @@ def _older_session(life: Mapping[str, Any]) -> Session:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a committed batch came to, for people to look at."""
+    """The results of a committed batch, for display."""
 
     batch: int
     counts: Mapping[str, Any]

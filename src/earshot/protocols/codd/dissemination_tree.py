@@ -169,7 +169,7 @@ class DisseminationTree:
         return child
 
     def give_up(self, name: str) -> list[str]:
-        """Remove a child. Returns the texts that nobody here wants now."""
+        """Remove a child. Returns the texts that no node here wants now."""
         child = self.children.pop(name, None)
         return self.wants.release(sorted(child.wants)) if child is not None else []
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from earshot.events import Event
 
 MOST_BITS = 1 << 16
-"A bitmap is not longer than this, whatever numbers a peer sends."
+"The most bits of a bitmap, for all numbers that a peer may send."
 
 
 def bitmap(numbers: Iterable[int], first: int) -> int:

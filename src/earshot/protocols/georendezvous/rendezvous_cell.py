@@ -117,7 +117,7 @@ class RendezvousCell:
         return orders
 
     def _prune(self, advert: Advertise, now: float) -> Prune:
-        """Tell a publisher that no subscriber is left here."""
+        """Inform a publisher that no subscriber is left here."""
         return Prune(Heading(advert.cell, node=advert.owner), 0, *advert.key, advert.owner, "", now)
 
     def on_event(self, packet: Notify, now: float) -> Orders:

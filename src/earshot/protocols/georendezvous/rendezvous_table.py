@@ -90,7 +90,7 @@ class RendezvousTable:
 
     def __init__(self, longest_s: float) -> None:
         self.longest_s = longest_s
-        "No record is kept longer than this without being renewed, whatever lifespan it states."
+        "No record is kept longer than this without being renewed, even if it states a longer lifespan."
         self._points: dict[PointKey, dict[tuple[bool, str], StoredRecord]] = {}
         "By point, then by kind of record, advertisements first, and owner."
 

@@ -286,7 +286,7 @@ class Siena(Machine):
             self.askers[sender] = packet.gone
 
     def elect(self, now: float) -> None:
-        """Nobody has answered: this node becomes the control, and answers the nodes that have asked."""
+        """No node has answered: this node becomes the control, and answers the nodes that have asked."""
         self.elected = self.node
         self._asking = False
         self.broadcast(Elected())

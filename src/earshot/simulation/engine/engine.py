@@ -1,6 +1,6 @@
 """The engine: machines on one side, a medium on the other, and simulated time between them.
 
-It calls the machines' entry points, carries out the effects they return, and tells the log what
+It calls the machines' entry points, carries out the effects they return, and logs what
 happened. One queue entry stands for one transmission, however many hear it. What is known before
 a run begins (who comes when, what applications do) stands in `schedule.py`.
 """
@@ -91,7 +91,6 @@ class Engine:
         "_event_numbers",
         "_hear",
         "_kinds",
-        "_lives",
         "_locations",
         "_make",
         "_medium",
@@ -99,6 +98,7 @@ class Engine:
         "_nobody_away",
         "_number_of",
         "_seed",
+        "_sessions",
         "_silent",
         "_sized_bytes",
         "_sized_event",
@@ -163,7 +163,7 @@ class Engine:
             raise SettingsError("two nodes have the same name; give each its own")
         self._locations = [NodeLocation(trajectories, i, self.clock_offsets_s[i]) for i in range(n)]
         self._nobody_away = False
-        self._lives = [0] * n
+        self._sessions = [0] * n
         self._hear: list[Callable[[Packet, str, float], Effects]] = [_deaf] * n
         self._timers: list[dict[Timer, RunningTimer]] = [{} for _ in range(n)]
         self._members: dict[int, set[int]] = {}
@@ -199,15 +199,15 @@ class Engine:
 
     def come(self, i: int, why: str) -> None:
         """Node i joins, with a new machine."""
-        life, name, now = self._lives[i], self.names[i], self.queue.now
-        self._lives[i] = life + 1
-        random = Random(f"{self._seed}:{name}" if life == 0 else f"{self._seed}:{name}:{life}")
+        session, name, now = self._sessions[i], self.names[i], self.queue.now
+        self._sessions[i] = session + 1
+        random = Random(f"{self._seed}:{name}" if session == 0 else f"{self._seed}:{name}:{session}")
         try:
             machine = self._make(name, self._locations[i], random)
         except Exception as error:
             raise self._failure(i, "construction", error) from error
         if self.log is not None:
-            detail = JoinDetail(getattr(machine, "name", ""), machine.settings, life=life, reason=why)
+            detail = JoinDetail(getattr(machine, "name", ""), machine.settings, life=session, reason=why)
             self.log.row(Kind.JOIN, now, i, detail=write_detail(detail), at=self.trajectories.position(i, now))
         self.up[i], self.machines[i] = True, machine
         self._nobody_away = all(self.up)
@@ -296,8 +296,8 @@ class Engine:
         elif type(effect) is Broadcast:
             self._to_all(Transmission(i, packet, kind, bytes_, event_id, hops, effect.group))
         elif peer := effect.peer:  # type: ignore[union-attr]
-            number, life = self._number_of.get(peer, -1), self._lives[i]
-            self._to_one(Transmission(i, packet, kind, bytes_, event_id, hops, None, number, peer, life))
+            number, session = self._number_of.get(peer, -1), self._sessions[i]
+            self._to_one(Transmission(i, packet, kind, bytes_, event_id, hops, None, number, peer, session))
         else:
             raise self._failure(i, "its effects", ValueError("sent to a peer without a name"), effect)
 
@@ -379,7 +379,7 @@ class Engine:
 
     def orphaned(self, transmission: Transmission) -> bool:
         sender = transmission.sender
-        return not self.up[sender] or transmission.life != self._lives[sender]
+        return not self.up[sender] or transmission.session != self._sessions[sender]
 
     def sent(self, transmission: Transmission) -> None:
         self._transmissions = number = self._transmissions + 1

@@ -1,4 +1,4 @@
-"""What a run leaves behind beside its log: counts, publications, subscriptions and deliveries."""
+"""The result of a run, in addition to its log: counts, publications, subscriptions and deliveries."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Counts:
 
 @dataclass(slots=True)
 class RunResult:
-    """One run: what it was, and what it came to."""
+    """One run: what was run, and its results."""
 
     scenario: str
     protocol: str
@@ -102,7 +102,7 @@ class RunResult:
     deliveries: Deliveries
     queue_calls: int
     trajectories: Trajectories | None = field(default=None, compare=False, repr=False)
-    "Where the nodes were, for those who would else draw it from the scenario again."
+    "Where the nodes were, so that nobody has to draw it from the scenario again."
 
     @property
     def events(self) -> int:

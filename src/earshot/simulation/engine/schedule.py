@@ -21,7 +21,7 @@ from earshot.simulation.event_queue import Priority, Queue
 from earshot.simulation.faults import Outage
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe, Workload
 
-NOT_ON_THE_SCENE = "not on the scene"
+NOT_PRESENT = "not present"
 PROGRESS_STEPS = 200
 
 
@@ -93,7 +93,7 @@ class Schedule:
         self._engine = engine
         self._queue = engine.queue
         self._applications = [Application(Session(name)) for name in engine.names]
-        self._away: list[set[str]] = [{NOT_ON_THE_SCENE} for _ in engine.names]
+        self._away: list[set[str]] = [{NOT_PRESENT} for _ in engine.names]
         "Why each node is not there; empty where it is."
         self._progress = progress
         self._put_presence()
@@ -119,10 +119,10 @@ class Schedule:
                     self._queue.at(end_s, Priority.WORLD, self._vanish, i)
 
     def _appear(self, i: int) -> None:
-        self._come(i, NOT_ON_THE_SCENE, "on the scene")
+        self._come(i, NOT_PRESENT, "on the scene")
 
     def _vanish(self, i: int) -> None:
-        self._go(i, NOT_ON_THE_SCENE, "off the scene", graceful=True)
+        self._go(i, NOT_PRESENT, "off the scene", graceful=True)
 
     def _outage(self, outage: Outage) -> None:
         if outage.back:

@@ -97,7 +97,7 @@ class MovingNeighbours:
     def _advance(self, t: float) -> None:
         idle_s, used_s = t - self._asked, self._asked - self._opened
         if idle_s > self._longest_s / 4:
-            # A burst of queries is over; the next one will be as short. Nobody asks about the idle time between.
+            # A burst of queries is over; the next one will be as short. No query is about the idle time between.
             self._length_s = min(max(2.0 * used_s, self._shortest_s), self._longest_s)
             self._open_window(t)
         elif t >= self._until:

@@ -43,7 +43,7 @@ class Transmission(msgspec.Struct, eq=False, gc=False):
     peer: int = -1
     "The node that a unicast is for; -1: a broadcast, or a name that no node has."
     peer_name: str = ""
-    life: int = 0
+    session: int = 0
     "Of a unicast: the session of its sender that asked for it. A restarted machine does not know it."
     number: int = -1
     "The number it got when it last went on air."

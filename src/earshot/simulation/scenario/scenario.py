@@ -149,7 +149,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
     cool_down_s: NotNegative = 0.0
     "Nothing is published in this time at the end, so that events under way can still arrive."
     area: Extent = Extent()
-    "The rectangle that the nodes live on."
+    "The rectangle that the nodes are in."
     medium: MediumSettings = UnitDisk()
     "How packets travel between nodes."
     overlay: Overlay = Overlay()

@@ -129,7 +129,7 @@ def delivered(
 
 
 def vehicle_path(name: str, lane: LaneRow, passes_at: float) -> Trajectory:
-    """Straight past the light; the vehicle is present only while it is in the scene."""
+    """Straight past the light; the vehicle is present only from its entry to its exit."""
     lanes = [one.number for one in TABLE_1 if one.approach == lane.approach]
     beside = (lane.number - (len(lanes) + 1) / 2) * LANE_WIDTH_M
     knots = []
