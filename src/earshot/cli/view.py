@@ -108,7 +108,7 @@ def _write(catalogue: AnswerableCatalogue, title: str, out: Path) -> None:
     runs = ", ".join(run.title for run in entry.runs)
     click.echo(f"{out}: {entry.title}: {runs} ({len(document.encode()) / 1e6:.1f} MB)")
     if others:
-        click.echo(f"{len(others)} more scenarios and seeds are in {title}; choose with --scenario, --seed or --run")
+        click.echo(f"also in {title}: {len(others)} other scenarios or seeds; choose with --scenario, --seed or --run")
 
 
 def _serve(catalogue: AnswerableCatalogue, title: str, port: int, no_browser: bool) -> None:

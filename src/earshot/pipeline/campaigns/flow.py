@@ -173,7 +173,7 @@ def ask_why(lake: Lake, run: str, event: str, node: str) -> Explanation:
     workload = str(row["workload"])
     found = lake.read("events", workload=workload).where(F.col("event") == event).collect()
     if not found:
-        raise LakeError(f"run {row['run']} published no event {event!r}")
+        raise LakeError(f"run {row['run']} published no event {event!r}; the table events lists those it published")
     positions = lake.read("positions", trace=workload).where(F.col("node") == node).toArrow()
     if positions.num_rows == 0:
         raise LakeError(f"run {row['run']} has no node {node!r}")
