@@ -144,7 +144,7 @@ def test_there_is_a_progress_bar_on_a_terminal_and_none_in_a_pipe() -> None:
 def test_ctrl_c_leaves_no_log_and_an_earlier_one_untouched(tmp_path: Path) -> None:
     """The run is stopped after a while; otherwise it would take very long."""
     (tmp_path / "log.parquet").write_text("an earlier one")
-    arguments = command("simulate", "base", "-p", "flooding", "--log", str(tmp_path), "--set", "duration_s=20000")
+    arguments = command("simulate", "base", "-p", "flooding", "--log", str(tmp_path), "--set", "duration_s=100000")
     process, leader, _ = on_a_terminal(arguments, until=b"1%")
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate()
