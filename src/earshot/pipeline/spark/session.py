@@ -90,7 +90,8 @@ def running_session() -> SparkSession | None:
         return None
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    first: SparkSession | None = SparkSession._instantiatedSession  # a stream's batches make others active
+    return first or SparkSession.getActiveSession()
 
 
 def is_connect(session: SparkSession) -> bool:
