@@ -1,0 +1,38 @@
+"""The one predicate: type, content, the event's area and the subscriber's region must all agree."""
+
+import pytest
+
+from earshot import Area, Circle, Event, Filter, Position, Viewer
+from earshot.filters import Subscription, accepts
+from earshot.filters.subscription import explain_acceptance
+
+FAST = Filter.where("speed > 10", type="Siren")
+HERE, FAR = Viewer(Position(0.0, 0.0)), Viewer(Position(900.0, 0.0))
+AROUND_ZERO, AROUND_FAR = Area(Circle(100.0)), Area(Circle(100.0), Position(900.0, 0.0))
+
+
+def siren(speed: float = 18.0, area: Area | None = None, position: Position | None = HERE.position) -> Event:
+    return Event("Siren", {"speed": speed}, position=position, area=area)
+
+
+@pytest.mark.parametrize(
+    ("event", "region", "viewer", "accepted"),
+    [
+        (siren(), None, HERE, True),
+        (siren(), None, None, True),
+        (siren(speed=3.0), None, HERE, False),
+        (Event("Alarm", {"speed": 18.0}), None, HERE, False),
+        (siren(area=AROUND_ZERO), None, HERE, True),
+        (siren(area=AROUND_ZERO), None, FAR, False),
+        (siren(area=AROUND_ZERO), None, None, False),
+        (siren(), AROUND_ZERO, FAR, True),
+        (siren(), AROUND_FAR, HERE, False),
+        (siren(position=None), AROUND_ZERO, HERE, False),
+    ],
+)
+def test_type_content_area_and_region_must_all_agree(
+    event: Event, region: Area | None, viewer: Viewer | None, accepted: bool
+) -> None:
+    subscription = Subscription("fast", "car", FAST, region)
+    assert accepts(event, subscription, viewer) is accepted
+    assert explain_acceptance(event, subscription, viewer)[0] is accepted
