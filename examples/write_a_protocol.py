@@ -10,6 +10,8 @@ from random import Random
 from earshot import Event, Filter
 from earshot.protocols import (
     NOTHING,
+    QUIET_CHANNEL,
+    Channel,
     Effects,
     FixedLocation,
     LocalSubscriptions,
@@ -35,8 +37,10 @@ class Neighbours(Machine):
     paper = "an example"
     Settings = Settings
 
-    def __init__(self, node: str, settings: Settings, location: Location, random: Random) -> None:
-        super().__init__(node, settings, location, random)
+    def __init__(
+        self, node: str, settings: Settings, location: Location, random: Random, channel: Channel = QUIET_CHANNEL
+    ) -> None:
+        super().__init__(node, settings, location, random, channel)
         self.subscriptions = LocalSubscriptions()
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:

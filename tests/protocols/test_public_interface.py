@@ -10,9 +10,10 @@ import earshot.protocols
 from earshot.protocols import catalogue, machine, tabletop
 
 EXPORTS = [
-    "NOTHING", "PROTOCOLS", "Announcement", "Broadcast", "CancelTimer", "Deliver", "Drop", "DropReason", "Effects",
-    "FixedLocation", "JoinGroup", "LeaveGroup", "LocalSubscriptions", "Location", "Machine", "Note", "Packet",
-    "RecentKeys", "Send", "StartTimer", "Subscription", "Tabletop", "Timer", "build_settings", "protocol",
+    "NOTHING", "PROTOCOLS", "QUIET_CHANNEL", "Announcement", "Broadcast", "CancelTimer", "Channel", "Deliver", "Drop",
+    "DropReason", "Effects", "FixedLocation", "JoinGroup", "LeaveGroup", "LocalSubscriptions", "Location", "Machine",
+    "Note", "Packet", "RecentKeys", "Send", "StartTimer", "Subscription", "Tabletop", "Timer", "build_settings",
+    "protocol",
 ]  # fmt: skip
 
 

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from earshot.events import EventType
 from earshot.geometry import Area, Circle, Position, Proximity
 from earshot.records.details import (
+    AirtimeDetail,
     AnnounceDetail,
     JoinDetail,
     SubscribeDetail,
+    read_airtime,
     read_announce,
     read_join,
     read_subscribe,
@@ -72,3 +74,10 @@ def test_reading_never_fails(text: str) -> None:
     read_join(text)
     read_subscribe(text)
     read_announce(text)
+    read_airtime(text)
+
+
+def test_an_airtime_is_read_as_it_was_written() -> None:
+    airtime = AirtimeDetail(span_s=10.0, busy_s=2.5, sent_s=0.25)
+    assert read_airtime(write_detail(airtime)) == airtime
+    assert read_airtime("busy") is None

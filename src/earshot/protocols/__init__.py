@@ -31,9 +31,11 @@ from earshot.filters import Subscription
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
 from earshot.protocols.machine import (
     NOTHING,
+    QUIET_CHANNEL,
     Announcement,
     Broadcast,
     CancelTimer,
+    Channel,
     Deliver,
     Drop,
     Effects,
@@ -57,9 +59,11 @@ if TYPE_CHECKING:
 __all__ = [
     "NOTHING",
     "PROTOCOLS",
+    "QUIET_CHANNEL",
     "Announcement",
     "Broadcast",
     "CancelTimer",
+    "Channel",
     "Deliver",
     "Drop",
     "DropReason",

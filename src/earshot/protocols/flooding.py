@@ -16,7 +16,7 @@ from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
-from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
+from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, NotNegative, check_bounds
 from earshot.wire import Packet
@@ -57,8 +57,15 @@ class Flooding(Machine):
     EventPacket: ClassVar[type[Flood]] = Flood
     "The packet that carries an event and its hops."
 
-    def __init__(self, node: str, settings: FloodingSettings, location: Location, random: Random) -> None:
-        super().__init__(node, settings, location, random)
+    def __init__(
+        self,
+        node: str,
+        settings: FloodingSettings,
+        location: Location,
+        random: Random,
+        channel: Channel = QUIET_CHANNEL,
+    ) -> None:
+        super().__init__(node, settings, location, random, channel)
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory)
         self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)

@@ -2,7 +2,8 @@
 
 A host (the simulator, or a live node) calls the entry points with what happened and `now`, and
 carries out the effects they return. Place comes from an injected location service, chance from an
-injected `random.Random`. There is no protocol logic here.
+injected `random.Random`, and how busy the channel is from an injected channel service. There is no
+protocol logic here.
 """
 
 from __future__ import annotations
@@ -128,6 +129,32 @@ class FixedLocation:
         return self.moving
 
 
+class Channel(Protocol):
+    """The channel around this node, as its host measures it. A machine that would send much may ask it first."""
+
+    def busy_share(self, now: float) -> float:
+        """The share of about the last 5 s in which this node found the channel busy, its own sending included;
+        0 where the host cannot tell."""
+        ...
+
+    def airtime_s(self, size_bytes: int) -> float:
+        """How long a packet of that size keeps the channel busy; 0 where the host cannot tell."""
+        ...
+
+
+class QuietChannel:
+    """A channel that nobody measures: never busy, and packets take no time."""
+
+    def busy_share(self, now: float) -> float:
+        return 0.0
+
+    def airtime_s(self, size_bytes: int) -> float:
+        return 0.0
+
+
+QUIET_CHANNEL = QuietChannel()
+
+
 class Machine:
     """The base of every protocol: entry points that do nothing yet, and verbs that make effects.
 
@@ -144,11 +171,14 @@ class Machine:
     Settings: ClassVar[type[Any]]
     "A frozen dataclass; its defaults are the paper's where the paper gives values."
 
-    def __init__(self, node: str, settings: Any, location: Location, random: Random) -> None:
+    def __init__(
+        self, node: str, settings: Any, location: Location, random: Random, channel: Channel = QUIET_CHANNEL
+    ) -> None:
         self.node = node
         self.settings = settings
         self.location = location
         self.random = random
+        self.channel = channel
         self._effects: list[Effect] = []
 
     # What happens to a machine.

@@ -1,4 +1,4 @@
-"""The record dialect: how the `detail` of JOIN, SUBSCRIBE and ANNOUNCE records is written and read.
+"""The record dialect: how the `detail` of JOIN, SUBSCRIBE, ANNOUNCE and AIRTIME records is written and read.
 
 Details are JSON objects, written alike by the simulator and by live nodes. Reading never fails: a
 detail of an older version, or of a hostile node, gives what can be understood of it. Older logs hold
@@ -60,12 +60,23 @@ class AnnounceDetail(msgspec.Struct, omit_defaults=True):
         return EventType(self.subject, self.content, self.attributes)
 
 
+class AirtimeDetail(msgspec.Struct):
+    """How busy the channel was at a node, in the span of time that ends with the record."""
+
+    span_s: float
+    busy_s: float
+    "For so long the node found the channel busy, its own sending included."
+    sent_s: float
+    "For so long the node sent."
+
+
 _encoder = msgspec.json.Encoder(enc_hook=str)
 _subscribe_decoder = msgspec.json.Decoder(SubscribeDetail)
 _announce_decoder = msgspec.json.Decoder(AnnounceDetail)
+_airtime_decoder = msgspec.json.Decoder(AirtimeDetail)
 
 
-def write_detail(detail: JoinDetail | SubscribeDetail | AnnounceDetail) -> str:
+def write_detail(detail: JoinDetail | SubscribeDetail | AnnounceDetail | AirtimeDetail) -> str:
     """The detail as records hold it."""
     return _encoder.encode(detail).decode()
 
@@ -120,6 +131,14 @@ def read_announce(text: str) -> AnnounceDetail:
         return _announce_decoder.decode(text)
     except (msgspec.DecodeError, EarshotError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return AnnounceDetail(str(found.get("subject", "")))
+
+
+def read_airtime(text: str) -> AirtimeDetail | None:
+    """The detail of an AIRTIME record; None if it is not one."""
+    try:
+        return _airtime_decoder.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
 
 
 def _table(text: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class Kind(StrEnum):
     LEAVE = "leave"
     NOTE = "note"
     POSITION = "position"
+    AIRTIME = "airtime"
 
 
 COLUMNS: Final[dict[str, ColumnType]] = {

@@ -27,7 +27,17 @@ from earshot.protocols.codd.recent_documents import HeldDocument, bitmap
 from earshot.protocols.codd.reorganising import Search
 from earshot.protocols.codd.settings import CoddSettings
 from earshot.protocols.common.filter_texts import LocalFilterTexts, could_match_any, read_filter
-from earshot.protocols.machine import Announcement, Effect, Effects, Location, Machine, Send, Timer
+from earshot.protocols.machine import (
+    QUIET_CHANNEL,
+    Announcement,
+    Channel,
+    Effect,
+    Effects,
+    Location,
+    Machine,
+    Send,
+    Timer,
+)
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -49,10 +59,11 @@ class Codd(Machine):
         settings: CoddSettings,
         location: Location,
         random: Random,
+        channel: Channel = QUIET_CHANNEL,
         new_index: Callable[[], FilterIndex] = FilterIndex,
     ) -> None:
         """`new_index` makes the index of a tree's filters: a host that runs many machines may share one."""
-        super().__init__(node, settings, location, random)
+        super().__init__(node, settings, location, random, channel)
         self.settings: CoddSettings = settings
         self.local = LocalFilterTexts()
         self.trees: dict[str, DisseminationTree] = {}

@@ -33,7 +33,7 @@ from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, Mesh
 from earshot.protocols.content_odmrp.groups import ContentGroups
 from earshot.protocols.content_odmrp.local_summaries import SLACK, LocalSummaries, PassRates
 from earshot.protocols.content_odmrp.reports import ReportTable, SummaryReport, fitting, read_summary
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
+from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, NotNegative, Positive, Share
 from earshot.wire import Packet
@@ -218,8 +218,15 @@ class ContentOdmrp(Machine):
     medium = "radio"
     Settings = ContentOdmrpSettings
 
-    def __init__(self, node: str, settings: ContentOdmrpSettings, location: Location, random: Random) -> None:
-        super().__init__(node, settings, location, random)
+    def __init__(
+        self,
+        node: str,
+        settings: ContentOdmrpSettings,
+        location: Location,
+        random: Random,
+        channel: Channel = QUIET_CHANNEL,
+    ) -> None:
+        super().__init__(node, settings, location, random, channel)
         self.settings: ContentOdmrpSettings = settings
         self.shape = settings.shape
         self.mesh: ForwardingMesh[str, OfferedRoute, tuple[str, int]] = ForwardingMesh(

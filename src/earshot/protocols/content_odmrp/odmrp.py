@@ -21,7 +21,7 @@ from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
 from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack
-from earshot.protocols.machine import NOTHING, Effects, Location, Machine, Timer
+from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -91,8 +91,10 @@ class Odmrp(Machine):
     medium = "radio"
     Settings = OdmrpSettings
 
-    def __init__(self, node: str, settings: OdmrpSettings, location: Location, random: Random) -> None:
-        super().__init__(node, settings, location, random)
+    def __init__(
+        self, node: str, settings: OdmrpSettings, location: Location, random: Random, channel: Channel = QUIET_CHANNEL
+    ) -> None:
+        super().__init__(node, settings, location, random, channel)
         self.settings: OdmrpSettings = settings
         self.mesh: ForwardingMesh[tuple[str, int], RouteBack, int] = ForwardingMesh(
             self, settings, routes_limit=settings.memory, flags_limit=len(settings.channels) + 1

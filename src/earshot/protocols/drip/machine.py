@@ -25,7 +25,7 @@ from earshot.protocols.drip.election import Election, Role
 from earshot.protocols.drip.packets import DripSettings, RoutedPacket
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Epidemic, Sharing
-from earshot.protocols.machine import Effects, Location, Machine, Timer
+from earshot.protocols.machine import QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -38,8 +38,10 @@ class Drip(Machine):
     ability: float = 1.0
     "Symbol xi: this node's detecting ability, set by its host."
 
-    def __init__(self, node: str, settings: DripSettings, location: Location, random: Random) -> None:
-        super().__init__(node, settings, location, random)
+    def __init__(
+        self, node: str, settings: DripSettings, location: Location, random: Random, channel: Channel = QUIET_CHANNEL
+    ) -> None:
+        super().__init__(node, settings, location, random, channel)
         self.settings: DripSettings = settings
         self.subscriptions = LocalSubscriptions()
         self.election = Election(node, settings, random)

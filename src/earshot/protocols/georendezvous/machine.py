@@ -39,7 +39,17 @@ from earshot.protocols.georendezvous.cell_hash_routing import (
 from earshot.protocols.georendezvous.cells import Cell, adjacent
 from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, RendezvousCell, Request
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, Subscribe
-from earshot.protocols.machine import NOTHING, Announcement, Effect, Effects, Location, Machine, Timer
+from earshot.protocols.machine import (
+    NOTHING,
+    QUIET_CHANNEL,
+    Announcement,
+    Channel,
+    Effect,
+    Effects,
+    Location,
+    Machine,
+    Timer,
+)
 from earshot.settings import AtLeastOne, Positive
 from earshot.wire import Packet
 
@@ -205,8 +215,15 @@ class GeoRendezvous(Machine):
     medium = "radio"
     Settings = GeoRendezvousSettings
 
-    def __init__(self, node: str, settings: GeoRendezvousSettings, location: Location, random: Random) -> None:
-        super().__init__(node, settings, location, random)
+    def __init__(
+        self,
+        node: str,
+        settings: GeoRendezvousSettings,
+        location: Location,
+        random: Random,
+        channel: Channel = QUIET_CHANNEL,
+    ) -> None:
+        super().__init__(node, settings, location, random, channel)
         self.settings: GeoRendezvousSettings = settings
         self.routing = CellHashRouting(node, settings, random)
         self.rendezvous = RendezvousCell(

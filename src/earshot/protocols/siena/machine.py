@@ -17,7 +17,7 @@ from earshot.events import Event
 from earshot.filters import FilterIndex, Subscription
 from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts, could_match_any, read_filter
 from earshot.protocols.common.local_subscriptions import RecentKeys
-from earshot.protocols.machine import Announcement, Effects, Location, Machine, Timer
+from earshot.protocols.machine import QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, Count, Positive, check_bounds
 from earshot.wire import Packet
@@ -170,10 +170,11 @@ class Siena(Machine):
         settings: SienaSettings,
         location: Location,
         random: Random,
+        channel: Channel = QUIET_CHANNEL,
         new_index: Callable[[], FilterIndex] = FilterIndex,
     ) -> None:
         """`new_index` makes the index of a node's filters: a host that runs many machines may share one."""
-        super().__init__(node, settings, location, random)
+        super().__init__(node, settings, location, random, channel)
         self.settings: SienaSettings = settings
         self.local = LocalFilterTexts()
         self.own_types: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.common.wanted_types import could_match
-from earshot.protocols.machine import NOTHING, Announcement, Effects, Location, Machine, Timer
+from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
 from earshot.protocols.steam.announcements import Announcements, LocalAnnouncement
 from earshot.protocols.steam.group_ids import group_id
 from earshot.protocols.steam.missed_events import Receptions
@@ -55,8 +55,10 @@ class Steam(Machine):
     paper = "Meier and Cahill, On Event-Based Middleware for Location-Aware Mobile Applications, IEEE TSE 2010"
     Settings = SteamSettings
 
-    def __init__(self, node: str, settings: SteamSettings, location: Location, random: Random) -> None:
-        super().__init__(node, settings, location, random)
+    def __init__(
+        self, node: str, settings: SteamSettings, location: Location, random: Random, channel: Channel = QUIET_CHANNEL
+    ) -> None:
+        super().__init__(node, settings, location, random, channel)
         self.settings: SteamSettings = settings
         self.announcements = Announcements(node, settings.announcement_limit, settings.cache_size)
         self.subscriptions = LocalSubscriptions()

@@ -272,7 +272,7 @@ def _machines(
         known = {"agents": [SOURCE], "fan_out": fan_out, "reorganise": system == "codd-r", **QUIET}
         known["held_documents"] = max(400, settings.get("window_documents", 0))
     built: Any = build_settings(made.Settings, {**known, **given})
-    return [made(name, built, FixedLocation(), Random(f"{seed}:{name}"), lambda: index) for name in names]
+    return [made(name, built, FixedLocation(), Random(f"{seed}:{name}"), new_index=lambda: index) for name in names]
 
 
 def run_systems(
