@@ -66,18 +66,13 @@ class Countdown:
 _slots_left = attrgetter("slots")
 
 
-class Carrier(msgspec.Struct, eq=False, gc=False):
-    """Something that keeps the channel busy for a while. No garbage collection, as for `Transmission`."""
+class OnAir(msgspec.Struct, eq=False, gc=False):
+    """A frame, or an acknowledgement, between its beginning and its end. No garbage collection, as for
+    `Transmission`."""
 
-    began_at: float
+    number: int
+    "Frames and acknowledgements, counted as they begin."
     ends_at: float
-    over: bool
-    "Frames that end at the same time are over one after another, in the order they began."
-
-
-class OnAir(Carrier, eq=False, gc=False):
-    """A frame, or an acknowledgement, between its beginning and its end."""
-
     sender: int
     station: Station
     "The sender's; of an acknowledgement, that of the node it is for."
@@ -87,12 +82,12 @@ class OnAir(Carrier, eq=False, gc=False):
     in_range: list[int]
 
 
-SILENCE = Carrier(-1.0, -1.0, True)
-"Before the first frame."
-
-
 class ContentionRadio:
-    """The channel and all stations on it."""
+    """The channel and all stations on it.
+
+    A frame touches each node that senses it once, when it begins. Its end is free where nothing
+    disturbed it and nobody waits: most frames of a network that is not saturated.
+    """
 
     def __init__(
         self, settings: Contention, nodes: int, heard: Neighbours, sensed: Neighbours, host: MediumHost, random: Random
@@ -110,16 +105,19 @@ class ContentionRadio:
         self._airtimes_s: dict[int, float] = {}
         "By the size of the packet."
         self._stations = [Station(node, settings.window_min) for node in range(nodes)]
-        self._waiting: list[Station | None] = [None] * nodes
+        self._waiting: dict[int, Station] = {}
         "Stations that have drawn a number of slots and count down, or wait until they can."
-        # A node's channel is busy until the last frame it senses, its own included, is over.
-        self._last: list[Carrier] = [SILENCE] * nodes
-        self._first: list[Carrier] = [SILENCE] * nodes
-        "The frame with which each node's channel became busy."
-        self._before: list[Carrier] = [SILENCE] * nodes
-        "The frame that ended before the channel was idle."
-        self._clear: list[Carrier | None] = [None] * nodes
-        "The frame that each node has sensed without disturbance."
+        # A node's channel is busy from the first frame it senses, its own included, until the last has ended.
+        self._busy_since = [-1.0] * nodes
+        self._busy_until = [-1.0] * nodes
+        self._idle_since = [-1.0] * nodes
+        "When each node's channel became idle before it was last busy."
+        self._begun = 0
+        "How many frames and acknowledgements have begun."
+        self._disturbed = [0] * nodes
+        "The last frame that began while the node sensed another: of these two it receives neither."
+        self._disturbance = 0
+        "The last frame that disturbed any node."
 
     def airtime_s(self, packet_bytes: int) -> float:
         """How long a packet of that size keeps the channel busy."""
@@ -160,14 +158,10 @@ class ContentionRadio:
     def _contend(self, station: Station) -> None:
         """For a new first frame: send at once if the channel has been idle long enough (rule 1)."""
         node, now = station.node, self._queue.now
-        last = self._last[node]
-        if last.over:
-            idle_s = now - last.ends_at
-        elif now - self._first[node].began_at < self._blind_s:
-            idle_s = self._first[node].began_at - self._before[node].ends_at
-        else:
-            idle_s = 0.0
-        if idle_s >= self._difs_s:
+        idle_since, idle_until = self._busy_until[node], now
+        if idle_since > now and now - self._busy_since[node] < self._blind_s:
+            idle_since, idle_until = self._idle_since[node], self._busy_since[node]
+        if idle_until - idle_since >= self._difs_s:
             self._transmit(station)
         else:
             self._back_off(station)
@@ -175,9 +169,9 @@ class ContentionRadio:
     def _back_off(self, station: Station) -> None:
         station.slots = int(self._draw() * (station.window + 1))
         self._waiting[station.node] = station
-        last = self._last[station.node]
-        if last.over:
-            self._count_down([station], max(last.ends_at + self._difs_s, self._queue.now))
+        busy_until, now = self._busy_until[station.node], self._queue.now
+        if busy_until <= now:
+            self._count_down([station], max(busy_until + self._difs_s, now))
 
     def _count_down(self, stations: list[Station], since: float) -> None:
         countdown, place = Countdown(since, stations), self._queue.places(len(stations))
@@ -219,46 +213,57 @@ class ContentionRadio:
     def _transmit(self, station: Station) -> None:
         node, now = station.node, self._queue.now
         transmission = station.frames[0]
-        self._waiting[node] = None
-        station.countdown = None
+        if station.countdown is not None:
+            del self._waiting[node]
+            station.countdown = None
         station.tries += 1
         self._host.sent(transmission)
         sensed_by = self._sensed_by(node, now)
         in_range = sensed_by if self._heard_by is None else self._heard_by(node, now)
         ends_at = now + (self._airtimes_s.get(transmission.bytes) or self.airtime_s(transmission.bytes))
-        air = OnAir(now, ends_at, False, node, station, transmission, (*sensed_by, node), in_range)
-        self._begin(air)
+        self._begun = number = self._begun + 1
+        air = OnAir(number, ends_at, node, station, transmission, (*sensed_by, node), in_range)
+        self._begin(air, now)
         end = self._end_of_broadcast if transmission.peer_name == "" else self._end_of_unicast
         self._queue.on_air(ends_at, end, air)
 
-    def _begin(self, air: OnAir) -> None:
-        first, last, before, clear, waiting = self._first, self._last, self._before, self._clear, self._waiting
+    def _begin(self, air: OnAir, now: float) -> None:
+        since, until, idle_since, ends_at = self._busy_since, self._busy_until, self._idle_since, air.ends_at
         for node in air.sensed_by:
-            present = last[node]
-            if present.over:
-                before[node] = present
-                first[node] = last[node] = clear[node] = air
-                station = waiting[node]
-                if station is not None:
-                    self._freeze(station, air.began_at)
+            busy_until = until[node]
+            if busy_until <= now:
+                idle_since[node], since[node], until[node] = busy_until, now, ends_at
             else:
-                clear[node] = None
-                if air.ends_at >= present.ends_at:
-                    last[node] = air
-        clear[air.sender] = None
+                self._disturbed[node] = self._disturbance = air.number
+                if ends_at > busy_until:
+                    until[node] = ends_at
+        waiting = self._waiting
+        if waiting:
+            for node in air.sensed_by:
+                if node in waiting:
+                    self._freeze(waiting[node], now)
 
     def _end(self, air: OnAir) -> None:
         """The channel becomes idle for nodes that sense nothing else: waiting stations go on counting."""
-        air.over = True
-        last, waiting, since = self._last, self._waiting, air.ends_at + self._difs_s
-        idle = [station for node in air.sensed_by if (station := waiting[node]) is not None and last[node] is air]
-        if idle:
-            self._count_down(idle, since)
+        waiting = self._waiting
+        if waiting:
+            until, now = self._busy_until, air.ends_at
+            idle = [
+                station
+                for node in air.sensed_by
+                if (station := waiting.get(node)) is not None and station.countdown is None and until[node] <= now
+            ]
+            if idle:
+                self._count_down(idle, now + self._difs_s)
 
     def _end_of_broadcast(self, air: OnAir) -> None:
-        clear, in_range, station = self._clear, air.in_range, air.station
-        heard = [node for node in in_range if clear[node] is air]
-        collided = [node for node in in_range if clear[node] is not air] if len(heard) < len(in_range) else []
+        heard, number, station = air.in_range, air.number, air.station
+        collided: list[int] = []
+        if self._disturbance >= number:
+            disturbed = self._disturbed
+            heard = [node for node in air.in_range if disturbed[node] < number]
+            if len(heard) < len(air.in_range):
+                collided = [node for node in air.in_range if disturbed[node] >= number]
         self._end(air)
         transmission = air.transmission
         if self._stations[air.sender] is not station:
@@ -274,7 +279,7 @@ class ContentionRadio:
         transmission, station = air.transmission, air.station
         peer = transmission.peer
         reached = peer in air.in_range and self._host.up[peer]
-        clear = reached and self._clear[peer] is air
+        clear = reached and self._disturbed[peer] < air.number
         self._end(air)
         if self._stations[air.sender] is not station:
             return
@@ -293,13 +298,14 @@ class ContentionRadio:
     def _acknowledge(self, air: OnAir) -> None:
         now, peer = self._queue.now, air.transmission.peer
         ends_at, sensed_by = now + self._ack_s, (*self._sensed_by(peer, now), peer)
-        acknowledgement = OnAir(now, ends_at, False, peer, air.station, air.transmission, sensed_by, [])
-        self._begin(acknowledgement)
+        self._begun = number = self._begun + 1
+        acknowledgement = OnAir(number, ends_at, peer, air.station, air.transmission, sensed_by, [])
+        self._begin(acknowledgement, now)
         self._queue.on_air(ends_at, self._end_of_acknowledgement, acknowledgement)
 
     def _end_of_acknowledgement(self, air: OnAir) -> None:
         sender, station = air.transmission.sender, air.station
-        clear = self._clear[sender] is air
+        clear = self._disturbed[sender] < air.number and sender in air.sensed_by
         self._end(air)
         if self._stations[sender] is not station:
             return
@@ -335,4 +341,4 @@ class ContentionRadio:
         if not graceful:
             self._stations[node].countdown = None
             self._stations[node] = Station(node, self._settings.window_min)
-            self._waiting[node] = None
+            self._waiting.pop(node, None)
