@@ -10,6 +10,7 @@ limits are refused by name.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -128,29 +129,30 @@ def _tree(root: etree._Element, limits: XmlLimits) -> Element:
     from lxml import etree
 
     count = 0
-    outer: list[list[Element | str]] = []
-    children: list[Element | str] = []
-    for action, node in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
-        if action == "start":
-            if not isinstance(node.tag, str):
-                raise XmlEntityRefused(f"the document uses the entity {node.text!r} at line {node.sourceline}")
+    open_elements: list[tuple[etree._Element, Iterator[etree._Element], list[Element | str]]] = []
+    node: etree._Element | None = root
+    while True:
+        if node is None:
+            node, _, children = open_elements.pop()
+            element = Element(_local(node.tag), _attributes(node, limits), tuple(children))
+            if not open_elements:
+                return element
+            open_elements[-1][2].append(element)
+        elif isinstance(node.tag, str):
             count += 1
             if count > limits.elements:
                 raise XmlTooManyElements(f"more than {limits.elements:,} elements, at line {node.sourceline}")
-            outer.append(children)
-            if len(outer) > limits.depth:
+            open_elements.append((node, iter(node), [node.text] if node.text else []))
+            if len(open_elements) > limits.depth:
                 raise XmlTooDeep(f"nested deeper than {limits.depth} elements at line {node.sourceline}")
-            children = [node.text] if node.text else []
+            node = next(open_elements[-1][1], None)
             continue
-        if action == "end":
-            element = Element(_local(node.tag), _attributes(node, limits), tuple(children))
-            children = outer.pop()
-            children.append(element)
-        if node.tail and outer:
+        elif node.tag is etree.Entity:
+            raise XmlEntityRefused(f"the document uses the entity {node.text!r} at line {node.sourceline}")
+        _, siblings, children = open_elements[-1]
+        if node.tail:
             children.append(node.tail)
-    (tree,) = children
-    assert isinstance(tree, Element)
-    return tree
+        node = next(siblings, None)
 
 
 def _attributes(node: etree._Element, limits: XmlLimits) -> dict[str, str]:
