@@ -24,7 +24,8 @@ COMPARE: dict[Comparison, Callable[[Any, Any], bool]] = {
     Comparison.GE: operator.ge,
 }
 
-_NUMBER = re.compile(r"[ \t\r\n]*(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?:[eE][+-]?)?[ \t\r\n]*")
+_MANTISSA = r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+_NUMBER = re.compile(rf"[ \t\r\n]*(?:({_MANTISSA}[eE][+-]?[0-9]+)|({_MANTISSA})(?:[eE][+-]?)?)[ \t\r\n]*")
 "XPath's number, and the exponent that libxml2 reads too: `1e3`, and `1e` for 1."
 _BOOLEANS: dict[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
@@ -32,7 +33,7 @@ _BOOLEANS: dict[str, bool] = {"true": True, "1": True, "false": False, "0": Fals
 def number(text: str) -> float:
     """XPath's number() of a text: NaN where the text is not a number."""
     found = _NUMBER.fullmatch(text)
-    return float(found[1]) if found else NAN
+    return float(found[1] or found[2]) if found else NAN
 
 
 def number_of(value: Value) -> float:
