@@ -225,6 +225,53 @@ def test_a_proof_that_would_take_too_long_is_given_up() -> None:
     assert not covers("h = 3 or " + terms.replace("1", "2"), terms)
 
 
+def test_a_type_that_looks_like_a_wildcard_is_a_type_like_any_other() -> None:
+    starred, path = Filter.of_type("*"), Filter.xpath("/CD")
+    assert not starred.covers(path)
+    assert not starred.covers(Filter.where("price < 3"))
+    assert starred.merge(path).matches(Event.from_xml("<CD/>"))
+    assert Filter.xpath("/*").covers(path)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        "(x{0} = {0} and y < {0})",
+        "(price in {0}.5..{1} and k = {0})",
+        "((a0 = {0} or b0 = {0}) and (a1 = {0} or b1 = {0}) and (a2 = {0} or b2 = {0}) and (a3 = {0} or b3 = {0}))",
+        "/a//b[c{0}]//d[e > {0}]",
+    ],
+)
+def test_many_alternatives_are_merged_in_bounded_time(terms: str) -> None:
+    """Without a budget these do not finish."""
+    a, b = (
+        Filter.parse(" or ".join(terms.format(i, i + 1) for i in numbers)) for numbers in (range(60), range(60, 120))
+    )
+    merged = a.merge(b)
+    for number in (0, 59, 60, 119):
+        assert merged.covers(Filter.parse(terms.format(number, number + 1)))
+
+
+def test_neighbouring_ranges_are_united_however_many() -> None:
+    even = Filter.parse(" or ".join(f"price in {2 * i}..{2 * i + 1}" for i in range(60)))
+    odd = Filter.parse(" or ".join(f"price in {2 * i + 1}..{2 * i + 2}" for i in range(60)))
+    assert even.merge(odd) == Filter.parse("price in 0..120")
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("q >= 1e308", "q >= 1"),
+        ("q >= -1.7e308", "q <= 1.7e308"),
+        ("inside circle(0, 0, 1e-320)", "inside circle(0, 0, 1e-310)"),
+        ("inside circle(0, 0, 1e200)", "inside circle(1e300, 0, 1e250)"),
+        ("inside circle(0, 0, 1e308)", "inside circle(0, 0, 1e307)"),
+    ],
+)
+def test_overlap_of_extreme_numbers_is_a_share(a: str, b: str) -> None:
+    assert 0.0 <= Filter.parse(a).overlap(Filter.parse(b)) <= 1.0
+
+
 @settings(max_examples=sized(200, 3_000))
 @given(wheres, wheres)
 def test_overlap_is_a_share_and_the_same_from_both_sides(a: str, b: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import inf
 
 from earshot.errors import FilterSyntaxError
@@ -25,7 +24,7 @@ from earshot.filters.language.syntax import (
     PathStep,
     TypedCondition,
 )
-from earshot.filters.relations.implying import implies
+from earshot.filters.relations.implying import Proof, implies
 from earshot.filters.relations.normal_form import conjunction, disjunction
 
 MAX_ALTERNATIVES = 16
@@ -33,44 +32,48 @@ MAX_ALTERNATIVES = 16
 MAX_TERMS = 16
 "At most this many common terms are kept of a loosened filter."
 
+MERGE_BUDGET = 50_000
+"Uniting, and then loosening, makes at most this many comparisons of two conditions; what is not yet proved stays out."
+
 Branch = frozenset[Condition]
 "A conjunction, as the set of its terms."
 
 
 def covers(general: TypedCondition, special: TypedCondition) -> bool:
     """True only if every event that meets `special` meets `general`. False where that cannot be proved."""
-    if general.type is not None and special.type is None and not implies((special.condition,), _of_type(general.type)):
-        return False
-    if general.type is not None and special.type not in (None, general.type):
-        return False
+    if general.type is not None and special.type != general.type:
+        of_type = _of_type(general.type)
+        if special.type is not None or of_type is None or not implies((special.condition,), of_type):
+            return False
     known = [special.condition]
-    if special.type is not None:
-        known.append(_of_type(special.type))
+    if special.type is not None and (of_type := _of_type(special.type)) is not None:
+        known.append(of_type)
     return implies(known, general.condition)
 
 
-def _of_type(type: str) -> Condition:
-    """That an event is of a type, as a condition: the root element's name is the type."""
-    return LocationPath(True, (PathStep(Axis.CHILD, NodeKind.ELEMENT, type),))
+def _of_type(type: str) -> Condition | None:
+    """That an event is of a type, as a condition: the root element's name is the type. None where no element
+    can have that name."""
+    return LocationPath(True, (PathStep(Axis.CHILD, NodeKind.ELEMENT, type),)) if is_name(type) else None
 
 
 def merge(a: TypedCondition, b: TypedCondition) -> TypedCondition:
     """A condition that covers both: exactly their union while that is short, else what both have in common."""
     type = a.type if a.type == b.type else None
-    branches = _without_covered([*_branches(a, type), *_branches(b, type)])
-    branches = _united(branches)
-    exact = _factored(branches)
-    if len(branches) <= MAX_ALTERNATIVES and _reads_back(exact):
+    proof = Proof(MERGE_BUDGET)
+    branches = _without_covered([*_branches(a, type), *_branches(b, type)], proof)
+    branches = _without_covered(_united(branches), proof)
+    if len(branches) <= MAX_ALTERNATIVES and _reads_back(exact := _factored(branches)):
         return TypedCondition(exact, type)
-    loose = _in_common(branches)
+    loose = _in_common(branches, Proof(MERGE_BUDGET))
     return TypedCondition(loose if _reads_back(loose) else Always(), type)
 
 
 def _branches(filter: TypedCondition, type: str | None) -> Iterable[Branch]:
     """The filter's alternatives; each includes the type where the merged filter has none."""
     shared = {*_terms(filter.condition)} - {Always()}
-    if type is None and filter.type is not None and is_name(filter.type):
-        shared.add(_of_type(filter.type))
+    if type is None and filter.type is not None and (of_type := _of_type(filter.type)) is not None:
+        shared.add(of_type)
     longest = max((term for term in shared if isinstance(term, Or)), key=lambda term: len(term.terms), default=None)
     if longest is None:
         return [frozenset(shared)]
@@ -90,13 +93,14 @@ def _reads_back(condition: Condition) -> bool:
     return True
 
 
-def _without_covered(branches: Sequence[Branch]) -> list[Branch]:
-    kept: list[Branch] = []
+def _without_covered(branches: Sequence[Branch], proof: Proof) -> list[Branch]:
+    kept: dict[Branch, Condition] = {}
     for branch in branches:
-        if not any(implies(branch, conjunction(other)) for other in kept):
-            kept = [other for other in kept if not implies(other, conjunction(branch))]
-            kept.append(branch)
-    return kept
+        whole = conjunction(branch)
+        if not any(proof.follows(tuple(branch), other) for other in kept.values()):
+            kept = {other: condition for other, condition in kept.items() if not proof.follows(tuple(other), whole)}
+            kept[branch] = whole
+    return list(kept)
 
 
 def _factored(branches: Sequence[Branch]) -> Condition:
@@ -105,12 +109,12 @@ def _factored(branches: Sequence[Branch]) -> Condition:
     return conjunction((*common, disjunction(conjunction(branch - common) for branch in branches)))
 
 
-def _in_common(branches: Sequence[Branch]) -> Condition:
+def _in_common(branches: Sequence[Branch], proof: Proof) -> Condition:
     """The terms that follow from every branch: of ranges on one field, the widest bounds."""
     candidates = sorted({term for branch in branches for term in branch}, key=condition_text)
-    common = [term for term in candidates if all(implies(branch, term) for branch in branches)]
+    common = [term for term in candidates if all(proof.follows(tuple(branch), term) for branch in branches)]
     for term in list(common):
-        if implies([other for other in common if other != term], term):
+        if proof.follows(tuple(other for other in common if other != term), term):
             common.remove(term)
     return conjunction(common[:MAX_TERMS])
 
@@ -147,13 +151,20 @@ def _before(a: _Range, b: _Range) -> bool:
     return a.high[0] < b.low[0] or (a.high[0] == b.low[0] and a.high[1] and b.low[1])
 
 
-def _united(branches: list[Branch]) -> list[Branch]:
+def _united(branches: Sequence[Branch]) -> list[Branch]:
     """The branches, with any two that differ only in ranges of one field that meet replaced by one."""
-    for a, b in combinations(branches, 2):
-        if (one := _one_for(a, b)) is not None:
-            rest = [branch for branch in branches if branch is not a and branch is not b]
-            return _united(_without_covered([*rest, one]))
-    return branches
+    united: list[Branch] = []
+    waiting = list(branches)
+    while waiting:
+        a = waiting.pop(0)
+        for place, b in enumerate(united):
+            if (one := _one_for(a, b)) is not None:
+                del united[place]
+                waiting.append(one)
+                break
+        else:
+            united.append(a)
+    return united
 
 
 def _one_for(a: Branch, b: Branch) -> Branch | None:

@@ -49,14 +49,14 @@ _SELF = LocationPath(False, (PathStep(Axis.CHILD, NodeKind.SELF),))
 
 def implies(known: Iterable[Condition], wanted: Condition) -> bool:
     """True only if everything that meets all of `known` meets `wanted`; all in normal form."""
-    return _Proof().follows(tuple(known), wanted)
+    return Proof(BUDGET).follows(tuple(known), wanted)
 
 
-class _Proof:
-    """One search for a proof, and how many comparisons it has left."""
+class Proof:
+    """A search for proofs, and how many comparisons it has left; without any left the answer is no."""
 
-    def __init__(self) -> None:
-        self.left = BUDGET
+    def __init__(self, budget: int) -> None:
+        self.left = budget
 
     def follows(self, known: Known, wanted: Condition) -> bool:
         """Whether `wanted` follows from all of `known` together, at one node."""

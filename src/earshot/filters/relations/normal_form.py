@@ -102,7 +102,7 @@ def _comparison(condition: Compare) -> Condition:
     elif isinstance(literal, str) and op not in (Comparison.EQ, Comparison.NE):
         value = number(literal)
         if not isnan(value) and (isinstance(operand, LocationPath) or moment(literal) is None):
-            literal = value
+            literal = value + 0.0
     if isinstance(operand, LocationPath):
         path = _path(operand)
         return NEVER if path is None else Compare(path, op, literal)

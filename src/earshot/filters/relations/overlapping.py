@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf, isnan, prod
 
+from shapely.errors import GEOSException
+
 from earshot.filters.language.canonical_text import condition_text, path_text
 from earshot.filters.language.syntax import (
     Always,
@@ -193,11 +195,14 @@ def _range_share(a: _Constraint, b: _Constraint) -> float:
         return RANGE_SHARE
     if a.low > b.high or b.low > a.high:
         return 0.0
-    bounds = [bound for bound in (a.low, a.high, b.low, b.high) if abs(bound) < inf]
+    ends = (a.low, a.high, b.low, b.high)
+    unit = max(abs(end) for end in ends if abs(end) < inf) or 1.0  # the sums below stay finite
+    a_low, a_high, b_low, b_high = (end / unit for end in ends)
+    bounds = [bound for bound in (a_low, a_high, b_low, b_high) if abs(bound) < inf]
     reach = max(max(bounds) - min(bounds), *map(abs, bounds)) or 1.0
     first, last = min(bounds) - reach, max(bounds) + reach
-    common = min(a.high, b.high, last) - max(a.low, b.low, first)
-    together = max(min(a.high, last), min(b.high, last)) - min(max(a.low, first), max(b.low, first))
+    common = min(a_high, b_high, last) - max(a_low, b_low, first)
+    together = max(min(a_high, last), min(b_high, last)) - min(max(a_low, first), max(b_low, first))
     if together == 0.0:
         return 1.0
     return common / together if common > 0.0 else EQUALITY_SHARE
@@ -214,4 +219,9 @@ def _area_share(a: list[Area], b: list[Area]) -> float:
     if not a or not b:
         return OTHER_SHARE
     left, right = a[0].polygon(), b[0].polygon()
-    return float(left.intersection(right).area / left.union(right).area)
+    try:
+        together = left.union(right).area
+        share = left.intersection(right).area / together if together > 0 else float(left.equals(right))
+    except GEOSException:  # areas too large for the geometry library's numbers
+        return OTHER_SHARE
+    return float(share) if 0.0 <= share <= 1.0 else OTHER_SHARE
