@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from earshot.errors import UsageError
 from earshot.events import Event
 from earshot.filters.language import canonical_text, explaining, matching, where, xpath
 from earshot.filters.language.matching import Viewer
@@ -50,7 +51,9 @@ class Filter:
 
     @classmethod
     def of_type(cls, type: str) -> Filter:
-        """Every event of one type."""
+        """Every event of one type; the type is taken as it is, without wildcards."""
+        if not isinstance(type, str) or not type:
+            raise UsageError(f"an event type is a text that is not empty, got {type!r:.60}")
         return cls(Always(), type)
 
     @classmethod

@@ -7,6 +7,7 @@ from where_cases import events, viewers, wheres
 from xpath_cases import documents, queries
 
 from earshot import Circle, Ellipse, Event, Filter, Polygon, Position, Rectangle, Viewer
+from earshot.errors import UsageError
 from earshot.filters.language import matching, where, xpath
 from earshot.filters.language.syntax import Compare, Comparison, Contains, Exists, Field, Inside
 from earshot.geometry import Area
@@ -139,6 +140,21 @@ def test_an_area_is_the_same_wherever_its_reference_point_lies() -> None:
     assert off_centre == Filter.where("inside circle(100, 7, 50)")
     moved = Filter(Inside(Area(Polygon(((0, 0), (10, 0), (0, 10))), Position(5, 5))))
     assert moved == Filter.where("inside polygon(5 5, 15 5, 5 15)")
+
+
+@pytest.mark.parametrize("text", ['/a[b <= "-0" or b <= -3]', '/a[b <= "-0"]', "b <= -0 or b <= -3"])
+def test_minus_zero_is_zero(text: str) -> None:
+    filter = Filter.parse(text)
+    assert Filter.parse(str(filter)) == filter
+
+
+@pytest.mark.parametrize("wrong", [None, b"/a", 3, ["/a"]])
+def test_what_is_not_a_text_is_refused(wrong: object) -> None:
+    for make in (Filter.xpath, Filter.where, Filter.parse, Filter.of_type):
+        with pytest.raises(UsageError, match="is a text"):
+            make(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="not empty"):
+        Filter.of_type("")
 
 
 def test_a_filter_travels() -> None:

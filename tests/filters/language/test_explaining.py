@@ -51,6 +51,14 @@ def test_an_explanation_names_the_terms_and_what_was_found(filter: str, told: st
     assert Filter.parse(filter).explain(CD, VIEWER) == told
 
 
+def test_an_explanation_is_one_line() -> None:
+    event = Event(type="A", content={"x": "one\ntwo\x1b[2J"})
+    explained = Filter.where("x = 'b\r\nc'").explain(event)
+    assert explained == 'it does not match: x = "b\\r\\nc" failed (x is "one\\ntwo\\x1b[2J")'
+    other = Filter.of_type("B\nC").explain(event)
+    assert other == "it does not match: its type is A, not B\\nC"
+
+
 def test_a_term_about_the_consumer_says_that_it_needs_one() -> None:
     assert Filter.where("within 200 m").explain(CD) == (
         "it does not match: within 200 m failed (that needs the consumer's position, and none was given)"

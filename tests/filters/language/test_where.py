@@ -126,6 +126,11 @@ def test_what_is_no_condition_is_refused_with_its_column(text: str, column: int,
     assert reason in refused.value.reason
 
 
+def test_a_distance_too_large_for_a_number_is_refused() -> None:
+    with pytest.raises(FilterSyntaxError, match="too large"):
+        Filter.where("within 1e308 km")
+
+
 def test_a_condition_may_nest_so_deep_and_no_deeper() -> None:
     deep = "(a or b and " * (MAX_DEPTH - 1) + "c" + ")" * (MAX_DEPTH - 1)
     filter = Filter.where(deep)

@@ -181,9 +181,24 @@ def test_a_filter_may_be_so_long_and_no_longer() -> None:
         "//a[not(.//a[not(.//a[not(.//a[.//zz])])])][.//zz]",
         '//a[contains(.//a/a//a/a//a/a, "zz")]',
         "//a//a[.//a = 5]//a[a//a/text() = 7]//@zz",
+        '//a[contains(.//a//a//a//a//a//a, "zz")]',
+        '//a[starts-with(.//a[contains(.//a//a, "zz")]//a//@zz, "zz")]',
     ],
 )
 def test_no_document_makes_a_filter_slow(query: str) -> None:
     """Without memory of what was looked at, these take longer than anyone can wait."""
     filter = Filter.xpath(query)
-    assert not filter.matches(Event.from_xml("<a>" * 240 + "</a>" * 240))
+    deep = Event.from_xml("<a>" * 240 + "</a>" * 240)
+    assert not filter.matches(deep)
+    assert filter.explain(deep).startswith("it does not match")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_name"), [("é", True), ("e\u0301", True), ("日本", True), ("²", False), ("\u0301e", False)]
+)
+def test_a_name_is_what_xml_calls_a_name(name: str, is_name: bool) -> None:
+    if is_name:
+        assert Filter.xpath(f"/{name}").matches(Event.from_xml(f"<{name}/>"))
+        return
+    with pytest.raises(FilterSyntaxError):
+        Filter.xpath(f"/{name}")

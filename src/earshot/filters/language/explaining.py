@@ -13,7 +13,7 @@ from earshot.events import Event
 from earshot.filters.language.canonical_text import condition_text, path_text
 from earshot.filters.language.matching import Viewer, closing_m_s, predicate
 from earshot.filters.language.parser import quoted
-from earshot.filters.language.paths import Node, node_test, selector, string_value
+from earshot.filters.language.paths import Memo, Node, node_test, selector, string_value
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -46,7 +46,7 @@ Finding = Callable[[Condition], str]
 def explanation(condition: Condition, type: str | None, event: Event, viewer: Viewer | None) -> str:
     """Why the event meets a condition on events of a type (None: of any), or which term it fails."""
     if type is not None and event.type != type:
-        return f"it does not match: its type is {event.type}, not {type}"
+        return one_line(f"it does not match: its type is {event.type}, not {type}")
     of_type = [] if type is None else [f"its type is {type}"]
 
     def holds(term: Condition) -> bool:
@@ -57,7 +57,12 @@ def explanation(condition: Condition, type: str | None, event: Event, viewer: Vi
 
     met = holds(condition)
     verdict = "it matches" if met else "it does not match"
-    return f"{verdict}: {'; '.join([*of_type, *_reasons(condition, met, holds, finding)])}"
+    return one_line(f"{verdict}: {'; '.join([*of_type, *_reasons(condition, met, holds, finding)])}")
+
+
+def one_line(text: str) -> str:
+    """The text with every sign that does not print written as an escape: a value may hold line breaks."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def _reasons(condition: Condition, met: bool, holds: Verdict, finding: Finding) -> list[str]:
@@ -144,12 +149,12 @@ def _path_finding(steps: tuple[PathStep, ...], start: Node) -> str:
     for done, step in enumerate(steps):
         before = steps[:done]
         bare = replace(step, predicates=())
-        candidates = selector((*before, bare))(start, {})
+        candidates = selector((*before, bare))(start, Memo(start))
         if not candidates:
             return _nothing(before, step)
         for tried, condition in enumerate(step.predicates):
             narrowed = replace(step, predicates=step.predicates[: tried + 1])
-            passed = selector((*before, narrowed))(start, {})
+            passed = selector((*before, narrowed))(start, Memo(start))
             if not passed:
                 return _predicate_finding(condition, candidates, _plain((*before, step)))
             candidates = passed
@@ -186,7 +191,7 @@ def _node_reasons(condition: Condition, met: bool, node: Node) -> list[str]:
     return _reasons(
         condition,
         met,
-        lambda term: node_test(term)(node, {}),
+        lambda term: node_test(term)(node, Memo(node)),
         lambda term: _node_finding(term, node),
     )
 
@@ -195,7 +200,7 @@ def _node_finding(condition: Condition, node: Node) -> str:
     """What a node has that a condition on it is about."""
     match condition:
         case Compare(LocationPath() as path) | Contains(LocationPath() as path) | StartsWith(LocationPath() as path):
-            values = [string_value(found) for found in selector(path.steps)(node, {})]
+            values = [string_value(found) for found in selector(path.steps)(node, Memo(node))]
             what = "it" if path.steps[0].kind is NodeKind.SELF else path_text(path)
             return _shown(what, values)
         case LocationPath(steps=steps):

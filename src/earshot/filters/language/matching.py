@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from earshot.events import Event, Value
-from earshot.filters.language.paths import all_of, any_of, node_test
+from earshot.filters.language.paths import Memo, all_of, any_of, node_test
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -95,7 +95,7 @@ def predicate(condition: Condition) -> Predicate:
             return lambda event, _: event.type == name
         case _:
             test = node_test(condition)
-            return lambda event, _: test(event.document, {})
+            return lambda event, _: test(event.document, Memo(event.document))
 
 
 def needs_viewer(condition: Condition) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import isinf
 from typing import NoReturn
 
-from earshot.errors import FilterSyntaxError
+from earshot.errors import FilterSyntaxError, UsageError
 from earshot.filters.language.syntax import And, Comparison, Condition, Or
 
 MAX_LENGTH = 20_000
@@ -16,7 +16,12 @@ MAX_DEPTH = 32
 "Nested steps, predicates and parentheses; evaluation recurses as deep."
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
-_NAME = re.compile(r"[^\W\d][\w.\-\u00b7]*")
+_NAME_START = (
+    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_NAME = re.compile(f"[{_NAME_START}][{_NAME_START}0-9.\\-\u00b7\u0300-\u036f\u203f\u2040]*")
+"A name as XML 1.0 has it, without the colon."
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _COMPARISON = re.compile(r"!=|<=|>=|=|<|>")
 _STRING = re.compile(r'"[^"]*(?:""[^"]*)*"' r"|'[^']*(?:''[^']*)*'")
@@ -33,6 +38,8 @@ class Parser:
         self._depth = 0
         self._word_at = -1
         self._word: str | None = None
+        if not isinstance(text, str):
+            raise UsageError(f"a filter is a text, got {type(text).__name__}: {text!r:.60}")
         if len(text) > MAX_LENGTH:
             self.fail(f"a filter has at most {MAX_LENGTH:,} characters, this one {len(text):,}", 0)
         self.blanks()

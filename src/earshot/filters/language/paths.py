@@ -2,8 +2,8 @@
 
 A path is compiled from its last step backwards: each step becomes a function that asks whether the
 node it is given leads to a node that the whole path selects. XPath's nodes are `Element`s, and plain
-texts for attributes and text nodes. A `//` inside another one remembers what it found for each
-element, so that the cost of a filter is at most its length times the document's.
+texts for attributes and text nodes. A `//` inside another one, and the first node of a path, are
+remembered for each element, so that the cost of a filter is at most its length times the document's.
 """
 
 from __future__ import annotations
@@ -32,8 +32,46 @@ from earshot.filters.language.values import COMPARE, string_test
 
 Node = Element | str
 "An element, or an attribute's or a text node's text."
-Memo = dict[int, dict[int, bool]]
-"What the inner `//` steps found in one document: step -> element's identity -> whether found."
+Place = tuple[int, int]
+"Document order: the number of an element or text, and 0; the number of an attribute's element, and its own from 1."
+
+
+class Memo:
+    """What is remembered of one document while a condition is asked of it."""
+
+    __slots__ = ("_numbers", "_root", "known")
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        self._numbers: dict[int, tuple[int, list[int]]] = {}
+        self.known: dict[int, dict[int, Any]] = {}
+        "What a `//` step found: step -> element's identity -> what was found."
+
+    def place(self, node: Node) -> Place:
+        """The place of the node that a path begins at."""
+        return (self._number(node)[0], 0) if isinstance(node, Element) else (0, 0)
+
+    def place_below(self, parent: Element, index: int) -> Place:
+        """The place of a parent's child, or of its attribute (counted backwards from -1)."""
+        number, children = self._number(parent)
+        return (children[index], 0) if index >= 0 else (number, index + len(parent.attributes) + 1)
+
+    def _number(self, element: Element) -> tuple[int, list[int]]:
+        """An element's number, and its children's; the whole document is numbered when first asked."""
+        if not self._numbers:
+            count = 0
+            stack: list[tuple[Node, list[int]]] = [(self._root, [])]
+            while stack:
+                node, siblings = stack.pop()
+                siblings.append(count)
+                if isinstance(node, Element):
+                    children: list[int] = []
+                    self._numbers[id(node)] = (count, children)
+                    stack.extend((child, children) for child in reversed(node.children))
+                count += 1
+        return self._numbers[id(element)]
+
+
 NodeTest = Callable[[Any, Memo], bool]
 
 _step_numbers = count()
@@ -231,7 +269,7 @@ def _remembering_descendants(here: NodeTest) -> NodeTest:
     def somewhere(node: Node, memo: Memo) -> bool:
         if isinstance(node, str):
             return False
-        known = memo.setdefault(step, {})
+        known: dict[int, bool] = memo.known.setdefault(step, {})
         if (found := known.get(id(node))) is not None:
             return found
         unknown = [node]
@@ -255,19 +293,61 @@ def _first_text(steps: tuple[PathStep, ...]) -> Callable[[Any, Memo], str]:
     if len(steps) == 1 and step.axis is Axis.CHILD and not step.predicates and step.kind is not NodeKind.ELEMENT:
         texts = _texts(step)
         return lambda node, _: next(iter(texts(node)), "")
-    select = selector(steps)
+    find = _first_node(steps)
 
     def first(node: Node, memo: Memo) -> str:
-        selected = select(node, memo)
-        return string_value(selected[0]) if selected else ""
+        found = find(node, memo)
+        return "" if found is None else string_value(found[1])
 
     return first
 
 
-Placed = tuple[int, Node]
-"A node and its place among its parent's children; attributes come first."
-NodesByPlace = dict[tuple[int, ...], Node]
-"Nodes by their places, one number for each level, so that sorting gives document order."
+def _first_node(steps: tuple[PathStep, ...]) -> Callable[[Any, Memo], tuple[Place, Node] | None]:
+    """The first node that the steps select from a node, with its place.
+
+    What children lead to lies in the children's order, so the first child that leads anywhere has the first
+    node. A `//` asks this of every element below, and each element remembers its first node.
+    """
+    pick = _picker(steps[0], inner=True)
+    rest = _first_node(steps[1:]) if len(steps) > 1 else None
+
+    def below(node: Node, memo: Memo) -> tuple[Place, Node] | None:
+        for index, found in pick(node, memo):
+            if rest is None:
+                assert isinstance(node, Element)
+                return memo.place_below(node, index), found
+            if (selected := rest(found, memo)) is not None:
+                return selected
+        return None
+
+    if steps[0].axis is Axis.CHILD:
+        return below
+    number = next(_step_numbers)
+
+    def anywhere_below(node: Node, memo: Memo) -> tuple[Place, Node] | None:
+        if isinstance(node, str):
+            return None
+        known: dict[int, tuple[Place, Node] | None] = memo.known.setdefault(number, {})
+        if id(node) in known:
+            return known[id(node)]
+        unknown = [node]
+        for element in unknown:  # grows during the loop
+            unknown.extend(child for child in element.elements if id(child) not in known)
+        for element in reversed(unknown):
+            farther = next((found for child in element.elements if (found := known[id(child)]) is not None), None)
+            here = below(element, memo)
+            known[id(element)] = min(here, farther, key=_place_of) if here and farther else here or farther
+        return known[id(node)]
+
+    return anywhere_below
+
+
+def _place_of(found: tuple[Place, Node]) -> Place:
+    return found[0]
+
+
+Indexed = tuple[int, Node]
+"A node and its index among its parent's children; attributes are counted backwards from -1."
 
 
 def selector(steps: tuple[PathStep, ...]) -> Callable[[Any, Memo], list[Node]]:
@@ -275,34 +355,39 @@ def selector(steps: tuple[PathStep, ...]) -> Callable[[Any, Memo], list[Node]]:
     moves = [(step.axis, _picker(step, inner=True)) for step in steps if step.kind is not NodeKind.SELF]
 
     def select(node: Node, memo: Memo) -> list[Node]:
-        nodes: NodesByPlace = {(): node}
+        nodes = {memo.place(node): node}
         for axis, pick in moves:
             if axis is Axis.DESCENDANT:
-                nodes = _with_descendants(nodes)
-            nodes = {(*above, place): found for above, node in nodes.items() for place, found in pick(node, memo)}
+                nodes = _with_descendants(nodes, memo)
+            nodes = {
+                memo.place_below(above, index): found
+                for above in nodes.values()
+                if isinstance(above, Element)
+                for index, found in pick(above, memo)
+            }
         return [nodes[place] for place in sorted(nodes)]
 
     return select
 
 
-def _with_descendants(nodes: NodesByPlace) -> NodesByPlace:
+def _with_descendants(nodes: dict[Place, Node], memo: Memo) -> dict[Place, Node]:
     """The nodes and all elements below them, each once."""
-    found: NodesByPlace = {}
+    found: dict[Place, Node] = {}
     stack = list(nodes.items())
     while stack:
         place, node = stack.pop()
         if place not in found:
             found[place] = node
             if isinstance(node, Element):
-                stack += [((*place, at), child) for at, child in enumerate(node.children) if isinstance(child, Element)]
+                stack += [(memo.place(child), child) for child in node.elements]
     return found
 
 
-def _picker(step: PathStep, inner: bool) -> Callable[[Any, Memo], list[Placed]]:
+def _picker(step: PathStep, inner: bool) -> Callable[[Any, Memo], list[Indexed]]:
     """What the step's node test and predicates select directly below a node, in document order."""
     selections = [_selection(predicate, inner) for predicate in step.predicates]
 
-    def pick(node: Node, memo: Memo) -> list[Placed]:
+    def pick(node: Node, memo: Memo) -> list[Indexed]:
         found = [] if isinstance(node, str) else _candidates(node, step)
         for selection in selections:
             found = selection(found, memo)
@@ -311,23 +396,23 @@ def _picker(step: PathStep, inner: bool) -> Callable[[Any, Memo], list[Placed]]:
     return pick
 
 
-def _candidates(node: Element, step: PathStep) -> list[Placed]:
+def _candidates(node: Element, step: PathStep) -> list[Indexed]:
     if step.kind is NodeKind.ATTRIBUTE:
         named = enumerate(node.attributes.items(), -len(node.attributes))
-        return [(place, value) for place, (name, value) in named if step.name in ("*", name)]
+        return [(index, value) for index, (name, value) in named if step.name in ("*", name)]
     if step.kind is NodeKind.TEXT:
-        return [(place, part) for place, part in enumerate(node.children) if _is_text(part)]
+        return [(index, part) for index, part in enumerate(node.children) if _is_text(part)]
     return [
-        (place, child)
-        for place, child in enumerate(node.children)
+        (index, child)
+        for index, child in enumerate(node.children)
         if isinstance(child, Element) and step.name in ("*", child.name)
     ]
 
 
-def _selection(predicate: Condition, inner: bool) -> Callable[[list[Placed], Memo], list[Placed]]:
+def _selection(predicate: Condition, inner: bool) -> Callable[[list[Indexed], Memo], list[Indexed]]:
     """A predicate as a function that selects among nodes."""
     if isinstance(predicate, PositionTest):
         compare, wanted = COMPARE[predicate.op], predicate.number
         return lambda nodes, _: [node for position, node in enumerate(nodes, 1) if compare(position, wanted)]
     test = node_test(predicate, inner)
-    return lambda nodes, memo: [placed for placed in nodes if test(placed[1], memo)]
+    return lambda nodes, memo: [indexed for indexed in nodes if test(indexed[1], memo)]

@@ -35,6 +35,8 @@ What a term means:
 
 from __future__ import annotations
 
+from math import isinf
+
 from earshot.errors import GeometryError
 from earshot.filters.language import xpath
 from earshot.filters.language.parser import MIRRORED, Parser, disjunction, parenthesis
@@ -124,6 +126,8 @@ def _distance_m(parser: Parser) -> float:
         parser.fail("within takes a distance, as in within 200 m; a field of that name is written in backquotes", start)
     for unit, metres in (("m", 1.0), ("km", 1000.0)):
         if parser.take_word(unit):
+            if isinf(number * metres):
+                parser.fail("the distance is too large", start)
             return number * metres
     parser.fail(f"a distance is in m or km, found {parser.here()}")
 

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from earshot.events import Element, Event
-from earshot.filters.language.paths import node_test
+from earshot.filters.language.paths import Memo, node_test
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -273,7 +273,7 @@ class _Tracing:
         tests = [node_test(predicate) for predicate in step.predicates if not isinstance(predicate, PositionTest)]
 
         def passes(text: str) -> bool:
-            return all(test(text, {}) for test in tests) and (last is None or last(text))
+            return all(test(text, Memo(text)) for test in tests) and (last is None or last(text))
 
         def found(vertex: Vertex) -> Bounds:
             if step.kind is NodeKind.TEXT:
