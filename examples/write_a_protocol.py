@@ -44,7 +44,7 @@ class Neighbours(Machine):
         self.subscriptions = LocalSubscriptions()
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
-        self.subscriptions.add(subscription)
+        self.subscriptions.add(subscription, now)
         return NOTHING
 
     def publish(self, event: Event, now: float) -> Effects:
@@ -54,7 +54,7 @@ class Neighbours(Machine):
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         if not isinstance(packet, Shout):
             return NOTHING
-        for subscription in self.subscriptions.accepting(packet.event, self.viewer(now)):
+        for subscription in self.subscriptions.accepting(packet.event, self.viewer_at(packet.event, now)):
             self.deliver(packet.event, subscription)
         return self.effects()
 

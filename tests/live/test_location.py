@@ -1,5 +1,6 @@
 import asyncio
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -148,14 +149,57 @@ class Moving:
 
 def test_a_stale_fix_is_reported_once_and_no_longer_extrapolated() -> None:
     warnings: list[str] = []
-    where = TrackedLocation(Moving(), warnings.append, stale_s=5.0)
+    service = Moving()
+    where = TrackedLocation(service, warnings.append, stale_s=5.0)
     assert (where.position(2.0), where.velocity(2.0)) == (Position(120.0, 0.0), Velocity(10.0, 0.0))
     assert warnings == []
     assert (where.position(60.0), where.velocity(60.0)) == (Position(150.0, 0.0), STILL)
     assert warnings == ["stale-fix: 60 s old"]
     assert where.fix(60.0).age_s(60.0) == 60.0
-    assert where.position(1.0) == Position(110.0, 0.0)
+    assert where.position(1.0) == Position(110.0, 0.0), "where it was while the fix was fresh"
+    assert warnings[1:] == []
+    service.at = Fix(Position(900.0, 0.0), STILL, 61.0)
+    assert where.position(62.0) == Position(900.0, 0.0)
     assert warnings[1:] == ["fresh-fix: the location is known again"]
+
+
+class Reporting(Moving):
+    """A service that has a new fix each time it is asked."""
+
+    def __init__(self, course: Callable[[float], Position]) -> None:
+        self.course = course
+
+    def fix(self, now: float) -> Fix:
+        return Fix(self.course(now), Velocity(1.0, 0.0), now)
+
+
+def test_a_node_knows_where_it_was_for_two_minutes() -> None:
+    where = TrackedLocation(Reporting(lambda now: Position(now * now, 0.0)), [].append)
+    for second in range(400):
+        where.fix(float(second))
+    for past in (280.0, 281.5, 398.25):
+        before = math.floor(past)
+        line = before**2 + (past - before) * (2 * before + 1)
+        assert where.position(past).x_m == pytest.approx(line)
+    assert where.position(399.0) == Position(399.0**2, 0.0)
+    oldest = where.position(0.0)
+    assert oldest == where.position(100.0), "before the oldest fix the node was there"
+    assert oldest.x_m <= 280.0**2
+
+
+def test_many_fixes_a_second_take_bounded_memory() -> None:
+    where = TrackedLocation(Reporting(lambda now: Position(now, 0.0)), [].append)
+    for step in range(40_000):
+        where.fix(step / 100.0)
+    assert len(where._recent) <= 2 + 2 * 120 / 0.25
+    assert where.position(300.123).x_m == pytest.approx(300.123)
+
+
+def test_a_past_position_is_rounded_to_the_precision_too() -> None:
+    where = TrackedLocation(Reporting(lambda now: Position(now, 0.0)), [].append, precision_m=10.0)
+    for second in range(100):
+        where.fix(float(second))
+    assert where.position(47.0) == Position(50.0, 0.0)
 
 
 def test_precision_rounds_every_position_that_leaves_the_node() -> None:

@@ -87,5 +87,20 @@ def test_effects_can_be_taken_apart_by_a_match() -> None:
             assert (peer, event, hops) == ("b", EVENT, 1)
 
 
-def test_a_machine_sees_from_where_it_is() -> None:
-    assert machine().viewer(now=5.0) == Viewer(Position(1.0, 2.0), Velocity(3.0, 4.0))
+class Walking:
+    """One metre a second to the east, faster each second."""
+
+    def position(self, time: float) -> Position:
+        return Position(time, 0.0)
+
+    def velocity(self, time: float) -> Velocity:
+        return Velocity(1.0 + time, 0.0)
+
+
+def test_a_machine_sees_an_event_from_where_it_was_when_the_event_was_published() -> None:
+    made = machine()
+    made.location = Walking()
+    seen = made.viewer_at(Event("Siren", time=5.0), now=60.0)
+    assert seen == Viewer(Position(5.0, 0.0), Velocity(6.0, 0.0))
+    ahead = made.viewer_at(Event("Siren", time=70.0), now=60.0)
+    assert ahead.position == Position(60.0, 0.0), "a clock ahead of ours does not make us look into the future"

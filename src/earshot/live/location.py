@@ -1,22 +1,28 @@
 """Location services: where a live node is, and how old that knowledge is.
 
 A service gives fixes. `TrackedLocation` stands between it and the machine: it warns when a fix is stale,
-extrapolates from the last fix of a moving node, and rounds positions if a precision is set.
+extrapolates from the last fix of a moving node, remembers recent fixes, so that the machine can ask where
+the node was when an event was published, and rounds positions if a precision is set.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
 
 from earshot.errors import LocationUnavailable
 from earshot.geometry import ORIGIN, STILL, LocalPlane, Position, Velocity
+from earshot.protocols.machine import TRACK_S
 
 STALE_S = 10.0
+FIX_SPACING_S = 0.25
+"Fixes closer together than this replace each other in a node's memory, which is thereby bounded."
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
@@ -95,15 +101,53 @@ class Fixed:
         return Fix(self._at, STILL, now)
 
 
+class RecentFixes:
+    """The fixes of the last `TRACK_S` seconds, with straight lines between them."""
+
+    def __init__(self) -> None:
+        self._fixes: deque[Fix] = deque()
+
+    def __len__(self) -> int:
+        return len(self._fixes)
+
+    def add(self, fix: Fix) -> None:
+        """Remember the latest fix; does nothing if it is known."""
+        fixes = self._fixes
+        if fixes and fix.time <= fixes[-1].time:
+            return
+        if len(fixes) > 1 and fix.time - fixes[-2].time < FIX_SPACING_S:
+            fixes.pop()
+        fixes.append(fix)
+        while len(fixes) > 1 and fixes[1].time <= fix.time - TRACK_S:
+            fixes.popleft()
+
+    def at(self, time: float) -> Fix:
+        """The fix before that time, or the oldest one; between two fixes its position is on the line to the next,
+        at that time."""
+        after = bisect_right(self._fixes, time, key=lambda fix: fix.time)
+        before = self._fixes[max(after - 1, 0)]
+        if after in (0, len(self._fixes)):
+            return before
+        ahead = self._fixes[after]
+        share = (time - before.time) / (ahead.time - before.time)
+        here, there = before.position, ahead.position
+        between = here.moved((there.x_m - here.x_m) * share, (there.y_m - here.y_m) * share)
+        return Fix(between, before.velocity, time)
+
+
 @dataclass(slots=True)
 class TrackedLocation:
-    """The machine's location: the service's latest fix, extrapolated by its velocity while it is fresh."""
+    """The machine's location: the service's latest fix, extrapolated by its velocity while it is fresh, and for
+    earlier times the recent fixes. The host asks at least once a second."""
 
     service: LocationService
     warn: Callable[[str], None]
     stale_s: float = STALE_S
     precision_m: float | None = None
     stale: bool = False
+    _recent: RecentFixes = field(default_factory=RecentFixes)
+    _now: float = -math.inf
+    "The latest time that was asked for: an earlier one is the past."
     _updated_at: float = -math.inf
     _position: Position = ORIGIN
     _velocity: Velocity = STILL
@@ -117,6 +161,8 @@ class TrackedLocation:
     def fix(self, now: float) -> Fix:
         """The latest fix. Warns when it becomes stale, and when it is fresh again."""
         fix = self.service.fix(now)
+        self._now = max(self._now, now)
+        self._recent.add(fix)
         age_s = fix.age_s(now)
         if (age_s > self.stale_s) is not self.stale:
             self.stale = not self.stale
@@ -133,24 +179,24 @@ class TrackedLocation:
             return fix.position
         return fix.position.moved(fix.velocity.x_m_s * ahead_s, fix.velocity.y_m_s * ahead_s)
 
-    def position(self, now: float) -> Position:
+    def position(self, time: float) -> Position:
         """The node's position as the machine and other nodes see it, rounded to the precision."""
-        if self._moves and now != self._updated_at:
-            self._update(now)
+        if self._moves and time != self._updated_at:
+            self._update(time)
         return self._position
 
-    def velocity(self, now: float) -> Velocity:
+    def velocity(self, time: float) -> Velocity:
         """The node's velocity; zero if the fix is stale."""
-        if self._moves and now != self._updated_at:
-            self._update(now)
+        if self._moves and time != self._updated_at:
+            self._update(time)
         return self._velocity
 
-    def _update(self, now: float) -> None:
+    def _update(self, time: float) -> None:
         """Ask the service once for each time: all packets of a datagram have the same one."""
-        fix = self.fix(now)
-        at, step = self._extrapolated(fix, now), self.precision_m
+        fix = self._recent.at(time) if time < self._now else self.fix(time)
+        at, step = self._extrapolated(fix, time), self.precision_m
         if step is not None:
             at = Position(round(at.x_m / step) * step, round(at.y_m / step) * step)
         self._position = at
-        self._velocity = STILL if self.stale else fix.velocity
-        self._updated_at = now
+        self._velocity = STILL if fix.age_s(time) > self.stale_s else fix.velocity
+        self._updated_at = time

@@ -71,7 +71,7 @@ class Flooding(Machine):
         self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
-        self.subscriptions.add(subscription)
+        self.subscriptions.add(subscription, now)
         return NOTHING
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:

@@ -104,15 +104,20 @@ NOTHING: list[Effect] = []
 
 
 class Location(Protocol):
-    """Where this node is, as its host knows it."""
+    """Where this node is and was, as its host knows it. The last `TRACK_S` seconds at least are known; before them
+    a host answers with the oldest position it has."""
 
-    def position(self, now: float) -> Position:
+    def position(self, time: float) -> Position:
         """The position at that time."""
         ...
 
-    def velocity(self, now: float) -> Velocity:
+    def velocity(self, time: float) -> Velocity:
         """The velocity at that time."""
         ...
+
+
+TRACK_S = 120.0
+"Hosts know where their node was for at least this long: longer than most events live."
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +127,10 @@ class FixedLocation:
     at: Position = Position(0.0, 0.0)
     moving: Velocity = STILL
 
-    def position(self, now: float) -> Position:
+    def position(self, time: float) -> Position:
         return self.at
 
-    def velocity(self, now: float) -> Velocity:
+    def velocity(self, time: float) -> Velocity:
         return self.moving
 
 
@@ -259,6 +264,8 @@ class Machine:
 
     # What a machine knows about itself.
 
-    def viewer(self, now: float) -> Viewer:
-        """This node as a subscriber: where it is and how it moves."""
-        return Viewer(self.location.position(now), self.location.velocity(now))
+    def viewer_at(self, event: Event, now: float) -> Viewer:
+        """This node as a subscriber when the event was published: where it was and how it moved. An event
+        from a clock that runs ahead is judged now."""
+        time = min(event.time, now)
+        return Viewer(self.location.position(time), self.location.velocity(time))

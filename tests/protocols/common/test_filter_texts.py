@@ -17,7 +17,7 @@ FAST = Event("Siren", {"speed": 18.0}, position=Position(0, 0))
 def own(**filters: str) -> LocalFilterTexts:
     found = LocalFilterTexts()
     for id, text in filters.items():
-        found.add(Subscription(id, "me", Filter.where(text, type="Siren")))
+        found.add(Subscription(id, "me", Filter.where(text, type="Siren")), now=0.0)
     return found
 
 
@@ -62,7 +62,7 @@ def test_where_one_asks_for_a_place_all_are_asked_exactly(viewer: Viewer, expect
 
 def test_a_region_of_interest_is_a_place_too() -> None:
     held = own()
-    held.add(Subscription("a", "me", Filter.where("speed > 10", type="Siren"), region=AREA))
+    held.add(Subscription("a", "me", Filter.where("speed > 10", type="Siren"), region=AREA), now=0.0)
     far = Event("Siren", {"speed": 18.0}, position=Position(900, 0))
     assert (receiving(held, FAST, AWAY), receiving(held, far, HERE)) == (deliveries(FAST, "a"), [])
 
@@ -70,5 +70,5 @@ def test_a_region_of_interest_is_a_place_too() -> None:
 def test_what_is_removed_or_replaced_is_asked_no_more() -> None:
     held = own(a="speed > 10", b="within 200 m")
     held.remove("b")
-    held.add(Subscription("a", "me", Filter.where("speed > 30", type="Siren")))
+    held.add(Subscription("a", "me", Filter.where("speed > 30", type="Siren")), now=0.0)
     assert (len(held.texts), receiving(held, FAST, HERE)) == (1, [])

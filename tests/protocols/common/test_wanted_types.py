@@ -27,9 +27,9 @@ def test_a_filter_may_be_about_a_type_unless_it_names_another(filter: Filter, si
 
 def test_a_type_is_wanted_while_one_subscription_stands() -> None:
     local = LocalSubscriptions()
-    local.add(Subscription("a", "node", Filter.of_type("Siren")))
-    local.add(Subscription("b", "node", Filter.where("speed > 3", type="Siren")))
-    local.add(Subscription("c", "node", Filter.xpath("/News")))
+    local.add(Subscription("a", "node", Filter.of_type("Siren")), now=0.0)
+    local.add(Subscription("b", "node", Filter.where("speed > 3", type="Siren")), now=0.0)
+    local.add(Subscription("c", "node", Filter.xpath("/News")), now=0.0)
     seen = [(local.could_match("Siren"), local.could_match("News"))]
     for subscription in ("a", "b", "c"):
         local.remove(subscription)

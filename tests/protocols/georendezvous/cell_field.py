@@ -17,10 +17,10 @@ class Footing:
 
     at: Position
 
-    def position(self, now):
+    def position(self, time):
         return self.at
 
-    def velocity(self, now):
+    def velocity(self, time):
         return STILL
 
 

@@ -25,11 +25,11 @@ class Walk:
 
     course: Course
 
-    def position(self, now: float) -> Position:
-        return self.course(now)
+    def position(self, time: float) -> Position:
+        return self.course(time)
 
-    def velocity(self, now: float) -> Velocity:
-        here, later = self.course(now), self.course(now + 1e-3)
+    def velocity(self, time: float) -> Velocity:
+        here, later = self.course(time), self.course(time + 1e-3)
         return Velocity((later.x_m - here.x_m) * 1e3, (later.y_m - here.y_m) * 1e3)
 
 

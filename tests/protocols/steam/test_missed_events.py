@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steam_table import Course, Walk, stays
 
-from earshot import Event
+from earshot import Area, Circle, Event, Position
 from earshot.protocols.steam.announcements import EventCache
-from earshot.protocols.steam.missed_events import Reception
+from earshot.protocols.steam.missed_events import Reception, inside_since
 
 
 def event(number: int) -> Event:
@@ -62,3 +64,30 @@ def test_the_missing_events_are_the_newest_that_were_skipped_and_have_not_arrive
         assert len(reception.missing) <= limit
         if len(lacking) <= limit:
             assert set(reception.missing) == lacking or len(heard) > limit
+
+
+def test_a_node_is_inside_since_it_last_crossed_the_border() -> None:
+    area = Area(Circle(10.0))
+
+    def since(course: Course, earliest: float = 0.0, now: float = 4.0) -> float:
+        return inside_since(area, Walk(course), earliest, now, step_s=0.5)
+
+    assert since(stays(5.0)) == 0.0
+    assert since(stays(50.0)) == 4.0
+    entered = since(lambda time: Position(40.0 - 10.0 * time, 0.0))
+    assert entered == pytest.approx(3.0, abs=0.001)
+    assert entered < 3.0
+    assert since(lambda time: Position(40.0 - 10.0 * time, 0.0), earliest=3.5) == 3.5
+    back = since(lambda time: Position(abs(20.0 * (time - 2.0)) if time > 1.0 else 5.0, 0.0), now=2.4)
+    assert back == pytest.approx(1.5, abs=0.001), "it was inside, then outside, and has come back"
+
+
+def test_a_long_memory_takes_bounded_work() -> None:
+    asked: list[float] = []
+
+    def course(time: float) -> Position:
+        asked.append(time)
+        return Position(0.0, 0.0)
+
+    assert inside_since(Area(Circle(10.0)), Walk(course), 0.0, 1e6, step_s=0.5) == 0.0
+    assert len(asked) < 300

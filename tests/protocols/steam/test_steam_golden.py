@@ -20,7 +20,7 @@ from earshot.simulation.media.medium_settings import Lossy
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
-GOLDEN = "788a71eff6e73f7a"
+GOLDEN = "f665154a57724632"
 
 
 def digest() -> str:

@@ -87,7 +87,7 @@ def test_expected_are_those_whose_own_subscriptions_accept(
             held = LocalSubscriptions()
             for span in spans:
                 if span.node == name and span.start <= time < span.end:
-                    held.add(subscription_of(span))
+                    held.add(subscription_of(span), span.start)
             viewer = Viewer(Position(*trajectories.position(node, time)), Velocity(*trajectories.velocity(node, time)))
             there = trajectories.present(node, time) and name != event.source
             if there and held.accepting(event, viewer):

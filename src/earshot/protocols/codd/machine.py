@@ -665,7 +665,7 @@ class Codd(Machine):
         """Join the trees of all sources whose types this could match; in those the node is in already, add to its
         query."""
         first = not self.local.by_id
-        self.local.add(subscription)
+        self.local.add(subscription, now)
         self.carry_out(self.directory.begin(now), now)
         if first:
             self.carry_out(self.directory.ask(now), now)

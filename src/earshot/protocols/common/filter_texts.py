@@ -81,8 +81,8 @@ class LocalFilterTexts(LocalSubscriptions):
         self.texts: dict[str, str] = {}
         "By subscription, its filter's text without terms about the consumer's place."
 
-    def add(self, subscription: Subscription) -> None:
-        super().add(subscription)
+    def add(self, subscription: Subscription, now: float) -> None:
+        super().add(subscription, now)
         self.texts[subscription.id] = str(subscription.filter.without_viewer_terms())
 
     def remove(self, subscription_id: str) -> Subscription | None:

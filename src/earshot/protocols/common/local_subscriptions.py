@@ -39,25 +39,33 @@ class RecentKeys:
 
 
 class LocalSubscriptions:
-    """The subscriptions of the applications on this node: the exact test at the last hop of every protocol."""
+    """The subscriptions of the applications on this node: the exact test at the last hop of every protocol.
+
+    Everything is asked for the moment of publication, however late the event arrives: whether the subscription
+    had begun, where this node was and how it moved. The oracle asks the same.
+    """
 
     def __init__(self) -> None:
         self.by_id: dict[str, Subscription] = {}
+        self.since: dict[str, float] = {}
+        "When each subscription began on this node."
         self._index = FilterIndex()
 
     def __len__(self) -> int:
         return len(self.by_id)
 
-    def add(self, subscription: Subscription) -> None:
+    def add(self, subscription: Subscription, now: float) -> None:
         """Add the subscription; it replaces one with the same id."""
         self.remove(subscription.id)
         self._index.add(subscription.id, subscription.filter)
         self.by_id[subscription.id] = subscription
+        self.since[subscription.id] = now
 
     def remove(self, subscription_id: str) -> Subscription | None:
         """Remove and return the subscription; None if the id is unknown."""
         known = self.by_id.pop(subscription_id, None)
         if known is not None:
+            del self.since[subscription_id]
             self._index.remove(subscription_id)
         return known
 
@@ -66,16 +74,17 @@ class LocalSubscriptions:
         return any(could_match(subscription.filter, subject) for subscription in self.by_id.values())
 
     def accepting(self, event: Event, viewer: Viewer) -> list[str]:
-        """The ids of the subscriptions that accept this event, sorted: type, content and place all agree."""
+        """The ids of the subscriptions that accept this event, sorted: they had begun when it was published, and
+        type, content and place all agree. `viewer` is this node at that time."""
         if not self.by_id:
             return []
-        found = sorted(self._index.match(event, viewer))
-        return [key for key in found if agrees_in_place(event, self.by_id[key].region, viewer)]
+        begun = [key for key in sorted(self._index.match(event, viewer)) if self.since[key] <= event.time]
+        return [key for key in begun if agrees_in_place(event, self.by_id[key].region, viewer)]
 
     def deliver_local(self, machine: Machine, event: Event, hops: int, now: float) -> None:
         """Let the machine deliver the event to the local subscriptions that accept it."""
         if self.by_id:
-            for subscription in self.accepting(event, machine.viewer(now)):
+            for subscription in self.accepting(event, machine.viewer_at(event, now)):
                 machine.deliver(event, subscription, hops)
 
 

@@ -293,7 +293,7 @@ class ContentOdmrp(Machine):
         return NOTHING
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
-        self.subscriptions.add(subscription)
+        self.subscriptions.add(subscription, now)
         return self._subscriptions_changed(now)
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:

@@ -139,7 +139,7 @@ class Odmrp(Machine):
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         self.unsubscribe(subscription.id, now)
-        self.subscriptions.add(subscription)
+        self.subscriptions.add(subscription, now)
         self.joined.update(self.settings.channels_for(subscription.filter))
         return NOTHING
 

@@ -281,7 +281,7 @@ class Drip(Machine):
     # Section V.A.1: subscription.
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
-        self.subscriptions.add(subscription)
+        self.subscriptions.add(subscription, now)
         self._subscriptions_changed(now)
         return self.effects()
 
@@ -358,7 +358,7 @@ class Drip(Machine):
     def deliver_local(self, event: Event, hops: int, now: float) -> None:
         """Deliver the event once to this node's subscriptions that accept it."""
         if self.subscriptions.by_id and self.delivered.add(event.id):
-            accepting = self.subscriptions.accepting(event, self.viewer(now))
+            accepting = self.subscriptions.accepting(event, self.viewer_at(event, now))
             for subscription in accepting:
                 self.deliver(event, subscription, hops)
             if accepting:

@@ -439,7 +439,7 @@ class GeoRendezvous(Machine):
         replaced = self.local.by_id.get(subscription.id)
         if replaced is not None:
             topics |= event_types_of(replaced.filter) or frozenset()
-        self.local.add(subscription)
+        self.local.add(subscription, now)
         for topic in sorted(topics):
             self.on_subscriptions_changed(topic, now)
         self.keep_renewing(now)

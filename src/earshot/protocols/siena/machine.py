@@ -401,7 +401,7 @@ class Siena(Machine):
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         replaced = self.local.texts.get(subscription.id)
-        self.local.add(subscription)
+        self.local.add(subscription, now)
         text = self.local.texts[subscription.id]
         if replaced != text:
             self.add((text,), "")

@@ -8,7 +8,6 @@ proximity; otherwise members pass them on. Readings and departures: docs/papers/
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
@@ -24,7 +23,7 @@ from earshot.protocols.common.wanted_types import could_match
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
 from earshot.protocols.steam.announcements import Announcements, LocalAnnouncement
 from earshot.protocols.steam.group_ids import group_id
-from earshot.protocols.steam.missed_events import Receptions
+from earshot.protocols.steam.missed_events import Receptions, inside_since
 from earshot.protocols.steam.packets import (
     MAX_NAME,
     MAX_REQUESTED,
@@ -36,7 +35,6 @@ from earshot.protocols.steam.packets import (
     RecoveryRequest,
     SteamSettings,
 )
-from earshot.protocols.steam.position_history import PositionHistory
 from earshot.protocols.steam.relevant_proximities import Change, RelevantProximities, RelevantProximity
 from earshot.records import DropReason
 from earshot.wire import Packet
@@ -62,12 +60,9 @@ class Steam(Machine):
         self.settings: SteamSettings = settings
         self.announcements = Announcements(node, settings.announcement_limit, settings.cache_size)
         self.subscriptions = LocalSubscriptions()
-        self.subscribed_at: dict[str, float] = {}
         self.relevant = RelevantProximities(settings.proximity_limit, settings.announcement_limit)
         self.gathered: dict[Key, GatheredAdvert] = {}
         self.rounds_run = False
-        positions = min(1024, math.ceil(settings.lifespan_s / settings.beacon_interval_s) * 2 + 2)
-        self.history = PositionHistory(positions, spacing_s=settings.beacon_interval_s / 2)
         self.receptions = Receptions(settings.proximity_limit, settings.cache_size)
         self.recovering: set[Key] = set()
         self.recent_events = RecentKeys(settings.seen_limit)
@@ -134,13 +129,11 @@ class Steam(Machine):
         """Section 3.2: to a type, at all places. The groups of the proximities we are inside of are joined at once."""
         if subscription.id in self.subscriptions.by_id:
             self.withdraw(subscription.id)
-        self.subscriptions.add(subscription)
-        self.subscribed_at[subscription.id] = now
+        self.subscriptions.add(subscription, now)
         for entry in list(self.relevant.by_key.values()):
             if not entry.member and could_match(subscription.filter, entry.advert.subject):
                 self.change_membership(entry, Change.WANTED)
                 self.receptions.follow(entry.advert, heard_up_to=entry.advert.latest)
-        self.record_position(now)
         self.run_rounds(now)
         return self.effects()
 
@@ -153,7 +146,6 @@ class Steam(Machine):
     def withdraw(self, subscription_id: str) -> None:
         """Remove the subscription, and leave the groups that no other subscription wants."""
         self.subscriptions.remove(subscription_id)
-        del self.subscribed_at[subscription_id]
         for entry in list(self.relevant.by_key.values()):
             if entry.member and not self.subscriptions.could_match(entry.advert.subject):
                 self.receptions.forget(entry.key)
@@ -165,7 +157,8 @@ class Steam(Machine):
             self._effects.append(effect)
 
     def on_event(self, raised: Raised, now: float) -> None:
-        """Figure 4: a member delivers, and passes on what goes beyond the producer's own range."""
+        """Figure 4: a member that was inside when the event was raised delivers it; one that is inside now passes
+        it on if the proximity extends beyond the producer's own range."""
         event = raised.event
         entry = self.entry_of(raised)
         if entry is None:
@@ -176,17 +169,19 @@ class Steam(Machine):
         reception = self.receptions.of((event.source, event.type), raised.epoch)
         if reception is not None and reception.received(raised.sequence):
             self.recover_later(entry, now, self.settings.recovery_delay_s)
-        viewer = self.viewer(now)
-        if not entry.was_raised_around(event, viewer.position):
+        viewer, position = self.viewer_at(event, now), self.location.position(now)
+        was_inside, is_inside = (entry.was_raised_around(event, one) for one in (viewer.position, position))
+        if not (was_inside or is_inside):
             self.drop(DropReason.OUTSIDE_PROXIMITY, event.id)
             return
         self.recent_events.add(event.id)
         typed = self.type_checked(entry, event)
         if typed is None:
             return
-        for subscription in self.subscriptions.accepting(typed, viewer):
-            self.deliver(typed, subscription, raised.hops)
-        if raised.multi_hop and self.chooses_to_forward(event, viewer.position):
+        if was_inside:
+            for subscription in self.subscriptions.accepting(typed, viewer):
+                self.deliver(typed, subscription, raised.hops)
+        if is_inside and raised.multi_hop and self.chooses_to_forward(event, position):
             if raised.hops < self.settings.hop_limit:
                 self.broadcast(msgspec.structs.replace(raised, hops=raised.hops + 1), raised.group)
             else:
@@ -252,7 +247,7 @@ class Steam(Machine):
         return self.effects()
 
     def needs_rounds(self) -> bool:
-        """Whether there is anything to advertise or to verify, or a consumer whose positions are recorded."""
+        """Whether there is anything to advertise or to verify, or a consumer that may soon have something to verify."""
         return bool(self.subscriptions.by_id or self.announcements.by_subject or self.relevant.by_key)
 
     def run_rounds(self, now: float) -> None:
@@ -267,7 +262,7 @@ class Steam(Machine):
 
     def on_round(self, now: float) -> None:
         """Each period: verify the list at our present position, and advertise our own announcements."""
-        position = self.record_position(now)
+        position = self.location.position(now)
         for announced in self.announcements.by_subject.values():
             announced.cache.forget_expired(self.settings.lifespan_s, now)
         for entry in list(self.relevant.by_key.values()):
@@ -282,13 +277,6 @@ class Steam(Machine):
             self.start_next_round(now)
         else:
             self.rounds_run = False
-
-    def record_position(self, now: float) -> Position:
-        """Our position; recorded in the history while there are local subscriptions."""
-        position = self.location.position(now)
-        if self.subscriptions.by_id:
-            self.history.add(now, position, self.location.velocity(now))
-        return position
 
     def advertise(self, announcements: Iterable[LocalAnnouncement], position: Position, now: float) -> None:
         """Steps 1 and 3 of section 4.5.1: each with its latest naval, if the radio reaches the proximity."""
@@ -422,11 +410,18 @@ class Steam(Machine):
         return bool(reception.missing)
 
     def inside_since(self, entry: RelevantProximity, now: float) -> float:
-        """Events raised before this time cannot be recovered: they have expired, or we were not inside yet."""
-        self.record_position(now)
-        area = entry.advert.area()
-        since = self.history.start if area is None or entry.mobile else self.history.inside_since(area)
-        return max(now - self.settings.lifespan_s, now if since is None else since)
+        """Events raised before this time are not for us: they have expired, nobody here had subscribed, or we were
+        not inside yet."""
+        subject, area = entry.advert.subject, entry.advert.area()
+        begun = [
+            self.subscriptions.since[id]
+            for id, subscription in self.subscriptions.by_id.items()
+            if could_match(subscription.filter, subject)
+        ]
+        earliest = max(now - self.settings.lifespan_s, min(begun, default=now))
+        if area is None or entry.mobile:
+            return earliest
+        return inside_since(area, self.location, earliest, now, self.settings.beacon_interval_s / 2)
 
     def recover_later(self, entry: RelevantProximity, now: float, delay_s: float) -> None:
         """Ask for missing events after a delay, in which they may still arrive, and not all nodes at once."""
@@ -507,21 +502,16 @@ class Steam(Machine):
             self.deliver_recovered(entry, typed, recovered.hops, now)
 
     def deliver_recovered(self, entry: RelevantProximity, event: Event, hops: int, now: float) -> None:
-        """Deliver if we were inside when the event was raised and are inside now, to older subscriptions only."""
-        viewer = self.viewer(now)
-        self.history.add(now, viewer.position, viewer.velocity)
-        raised_when_at = self.history.at(event.time)
+        """Deliver if we were inside when the event was raised."""
+        viewer = self.viewer_at(event, now)
         if reason := self.unfit(event, now):
             self.drop(reason, event.id[:MAX_NAME])
-        elif not (entry.was_raised_around(event, viewer.position) and entry.advert.contains(viewer.position)):
-            self.drop(DropReason.OUTSIDE_PROXIMITY, event.id)
-        elif raised_when_at is None or not entry.was_raised_around(event, raised_when_at):
+        elif not entry.was_raised_around(event, viewer.position):
             self.drop(DropReason.RAISED_BEFORE_ARRIVAL, event.id)
         else:
             self.recent_events.add(event.id)
             for subscription in self.subscriptions.accepting(event, viewer):
-                if self.subscribed_at[subscription] <= event.time:
-                    self.deliver(event, subscription, hops)
+                self.deliver(event, subscription, hops)
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
         """The neighbour is gone. A request is sent again after the next beacon has shown another route."""

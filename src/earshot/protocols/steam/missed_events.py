@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from earshot.geometry import Area
+from earshot.protocols.machine import Location
 from earshot.protocols.steam.packets import Advert, Key
 
 
@@ -84,3 +86,28 @@ class Receptions:
     def forget(self, key: Key) -> None:
         """Nothing raised there from now on is missed."""
         self._by_key.pop(key, None)
+
+
+MAX_STEPS = 256
+"How many earlier positions `inside_since` looks at."
+
+
+def inside_since(area: Area, location: Location, earliest: float, now: float, step_s: float) -> float:
+    """When the node last entered the area, exact to a millisecond and never too late; `earliest` if it has been
+    inside since then, `now` if it is outside. An absence shorter than the step may go unnoticed."""
+    if not area.contains(location.position(now)):
+        return now
+    inside_at, step_s = now, max(step_s, (now - earliest) / MAX_STEPS)
+    while inside_at > earliest:
+        outside_at = max(earliest, inside_at - step_s)
+        if area.contains(location.position(outside_at)):
+            inside_at = outside_at
+            continue
+        while inside_at - outside_at > 0.001:
+            middle = (outside_at + inside_at) / 2
+            if area.contains(location.position(middle)):
+                inside_at = middle
+            else:
+                outside_at = middle
+        return outside_at
+    return earliest

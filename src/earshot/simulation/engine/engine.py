@@ -63,11 +63,11 @@ class NodeLocation:
         self._node = node
         self._clock_offset_s = clock_offset_s
 
-    def position(self, now: float) -> Position:
-        return Position(*self._trajectories.position(self._node, now - self._clock_offset_s))
+    def position(self, time: float) -> Position:
+        return Position(*self._trajectories.position(self._node, time - self._clock_offset_s))
 
-    def velocity(self, now: float) -> Velocity:
-        return Velocity(*self._trajectories.velocity(self._node, now - self._clock_offset_s))
+    def velocity(self, time: float) -> Velocity:
+        return Velocity(*self._trajectories.velocity(self._node, time - self._clock_offset_s))
 
 
 class RunningTimer(msgspec.Struct, eq=False, gc=False):
