@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from earshot.cli.options import default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
+
+if TYPE_CHECKING:
+    from earshot.pipeline.campaigns.leaderboard import Leaderboard
+
+WIDTH = 100
+DEFAULT_SEEDS = 5
 
 
 @click.command()
@@ -68,7 +75,7 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 @click.command()
 @click.argument("scenario")
 @click.option("--protocols", help="Comma-separated names; all of them by default.")
-@default_option("--seeds", type=click.IntRange(1, 10_000), default=3, help="How many seeds.")
+@default_option("--seeds", type=click.IntRange(1, 10_000), default=DEFAULT_SEEDS, help="How many seeds.")
 @set_option
 @lake_options
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
@@ -92,26 +99,28 @@ def compare(
       earshot compare city
       earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
     """
+    from earshot.pipeline.campaigns.board_text import board_json
     from earshot.pipeline.campaigns.campaigns import campaign
     from earshot.pipeline.campaigns.flow import lake_leaderboard, run_campaign
-    from earshot.pipeline.reports.report import as_json as board_json
     from earshot.pipeline.reports.report import write_report
     from earshot.simulation.scenario.library import load_scenario
 
-    base = load_scenario(scenario).with_(**pairs(changes, "--set", toml_value))
+    named = load_scenario(scenario)
+    changed = named.with_(**pairs(changes, "--set", toml_value))
     names = _protocols(protocols)
-    wanted = campaign(f"compare-{base.name}", [base], {name: {} for name in names}, range(seeds))
-    title = f"{len(names)} protocols on {base.name}"
+    title = f"compare-{changed.name}"
+    wanted = campaign(title, [changed], {name: {} for name in names}, range(seeds), [named])
+    title = f"{len(names)} protocols on {changed.name}"
     with open_lake(lake) as opened, ProgressBar(title, len(wanted.runs)) as bar:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
         bar.say("writing the report")
         ids = [outcome.run for outcome in outcomes]
-        entries = lake_leaderboard(opened, ids)
+        board = lake_leaderboard(opened, ids)
         page = write_report(opened, Path(report_to or Path(lake.lake) / "report.html"), ids)
     if as_json:
-        click.echo(board_json(entries))
+        click.echo(board_json(board))
     else:
-        _print_board(entries)
+        _print_board(board)
         for outcome in outcomes:
             if outcome.status == "failed":
                 click.echo(f"failed: {outcome.variant} seed {outcome.seed}: {outcome.error}", err=True)
@@ -129,42 +138,37 @@ def _protocols(chosen: str | None) -> list[str]:
     return names
 
 
-def _print_board(entries: Sequence[Any]) -> None:
-    from earshot.pipeline.reports.report import leader_table
+def _print_board(board: Leaderboard) -> None:
+    """Each point's verdict and table, in lines of at most 100 characters."""
+    from earshot.pipeline.campaigns.board_text import NARROW, point_words, ranking_table, verdict_words
 
-    shown = (
-        "delivery ratio",
-        "precision",
-        "transmissions an event",
-        "latency p50 (s)",
-        "latency p95 (s)",
-        "bytes a delivery (B)",
-    )
-    for scenario in sorted({entry.scenario for entry in entries}):
-        table = leader_table([entry for entry in entries if entry.scenario == scenario])
-        keep = [0, *(table.header.index(name) for name in shown if name in table.header)]
-        click.echo(f"\n{scenario}")
-        print_table([table.header[i] for i in keep], [[row[i] for i in keep] for row in table.rows])
+    for ranking in board.rankings:
+        click.echo(f"\n{point_words(ranking.point)} on {ranking.point.network}")
+        for line in textwrap.wrap(verdict_words(ranking), WIDTH):
+            click.echo(line)
+        print_table(*ranking_table(ranking, NARROW, WIDTH))
 
 
 @click.command()
 @click.argument("lake_folder", metavar="LAKE")
 @click.option("--out", type=click.Path(dir_okay=False), help="Where the page goes  [default: LAKE/report.html]")
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON instead of writing a page.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the leaderboard as CSV, one line a row and metric.")
 @cluster_options
-def report(lake_folder: str, out: str | None, as_json: bool, lake: LakeOptions) -> None:
+def report(lake_folder: str, out: str | None, as_json: bool, as_csv: bool, lake: LakeOptions) -> None:
     """Write one self-contained HTML page about everything in a lake.
 
     The leaderboard, a figure for each metric, the network's map, what was lost and why; each table can
     be downloaded. The page opens without a network, on a phone and in print.
     """
+    from earshot.pipeline.campaigns.board_text import board_csv, board_json
     from earshot.pipeline.campaigns.flow import lake_leaderboard
-    from earshot.pipeline.reports.report import as_json as board_json
     from earshot.pipeline.reports.report import write_report
 
     with open_lake(lake.at(lake_folder)) as opened:
-        if as_json:
-            click.echo(board_json(lake_leaderboard(opened)))
+        if as_json or as_csv:
+            board = lake_leaderboard(opened)
+            click.echo(board_json(board) if as_json else board_csv(board), nl=as_json)
             return
         page = write_report(opened, Path(out or Path(lake_folder) / "report.html"))
     click.echo(f"report: {page}")

@@ -43,7 +43,7 @@ def lake(spark: SparkSession, city: Scenario, tmp_path_factory: pytest.TempPathF
     """A lake with two seeds of two protocols, measured."""
     lake = Lake(spark, tmp_path_factory.mktemp("flow") / "lake")
     seen: list[tuple[int, int, int]] = []
-    wanted = campaign("small", [city], {"flooding": {}, "gossip": {}}, [0, 1])
+    wanted = campaign("small", [city], {"flooding": {}, "gossip": {}}, [0, 1], [load_scenario("city")])
     outcomes = run_campaign(lake, wanted, progress=lambda *counts: seen.append(counts))
     assert [outcome.status for outcome in outcomes] == ["done"] * 4
     assert seen[-1] == (4, 0, 0)
@@ -51,7 +51,7 @@ def lake(spark: SparkSession, city: Scenario, tmp_path_factory: pytest.TempPathF
 
 
 def test_an_ideal_flood_delivers_exactly_what_the_oracle_expects(lake: Lake) -> None:
-    flooding = next(entry for entry in lake_leaderboard(lake) if entry.protocol == "flooding")
+    flooding = next(row for row in lake_leaderboard(lake).rows if row.protocol == "flooding")
     assert flooding.figures["expected"].mean > 50
     assert flooding.figures["delivery_ratio"].mean == 1.0
     assert flooding.figures["precision"].mean == 1.0
@@ -131,9 +131,12 @@ def test_compare_prints_the_leaderboard_and_writes_a_report(lake: Lake, tmp_path
     page = tmp_path / "report.html"
     done = call("compare", "city", "--protocols", "flooding,gossip", "--seeds", "2", *changes,
                 "--lake", lake.name, "--report", str(page), "--json")  # fmt: skip
-    board = json.loads(done.stdout)
-    assert sorted(entry["protocol"] for entry in board) == ["flooding", "gossip"]
-    assert board[0]["metrics"]["delivery_ratio"]["seeds"] == 2
+    board = json.loads(done.stdout)["rankings"][0]
+    assert sorted(row["protocol"] for row in board["rows"]) == ["flooding", "gossip"]
+    assert board["rows"][0]["metrics"]["delivery_ratio"]["seeds"] == 2
+    assert board["verdict"]["seeds"] == 2
+    assert board["keys"] == {"duration_s": 30, "warm_up_s": 5}, "what differs from the city"
+    assert "unit-disk" in board["network"]
     html = page.read_text()
     assert "<td>flooding</td>" in html
     assert "http" not in html.split("</script>")[-1], "the page asks for nothing from outside"

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from earshot.pipeline.campaigns.leaderboard import Entry, Figure, leaderboard, number, ranked
 from earshot.pipeline.campaigns.metrics import metrics
 from earshot.pipeline.lake.tables import EXPECTED, LOG, RUNS
 from earshot.records import COLUMNS
@@ -111,39 +110,3 @@ def test_groups_are_measured_by_type_node_minute_packet_and_reason(
     assert measured["sends", "packet", "flood"] == 3
     assert measured["bytes", "packet", "hello"] == 30
     assert measured["drops", "reason", "expired"] == 1
-
-
-def test_the_leaderboard_averages_over_seeds(spark: SparkSession) -> None:
-    runs = spark.createDataFrame([run_row(run, variant=variant) for run, variant in RUNS_BY_VARIANT], RUNS.ddl)
-    rows = [
-        ("1", "delivery_ratio", 0.8), ("2", "delivery_ratio", 1.0), ("3", "delivery_ratio", 0.5),
-        ("1", "bytes_per_delivery", 10.0), ("2", "bytes_per_delivery", 30.0),
-    ]  # fmt: skip
-    table = spark.createDataFrame(
-        [(*row[:2], "all", "", row[2]) for row in rows],
-        "run string, metric string, by string, key string, value double",
-    )
-    assert leaderboard(runs, table) == [
-        Entry("hand", "flooding", {
-            "delivery_ratio": Figure(pytest.approx(0.9), pytest.approx(1.2706, abs=1e-3), 2),
-            "bytes_per_delivery": Figure(20.0, pytest.approx(127.06, abs=0.1), 2),
-        }),
-        Entry("hand", "gossip", {"delivery_ratio": Figure(0.5, pytest.approx(float("nan"), nan_ok=True), 1)}),
-    ]  # fmt: skip
-
-
-RUNS_BY_VARIANT = [("1", "flooding"), ("2", "flooding"), ("3", "gossip")]
-
-
-def test_the_better_protocol_stands_first() -> None:
-    def entry(name: str, ratio: float, price: float) -> Entry:
-        return Entry("s", name, {"delivery_ratio": Figure(ratio, 0.0, 3), "bytes_per_delivery": Figure(price, 0.0, 3)})
-
-    entries = [entry("worst", 0.5, 1), entry("dear", 0.9, 500), entry("best", 0.9001, 100)]
-    assert [one.protocol for one in ranked(entries)] == ["best", "dear", "worst"]
-
-
-def test_figures_are_short() -> None:
-    assert number(Figure(0.98765, 0.0123, 5)) == "0.988 ± 0.0123"
-    assert number(Figure(1234567.0, float("nan"), 1)) == "1.23 M"
-    assert number(None) == "-"

@@ -19,9 +19,13 @@ from typing import Any
 
 from earshot.errors import ScenarioError, SettingsError, UnknownName
 from earshot.protocols.catalogue import build_settings, protocol
+from earshot.simulation.mobility import Playback
 from earshot.simulation.scenario.library import load_scenario
+from earshot.simulation.scenario.merging import leaves
 from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.settings_reader import as_table
 
+DEFAULT_SEEDS = 5
 DECISIVE_ROOMS = ("records", "traces", "filters", "protocols", "simulation")
 
 
@@ -51,6 +55,43 @@ class Run:
     protocol: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    named: Scenario | None = None
+    "The scenario as its name stands for it, before keys were changed; by default the scenario itself."
+
+    @cached_property
+    def point(self) -> str:
+        """The id of everything that decides the outcome but protocol, settings and seed."""
+        return digest_of(self.scenario.canonical(), code_digest())
+
+    @cached_property
+    def changes(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The keys in which the scenario differs from the one it is named after: their values here, and there."""
+        return ({}, {}) if self.named is None else changed_keys(self.named, self.scenario)
+
+    @property
+    def network(self) -> str:
+        """What carries the packets, as leaderboards name it."""
+        return network_of(self.scenario, self.protocol)
+
+    @cached_property
+    def trace(self) -> str:
+        """The trace files that are played back, by name; empty where there are none."""
+        return ", ".join(dict.fromkeys(one.file.name for one in self._playbacks))
+
+    @cached_property
+    def window(self) -> str:
+        """Which part of the traces is played back."""
+        starts = dict.fromkeys(one.start_s for one in self._playbacks)
+        duration_s = self.scenario.duration_s
+        return ", ".join(
+            f"first {duration_s:g} s" if start_s is None else f"{start_s:g} to {start_s + duration_s:g} s"
+            for start_s in starts
+        )
+
+    @property
+    def _playbacks(self) -> list[Playback]:
+        groups = self.scenario.nodes.values()
+        return [group.mobility for group in groups if isinstance(group.mobility, Playback)]
 
     @cached_property
     def workload(self) -> str:
@@ -68,6 +109,40 @@ class Run:
         return " ".join([self.protocol, *(f"{name}={value}" for name, value in sorted(self.settings.items()))])
 
 
+def changed_keys(named: Scenario, scenario: Scenario) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keys in which a scenario differs from the one it is named after: their values in the first, and in
+    the other; None where it has no such key. Defaults that only come with another kind are left out."""
+    sparse = [_flat(as_table(one, by_content=True, sparse=True)) for one in (scenario, named)]
+    names = sorted(name for name in {*sparse[0], *sparse[1]} if sparse[0].get(name) != sparse[1].get(name))
+    names = [name for name in names if name not in ("name", "description")]
+    whole = [_flat(one.canonical()) for one in (scenario, named)]
+    differing = [name for name in names if whole[0].get(name) != whole[1].get(name)]
+    here, there = ({name: table.get(name) for name in differing} for table in whole)
+    return here, there
+
+
+def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted key."""
+
+    def value(dotted: str) -> Any:
+        found: Any = table
+        for part in dotted.split("."):
+            found = found[part]
+        return found
+
+    return {dotted: value(dotted) for dotted in leaves(table)}
+
+
+def network_of(scenario: Scenario, name: str) -> str:
+    """What carries the protocol's packets in that scenario."""
+    try:
+        medium = scenario.medium_for(protocol(name).medium)
+    except ScenarioError:
+        return "none"  # the run will fail, and say why
+    range_m = getattr(medium, "range_m", None)
+    return medium.kind if range_m is None else f"{medium.kind} {range_m:g} m"
+
+
 @dataclass(frozen=True)
 class Campaign:
     """Many runs under one name."""
@@ -81,13 +156,16 @@ def campaign(
     scenarios: Iterable[Scenario],
     protocols: Mapping[str, Mapping[str, Any]],
     seeds: Iterable[int],
+    named: Iterable[Scenario] = (),
 ) -> Campaign:
-    """The product; where a protocol's setting is a list, each of its values is run."""
+    """The product; where a protocol's setting is a list, each of its values is run. `named` are the scenarios as
+    their names stand for them: how the others differ from them is written into the table `runs`."""
+    known = {one.name: one for one in named}
     variants = [(name, chosen) for name, swept in protocols.items() for chosen in _swept(swept)]
     for name, chosen in variants:
         build_settings(protocol(name).Settings, chosen)
     runs = [
-        Run(scenario, name, settings, seed)
+        Run(scenario, name, settings, seed, known.get(scenario.name))
         for scenario, (name, settings), seed in product(list(scenarios), variants, list(seeds))
     ]
     return Campaign(title, runs)
@@ -136,9 +214,9 @@ def read_campaign(path: str | Path) -> Campaign:
     bases = [load_scenario(name, folder=file.parent) for name in scenarios]
     changed = [base.with_(**chosen) for base in bases for chosen in _swept(_table(file, table, "set"))]
     chosen = {name: _table(file, settings, name) for name in protocols}
-    seeds = _seeds(file, table.get("seeds", 3))
+    seeds = _seeds(file, table.get("seeds", DEFAULT_SEEDS))
     try:
-        return campaign(str(table.get("name", file.stem)), changed, chosen, seeds)
+        return campaign(str(table.get("name", file.stem)), changed, chosen, seeds, bases)
     except (UnknownName, SettingsError) as error:
         raise ScenarioError(f"{file}: {error}") from None
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from earshot.errors import LakeError
 from earshot.pipeline.campaigns.campaigns import Campaign, Run
-from earshot.pipeline.campaigns.leaderboard import Entry, leaderboard
+from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
 from earshot.pipeline.campaigns.metrics import metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.task_commits import TaskCommits
@@ -162,7 +162,7 @@ def runs_and_metrics(lake: Lake, runs: Sequence[str] | None = None) -> tuple[Dat
     return tables[0].where(chosen), tables[1].where(chosen)
 
 
-def lake_leaderboard(lake: Lake, runs: Sequence[str] | None = None) -> list[Entry]:
+def lake_leaderboard(lake: Lake, runs: Sequence[str] | None = None) -> Leaderboard:
     """The leaderboard of those runs, or of all in the lake."""
     return leaderboard(*runs_and_metrics(lake, runs))
 

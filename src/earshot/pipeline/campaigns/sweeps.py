@@ -36,6 +36,12 @@ class Outcome:
     run: str
     campaign: str
     scenario: str
+    point: str
+    network: str
+    changed: str
+    base: str
+    trace: str
+    window: str
     workload: str
     protocol: str
     variant: str
@@ -62,7 +68,7 @@ def sweep(lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | N
                 failed = sum(not commits.has("log", run=one.id) for one in finished)
                 progress(len(kept) + len(finished) - failed, len(missing) - len(finished), failed)
 
-        items = [(_planned(campaign, one), pickle.dumps(one)) for one in missing]
+        items = [(_planned(campaign, one), pickle.dumps(replace(one, named=None))) for one in missing]
         answers = each_in_a_task(lake.session, items, _Simulation(commits), show)
         show()
     new = [Outcome(**json.loads(answer)) for answer in answers]
@@ -110,10 +116,17 @@ class _Simulation:
 
 def _planned(campaign: str, one: Run) -> Outcome:
     """The row of a run before it has run."""
+    changed, base = one.changes
     return Outcome(
         run=one.id,
         campaign=campaign,
         scenario=one.scenario.name,
+        point=one.point,
+        network=one.network,
+        changed=json.dumps(changed, sort_keys=True),
+        base=json.dumps(base, sort_keys=True),
+        trace=one.trace,
+        window=one.window,
         workload=one.workload,
         protocol=one.protocol,
         variant=one.variant,

@@ -199,6 +199,12 @@ RUNS = Table(
         "run": "string",  # the hash of what it runs
         "campaign": "string",
         "scenario": "string",
+        "point": "string",  # the hash of everything that decides it but protocol, settings and seed
+        "network": "string",  # what carried the packets; runs over different networks are never ranked together
+        "changed": "string",  # the keys in which the scenario differs from the one it is named after, as JSON
+        "base": "string",  # the values of these keys in the scenario it is named after, as JSON
+        "trace": "string",  # the trace files that were played back; "": none
+        "window": "string",  # which part of them, as in "600 to 900 s"
         "workload": "string",
         "protocol": "string",
         "variant": "string",  # the protocol and the settings it was given, as reports name it

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import math
 import textwrap
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,15 +16,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from earshot.pipeline.campaigns.leaderboard import (
-    COLUMNS,
-    Entry,
-    averaged,
-    columns_with_figures,
-    leaderboard,
-    number,
-    t_interval,
-)
+from earshot.pipeline.campaigns.board_text import columns_with_figures, heading, number, point_words, verdict_words
+from earshot.pipeline.campaigns.board_text import ranking_table as cells_of
+from earshot.pipeline.campaigns.leaderboard import COLUMNS, BoardRow, KeyedRow, Ranking, keyed_rows, leaderboard
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -128,101 +120,94 @@ def lake_report(
 ) -> ReportPage:
     """The page about a lake: leaderboard, a figure for each metric, over time, by type, the map,
     and where the replays of its runs are."""
-    entries = leaderboard(runs, metrics)
-    scenarios = sorted({entry.scenario for entry in entries})
+    board = leaderboard(runs, metrics)
     sections = [
-        PageSection(f"Leaderboard: {scenario}", _leader_text(own), tables=[leader_table(own)])
-        for scenario in scenarios
-        if (own := [entry for entry in entries if entry.scenario == scenario])
+        PageSection(
+            f"Leaderboard: {point_words(ranking.point)} on {ranking.point.network}",
+            verdict_words(ranking),
+            tables=[leader_table(ranking)],
+        )
+        for ranking in board.rankings
     ]
-    sections.append(PageSection("Each metric", figures=[figure_html(figure) for figure in metric_figures(entries)]))
-    over_time = grouped_figures(averaged(runs, metrics, "minute"), "minute of publication", "lines")
+    sections.append(PageSection("Each metric", figures=[figure_html(figure) for figure in metric_figures(board.rows)]))
+    shown = ("delivery_ratio", "precision", "latency_p50_s")
+    over_time = grouped_figures(keyed_rows(runs, metrics, "minute", shown), "minute of publication", "lines")
     sections.append(PageSection("Over time", figures=over_time))
-    sections.append(
-        PageSection("By event type", figures=grouped_figures(averaged(runs, metrics, "type"), "event type", "bars"))
-    )
-    sections.append(PageSection("What was lost, and why", tables=[drops_table(averaged(runs, metrics, "reason"))]))
+    by_type = grouped_figures(keyed_rows(runs, metrics, "type", shown), "event type", "bars")
+    sections.append(PageSection("By event type", figures=by_type))
+    sections.append(PageSection("What was lost, and why", tables=[drops_table(keyed_rows(runs, metrics, "reason"))]))
     if positions is not None:
         sections.append(
             PageSection("The network's map", figures=[figure_html(figure) for figure in map_figures(positions)])
         )
     sections.append(PageSection("Runs", tables=[runs_table(runs, replays or {})]))
     done = sum(row["count"] for row in runs.where("status = 'done'").groupBy("status").count().collect())
-    return ReportPage("Earshot report", f"{done} runs, {len(scenarios)} scenarios", _with_content(sections))
+    return ReportPage("Earshot report", f"{done} runs, {len(board.rankings)} points", _with_content(sections))
 
 
 def _with_content(sections: Iterable[PageSection]) -> list[PageSection]:
     return [section for section in sections if section.figures or any(table.rows for table in section.tables)]
 
 
-def _leader_text(entries: Sequence[Entry]) -> str:
-    best = entries[0]
-    ratio, cost = best.figures.get("delivery_ratio"), best.figures.get("cost")
-    if ratio is None or cost is None:
-        return ""
-    return (
-        f"{best.protocol} delivers {ratio.mean:.1%} of what was expected, for {cost.mean:.3g} transmissions an event."
-    )
-
-
-def leader_table(entries: Sequence[Entry]) -> PageTable:
+def leader_table(ranking: Ranking) -> PageTable:
     """One line a protocol, best first; means over seeds with 95 % confidence intervals."""
-    columns = columns_with_figures(entries)
-    header = ["protocol", *(f"{column.title} ({column.unit})" if column.unit else column.title for column in columns)]
-    rows = [[entry.protocol, *(number(entry.figures.get(column.metric)) for column in columns)] for entry in entries]
-    return PageTable("leaderboard", header, rows, "Mean over seeds ± half of the 95 % confidence interval.")
+    header, rows = cells_of(ranking)
+    note = "Mean over seeds ± half of the 95 % confidence interval; ≈ marks what ties with the column's best."
+    return PageTable("leaderboard", header, rows, note)
 
 
-def metric_figures(entries: Sequence[Entry]) -> list[go.Figure]:
-    """One figure per metric, with a bar for each protocol, grouped by scenario."""
+def metric_figures(rows: Sequence[BoardRow]) -> list[go.Figure]:
+    """One figure per metric, with a bar for each protocol, grouped by point."""
     import plotly.graph_objects as go
 
-    protocols = sorted({entry.protocol for entry in entries})
-    one_scenario = len({entry.scenario for entry in entries}) == 1
+    variants = sorted({row.variant for row in rows})
+    one_point = len({row.point for row in rows}) == 1
     figures = []
-    for column in columns_with_figures(entries):
-        figure = _blank(column.title, f"{column.title} ({column.unit})" if column.unit else column.title)
-        for i, protocol in enumerate(protocols):
-            own = [entry for entry in entries if entry.protocol == protocol and column.metric in entry.figures]
-            found = [entry.figures[column.metric] for entry in own]
+    for column in columns_with_figures(rows):
+        figure = _blank(column.title, heading(column))
+        for i, variant in enumerate(variants):
+            own = [row for row in rows if row.variant == variant and column.metric in row.figures]
+            found = [row.figures[column.metric] for row in own]
             figure.add_trace(
                 go.Bar(
-                    name=protocol,
-                    x=[entry.protocol if one_scenario else entry.scenario for entry in own],
+                    name=variant,
+                    x=[row.variant if one_point else point_words(row.point) for row in own],
                     y=[each.mean for each in found],
-                    error_y={"type": "data", "array": [0 if math.isnan(each.half) else each.half for each in found]},
+                    error_y={
+                        "type": "data",
+                        "array": [each.high - each.mean if each.has_interval else 0 for each in found],
+                        "arrayminus": [each.mean - each.low if each.has_interval else 0 for each in found],
+                    },
                     marker_color=COLOURS[i % len(COLOURS)],
-                    showlegend=not one_scenario,
+                    showlegend=not one_point,
                 )
             )
         figures.append(figure)
     return figures
 
 
-def grouped_figures(table: DataFrame, key_title: str, style: str) -> list[str]:
-    """Delivery ratio, precision and median latency by the table's key."""
+def grouped_figures(rows: Sequence[KeyedRow], key_title: str, style: str) -> list[str]:
+    """A figure by the rows' key, for each point and metric."""
     import plotly.graph_objects as go
 
-    wanted = ("delivery_ratio", "precision", "latency_p50_s")
-    rows = [row.asDict() for row in table.where(table["metric"].isin(*wanted)).collect()]
     titles = {column.metric: column.title for column in COLUMNS}
     figures = []
-    for scenario in sorted({row["scenario"] for row in rows}):
-        for metric in wanted:
-            own = [row for row in rows if row["scenario"] == scenario and row["metric"] == metric]
-            if len({row["key"] for row in own}) < 2:
+    for point in dict.fromkeys(row.point for row in rows):
+        for metric in titles:
+            own = [row for row in rows if row.point == point and metric in row.figures]
+            if len({row.key for row in own}) < 2:
                 continue
-            figure = _blank(f"{titles[metric]} by {key_title}: {scenario}", titles[metric], key_title)
-            for i, variant in enumerate(sorted({row["variant"] for row in own})):
-                points = sorted((_sortable(row["key"]), row["mean"]) for row in own if row["variant"] == variant)
-                x, y = [point[0] for point in points], [point[1] for point in points]
+            title = f"{titles[metric]} by {key_title}: {point_words(point)} on {point.network}"
+            figure = _blank(title, titles[metric], key_title)
+            for i, variant in enumerate(sorted({row.variant for row in own})):
+                line = [(_sortable(row.key), row.figures[metric].mean) for row in own if row.variant == variant]
+                x, y = [at for at, _ in line], [mean for _, mean in line]
                 colour = COLOURS[i % len(COLOURS)]
-                line = (
+                figure.add_trace(
                     go.Scatter(name=variant, x=x, y=y, mode="lines+markers", line_color=colour)
                     if style == "lines"
                     else go.Bar(name=variant, x=x, y=y, marker_color=colour)
                 )
-                figure.add_trace(line)
             figures.append(figure_html(figure))
     return figures
 
@@ -231,15 +216,12 @@ def _sortable(key: str) -> int | str:
     return int(key) if key.lstrip("-").isdigit() else key
 
 
-def drops_table(table: DataFrame) -> PageTable:
+def drops_table(rows: Sequence[KeyedRow]) -> PageTable:
     """The number of drops per run, by protocol and reason."""
-    rows = [row.asDict() for row in table.collect()]
-    ordered = sorted(rows, key=lambda row: (row["scenario"], row["variant"], -row["mean"]))
     lines = [
-        [row["scenario"], row["variant"], row["key"], number(t_interval(row["mean"], row["deviation"], row["seeds"]))]
-        for row in ordered
+        [point_words(row.point), row.point.network, row.variant, row.key, number(row.figures["drops"])] for row in rows
     ]
-    return PageTable("drops", ["scenario", "protocol", "reason", "drops a run"], lines)
+    return PageTable("drops", ["scenario", "network", "protocol", "reason", "drops a run"], lines)
 
 
 def runs_table(runs: DataFrame, replays: Mapping[str, str]) -> PageTable:
@@ -342,25 +324,3 @@ def line_figure(
     if log_x:
         figure.update_xaxes(type="log")
     return figure
-
-
-def as_json(entries: Sequence[Entry]) -> str:
-    """The leaderboard for programs."""
-    return json.dumps(
-        [
-            {
-                "scenario": entry.scenario,
-                "protocol": entry.protocol,
-                "metrics": {
-                    metric: {
-                        "mean": figure.mean,
-                        "half_interval": None if math.isnan(figure.half) else figure.half,
-                        "seeds": figure.seeds,
-                    }
-                    for metric, figure in sorted(entry.figures.items())
-                },
-            }
-            for entry in entries
-        ],
-        indent=2,
-    )

@@ -1,0 +1,321 @@
+"""A leaderboard as people and programs read it: words, tables, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from earshot.pipeline.campaigns.intervals import Figure
+from earshot.pipeline.campaigns.leaderboard import (
+    COLUMN,
+    COLUMNS,
+    BoardColumn,
+    BoardRow,
+    BoardVerdict,
+    Leaderboard,
+    Ranking,
+    ScenarioPoint,
+    SweepChart,
+)
+
+TIE = "≈"
+"Marks a figure that the seeds do not tell apart from the best one of its column."
+NARROW = (
+    "delivery_of_reachable",
+    "delivery_ratio",
+    "airtime_mean",
+    "airtime_busiest",
+    "precision",
+    "cost",
+    "latency_p50_s",
+    "latency_p95_s",
+    "bytes_per_delivery",
+)
+"The columns of a terminal's table, the most wanted first."
+
+
+def short(value: float) -> str:
+    """A number with three digits, as tables show it."""
+    if value == 0 or 0.001 <= abs(value) < 1000:
+        return f"{value:.3g}"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g} {letter}"
+    return f"{value:.2e}"
+
+
+def number(figure: Figure | None) -> str:
+    """A figure with the wider half of its interval."""
+    if figure is None:
+        return "-"
+    if not figure.has_interval:
+        return short(figure.mean)
+    return f"{short(figure.mean)} ± {short(max(figure.mean - figure.low, figure.high - figure.mean))}"
+
+
+def percent(figure: Figure | None) -> str:
+    """A share as a percentage."""
+    return "-" if figure is None else f"{100 * figure.mean:.1f} %"
+
+
+def point_words(point: ScenarioPoint, keys: Iterable[str] | None = None) -> str:
+    """The point as headings name it, without its network; with `keys`, only these of its keys."""
+    shown = [f"{name}={_value(value)}" for name, value in point.keys.items() if keys is None or name in set(keys)]
+    place = [part for part in (point.trace, point.window) if part]
+    version = [f"version {point.version}"] if point.version else []
+    details = ", ".join([*place, *shown, *version])
+    return f"{point.scenario} ({details})" if details else point.scenario
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def verdict_words(ranking: Ranking) -> str:
+    """The verdict in words: winner, ties, by how much, at what cost, how far below the ceiling."""
+    verdict = ranking.verdict
+    if verdict is None:
+        return "Nothing was expected of anybody, so nothing can be ranked."
+    of_what = "of the reachable" if verdict.delivery_metric == "delivery_of_reachable" else "of the expected"
+    first = (
+        f"{verdict.winner} delivers {percent(verdict.delivery)} {of_what}{_at_cost(verdict.cost_metric, verdict.cost)}"
+    )
+    told = [first + _ties(ranking, verdict) + _lead(verdict)]
+    if cheaper := [row for row in verdict.front if row.cost_ratio < 1 and row.variant not in verdict.ties]:
+        other = cheaper[0]
+        lost = f"{-100 * other.delivery.mean:.1f} points less" if other.delivery else "less"
+        told.append(f"{other.variant} delivers {lost} at {other.cost_ratio:.2g} times the cost")
+    if verdict.ceiling is not None:
+        reach = f"Reachable at all: {percent(verdict.ceiling)}"
+        if verdict.headroom is not None:
+            reach += f", {100 * verdict.headroom.mean:.1f} points above {verdict.winner}"
+        told.append(reach)
+    told.append(f"{verdict.seeds} seeds" if verdict.seeds > 1 else "One seed: differences may be chance")
+    return ". ".join(told) + "."
+
+
+def _at_cost(metric: str | None, cost: Figure | None) -> str:
+    if metric is None or cost is None:
+        return ""
+    return f" at {percent(cost)} airtime" if metric == "airtime_mean" else f" for {short(cost.mean)} bytes a delivery"
+
+
+def _ties(ranking: Ranking, verdict: BoardVerdict) -> str:
+    if not verdict.ties:
+        return ""
+    figures = {row.variant: row.figures for row in ranking.rows}
+    costs = [
+        f"{name} ({_at_cost(verdict.cost_metric, figures[name].get(verdict.cost_metric or '')).strip()})"
+        if verdict.cost_metric
+        else name
+        for name in verdict.ties
+    ]
+    return f"; as much as {_listed(costs)}"
+
+
+def _lead(verdict: BoardVerdict) -> str:
+    if verdict.next is None or verdict.lead is None:
+        return ""
+    return f"; {100 * verdict.lead.mean:.1f} points more than {verdict.next}, the next"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def columns_with_figures(rows: Sequence[BoardRow]) -> list[BoardColumn]:
+    """The columns that have a figure in some row."""
+    return [column for column in COLUMNS if any(column.metric in row.figures for row in rows)]
+
+
+def heading(column: BoardColumn) -> str:
+    """The column's title with its unit."""
+    return f"{column.title} ({column.unit})" if column.unit else column.title
+
+
+def cell(row: BoardRow, metric: str, best: BoardRow | None) -> str:
+    """A figure, marked where it ties with the best row of its column."""
+    tied = best is not None and row.variant != best.variant and best.variant in row.ties.get(metric, ())
+    return number(row.figures.get(metric)) + (f" {TIE}" if tied else "")
+
+
+def best_of(rows: Iterable[BoardRow], metric: str) -> BoardRow | None:
+    """The best row of a column; None where it depends."""
+    better = COLUMN[metric].better
+    with_figure = [row for row in rows if better and metric in row.figures]
+    return max(with_figure, key=lambda row: better * row.figures[metric].mean, default=None)
+
+
+def ranking_table(
+    ranking: Ranking, metrics: Sequence[str] = (), most: int | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """Header and rows, best first; of these metrics or of all, and with columns that fit into `most` characters."""
+    columns = columns_with_figures(ranking.rows)
+    if metrics:
+        wanted = [COLUMN[metric] for metric in metrics]
+        columns = [column for column in wanted if column in columns]
+        if any(column.metric == "delivery_of_reachable" for column in columns):
+            columns = [column for column in columns if column.metric != "delivery_ratio"]
+    header, rows = ["#", "protocol"], [[str(row.rank), row.variant] for row in ranking.rows]
+    for column in columns:
+        best = best_of(ranking.rows, column.metric)
+        cells = [cell(row, column.metric, best) for row in ranking.rows]
+        if most is not None and _width([*header, heading(column)], rows, cells) > most:
+            continue
+        header.append(heading(column))
+        rows = [[*row, one] for row, one in zip(rows, cells, strict=True)]
+    return header, rows
+
+
+def _width(header: Sequence[str], rows: Sequence[Sequence[str]], last: Sequence[str]) -> int:
+    whole = [header, *([*row, one] for row, one in zip(rows, last, strict=True))]
+    return sum(max(map(len, column)) + 2 for column in zip(*whole, strict=True)) - 2
+
+
+# -- for programs
+
+
+def board_json(board: Leaderboard) -> str:
+    """The whole leaderboard as JSON."""
+    return json.dumps(
+        {
+            "rankings": [_ranking_json(ranking) for ranking in board.rankings],
+            "charts": [_chart_json(chart) for chart in board.charts],
+        },
+        indent=2,
+    )
+
+
+def _figure_json(figure: Figure | None) -> dict[str, Any] | None:
+    if figure is None:
+        return None
+    low, high = (figure.low, figure.high) if figure.has_interval else (None, None)
+    return {"mean": figure.mean, "low": low, "high": high, "seeds": figure.seeds}
+
+
+def _point_json(point: ScenarioPoint) -> dict[str, Any]:
+    return {
+        "scenario": point.scenario,
+        "keys": dict(point.keys),
+        "network": point.network,
+        "trace": point.trace,
+        "window": point.window,
+        "version": point.version,
+    }
+
+
+def _ranking_json(ranking: Ranking) -> dict[str, Any]:
+    told = {
+        **_point_json(ranking.point),
+        "event_type": ranking.event_type,
+        "verdict": _verdict_json(ranking),
+        "rows": [_row_json(row) for row in ranking.rows],
+    }
+    return told if ranking.event_type else {**told, "by_type": [_ranking_json(one) for one in ranking.by_type]}
+
+
+def _row_json(row: BoardRow) -> dict[str, Any]:
+    return {
+        "rank": row.rank,
+        "protocol": row.protocol,
+        "variant": row.variant,
+        "settings": dict(row.settings),
+        "on_front": row.on_front,
+        "ties": {metric: list(names) for metric, names in sorted(row.ties.items())},
+        "metrics": {metric: _figure_json(figure) for metric, figure in sorted(row.figures.items())},
+        "runs": {str(seed): run for seed, run in sorted(row.runs.items())},
+    }
+
+
+def _verdict_json(ranking: Ranking) -> dict[str, Any] | None:
+    verdict = ranking.verdict
+    if verdict is None:
+        return None
+    return {
+        "words": verdict_words(ranking),
+        "winner": verdict.winner,
+        "delivery_metric": verdict.delivery_metric,
+        "delivery": _figure_json(verdict.delivery),
+        "cost_metric": verdict.cost_metric,
+        "cost": _figure_json(verdict.cost),
+        "seeds": verdict.seeds,
+        "ties": list(verdict.ties),
+        "next": verdict.next,
+        "lead": _figure_json(verdict.lead),
+        "front": [
+            {
+                "variant": row.variant,
+                "delivery_difference": _figure_json(row.delivery),
+                "cost_ratio": None if math.isnan(row.cost_ratio) else row.cost_ratio,
+            }
+            for row in verdict.front
+        ],
+        "ceiling": _figure_json(verdict.ceiling),
+        "ceiling_at_once": _figure_json(verdict.ceiling_at_once),
+        "headroom": _figure_json(verdict.headroom),
+    }
+
+
+def _chart_json(chart: SweepChart) -> dict[str, Any]:
+    return {
+        "axis": chart.axis,
+        "scenario": chart.scenario,
+        "trace": chart.trace,
+        "window": chart.window,
+        "networks": list(chart.networks),
+        "lines": [
+            {
+                "variant": line.variant,
+                "protocol": line.protocol,
+                "fixed": dict(line.fixed),
+                "points": [
+                    {
+                        "value": x,
+                        "network": row.point.network,
+                        "metrics": {metric: _figure_json(figure) for metric, figure in sorted(row.figures.items())},
+                    }
+                    for x, row in line.rows
+                ],
+            }
+            for line in chart.lines
+        ],
+    }
+
+
+CSV_COLUMNS = (
+    "scenario", "keys", "network", "trace", "window", "version", "event_type", "rank", "protocol", "variant",
+    "settings", "on_front", "metric", "mean", "low", "high", "seeds", "ties",
+)  # fmt: skip
+
+
+def board_csv(board: Leaderboard) -> str:
+    """The leaderboard as CSV: one line a row and metric, of all event types together and of each."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for ranking in board.rankings:
+        for one in (ranking, *ranking.by_type):
+            writer.writerows(line for row in one.rows for line in _csv_lines(one, row))
+    return text.getvalue()
+
+
+def _csv_lines(ranking: Ranking, row: BoardRow) -> Iterable[Mapping[str, Any]]:
+    point = _point_json(row.point)
+    for metric, figure in sorted(row.figures.items()):
+        yield {
+            **point,
+            "keys": json.dumps(point["keys"]),
+            "event_type": ranking.event_type,
+            "rank": row.rank,
+            "protocol": row.protocol,
+            "variant": row.variant,
+            "settings": json.dumps(dict(row.settings), sort_keys=True),
+            "on_front": row.on_front,
+            "metric": metric,
+            **(_figure_json(figure) or {}),
+            "ties": " ".join(row.ties.get(metric, ())) if row.ties else "",
+        }

@@ -1,0 +1,77 @@
+"""Intervals over seeds: they stay within bounds, and hold the truth about as often as they say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from earshot.pipeline.campaigns.intervals import AMOUNT, SHARE, differ, difference, figure_of
+
+
+def by_seed(*values: float) -> dict[int, float]:
+    return dict(enumerate(values))
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
+def test_a_shares_interval_holds_its_mean_and_stays_between_0_and_1(values: list[float]) -> None:
+    figure = figure_of(by_seed(*values), SHARE)
+    assert 0 <= figure.low <= figure.mean + 1e-12
+    assert figure.mean - 1e-12 <= figure.high <= 1
+
+
+@given(st.lists(st.floats(1e3, 1e6), min_size=2, max_size=30))
+def test_an_unbounded_interval_is_students(values: list[float]) -> None:
+    figure = figure_of(by_seed(*values))
+    error = float(stats.sem(values))
+    if error > 1e-6:
+        low, high = stats.t.interval(0.95, len(values) - 1, loc=np.mean(values), scale=error)
+        assert (figure.low, figure.high) == (pytest.approx(low, rel=1e-6, abs=1), pytest.approx(high, rel=1e-6, abs=1))
+
+
+def test_equal_values_have_an_interval_without_width() -> None:
+    figure = figure_of(by_seed(0.1, 0.1, 0.1), SHARE)
+    assert (figure.low, figure.high) == (figure.mean, figure.mean)
+
+
+def test_an_amount_is_never_below_0() -> None:
+    assert figure_of(by_seed(0.0, 10.0), AMOUNT).low == 0.0
+
+
+@pytest.mark.parametrize("law", [(8.0, 2.0), (30.0, 1.5), (2.0, 2.0)], ids=["about 0.8", "near 1", "anywhere"])
+def test_students_interval_covers_better_than_a_bootstrap_of_five_seeds(law: tuple[float, float]) -> None:
+    """The comment in `intervals` rests on this."""
+    random = np.random.default_rng(7)
+    truth = law[0] / sum(law)
+    samples = random.beta(*law, size=(1500, 5))
+    ours = [figure_of(by_seed(*values), SHARE) for values in samples]
+    covered = float(np.mean([one.low <= truth <= one.high for one in ours]))
+    drawn = samples[:, random.integers(0, 5, (400, 5))].mean(axis=2)
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=1)
+    bootstrapped = float(np.mean((low <= truth) & (truth <= high)))
+    assert covered > 0.9 > 0.88 > bootstrapped
+
+
+def test_differences_are_paired_by_seed() -> None:
+    one, other = figure_of({0: 0.5, 1: 0.7, 2: 0.9}), figure_of({1: 0.6, 2: 0.8, 3: 0.1})
+    apart = difference(one, other)
+    assert apart is not None
+    assert (apart.mean, apart.seeds) == (pytest.approx(0.1), 2)
+    assert differ(one, other)
+
+
+def test_without_common_seeds_the_intervals_decide() -> None:
+    one, near, far = figure_of({0: 0.5, 1: 0.52}), figure_of({2: 0.51, 3: 0.53}), figure_of({2: 9.0, 3: 9.01})
+    assert difference(one, near) is None
+    assert not differ(one, near)
+    assert differ(one, far)
+
+
+def test_single_seeds_differ_unless_they_are_equal() -> None:
+    assert differ(figure_of({0: 0.5}), figure_of({0: 0.6}))
+    assert not differ(figure_of({0: 0.5}), figure_of({0: 0.5}))
+    assert math.isnan(figure_of({0: 0.5}).low)

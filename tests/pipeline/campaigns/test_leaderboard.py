@@ -1,0 +1,327 @@
+"""The leaderboard: what is ranked together, who wins, who ties, and which keys become axes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot.pipeline.campaigns.board_text import (
+    NARROW,
+    board_csv,
+    board_json,
+    number,
+    point_words,
+    ranking_table,
+    verdict_words,
+)
+from earshot.pipeline.campaigns.campaigns import digest_of
+from earshot.pipeline.campaigns.intervals import Figure
+from earshot.pipeline.campaigns.leaderboard import BoardRow, Leaderboard, Ranking, board_of
+
+NETWORK = "802.11b-2M 160 m"
+
+
+class Runs:
+    """Rows of `runs` and `metrics`, made by hand."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.figures: list[dict[str, Any]] = []
+        self.by_type: list[dict[str, Any]] = []
+
+    def add(self, protocol: str, delivery: list[float], airtime: float | list[float] = 0.1, **more: Any) -> Runs:
+        """A run for each seed; `more` are columns of `runs`, and further metrics."""
+        columns = {name: more.pop(name) for name in list(more) if name in COLUMNS}
+        changed, base = columns.pop("changed", {}), columns.pop("base", {})
+        for seed, ratio in enumerate(delivery):
+            run = f"run-{len(self.rows)}"
+            own = {"scenario": "city", "network": NETWORK, "trace": "", "window": "", "settings": {}, **columns}
+            settings = own.pop("settings")
+            place = digest_of(changed, own["trace"], own["window"], own.pop("point", ""))
+            variant = " ".join([protocol, *(f"{name}={value}" for name, value in settings.items())])
+            self.rows.append({
+                **own, "run": run, "protocol": protocol, "variant": variant, "seed": seed, "point": place,
+                "settings": json.dumps(settings), "changed": json.dumps(changed), "base": json.dumps(base),
+            })  # fmt: skip
+            used = airtime[seed] if isinstance(airtime, list) else airtime
+            for metric, value in {"delivery_ratio": ratio, "airtime_mean": used, **more}.items():
+                self.figures.append({"run": run, "metric": metric, "key": "", "value": value})
+        return self
+
+    def by_types(self, **of_type: list[float]) -> Runs:
+        """The delivery ratios of the runs just added, by event type."""
+        for event_type, ratios in of_type.items():
+            for row, ratio in zip(self.rows[-len(ratios) :], ratios, strict=True):
+                figure = {"run": row["run"], "metric": "delivery_ratio", "key": event_type, "value": ratio}
+                self.by_type.append(figure)
+        return self
+
+    def board(self) -> Leaderboard:
+        return board_of(self.rows, self.figures, self.by_type)
+
+    def ranking(self) -> Ranking:
+        (ranking,) = self.board().rankings
+        return ranking
+
+
+COLUMNS = ("scenario", "network", "changed", "base", "trace", "window", "settings", "point")
+
+
+def names(ranking: Ranking) -> list[str]:
+    return [row.variant for row in ranking.rows]
+
+
+def test_seeds_are_averaged_and_nothing_else_is() -> None:
+    board = Runs().add("flooding", [0.8, 1.0]).board()
+    (row,) = board.rows
+    assert row.figures["delivery_ratio"] == Figure(pytest.approx(0.9), 0.0, 1.0, 2), (
+        "Student's interval of two seeds reaches beyond 0 and 1, and is cut there"
+    )
+    assert row.runs == {0: "run-0", 1: "run-1"}
+    assert board.charts == ()
+
+
+def test_one_seed_has_no_interval() -> None:
+    (row,) = Runs().add("flooding", [0.8]).board().rows
+    assert not row.figures["delivery_ratio"].has_interval
+
+
+def test_different_networks_are_never_ranked_together() -> None:
+    runs = Runs().add("flooding", [0.9, 0.91]).add("codd", [1.0, 1.0], network="overlay")
+    assert [(one.point.network, names(one)) for one in runs.board().rankings] == [
+        (NETWORK, ["flooding"]),
+        ("overlay", ["codd"]),
+    ]
+
+
+def test_changed_keys_traces_windows_and_code_give_rows_of_their_own() -> None:
+    runs = Runs().add("flooding", [0.1, 0.1])
+    runs.add("flooding", [0.2, 0.2], changed={"area.width_m": 10}, base={"area.width_m": 20})
+    runs.add("flooding", [0.3, 0.3], trace="a.xml", window="0 to 60 s")
+    runs.add("flooding", [0.4, 0.4], trace="a.xml", window="60 to 120 s")
+    runs.add("flooding", [0.5, 0.5], point="other code")
+    rankings = runs.board().rankings
+    assert sorted(one.rows[0].figures["delivery_ratio"].mean for one in rankings) == pytest.approx(
+        [0.1, 0.2, 0.3, 0.4, 0.5]
+    )
+    assert len({point_words(one.point) for one in rankings}) == 5, "each has a name of its own"
+
+
+def test_a_swept_key_is_an_axis_and_never_noise() -> None:
+    runs = Runs()
+    truth = {}
+    for range_m in (80, 150, 250):
+        for count in (50, 100):
+            keys = {"medium.range_m": range_m, "nodes.car.count": count}
+            # A value that the named scenario has itself is not among the changed keys.
+            base = {"medium.range_m": 150, "nodes.car.count": 50}
+            changed = {name: value for name, value in keys.items() if base[name] != value}
+            ratio = [range_m / 1000 + count / 1000 + seed / 100 for seed in range(5)]
+            for protocol in ("flooding", "gossip"):
+                runs.add(protocol, ratio, changed=changed, base={name: base[name] for name in changed},
+                         network=f"802.11b-2M {range_m} m")  # fmt: skip
+            truth[range_m, count] = Runs().add("flooding", ratio).board().rows[0].figures["delivery_ratio"]
+    board = runs.board()
+    assert len(board.rankings) == 6
+    by_range, by_count = sorted(board.charts, key=lambda chart: chart.axis)
+    assert (by_range.axis, by_count.axis) == ("medium.range_m", "nodes.car.count")
+    assert [(line.variant, line.fixed) for line in by_range.lines] == [
+        ("flooding", {"nodes.car.count": 50}),
+        ("gossip", {"nodes.car.count": 50}),
+        ("flooding", {"nodes.car.count": 100}),
+        ("gossip", {"nodes.car.count": 100}),
+    ]
+    for line in by_range.lines:
+        count = line.fixed["nodes.car.count"]
+        assert line.points("delivery_ratio") == [(x, truth[x, count]) for x in (80, 150, 250)]
+    assert by_range.networks == ("802.11b-2M 80 m", "802.11b-2M 150 m", "802.11b-2M 250 m")
+    assert len(by_count.lines) == 6
+
+
+def test_a_swept_setting_is_an_axis_too() -> None:
+    runs = Runs()
+    for probability in (0.6, 0.8):
+        runs.add("gossip", [probability] * 3, settings={"probability": probability})
+    (chart,) = runs.board().charts
+    assert chart.axis == "gossip.probability"
+    assert [(line.variant, [x for x, _ in line.rows]) for line in chart.lines] == [("gossip", [0.6, 0.8])]
+
+
+def test_lines_over_different_networks_stand_in_different_charts() -> None:
+    runs = Runs()
+    for count in (1, 2):
+        changed, base = {"nodes.car.count": count}, {"nodes.car.count": 0}
+        runs.add("flooding", [0.5, 0.6], changed=changed, base=base)
+        runs.add("codd", [0.5, 0.6], changed=changed, base=base, network="overlay")
+    charts = runs.board().charts
+    assert sorted((chart.networks, [line.variant for line in chart.lines]) for chart in charts) == [
+        ((NETWORK,), ["flooding"]),
+        (("overlay",), ["codd"]),
+    ]
+
+
+# -- who wins
+
+
+def test_the_first_delivers_most_and_of_those_that_tie_costs_least() -> None:
+    ranking = (
+        Runs()
+        .add("dear", [0.95, 0.90, 0.97, 0.93], 0.5)
+        .add("cheap", [0.94, 0.91, 0.96, 0.935], 0.1)
+        .add("worst", [0.50, 0.45, 0.52, 0.48], 0.01)
+        .ranking()
+    )
+    assert names(ranking) == ["cheap", "dear", "worst"]
+    verdict = ranking.verdict
+    assert verdict is not None
+    assert (verdict.winner, verdict.ties, verdict.next) == ("cheap", ("dear",), "worst")
+    assert verdict.lead is not None
+    assert verdict.lead.mean == pytest.approx(0.44875)
+    assert verdict.lead.low > 0
+    assert [row.rank for row in ranking.rows] == [1, 2, 3], "the cost tells the two apart"
+    assert ranking.rows[0].ties["delivery_ratio"] == ("dear",)
+
+
+def test_a_difference_that_every_seed_shows_is_no_tie_even_where_the_intervals_overlap() -> None:
+    ranking = Runs().add("a", [0.90, 0.80, 0.70, 0.60]).add("b", [0.89, 0.79, 0.69, 0.59]).ranking()
+    first, second = (row.figures["delivery_ratio"] for row in ranking.rows)
+    assert second.high > first.low
+    assert ranking.rows[0].variant == "a"
+    assert "delivery_ratio" not in ranking.rows[0].ties
+
+
+def test_rows_that_nothing_tells_apart_share_a_rank() -> None:
+    ranking = Runs().add("a", [0.9, 0.8, 0.7]).add("b", [0.9, 0.8, 0.7]).add("c", [0.1, 0.1, 0.1]).ranking()
+    assert [(row.variant, row.rank) for row in ranking.rows] == [("a", 1), ("b", 1), ("c", 3)]
+
+
+def test_the_front_holds_what_no_other_row_betters() -> None:
+    ranking = (
+        Runs()
+        .add("best", [0.99, 0.98, 0.99], 0.4)
+        .add("thrifty", [0.80, 0.81, 0.80], 0.1)
+        .add("beaten", [0.70, 0.71, 0.70], 0.2)
+        .ranking()
+    )
+    assert [row.variant for row in ranking.rows if row.on_front] == ["best", "thrifty"]
+    assert ranking.verdict is not None
+    (other,) = ranking.verdict.front
+    assert (other.variant, other.cost_ratio) == ("thrifty", pytest.approx(0.25))
+    assert other.delivery is not None
+    assert other.delivery.mean == pytest.approx(-0.55 / 3)
+
+
+ratios = st.floats(0, 1, allow_nan=False).map(lambda value: round(value, 3))
+rows_of_runs = st.lists(
+    st.tuples(st.lists(ratios, min_size=3, max_size=3), st.lists(ratios, min_size=3, max_size=3)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(rows_of_runs)
+def test_nobody_outside_the_winners_interval_delivers_more_for_no_more_airtime(
+    drawn: list[tuple[list[float], list[float]]],
+) -> None:
+    runs = Runs()
+    for place, (delivery, airtime) in enumerate(drawn):
+        runs.add(f"protocol-{place}", delivery, airtime)
+    ranking = runs.ranking()
+    winner = ranking.rows[0]
+    for row in ranking.rows:
+        for figure in row.figures.values():
+            assert 0 <= figure.low <= figure.mean <= figure.high <= 1
+        better = row.figures["delivery_ratio"].mean > winner.figures["delivery_ratio"].high
+        assert not (better and airtime_of(row) <= airtime_of(winner))
+        for other in ranking.rows:
+            tied = other.variant in row.ties.get("delivery_ratio", ())
+            assert tied == (row.variant in other.ties.get("delivery_ratio", ()))
+    assert any(row.on_front for row in ranking.rows)
+
+
+def airtime_of(row: BoardRow) -> float:
+    return row.figures["airtime_mean"].mean
+
+
+def test_the_reachable_decides_where_the_ceiling_is_known() -> None:
+    ranking = (
+        Runs()
+        .add("a", [0.80, 0.81, 0.80], delivery_of_reachable=0.9, ceiling=0.95)
+        .add("b", [0.70, 0.71, 0.70], delivery_of_reachable=0.8, ceiling=0.95)
+        .ranking()
+    )
+    verdict = ranking.verdict
+    assert verdict is not None
+    assert (verdict.delivery_metric, verdict.cost_metric) == ("delivery_of_reachable", "airtime_mean")
+    assert verdict.headroom is not None
+    assert verdict.headroom.mean == pytest.approx(0.95 - 2.41 / 3)
+    assert "Reachable at all: 95.0 %" in verdict_words(ranking)
+
+
+def test_each_event_type_has_its_own_verdict() -> None:
+    runs = Runs()
+    runs.add("a", [0.9, 0.91, 0.9]).by_types(Siren=[0.9, 0.9, 0.9], Fire=[0.3, 0.3, 0.3])
+    runs.add("b", [0.8, 0.81, 0.8]).by_types(Siren=[0.8, 0.8, 0.8], Fire=[0.5, 0.5, 0.5])
+    ranking = runs.ranking()
+    winners = {one.event_type: one.verdict.winner for one in ranking.by_type if one.verdict}
+    assert winners == {"Fire": "b", "Siren": "a"}
+
+
+def test_runs_that_expect_nothing_are_not_ranked() -> None:
+    runs = Runs().add("a", [0.5])
+    runs.figures = [figure for figure in runs.figures if figure["metric"] != "delivery_ratio"]
+    ranking = runs.ranking()
+    assert ranking.verdict is None
+    assert names(ranking) == ["a"]
+
+
+# -- words, tables, JSON, CSV
+
+
+def board_with_everything() -> Leaderboard:
+    runs = Runs()
+    for protocol, ratio, airtime in (
+        ("flooding", 0.97, 0.3),
+        ("content-odmrp", 0.96, 0.1),
+        ("georendezvous", 0.5, 0.2),
+    ):
+        jitter = [ratio + step for step in (0.011, -0.012, 0.009, -0.01, 0.002)]
+        runs.add(protocol, jitter, airtime, ceiling=0.99, precision=1.0, cost=12345.6, latency_p50_s=0.0123,
+                 latency_p95_s=1.234, bytes_per_delivery=98765.4, delivery_of_reachable=ratio)  # fmt: skip
+    return runs.board()
+
+
+def test_the_terminals_table_fits_a_hundred_columns() -> None:
+    (ranking,) = board_with_everything().rankings
+    header, rows = ranking_table(ranking, NARROW, 100)
+    widths = [max(len(text) for text in column) for column in zip(header, *rows, strict=True)]
+    assert sum(widths) + 2 * (len(widths) - 1) <= 100
+    assert header[:4] == ["#", "protocol", "delivery of the reachable", "airtime"]
+    assert "delivery ratio" not in header, "one column for delivery"
+
+
+def test_json_and_csv_carry_the_same_figures() -> None:
+    board = board_with_everything()
+    told = json.loads(board_json(board))["rankings"][0]
+    lines = list(csv.DictReader(io.StringIO(board_csv(board))))
+    for row in told["rows"]:
+        for metric, figure in row["metrics"].items():
+            (line,) = (one for one in lines if (one["variant"], one["metric"]) == (row["variant"], metric))
+            assert {name: float(line[name]) for name in ("mean", "low", "high")} == {
+                name: pytest.approx(figure[name]) for name in ("mean", "low", "high")
+            }
+            assert (line["network"], line["seeds"]) == (NETWORK, "5")
+    assert told["verdict"]["winner"] == "flooding"
+
+
+def test_figures_are_short() -> None:
+    assert number(Figure(0.98765, 0.9753, 1.0, 5)) == "0.988 ± 0.0124"
+    assert number(Figure(1234567.0, math.nan, math.nan, 1)) == "1.23 M"
+    assert number(None) == "-"
