@@ -1,6 +1,6 @@
 """How fast the pipeline is on Spark local[2], each stage beside one plain process that gives the same rows.
 
-    python benchmarks/pipeline.py [--quick] [contacts] [sweep] [oracle]
+    python benchmarks/pipeline.py [--quick] [contacts] [ceiling] [sweep] [oracle]
 
 Session start is not counted; each stage runs once beforehand, so that Spark's workers are there.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 
+import pipeline_ceiling
 import pipeline_contacts
 import pipeline_oracle
 import pipeline_sweep
@@ -17,6 +18,7 @@ from earshot.pipeline.session import spark_session
 
 PARTS = {
     "contacts": pipeline_contacts.measure,
+    "ceiling": pipeline_ceiling.measure,
     "sweep": pipeline_sweep.measure,
     "oracle": pipeline_oracle.measure,
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from earshot.cli.options import default_option, pairs, set_option, toml_value
+from earshot.cli.options import LENGTH, default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, lake_options, open_lake
 from earshot.errors import UsageError
 
@@ -63,22 +63,30 @@ def workload(
 @click.command()
 @click.argument("workload")
 @click.option("--trace", help="Where the nodes were: an ingested trace  [default: the workload's own positions]")
+@click.option("--range", "range_m", type=LENGTH, help="The radios' range, as in 100m  [default: the scenario's]")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
-def oracle(workload: str, trace: str | None, lake: LakeOptions, as_json: bool) -> None:
-    """Compute who should receive what: the table `expected` of a workload.
+def oracle(workload: str, trace: str | None, range_m: float | None, lake: LakeOptions, as_json: bool) -> None:
+    """Compute who should receive what, and what is reachable: the tables `expected` and `reachable`.
 
     A node is expected to receive an event when one of its subscriptions stands at that time and agrees
     with it in type, content and place. Nothing here looks at what a protocol did.
+
+    Where the radios' range is known, it also computes the ceiling: which of these deliveries any protocol
+    could have made, because contacts between nodes led from the publisher to the receiver while the event lived.
     """
-    from earshot.pipeline.campaigns.flow import expected_counts
+    from earshot.pipeline.campaigns.flow import expected_counts, workload_ceiling
 
     with open_lake(lake) as opened:
         counts = expected_counts(opened, workload, trace)
+        ceiling = workload_ceiling(opened, workload, trace, range_m)
     if as_json:
-        click.echo(json.dumps({"workload": workload, **counts}))
+        shares = {"ceiling": ceiling.share, "ceiling_at_once": ceiling.share_at_once} if ceiling else {}
+        click.echo(json.dumps({"workload": workload, **counts, **shares}))
         return
     click.echo(
         f"{counts['pairs']} expected deliveries of {counts['events']} events to {counts['nodes']} nodes, "
         f"in the table `expected` of {lake.lake}"
     )
+    if ceiling is not None:
+        click.echo(f"{ceiling}, in the table `reachable`")

@@ -1,8 +1,9 @@
-"""The flow: workload -> oracle -> sweep -> metrics, each stage for what the lake does not have yet."""
+"""The flow: workload -> oracle -> reachable -> sweep -> metrics, each stage for what the lake does not have yet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -15,10 +16,13 @@ from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.task_commits import TaskCommits
 from earshot.pipeline.oracle.oracle import expected_receivers, spans_of, trajectory_of, viewer_at
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
+from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, reachable
 from earshot.pipeline.oracle.why import Explanation, explain_receiver
 from earshot.pipeline.oracle.workloads import event_of, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
+from earshot.pipeline.traces.ingest import longest_gap
 from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.settings_reader import Where, read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +46,8 @@ def run_campaign(
     draw_workloads(lake, runs)
     report("asking the oracle")
     ask_oracle(lake, [run.workload for run in runs])
+    report("finding what is reachable")
+    find_reachable(lake, {run.workload: run for run in runs})
     report("measuring")
     measure(lake, [run.id for run in runs])
     return outcomes
@@ -69,6 +75,7 @@ class _Drawing:
         drawn = workload_tables(run.workload, run.scenario, run.seed)
         self.commits.commit_rows("scenarios", [drawn.scenario], workload=run.workload)
         self.commits.commit_rows("positions", drawn.positions, trace=run.workload)
+        self.commits.commit_rows("sessions", drawn.sessions, workload=run.workload)
         self.commits.commit_rows("subscriptions", drawn.subscriptions, workload=run.workload)
         self.commits.commit_rows("announcements", drawn.announcements, workload=run.workload)
         # Last: a workload exists once it has events.
@@ -90,6 +97,7 @@ def keep_own_workload(lake: Lake, name: str, events: Sequence[str], subscription
     lake.write(wanted, "subscriptions", workload=name)
     lake.write(published, "events", workload=name)
     lake.drop("expected", workload=name)
+    lake.drop("reachable", workload=name)
     return _workload_counts(lake, name)
 
 
@@ -127,6 +135,58 @@ def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> Non
     nothing = lake.session.createDataFrame([], "event string, node string, subscription string, why string")
     for workload in {*missing} - {partition["workload"] for partition in written}:
         lake.write(nothing, "expected", workload=workload)
+
+
+def find_reachable(lake: Lake, runs: Mapping[str, Run]) -> None:
+    """`reachable` of the workloads of those runs."""
+    missing = {name: run for name, run in runs.items() if not lake.has("reachable", workload=name)}
+    if not missing:
+        return
+    networks = {name: network_of(run.scenario, run.seed) for name, run in missing.items()}
+    ours = F.col("workload").isin(list(missing))
+    _write_reachable(
+        lake,
+        networks,
+        lake.read("positions").where(F.col("trace").isin(list(missing))),
+        lake.read("sessions").where(ours),
+    )
+
+
+def _write_reachable(
+    lake: Lake, networks: Mapping[str, ContactNetwork], positions: DataFrame, sessions: DataFrame | None
+) -> None:
+    ours = F.col("workload").isin(list(networks))
+    expected, events = lake.read("expected").where(ours), lake.read("events").where(ours)
+    written = lake.write(events.transform(reachable(expected, positions, networks, sessions)), "reachable")
+    nothing = lake.session.createDataFrame([], "event string, node string, reach string")
+    for name in networks.keys() - {partition["workload"] for partition in written}:
+        lake.write(nothing, "reachable", workload=name, range_m=networks[name].range_m)
+
+
+def lake_ceiling(lake: Lake, workloads: Sequence[str], range_m: float | None = None) -> Ceiling:
+    """What of the workloads' expected deliveries is reachable; at one range, where a workload has several."""
+    rows = lake.read("reachable").where(F.col("workload").isin(list(workloads)))
+    return ceiling_of(rows if range_m is None else rows.where(F.col("range_m") == range_m))
+
+
+def workload_ceiling(lake: Lake, workload: str, trace: str | None, range_m: float | None) -> Ceiling | None:
+    """Compute `reachable` of one workload anew, at the range of its scenario or at the given one; None where
+    neither is known."""
+    if range_m is None:
+        if not lake.has("scenarios", workload=workload):
+            return None
+        row = lake.read("scenarios", workload=workload).collect()[0]
+        scenario = read(Scenario, json.loads(row["described"]), Where(row["scenario"]))
+        network = network_of(scenario, row["seed"])
+        sessions = lake.read("sessions", workload=workload)
+    else:
+        network, sessions = ContactNetwork(range_m), None
+        about = lake.read("traces", trace=trace).collect()[0] if trace else None
+        if about is not None:
+            network = ContactNetwork(range_m, longest_gap(about["motion"], about["interval_s"]))
+    positions = lake.read("positions", trace=trace or workload).withColumn("trace", F.lit(workload))
+    _write_reachable(lake, {workload: network}, positions, sessions)
+    return lake_ceiling(lake, [workload], network.range_m)
 
 
 def measure(lake: Lake, runs: Sequence[str], again: bool = False) -> None:
@@ -181,4 +241,9 @@ def ask_why(lake: Lake, run: str, event: str, node: str) -> Explanation:
     spans = spans_of(lake.read("subscriptions", workload=workload).where(F.col("node") == node)).get(workload, ())
     log = lake.read("log", run=str(row["run"])).where(F.col("event") == event)
     viewer = viewer_at(trajectory_of(positions), published.time)
-    return explain_receiver(published, node, spans, viewer, [one.asDict() for one in log.collect()])
+    reach = None
+    if lake.has("reachable", workload=workload):
+        same = (F.col("event") == event) & (F.col("node") == node)
+        answers = lake.read("reachable", workload=workload).where(same).select("reach").collect()
+        reach = answers[0][0] if answers else None
+    return explain_receiver(published, node, spans, viewer, [one.asDict() for one in log.collect()], reach)

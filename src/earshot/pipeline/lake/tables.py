@@ -172,6 +172,18 @@ SUBSCRIPTIONS = Table(
     made_by="earshot workload {workload}",
 )
 
+SESSIONS = Table(
+    "sessions",
+    {
+        "workload": "string",
+        "node": "string",
+        "start": "double",  # the node is there from start until before end
+        "end": "double",  # null: it stays
+    },
+    partition_by=("workload",),
+    made_by="earshot workload {workload}",
+)
+
 ANNOUNCEMENTS = Table(
     "announcements",
     {
@@ -191,6 +203,19 @@ EXPECTED = Table(
     {"workload": "string", "event": "string", "node": "string", "subscription": "string", "why": "string"},
     partition_by=("workload",),
     made_by="earshot oracle {workload}",
+)
+
+REACHABLE = Table(
+    "reachable",
+    {
+        "workload": "string",
+        "range_m": "double",  # of the radios; infinite: every node reaches every other
+        "event": "string",
+        "node": "string",
+        "reach": "string",  # "at once", "by carrying" or "no"
+    },
+    partition_by=("workload", "range_m"),
+    made_by="earshot oracle {workload} --range {range_m}",
 )
 
 RUNS = Table(
@@ -394,7 +419,9 @@ TABLES: dict[str, Table] = {
         EVENTS,
         SUBSCRIPTIONS,
         ANNOUNCEMENTS,
+        SESSIONS,
         EXPECTED,
+        REACHABLE,
         RUNS,
         LOG,
         METRICS,

@@ -21,6 +21,14 @@ Record = Mapping[str, Any]
 "One row of the log, as a mapping from its columns."
 
 
+MISSES = {
+    "no": "impossible: no contacts led from the publisher to the node while the event lived",
+    "by carrying": "needed carrying: the node could get it only from a node that kept it until a later contact",
+    "at once": "lost: when the event was published, a path of contacts led to the node",
+}
+"What a miss means, by how the node could be reached."
+
+
 @dataclass(frozen=True)
 class Hop:
     """One transmission: who sent it to which node, when it was heard, in which packet."""
@@ -45,6 +53,8 @@ class Explanation:
     "The hops by which the event came to the node, from the publisher on; empty where it never arrived."
     losses: Sequence[str] = field(default=())
     "Where it was lost, and for which reason, as far as the log says."
+    reach: str | None = None
+    "Of an expected event: whether any protocol could have delivered it: at once, by carrying, or no."
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for `--json`."""
@@ -56,6 +66,7 @@ class Explanation:
             "reasons": list(self.reasons),
             "path": [hop.__dict__ for hop in self.path],
             "losses": list(self.losses),
+            "reach": self.reach,
         }
 
 
@@ -115,6 +126,7 @@ def explain_receiver(
     spans: Iterable[SubscriptionSpan],
     viewer: Viewer | None,
     records: Iterable[Record] | EventLog,
+    reach: str | None = None,
 ) -> Explanation:
     """The whole answer for one event and one node; `viewer` is the node at the time of publication."""
     log = records if isinstance(records, EventLog) else EventLog(records)
@@ -122,7 +134,9 @@ def explain_receiver(
     delivered = node in log.delivered
     path = log.path_to(node, event.source)
     losses = [] if delivered else log.losses_before(node, event.source)
-    return Explanation(event.id, node, expected, delivered, reasons, path, losses)
+    if expected and not delivered and reach is not None:
+        losses = [MISSES[reach], *losses]
+    return Explanation(event.id, node, expected, delivered, reasons, path, losses, reach if expected else None)
 
 
 def expectation(

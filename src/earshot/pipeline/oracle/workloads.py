@@ -138,6 +138,7 @@ class WorkloadTables:
     subscriptions: Sequence[Row]
     announcements: Sequence[Row]
     positions: Sequence[Row]
+    sessions: Sequence[Row]
     scenario: Row
 
 
@@ -192,6 +193,11 @@ def workload_tables(workload: str, scenario: Scenario, seed: int) -> WorkloadTab
             for span in spans
         ],
         list(knot_rows(workload, trajectories, scenario.duration_s)),
+        [
+            {"workload": workload, "node": name, "start": start, "end": None if end == math.inf else end}
+            for name, intervals in zip(names, up, strict=True)
+            for start, end in intervals
+        ],
         {"workload": workload, "scenario": scenario.name, "seed": seed, "described": described},
     )
 

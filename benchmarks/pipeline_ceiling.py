@@ -1,0 +1,89 @@
+"""The ceiling on Spark local[2] beside finding the contacts of the same positions.
+
+Nodes walk about a square as in the part `contacts`. Events are published at random times by random nodes and
+expected by 20 random others; a third live 10 s, a third 60 s, a third until the end. The ceiling starts from
+positions, as contacts do: it finds its own contacts, exact ones.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pipeline_contacts import RANGE_M, on_spark, walk
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from earshot.pipeline.oracle.reachable import ContactNetwork, reachable
+
+RECEIVERS = 20
+
+
+def publish(nodes: int, steps: int, count: int, folder: Path) -> tuple[Path, Path]:
+    """Files of events and of expected pairs."""
+    rng = np.random.default_rng(2)
+    names = np.array([f"node-{number}" for number in range(nodes)])
+    event = np.array([f"e{number}" for number in range(count)])
+    lifespans = rng.choice([10.0, 60.0, math.nan], count)
+    events = pa.table(
+        {
+            "workload": pa.repeat("w", count),
+            "event": event,
+            "source": names[rng.integers(0, nodes, count)],
+            "time": rng.uniform(0, steps - 1, count),
+            "lifespan_s": pa.array(lifespans, pa.float64(), from_pandas=True),
+        }
+    )
+    expected = pa.table(
+        {
+            "workload": pa.repeat("w", count * RECEIVERS),
+            "event": event.repeat(RECEIVERS),
+            "node": names[rng.integers(0, nodes, count * RECEIVERS)],
+        }
+    )
+    files = folder / f"events-{nodes}.parquet", folder / f"expected-{nodes}.parquet"
+    pq.write_table(events, files[0])
+    pq.write_table(expected, files[1])
+    return files
+
+
+def ceiling(spark: SparkSession, positions: Path, events: Path, expected: Path) -> tuple[int, float]:
+    """How many pairs there are, and the share that is reachable; every row is made, nothing is written."""
+    where = spark.read.parquet(str(positions)).withColumn("trace", F.lit("w"))
+    transform = reachable(spark.read.parquet(str(expected)), where, {"w": ContactNetwork(RANGE_M)})
+    found = spark.read.parquet(str(events)).transform(transform)
+    row: Any = found.agg(F.count("*"), F.count_if("reach != 'no'"), F.max("event"), F.max("node")).first()
+    return int(row[0]), row[1] / row[0]
+
+
+def measure(spark: SparkSession, quick: bool) -> None:
+    print(f"\nthe ceiling at {RANGE_M:.0f} m, from positions to answers (asked: no longer than finding the contacts)")
+    print("                          events     pairs  reachable  contacts (s)  ceiling (s)  ceiling / contacts")
+    with TemporaryDirectory() as folder:
+        for nodes, steps, count in ((1000, 1000, 10_000),) if quick else ((1000, 1000, 10_000), (1000, 1000, 100_000)):
+            positions = Path(folder) / f"{nodes}.parquet"
+            walk(nodes, steps, positions)
+            events, expected = publish(nodes, steps, count, Path(folder))
+            on_spark(spark, positions)  # Workers start and load their libraries.
+            ceiling(spark, positions, events, expected)
+            contacts, ours = [], []
+            for _ in range(3):
+                started = time.perf_counter()
+                on_spark(spark, positions)
+                contacts.append(time.perf_counter() - started)
+                started = time.perf_counter()
+                pairs, share = ceiling(spark, positions, events, expected)
+                ours.append(time.perf_counter() - started)
+            contacts_s, ours_s = statistics.median(contacts), statistics.median(ours)
+            print(
+                f"{nodes:>6,} x {steps:,} steps {count:>10,} {pairs:>9,} {share:>10.3f} {contacts_s:>13.2f} "
+                f"{ours_s:>12.2f} {ours_s / contacts_s:>18.2f}x",
+                flush=True,
+            )

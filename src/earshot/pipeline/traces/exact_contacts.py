@@ -1,0 +1,183 @@
+"""Exact contacts: from when until when two nodes on straight legs are within range, both ends included.
+
+Unlike `contacts`, which compares samples, this solves for the moments at which a pair comes within range
+and leaves it. Without Spark; the ceiling asks it for one stretch of time after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot.pairs import index_ranges, pairs_within
+from earshot.pipeline.traces.contact_columns import ContactColumns, joined, no_contacts
+from earshot.pipeline.traces.partition_cuts import uncut
+from earshot.records.trajectories import Legs
+from earshot.simulation.faults import Partition
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+LONGEST_PIECE = 0.5
+"Legs are searched in pieces in which no node moves by more than this share of the range."
+PIECES_A_LEG = 64
+"At most so many on average; where one node is much faster than the rest, the search takes larger circles."
+ROWS_AT_ONCE = 32_768
+"Pieces searched together: small enough for the processor's cache, large enough for numpy."
+
+
+def legs_of(node: Ints, time: Floats, x: Floats, y: Floats, max_gap_s: float) -> Legs:
+    """The legs between consecutive rows, which are in order of node and then of time.
+
+    A node is away between two rows more than `max_gap_s` apart, and in a jump (two rows a rounding step
+    apart). A row with no leg on either side is a leg of no length.
+    """
+    if not len(node):
+        return Legs(node, *(np.zeros(0) for _ in range(6)))
+    lasts = np.append(np.diff(time), 0.0)
+    same = np.append(node[1:] == node[:-1], False)
+    goes_on = same & (lasts <= max_gap_s) & (lasts > 4.0 * np.spacing(np.abs(time)))
+    alone = ~goes_on & ~np.append(False, goes_on[:-1])
+    # Of two rows that make a jump, the place before it stands for no time of its own.
+    alone &= ~(same & (lasts <= 4.0 * np.spacing(np.abs(time))) & (lasts > 0))
+    chosen = np.flatnonzero(goes_on | alone)
+    after = np.where(goes_on[chosen], np.minimum(chosen + 1, len(node) - 1), chosen)
+    span = time[after] - time[chosen]
+    speeds = [
+        np.divide(along[after] - along[chosen], span, out=np.zeros(len(chosen)), where=span > 0) for along in (x, y)
+    ]
+    return Legs(node[chosen], time[chosen], time[after], x[chosen], y[chosen], *speeds)
+
+
+def legs_within(legs: Legs, node: Ints, start: Floats, end: Floats) -> Legs:
+    """The parts of the legs that lie in the intervals [start, end) of their node; rows of both are in
+    order of node, and the intervals of a node do not overlap."""
+    low, high = np.searchsorted(node, legs.node, "left"), np.searchsorted(node, legs.node, "right")
+    leg, interval = index_ranges(np.arange(len(legs.node)), low, high)
+    last = np.where(np.isfinite(end), np.nextafter(end, -np.inf), end)
+    return _cut(legs, leg, np.maximum(legs.start[leg], start[interval]), np.minimum(legs.end[leg], last[interval]))
+
+
+def legs_in_slices(legs: Legs, origin: float, slice_s: float) -> tuple[Legs, Ints]:
+    """The legs cut at origin + k * slice_s, and the number k of each piece, in order of k."""
+    first = np.floor((legs.start - origin) / slice_s).astype(np.int64)
+    last = np.maximum(first, np.ceil((legs.end - origin) / slice_s).astype(np.int64) - 1)
+    leg, number = index_ranges(np.arange(len(first)), first, last + 1)
+    order = np.argsort(number, kind="stable")
+    leg, number = leg[order], number[order]
+    # The first piece begins where its leg does and the last ends there, whatever the rounding.
+    start = np.where(number == first[leg], legs.start[leg], origin + number * slice_s)
+    end = np.where(number == last[leg], legs.end[leg], origin + (number + 1) * slice_s)
+    return _moved(legs, leg, start, np.maximum(start, end)), number
+
+
+def _cut(legs: Legs, leg: Ints, start: Floats, end: Floats) -> Legs:
+    real = start <= end
+    return _moved(legs, leg[real], start[real], end[real])
+
+
+def _moved(legs: Legs, leg: Ints, start: Floats, end: Floats) -> Legs:
+    since = start - legs.start[leg]
+    vx, vy = legs.x_m_s[leg], legs.y_m_s[leg]
+    return Legs(legs.node[leg], start, end, legs.x_m[leg] + vx * since, legs.y_m[leg] + vy * since, vx, vy)
+
+
+def contacts_of_legs(legs: Legs, range_m: float, partitions: Sequence[Partition] = ()) -> ContactColumns:
+    """When two nodes are within range of each other. A contact may come as several that touch."""
+    if not len(legs.node):
+        return no_contacts()
+    # Most legs of a trace that samples all nodes together begin at the same moments: cut there.
+    middle = len(legs.start) // 2
+    origin = float(np.partition(legs.start, middle)[middle])
+    pieces, number = legs_in_slices(legs, origin, _slice_s(legs, range_m))
+    found = list(_meetings(pieces, number, range_m, partitions))
+    return _merged(joined(found))
+
+
+def _slice_s(legs: Legs, range_m: float) -> float:
+    """A leg is mostly one piece, and a piece is short beside the range."""
+    lasts = legs.end - legs.start
+    some = lasts[lasts > 0]
+    if not len(some):
+        return 1.0
+    fastest_m_s = float(np.sqrt(legs.x_m_s**2 + legs.y_m_s**2).max())
+    wanted = float(np.median(some))
+    if fastest_m_s > 0:
+        wanted = min(wanted, LONGEST_PIECE * range_m / fastest_m_s)
+    return max(wanted, float(some.sum()) / (PIECES_A_LEG * len(legs.node)))
+
+
+def _meetings(pieces: Legs, number: Ints, range_m: float, partitions: Sequence[Partition]) -> Iterator[ContactColumns]:
+    """The contacts within each piece; a piece meets those of its own slice of time."""
+    middle_s = (pieces.end - pieces.start) / 2
+    x, y = pieces.x_m + pieces.x_m_s * middle_s, pieces.y_m + pieces.y_m_s * middle_s
+    half_m = np.sqrt(pieces.x_m_s**2 + pieces.y_m_s**2) * middle_s
+    begin, count = 0, len(number)
+    while begin < count:
+        end = min(begin + ROWS_AT_ONCE, count)
+        if end < count:  # a slice is searched as a whole
+            end = int(np.searchsorted(number, number[end - 1], side="right"))
+        some = slice(begin, end)
+        i, j, squared = pairs_within(
+            x[some], y[some], range_m + 2.0 * float(half_m[some].max()), number[some] - number[begin]
+        )
+        i, j = i + begin, j + begin
+        start = np.maximum(pieces.start[i], pieces.start[j])
+        until = np.minimum(pieces.end[i], pieces.end[j])
+        # Two pieces that only touch in time are followed by pieces that meet then, except those of no length.
+        moment = (middle_s[i] == 0) | (middle_s[j] == 0)
+        shared = (pieces.node[i] != pieces.node[j]) & ((start < until) | (moment & (start == until)))
+        if not shared.all():
+            i, j, squared, start, until = (column[shared] for column in (i, j, squared, start, until))
+        surely_m = range_m - half_m[i] - half_m[j]
+        border = np.flatnonzero((surely_m < 0) | (squared > surely_m * surely_m))
+        within = np.ones(len(i), dtype=bool)
+        within[border], start[border], until[border] = _within_range(
+            pieces, i[border], j[border], start[border], until[border], range_m
+        )
+        met = ContactColumns(i[within], j[within], start[within], until[within])
+        for partition in partitions:
+            met = uncut(partition, pieces, met)
+        a, b = pieces.node[met.a], pieces.node[met.b]
+        yield ContactColumns(np.minimum(a, b), np.maximum(a, b), met.start, met.end)
+        begin = end
+
+
+def _within_range(
+    pieces: Legs, i: Ints, j: Ints, start: Floats, end: Floats, range_m: float
+) -> tuple[npt.NDArray[np.bool_], Floats, Floats]:
+    """Whether the pieces i and j come within range from start to end, from when and until when."""
+    dx, dy = (
+        at[i] + speed[i] * (start - pieces.start[i]) - at[j] - speed[j] * (start - pieces.start[j])
+        for at, speed in ((pieces.x_m, pieces.x_m_s), (pieces.y_m, pieces.y_m_s))
+    )
+    vx, vy = pieces.x_m_s[i] - pieces.x_m_s[j], pieces.y_m_s[i] - pieces.y_m_s[j]
+    # |d + v s| = range, solved for s.
+    speed2 = vx * vx + vy * vy
+    approach = dx * vx + dy * vy
+    beyond = dx * dx + dy * dy - range_m * range_m
+    reached = approach * approach - speed2 * beyond
+    still = speed2 == 0
+    speed2[still] = 1.0
+    root = np.sqrt(np.maximum(reached, 0.0))
+    comes = np.where(beyond <= 0, start, np.maximum(start + (-approach - root) / speed2, start))
+    goes = np.where(still, end, np.minimum(start + (-approach + root) / speed2, end))
+    # Within range at the start it stays so for that moment, whatever the rounding of the root.
+    goes = np.where(beyond <= 0, np.maximum(goes, start), goes)
+    return (comes <= goes) & (reached >= 0) & ~(still & (beyond > 0)), comes, goes
+
+
+def _merged(found: ContactColumns) -> ContactColumns:
+    """Contacts of one pair that touch, as one."""
+    if not len(found.a):
+        return found
+    pair = found.a * (int(found.b.max()) + 1) + found.b
+    order = np.lexsort((found.start, pair))
+    pair, start, end = pair[order], found.start[order], found.end[order]
+    parted = np.ones(len(pair), dtype=bool)
+    parted[1:] = (pair[1:] != pair[:-1]) | (start[1:] != end[:-1])
+    first = np.flatnonzero(parted)
+    last = np.append(first[1:], len(pair)) - 1
+    return ContactColumns(found.a[order[first]], found.b[order[first]], start[first], end[last])

@@ -1,0 +1,142 @@
+"""Exact contacts against the simulator's own neighbours, at many moments."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from earshot.pipeline.oracle.workloads import knot_rows
+from earshot.pipeline.traces.contact_columns import ContactColumns, no_contacts, rows_of
+from earshot.pipeline.traces.exact_contacts import contacts_of_legs, legs_in_slices, legs_of, legs_within
+from earshot.pipeline.traces.scripted_contacts import with_script
+from earshot.records.trajectories import Legs, Trajectories, Trajectory
+from earshot.simulation.engine.oracle import is_up, up_intervals
+from earshot.simulation.faults import plan
+from earshot.simulation.media.links import Partitioned, scripted
+from earshot.simulation.media.neighbours import neighbours_within
+from earshot.simulation.scenario.library import load_scenario
+
+END_S = 60.0
+RANGE_M = 70.0
+SMALL = {
+    "duration_s": END_S,
+    "warm_up_s": 0.0,
+    "cool_down_s": 0.0,
+    "area": {"width_m": 300.0, "height_m": 300.0},
+    "medium": {"kind": "unit-disk", "range_m": RANGE_M},
+    "nodes.node.count": 14,
+    "nodes.node.mobility": {"kind": "random-waypoint", "speed_m_s": [1.0, 15.0], "pause_s": [0.0, 5.0]},
+}
+CASES: dict[str, dict[str, Any]] = {
+    "a plain radio": {},
+    "churn": {"faults.churn": {"mean_presence_s": 15.0, "mean_absence_s": 5.0}},
+    "a line": {"faults.partitions": [{"start_s": 10.0, "end_s": 45.0, "line": [[150, 40], [140, 250]]}]},
+    "a circle": {"faults.partitions": [{"start_s": 5.0, "end_s": 40.0, "area": "circle:80m at 100,120"}]},
+    "an ellipse": {"faults.partitions": [{"start_s": 5.0, "end_s": 40.0, "area": "ellipse:120x50m@30 at 150,150"}]},
+    "a polygon": {
+        "faults.partitions": [{"start_s": 0.0, "end_s": 60.0, "area": "polygon:0,0 200,20 180,200 100,90 at 40,40"}]
+    },
+    "links": {
+        "medium.links.changes": [
+            {"time_s": 5.0, "a": "node-00", "b": "node-01", "state": "up"},
+            {"time_s": 20.0, "a": "node-00", "b": "node-01", "state": "down"},
+            {"time_s": 30.0, "a": "node-01", "b": "node-00", "state": "free"},
+        ],
+        "medium.links.rotations": [
+            {"links": [["node-02", "node-03"], ["node-02", "node-04"]], "interval_s": 3.0, "pauses": 1}
+        ],
+    },
+    "a graph": {
+        "medium.links.graph": [["node-00", "node-01"], ["node-01", "node-02"]],
+        "medium.links.changes": [{"time_s": 8.0, "a": "node-00", "b": "node-01", "state": "down"},
+                                 {"time_s": 18.0, "a": "node-00", "b": "node-01", "state": "free"},
+                                 {"time_s": 18.0, "a": "node-05", "b": "node-01", "state": "up"}],
+    },
+}  # fmt: skip
+
+
+def legs_from(trajectories: Trajectories, end_s: float = END_S) -> Legs:
+    number = {name: i for i, name in enumerate(trajectories.names)}
+    rows = sorted(
+        (number[row["node"]], row["time"], row["x_m"], row["y_m"]) for row in knot_rows("", trajectories, end_s)
+    )
+    node, time, x, y = (np.array(column) for column in zip(*rows, strict=True))
+    return legs_of(node.astype(np.int64), time, x, y, math.inf)
+
+
+def linked(contacts: ContactColumns, time: float) -> set[tuple[int, int]]:
+    now = (contacts.start <= time) & (time <= contacts.end)
+    return {(min(pair), max(pair)) for pair in zip(contacts.a[now].tolist(), contacts.b[now].tolist(), strict=True)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_contacts_are_the_simulators_neighbours(case: str) -> None:
+    scene = load_scenario("base").with_({**SMALL, **CASES[case]})
+    trajectories, moments = scene.trajectories(seed=4), sorted(Random(5).uniform(0, END_S) for _ in range(400))
+    neighbours = neighbours_within(trajectories, RANGE_M)
+    if scene.medium.links:
+        neighbours = scripted(trajectories.names, neighbours, scene.medium.links)
+    if scene.faults.partitions:
+        neighbours = Partitioned(trajectories, neighbours, scene.faults.partitions)
+    up = up_intervals(trajectories, plan(scene.faults, trajectories.names, END_S, 4))
+    spans = [(node, *span) for node, some in enumerate(up) for span in some]
+    node, start, end = (np.array(column) for column in zip(*spans, strict=True))
+    legs = legs_within(legs_from(trajectories), node.astype(np.int64), start, end)
+    contacts = no_contacts()
+    if scene.medium.links.graph is None:
+        contacts = contacts_of_legs(legs, RANGE_M, scene.faults.partitions)
+    if scene.medium.links:
+        contacts = with_script(contacts, legs, trajectories.names, scene.medium.links, END_S)
+    seen = 0
+    for now in moments:
+        there = [i for i in range(len(trajectories)) if is_up(up[i], now)]
+        truth = {(i, j) for i in there for j in neighbours.of(i, now) if i < j and j in there}
+        assert linked(contacts, now) == truth
+        seen += len(truth)
+    assert seen > 300
+
+
+def test_cutting_time_into_stretches_changes_no_link() -> None:
+    scene = load_scenario("base").with_(SMALL)
+    legs = legs_from(scene.trajectories(seed=1))
+    whole = contacts_of_legs(legs, RANGE_M)
+    pieces, numbers = legs_in_slices(legs, 0.0, 7.0)
+    parts = [contacts_of_legs(rows_of(pieces, numbers == number), RANGE_M) for number in np.unique(numbers)]
+    for now in np.linspace(0.0, END_S, 241):  # the cuts too
+        assert set().union(*(linked(part, now) for part in parts)) == linked(whole, now)
+
+
+def test_the_border_of_the_range_and_the_moments_of_coming_and_going() -> None:
+    still = Trajectory.standing("a", 0.0, 0.0)
+    passing = Trajectory.through("b", [(0.0, -200.0, 0.0), (40.0, 200.0, 0.0)])
+    touching = Trajectory.through("c", [(0.0, -500.0, 100.0), (10.0, -500.0, 100.0), (50.0, 500.0, 100.0)])
+    found = contacts_of_legs(legs_from(Trajectories([still, passing])), 100.0)
+    assert [tuple(row) for row in zip(*found, strict=True)] == [(0, 1, 10.0, 30.0)]
+    found = contacts_of_legs(legs_from(Trajectories([still, touching])), 100.0)
+    assert linked(found, 30.0) == {(0, 1)}
+    assert linked(found, 29.99) == linked(found, 30.01) == set()
+
+
+def test_a_jump_meets_nobody_on_its_way() -> None:
+    jumping = Trajectory.through("a", [(0.0, 0.0, 0.0), (5.0, 0.0, 0.0), (5.0, 1000.0, 0.0), (9.0, 1000.0, 0.0)])
+    others = [Trajectory.standing(name, x, 0.0) for name, x in (("b", 0.0), ("c", 500.0), ("d", 1000.0))]
+    found = contacts_of_legs(legs_from(Trajectories([jumping, *others]), 10.0), 100.0)
+    assert linked(found, 4.999) == {(0, 1)}
+    assert linked(found, 5.0) == linked(found, 10.0) == {(0, 3)}
+    assert {(a, b) for a, b in zip(found.a, found.b, strict=True)} == {(0, 1), (0, 3)}
+
+
+def test_a_node_is_away_in_a_long_gap_and_there_at_a_single_sample() -> None:
+    node = np.array([0, 0, 0, 1, 1, 2], np.int64)
+    time = np.array([0.0, 1.0, 60.0, 0.0, 60.0, 60.0])
+    place = np.zeros(6)
+    legs = legs_of(node, time, place, place, max_gap_s=59.5)
+    found = contacts_of_legs(legs, 10.0)
+    assert linked(found, 0.5) == set(), "node 1 is seen at 0 and at 60, and away between"
+    assert linked(found, 0.0) == {(0, 1)}
+    assert linked(found, 60.0) == {(0, 1), (0, 2), (1, 2)}
+    assert linked(found, 30.0) == set()
