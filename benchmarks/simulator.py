@@ -104,7 +104,7 @@ def ours(floods: Floods, medium: MediumSettings, settings: FloodingSettings, log
     started = time.process_time()
     written = log()
     engine = Engine(
-        lambda node, location, random: Flooding(node, settings, location, random),
+        lambda node, location, random, channel: Flooding(node, settings, location, random, channel),
         trajectories,
         medium,
         workload,

@@ -69,6 +69,10 @@ class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def validate(self) -> None:
         """Raise a `SettingsError` that begins with the key, where values do not fit together."""
 
+    def default_of(self, name: str) -> Any:
+        """The value that the key has in these settings when it is not given."""
+        return fields_of(type(self))[name].default
+
 
 def check_bounds(settings: Any, error: type[SettingsError] = SettingsError) -> None:
     """Refuse values that their annotations do not allow, in settings that are built in Python."""

@@ -8,7 +8,7 @@ from earshot.errors import EarshotError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.protocols.flooding import Flooding, FloodingSettings
-from earshot.protocols.machine import Effects, Location, Machine
+from earshot.protocols.machine import Channel, Effects, Location, Machine
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.media.medium_settings import MediumSettings, UnitDisk
@@ -27,8 +27,8 @@ class Probe(Machine):
     name = "probe"
     paper = "none"
 
-    def __init__(self, node: str, location: Location, random: Random) -> None:
-        super().__init__(node, None, location, random)
+    def __init__(self, node: str, location: Location, random: Random, channel: Channel) -> None:
+        super().__init__(node, None, location, random, channel)
         self.calls: list[tuple[Any, ...]] = []
         self.on: dict[str, Callable[..., None]] = {}
 
@@ -101,8 +101,8 @@ class Bench:
             **more,
         )
 
-    def _make(self, node: str, location: Location, random: Random) -> Probe:
-        probe = Probe(node, location, random)
+    def _make(self, node: str, location: Location, random: Random, channel: Channel) -> Probe:
+        probe = Probe(node, location, random, channel)
         probe.on = {"start": self._start, "wake": self._wake, **self._on}
         self.lives.append(probe)
         return probe
@@ -153,8 +153,10 @@ def tell(peer: str, text: str) -> Callable[[Probe], None]:
     return lambda probe: probe.send(peer, Word(text))
 
 
-def flooding(settings: FloodingSettings | None = None) -> Callable[[str, Location, Random], Flooding]:
-    return lambda node, location, random: Flooding(node, settings or FloodingSettings(), location, random)
+def flooding(settings: FloodingSettings | None = None) -> Callable[[str, Location, Random, Channel], Flooding]:
+    return lambda node, location, random, channel: Flooding(
+        node, settings or FloodingSettings(), location, random, channel
+    )
 
 
 def everybody_wants(nodes: int, event_type: str = "Ping") -> list[Action]:

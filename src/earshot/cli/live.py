@@ -53,6 +53,12 @@ node_options = together(
     click.option(
         "--rate-limit", type=float, metavar="N", help="At most N datagrams a second per sender. [default: 5000]"
     ),
+    click.option(
+        "--bit-rate",
+        type=float,
+        metavar="BPS",
+        help="The radio's bits a second, so that the protocol can slow down on a busy channel. [default: unknown]",
+    ),
     click.option("--spool", metavar="DIR", help="Record what happens into segments in DIR."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line."),
 )
@@ -67,7 +73,7 @@ def make_node(options: dict[str, Any]) -> Node:
     group = options["group"]
     if group and ":" not in group:
         group = f"{group}:{DEFAULT_PORT}"
-    optional = {"group": group, "rate_limit": options["rate_limit"]}
+    optional = {"group": group, "rate_limit": options["rate_limit"], "bit_rate_bps": options["bit_rate"]}
     return Node(
         options["name"] or f"{os.uname().nodename.split('.')[0]}-{os.getpid()}",
         protocol=options["protocol"],

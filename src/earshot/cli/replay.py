@@ -140,7 +140,7 @@ def simulate_again(run: RecordedRun, seed: int = 0) -> set[Delivery]:
         links = LinkScript(graph=tuple(sorted(pair for pair in run.heard if set(pair) <= set(names))))
         medium = UnitDisk(range_m=EVERYWHERE_M, latency_s=LATENCY_S, links=links)
     engine = Engine(
-        lambda node, location, random: machine(node, settings, location, random),
+        lambda node, location, random, channel: machine(node, settings, location, random, channel),
         Trajectories(trajectories),
         medium,
         Workload(_actions(run, names)),

@@ -19,6 +19,7 @@ from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Element, Event
 from earshot.filters import Subscription
 from earshot.geometry import Position
+from earshot.live.channel import MeasuredChannel
 from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.location import STALE_S, LocationService, TrackedLocation, plane_name
 from earshot.live.network import NetworkSettings
@@ -65,7 +66,8 @@ class Host:
         self._now = 0.0
         self._plane = plane_name(service.plane)
         self.location = TrackedLocation(service, self.warn, stale_s=stale_s, precision_m=precision_m)
-        self.machine = protocol(name, settings, self.location, Random(f"{self.life}:{name}"))
+        self.channel = MeasuredChannel(network.bit_rate_bps)
+        self.machine = protocol(name, settings, self.location, Random(f"{self.life}:{name}"), self.channel)
         self.transport = Transport(name, self.life, self._plane, network, self, self.now)
         self._published = 0
         self._announcements: dict[str, Announcement] = {}
@@ -256,6 +258,7 @@ class Host:
             self.dropped(DropReason.MALFORMED, frame.sender)
             return
         self.counts["receive"] += 1
+        self.channel.count(len(data), now)
         if self.spool is not None:
             transmission = frame.transmission(index)
             self._record_packet(Kind.RECEIVE, packet, bytes=len(data), peer=frame.sender, transmission=transmission)
@@ -270,6 +273,7 @@ class Host:
 
     def sent(self, packet: Packet, size: int, peer: str, frame: Frame, index: int) -> None:
         self.counts["send"] += 1
+        self.channel.count(size, self.now())
         if self.spool is not None:
             self._record_packet(Kind.SEND, packet, bytes=size, peer=peer, transmission=frame.transmission(index))
 

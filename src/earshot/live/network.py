@@ -42,6 +42,8 @@ class NetworkSettings:
     "The largest datagram; by default what the interface carries without fragments."
     rate_limit: Positive = 5000.0
     "Datagrams per second from one sender; more are dropped unread."
+    bit_rate_bps: Positive | None = None
+    "The bit rate of the radio under the network, so that a protocol can tell how busy it is; by default unknown."
     clock_skew_s: Positive = 30.0
     "With a key, datagrams whose time differs by more than this are refused."
 

@@ -231,7 +231,7 @@ def as_table(value: Any, *, by_content: bool = False, sparse: bool = False) -> A
         found = {"kind": kind} if kind else {}
         for name, key in fields_of(cast(Any, type(value))).items():
             one = getattr(value, name)
-            if one is not None and not (sparse and not key.required and one == key.default):
+            if one is not None and not (sparse and not key.required and one == value.default_of(name)):
                 found[name] = as_table(one, by_content=by_content, sparse=sparse)
         return found
     raise TypeError(f"{type(value).__name__} cannot be written as a table")

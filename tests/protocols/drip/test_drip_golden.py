@@ -12,7 +12,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-GOLDEN = "cc2ee722cd10389a"
+GOLDEN = "bf907e89cfeb4bdc"
 
 
 def digest() -> str:

@@ -41,7 +41,7 @@ def digest() -> str:
         actions += [Action(1.0 + 0.5 * k, node, Event(subject, {"value": k % 10})) for k in range(30)]
     log = Log()
     Engine(
-        lambda node, location, random: Steam(node, SteamSettings(range_m=120.0), location, random),
+        lambda node, location, random, channel: Steam(node, SteamSettings(range_m=120.0), location, random, channel),
         Trajectories(paths),
         Lossy(range_m=120.0, certain_m=60.0),
         Workload(actions),

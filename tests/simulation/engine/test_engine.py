@@ -307,7 +307,7 @@ def test_effects_through_the_engine_are_those_of_direct_calls() -> None:
     book: list[Any] = []
     nodes = standing(*((8.0 * k, 0.0) for k in range(6)))
     Engine(
-        lambda node, location, random: Recorded(node, location, random, book),
+        lambda node, location, random, _: Recorded(node, location, random, book),
         nodes,
         UnitDisk(range_m=17.0),
         Workload([*everybody_wants(6), ping(1.0, 0), ping(1.005, 4)]),
@@ -383,7 +383,7 @@ class Forgetful(Flooding):
 
 def test_a_machine_that_forgets_its_effects_ends_the_run() -> None:
     engine = Engine(
-        lambda node, location, random: Forgetful(node, FloodingSettings(), location, random),
+        lambda node, location, random, _: Forgetful(node, FloodingSettings(), location, random),
         standing((0, 0), (1, 0)),
         UnitDisk(),
         Workload([ping(1.0, 0)]),
@@ -400,7 +400,7 @@ def test_an_effect_that_is_none_is_refused() -> None:
             return ["shout"]  # type: ignore[list-item]
 
     engine = Engine(
-        lambda node, location, random: Odd(node, FloodingSettings(), location, random),
+        lambda node, location, random, _: Odd(node, FloodingSettings(), location, random),
         standing((0, 0)),
         UnitDisk(),
         Workload([]),

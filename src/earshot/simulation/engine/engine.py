@@ -23,6 +23,7 @@ from earshot.protocols.machine import (
     NOTHING,
     Broadcast,
     CancelTimer,
+    Channel,
     Deliver,
     Drop,
     Effects,
@@ -36,20 +37,21 @@ from earshot.protocols.machine import (
     Timer,
 )
 from earshot.records import DropReason, Kind
-from earshot.records.details import JoinDetail, write_detail
+from earshot.records.details import AirtimeDetail, JoinDetail, write_detail
 from earshot.records.trajectories import Trajectories
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import Counts, Deliveries
 from earshot.simulation.engine.schedule import Schedule
 from earshot.simulation.event_queue import Priority, Queue
 from earshot.simulation.faults import NO_FAULTS, FaultSettings, plan
+from earshot.simulation.media.channel_use import BusyTime, NodeChannel, RecentUse
 from earshot.simulation.media.medium_settings import MediumSettings
 from earshot.simulation.media.open_medium import open_medium
-from earshot.simulation.media.transmission import PacketCount, Transmission
+from earshot.simulation.media.transmission import Frame, PacketCount, Transmission
 from earshot.simulation.workload.actions import Workload
 from earshot.wire import MAX_PACKET_BYTES, Packet, size, tag_of
 
-MakeMachine = Callable[[str, Location, Random], Machine]
+MakeMachine = Callable[[str, Location, Random, Channel], Machine]
 "Builds the machine of a named node; called again when the node restarts."
 
 
@@ -87,7 +89,9 @@ class Engine:
 
     # Slots, because Python shares the keys of at most 30 attributes between instances.
     __slots__ = (
+        "_airtime",
         "_carry",
+        "_channels",
         "_event_numbers",
         "_hear",
         "_kinds",
@@ -116,6 +120,7 @@ class Engine:
         "log",
         "machines",
         "names",
+        "on_channel",
         "published",
         "queue",
         "schedule",
@@ -184,7 +189,14 @@ class Engine:
             LeaveGroup: self._leave_group,
             Note: self._note,
         }
+        recent_use = RecentUse(n)
+        self._airtime = BusyTime(n, recent_use.add) if log is not None else None
+        self.on_channel: Callable[[Frame], None] = recent_use.add if self._airtime is None else self._airtime.add
         self._medium = open_medium(medium, trajectories, faults.partitions, self, seed)
+        # The ideal radio and the overlay have no channel that could be busy.
+        if self._medium.airtime_s(1) == 0:
+            self._airtime = None
+        self._channels = [NodeChannel(recent_use, i, self.clock_offsets_s[i], self._medium.airtime_s) for i in range(n)]
         self._to_all, self._to_one = self._medium.broadcast, self._medium.unicast
         self.schedule = Schedule(self, workload, fault_plan.outages, warm_up_s, progress)
 
@@ -194,6 +206,7 @@ class Engine:
             self.log.begin(self.names)
         with rare_collections():
             self.queue.run(self.duration_s)
+        self.record_airtime()
 
     # Called by the schedule.
 
@@ -203,12 +216,14 @@ class Engine:
         self._sessions[i] = session + 1
         random = Random(f"{self._seed}:{name}" if session == 0 else f"{self._seed}:{name}:{session}")
         try:
-            machine = self._make(name, self._locations[i], random)
+            machine = self._make(name, self._locations[i], random, self._channels[i])
         except Exception as error:
             raise self._failure(i, "construction", error) from error
         if self.log is not None:
             detail = JoinDetail(getattr(machine, "name", ""), machine.settings, life=session, reason=why)
             self.log.row(Kind.JOIN, now, i, detail=write_detail(detail), at=self.trajectories.position(i, now))
+        if self._airtime is not None:
+            self._airtime.take(i, now)
         self.up[i], self.machines[i] = True, machine
         self._nobody_away = all(self.up)
         self._hear[i] = _ear(machine, self.clock_offsets_s[i])
@@ -218,6 +233,7 @@ class Engine:
         """Node i leaves; if `graceful`, its machine is stopped first."""
         if graceful:
             self.call(i, "stop")
+        self._record_airtime_of(i)
         if self.log is not None:
             now = self.queue.now
             self.log.row(Kind.LEAVE, now, i, detail=why, at=self.trajectories.position(i, now))
@@ -255,6 +271,21 @@ class Engine:
         self.counts.drops[reason] += 1
         if self.log is not None:
             self.log.row(Kind.DROP, self.queue.now, i, event=event, detail=reason)
+
+    def record_airtime(self) -> None:
+        """Write how busy each present node has found the channel since the last time."""
+        if self._airtime is not None:
+            for i, present in enumerate(self.up):
+                if present:
+                    self._record_airtime_of(i)
+
+    def _record_airtime_of(self, i: int) -> None:
+        if self._airtime is None or self.log is None:
+            return
+        span_s, busy_s, sent_s = self._airtime.take(i, self.queue.now)
+        if span_s > 0:
+            detail = write_detail(AirtimeDetail(round(span_s, 6), round(busy_s, 6), round(sent_s, 6)))
+            self.log.row(Kind.AIRTIME, self.queue.now, i, detail=detail)
 
     # Carrying out effects.
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from earshot.protocols.catalogue import build_settings, protocol
-from earshot.protocols.machine import Location, Machine
+from earshot.protocols.machine import Channel, Location, Machine
 from earshot.simulation.engine.engine import Engine, MakeMachine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import RunResult
@@ -86,11 +86,11 @@ def _facts(scenario: Scenario, settings: type[Any]) -> dict[str, Any]:
 def _maker(machine: type[Machine], settings: Any, scenario: Scenario, seed: int) -> MakeMachine:
     """Builds a node's machine. If the class has an attribute `ability`, it gets the node's ability."""
     if not hasattr(machine, "ability"):
-        return lambda node, location, random: machine(node, settings, location, random)
+        return lambda node, location, random, channel: machine(node, settings, location, random, channel)
     abilities = dict(zip(scenario.names(), scenario.abilities(seed).tolist(), strict=True))
 
-    def make(node: str, location: Location, random: Random) -> Machine:
-        made = machine(node, settings, location, random)
+    def make(node: str, location: Location, random: Random, channel: Channel) -> Machine:
+        made = machine(node, settings, location, random, channel)
         made.ability = abilities[node]  # type: ignore[attr-defined]
         return made
 

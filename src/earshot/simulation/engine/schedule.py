@@ -23,6 +23,8 @@ from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe,
 
 NOT_PRESENT = "not present"
 PROGRESS_STEPS = 200
+AIRTIME_EVERY_S = 10.0
+"How long a window of the airtime records is."
 
 
 class ScheduledRun(Protocol):
@@ -47,6 +49,8 @@ class ScheduledRun(Protocol):
     def publish(self, i: int, event: Event) -> None: ...
 
     def drop(self, i: int, reason: DropReason, event: str = "") -> None: ...
+
+    def record_airtime(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -105,6 +109,8 @@ class Schedule:
         self._put_next_action()
         if engine.log is not None and engine.log.positions_every_s is not None:
             self._queue.at(0.0, Priority.OBSERVER, self._sample_positions, 0)
+        if engine.log is not None:
+            self._queue.at(AIRTIME_EVERY_S, Priority.OBSERVER, self._record_airtime, 1)
         if progress is not None:
             self._queue.at(0.0, Priority.OBSERVER, self._report_progress, 0)
 
@@ -232,6 +238,10 @@ class Schedule:
             if engine.up[i]:
                 log.row(Kind.POSITION, now, i, at=(x, y))
         self._queue.at((k + 1) * log.positions_every_s, Priority.OBSERVER, self._sample_positions, k + 1)
+
+    def _record_airtime(self, k: int) -> None:
+        self._engine.record_airtime()
+        self._queue.at((k + 1) * AIRTIME_EVERY_S, Priority.OBSERVER, self._record_airtime, k + 1)
 
     def _report_progress(self, step: int) -> None:
         assert self._progress is not None

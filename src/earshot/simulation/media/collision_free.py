@@ -11,6 +11,7 @@ from earshot.records import DropReason
 from earshot.records.trajectories import Trajectories
 from earshot.simulation.media.medium_settings import Lossy, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours
+from earshot.simulation.media.radios import radio_of
 from earshot.simulation.media.transmission import MediumHost, Transmission
 
 
@@ -22,6 +23,7 @@ class UnitDiskRadio:
 
     def __init__(self, settings: UnitDisk, neighbours: Neighbours, host: MediumHost) -> None:
         self._latency_s = settings.latency_s
+        self._radio = radio_of(settings.radio)
         self._neighbours_of = neighbours.of
         self._host = host
         self._sent, self._received = host.sent, host.received
@@ -30,22 +32,31 @@ class UnitDiskRadio:
         self._under_way: list[Transmission] = []
         "What was sent at `_now`."
 
+    def airtime_s(self, packet_bytes: int) -> float:
+        return 0.0 if self._radio is None else self._radio.airtime_s(packet_bytes)
+
     def broadcast(self, transmission: Transmission) -> None:
         now = self._queue.now
         if now is not self._now:
             self._start_batch(now)
         self._sent(transmission)
-        transmission.receivers = self._neighbours_of(transmission.sender, now)
+        transmission.receivers = heard_by = self._neighbours_of(transmission.sender, now)
         self._under_way.append(transmission)
+        if self._radio is not None:
+            until = now + self._radio.airtime_s(transmission.bytes)
+            self._host.on_channel((now, until, transmission.sender, heard_by))
 
     def unicast(self, transmission: Transmission) -> None:
         now = self._queue.now
         if now is not self._now:
             self._start_batch(now)
         self._sent(transmission)
-        in_range = transmission.peer in self._neighbours_of(transmission.sender, now)
-        transmission.receivers = [transmission.peer] if in_range else []
+        heard_by = self._neighbours_of(transmission.sender, now)
+        transmission.receivers = [transmission.peer] if transmission.peer in heard_by else []
         self._under_way.append(transmission)
+        if self._radio is not None:
+            until = now + self._radio.airtime_s(transmission.bytes)
+            self._host.on_channel((now, until, transmission.sender, heard_by))
 
     def _start_batch(self, now: float) -> None:
         self._now, self._under_way = now, []
@@ -71,19 +82,32 @@ class LossyRadio:
         self, settings: Lossy, trajectories: Trajectories, neighbours: Neighbours, host: MediumHost, random: Random
     ) -> None:
         self._settings = settings
+        self._radio = radio_of(settings.radio)
         self._trajectories = trajectories
         self._neighbours_of = neighbours.of
         self._host = host
         self._queue = host.queue
         self._draw = random.random
 
-    def broadcast(self, transmission: Transmission) -> None:
+    def airtime_s(self, packet_bytes: int) -> float:
+        return 0.0 if self._radio is None else self._radio.airtime_s(packet_bytes)
+
+    def _sent(self, transmission: Transmission) -> list[int]:
+        """It goes on air now; returns the nodes in range."""
         now = self._queue.now
         self._host.sent(transmission)
+        in_range = self._neighbours_of(transmission.sender, now)
+        if self._radio is not None:
+            until = now + self._radio.airtime_s(transmission.bytes)
+            self._host.on_channel((now, until, transmission.sender, in_range))
+        return in_range
+
+    def broadcast(self, transmission: Transmission) -> None:
+        now = self._queue.now
         receivers: list[int] = []
         faded: list[int] = []
         transmission.receivers = receivers
-        for node in self._neighbours_of(transmission.sender, now):
+        for node in self._sent(transmission):
             (receivers if self._reaches(transmission.sender, node, now) else faded).append(node)
         self._queue.on_air(now + self._settings.latency_s, self._arrive, (transmission, faded))
 
@@ -101,8 +125,7 @@ class LossyRadio:
         if self._host.orphaned(transmission):
             return
         now = self._queue.now
-        self._host.sent(transmission)
-        in_range = transmission.peer in self._neighbours_of(transmission.sender, now)
+        in_range = transmission.peer in self._sent(transmission)
         heard = in_range and self._reaches(transmission.sender, transmission.peer, now)
         self._queue.on_air(now + self._settings.latency_s, self._outcome, (transmission, tries, in_range, heard))
 
@@ -164,6 +187,9 @@ class OverlayNetwork:
         self._draw = random.random
         self._seed = seed
         self._shares: dict[tuple[int, int], float] = {}
+
+    def airtime_s(self, packet_bytes: int) -> float:
+        return 0.0
 
     def broadcast(self, transmission: Transmission) -> None:
         self._host.refuse(transmission, "an overlay has no broadcast: a machine sends to the peers it knows")

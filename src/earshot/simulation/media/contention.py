@@ -98,6 +98,7 @@ class ContentionRadio:
         self._sensed_by = sensed.of
         self._host = host
         self._queue = host.queue
+        self._on_channel = host.on_channel
         self._draw = random.random
         self._slot_s, self._difs_s = settings.slot_s, settings.difs_s
         self._blind_s = settings.slot_s / 2
@@ -228,6 +229,7 @@ class ContentionRadio:
         self._queue.on_air(ends_at, end, air)
 
     def _begin(self, air: OnAir, now: float) -> None:
+        self._on_channel((now, air.ends_at, air.sender, air.sensed_by))
         since, until, idle_since, ends_at = self._busy_since, self._busy_until, self._idle_since, air.ends_at
         for node in air.sensed_by:
             busy_until = until[node]

@@ -12,13 +12,20 @@ What each models and leaves out: docs/simulator.md.
 
 from __future__ import annotations
 
-from typing import Annotated
+import dataclasses
+from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta
 
 from earshot.errors import SettingsError
 from earshot.settings import AtLeastOne, Count, KindTable, NotNegative, Positive
 from earshot.simulation.media.links import LinkScript
+from earshot.simulation.media.radios import IDEAL, RADIOS, RadioName
+
+Routing = Literal["ideal", "reactive"]
+FROM_RADIO: Any = None
+"The default of a key whose value the radio's preset gives."
 
 
 class UnitDisk(KindTable, frozen=True, tag="unit-disk"):
@@ -28,6 +35,10 @@ class UnitDisk(KindTable, frozen=True, tag="unit-disk"):
     "All nodes within it hear each other."
     latency_s: Positive = 0.001
     "From sending to every reception: the time on air and in the radios, the same for all packets."
+    radio: RadioName = "ideal"
+    "The radio that gives each packet its time on air, for the airtime metrics; nothing collides."
+    routing: Routing = "ideal"
+    "How a unicast finds its way to a distant peer: by the shortest path, or by route discovery as in AODV."
     links: LinkScript = LinkScript()
     "Which links are scripted instead of left to the radio."
 
@@ -46,6 +57,10 @@ class Lossy(KindTable, frozen=True, tag="lossy"):
     "From sending to every reception, and between the attempts of a unicast."
     retries: Count = 3
     "How often an unacknowledged unicast is sent again before its peer counts as unreachable."
+    radio: RadioName = "ideal"
+    "The radio that gives each packet its time on air, for the airtime metrics; nothing collides."
+    routing: Routing = "ideal"
+    "How a unicast finds its way to a distant peer: by the shortest path, or by route discovery as in AODV."
     links: LinkScript = LinkScript()
     "Which links are scripted instead of left to the radio."
 
@@ -55,36 +70,54 @@ class Lossy(KindTable, frozen=True, tag="lossy"):
 
 
 class Contention(KindTable, frozen=True, tag="contention"):
-    """One shared channel after 802.11's distributed coordination function; the timings are 802.11b's."""
+    """One shared channel after 802.11's distributed coordination function. What is not given is the radio's."""
 
-    range_m: Positive = 100.0
+    radio: RadioName = "802.11b-2M"
+    "The preset of a real radio that gives the keys below their values."
+    range_m: Positive = FROM_RADIO
     "A frame is understood up to this distance."
     carrier_range_m: Positive | None = None
     "A frame is sensed, and collides with others, up to this distance; by default range_m."
-    bit_rate_bps: Positive = 2e6
+    bit_rate_bps: Positive = FROM_RADIO
     "The bit rate after the preamble, for broadcasts and unicasts."
-    preamble_s: NotNegative = 192e-6
+    preamble_s: NotNegative = FROM_RADIO
     "Physical preamble and header before each frame."
-    header_bytes: Count = 64
+    header_bytes: Count = FROM_RADIO
     "MAC, LLC, IP and UDP headers and checksum around each packet."
-    slot_s: Positive = 20e-6
+    slot_s: Positive = FROM_RADIO
     "The unit of back-off; a frame is sensed half a slot after it begins."
-    sifs_s: Positive = 10e-6
+    sifs_s: Positive = FROM_RADIO
     "Between a unicast frame and its acknowledgement."
-    difs_s: Positive = 50e-6
+    difs_s: Positive = FROM_RADIO
     "How long the channel must be idle before a node counts down."
-    ack_bytes: Count = 14
+    ack_bytes: Count = FROM_RADIO
     "Size of an acknowledgement."
-    window_min: Count = 31
+    window_min: Count = FROM_RADIO
     "Back-off is drawn from 0..window_min slots (CWmin); doubled (plus one) at each unicast retry."
-    window_max: Count = 1023
+    window_max: Count = FROM_RADIO
     "CWmax."
     retry_limit: AtLeastOne = 7
     "A unicast frame is sent at most this often."
     queue_frames: AtLeastOne = 64
     "At most this many frames wait for the channel at a node, with the one that is being sent."
+    routing: Routing = "ideal"
+    "How a unicast finds its way to a distant peer: by the shortest path, or by route discovery as in AODV."
     links: LinkScript = LinkScript()
     "Which links are scripted instead of left to the radio."
+
+    def __post_init__(self) -> None:
+        preset = RADIOS.get(self.radio)
+        if preset is not None:
+            for field in dataclasses.fields(preset):
+                if getattr(self, field.name) is FROM_RADIO:
+                    msgspec.structs.force_setattr(self, field.name, getattr(preset, field.name))
+        elif self.radio == IDEAL:
+            raise SettingsError('radio: an ideal radio has no contention; write kind = "unit-disk"')
+        super().__post_init__()
+
+    def default_of(self, name: str) -> Any:
+        """The radio's value. The radio itself is always written, so that another kind keeps it."""
+        return None if name == "radio" else getattr(RADIOS[self.radio], name, super().default_of(name))
 
     def validate(self) -> None:
         if self.carrier_range_m is not None and self.carrier_range_m < self.range_m:

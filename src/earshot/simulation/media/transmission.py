@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,12 +52,19 @@ class Transmission(msgspec.Struct, eq=False, gc=False):
     "The nodes that receive it, when the medium has decided."
 
 
+Frame = tuple[float, float, int, Sequence[int]]
+"When it begins and ends, its sender, and the nodes that sense it; the sender may be among them."
+
+
 class MediumHost(Protocol):
     """What a medium needs from the engine."""
 
     queue: Queue
     up: list[bool]
     "Which nodes are present and running."
+
+    on_channel: Callable[[Frame], None]
+    "Called with every frame that keeps the channel busy."
 
     def orphaned(self, transmission: Transmission) -> bool:
         """Whether the machine that asked for it no longer exists."""
@@ -82,6 +90,9 @@ class MediumHost(Protocol):
 
 class Medium(Protocol):
     """What the engine needs from a medium."""
+
+    def airtime_s(self, packet_bytes: int) -> float:
+        """How long a packet of that size keeps the channel busy; 0 if the medium does not know."""
 
     def broadcast(self, transmission: Transmission) -> None:
         """Send it to all nodes that it reaches."""

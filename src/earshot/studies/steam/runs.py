@@ -168,7 +168,7 @@ def simulate(
 ) -> SteamRun:
     """One run of STEAM over a lossless radio; with a log, transmissions are counted."""
     engine = Engine(
-        lambda node, location, random: Steam(node, settings, location, random),
+        lambda node, location, random, channel: Steam(node, settings, location, random, channel),
         trajectories,
         RADIO,
         Workload(actions),
