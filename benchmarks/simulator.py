@@ -29,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -194,25 +194,30 @@ def against_simpy(title: str, floods: Floods, asked: dict[str, float], repeats: 
     table(title, take_turns(contestants, repeats), "SimPy, bare loop", asked)
 
 
-def compiled_ns3(folder: Path) -> Path | None:
-    """The ns-3 program, compiled; None if that is not possible here."""
+def compiled_ns3(folder: Path, name: str) -> Path | None:
+    """The ns-3 program of that name, compiled; None if that is not possible here."""
     if shutil.which("g++") is None:
         return None
     program = folder / "ns3"
-    source = Path(__file__).with_name("simulator_ns3.cc")
+    source = Path(__file__).with_name(name)
     libraries = [f"-lns3-{name}" for name in NS3_LIBRARIES]
     done = subprocess.run(["g++", "-O2", "-o", str(program), str(source), *libraries], capture_output=True)
     return program if done.returncode == 0 else None
 
 
-def ns3(program: Path, floods: Floods, packet_bytes: int, jitter_s: float, folder: Path) -> Outcome:
-    routes, sources = folder / "routes.txt", folder / "floods.txt"
+def write_trajectories(routes: Sequence[Trajectory], file: Path) -> None:
+    """As the ns-3 programs read them: a line "node time x y" for each knot."""
     lines = [
         f"{i} {t!r} {x!r} {y!r}"
-        for i, route in enumerate(floods.routes)
+        for i, route in enumerate(routes)
         for t, x, y in zip(route.times.tolist(), route.xs.tolist(), route.ys.tolist(), strict=True)
     ]
-    routes.write_text("\n".join(lines))
+    file.write_text("\n".join(lines))
+
+
+def ns3(program: Path, floods: Floods, packet_bytes: int, jitter_s: float, folder: Path) -> Outcome:
+    routes, sources = folder / "routes.txt", folder / "floods.txt"
+    write_trajectories(floods.routes, routes)
     sources.write_text("\n".join(f"{at!r} {node}" for at, node in floods.sources))
     arguments = [routes, sources, floods.range_m, packet_bytes, jitter_s, floods.duration_s]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -233,7 +238,7 @@ def against_ns3(floods: Floods, repeats: int, folder: Path) -> None:
     }
     outcomes = take_turns(contestants, repeats)
     title = "contention: the same floods over one channel at 11 Mb/s, jitter up to 10 ms"
-    program = compiled_ns3(folder)
+    program = compiled_ns3(folder, "simulator_ns3.cc")
     if program is None:
         table(title, outcomes, "ours, no log", {})
         print("  ns-3 is left out: no g++ or no ns-3 libraries here (Debian: apt-get install g++ libns3-dev)")

@@ -12,7 +12,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-GOLDEN = "bf907e89cfeb4bdc"
+GOLDEN = "d6c04c43698240ca"
 
 
 def digest() -> str:

@@ -1,7 +1,10 @@
 """The shared channel: timing, back-off, collisions, acknowledgements, queues, saturation."""
 
+import importlib
 import itertools
+import sys
 from collections import Counter
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -97,6 +100,22 @@ def test_back_off_is_frozen_while_others_send() -> None:
             left = slots[second] - slots[first]
             assert sends[second] == pytest.approx(resumed + left * BASE.slot_s)
             assert heard(bench, "a") == [f"from {first}", f"from {second}"]
+
+
+@pytest.mark.parametrize(("later_s", "waits_s"), [(0.0003, 2e-3), (0.0001, 0.0001 + BASE.difs_s)])
+def test_a_node_waits_longer_after_a_frame_whose_preamble_alone_it_could_read(later_s: float, waits_s: float) -> None:
+    """b reads a's frame until c's begins. Within the preamble it does not yet know that there is a frame."""
+    bench = Bench(HIDDEN, Contention(range_m=10.0, window_min=0, eifs_s=2e-3))
+    bench.do(1.0, "a", say("from a"))
+    bench.do(1.0 + later_s, "c", say("from c"))
+    bench.do(1.0004, "b", say("from b"))
+    bench.run()
+    assert bench.rows("time", "node", kind="send")[2:] == [(pytest.approx(1.0 + airtime_s("from a") + waits_s), "b")]
+
+
+def test_by_default_the_longer_wait_is_for_an_acknowledgement() -> None:
+    acknowledgement_s = BASE.preamble_s + BASE.ack_bytes * 8 / BASE.bit_rate_bps
+    assert BASE.eifs() == pytest.approx(BASE.sifs_s + acknowledgement_s + BASE.difs_s)
 
 
 def test_a_hidden_terminal_spoils_the_frame_between() -> None:
@@ -329,3 +348,39 @@ def test_the_channel_is_idle_again_when_all_is_sent(seed: int) -> None:
     assert max(radio._busy_until) < 16.0
     assert [station.frames for station in radio._stations if station.frames] == []
     assert radio._waiting == {}
+
+
+# Against ns-3: benchmarks/radio.py.
+
+
+def radio_benchmark() -> Any:
+    """The module benchmarks/radio.py, which is a script and not in the package."""
+    folder = Path(__file__).parents[3] / "benchmarks"
+    sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module("radio")
+    finally:
+        sys.path.remove(str(folder))
+
+
+def test_the_benchmark_of_the_radio_runs_and_counts_every_reception() -> None:
+    radio = radio_benchmark()
+    rows = list(radio.rows(list(radio.PARTS), True, 1, None))
+    assert [(row.part, row.degree, row.load) for row in rows] == [
+        (part, 10, load) for part in radio.PARTS for load in (0.05, 0.4)
+    ]
+    for row in rows:
+        assert 0.5 < row.ours.delivered <= 1.0
+        assert 0 < row.ours.p50 <= row.ours.p95
+        assert len(row.ours.latencies_s) <= row.ours.received
+
+
+@pytest.mark.long
+def test_the_radio_receives_as_many_frames_as_that_of_ns3(tmp_path: Path) -> None:
+    radio = radio_benchmark()
+    program = radio.compiled_ns3(tmp_path, "radio_ns3.cc")
+    if program is None:
+        pytest.skip("no g++ or no ns-3 libraries here (Debian: apt-get install g++ libns3-dev)")
+    for row in radio.rows(["floods-p", "floods-b"], True, 5, program):
+        assert row.ours.sent == pytest.approx(row.ns3.sent, rel=0.05)
+        assert row.ours.received == pytest.approx(row.ns3.received, rel=0.05)

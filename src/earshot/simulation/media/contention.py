@@ -7,7 +7,8 @@ After 802.11's distributed coordination function, in five rules:
 2. A frame is sensed up to the carrier range. It cannot be sensed in its first half slot: nodes that
    begin within that time collide.
 3. A node receives a frame if it is in range, senses nothing else and does not send, from the
-   frame's beginning to its end.
+   frame's beginning to its end. After a frame of which it could only read the preamble it waits for
+   EIFS instead of DIFS.
 4. A unicast frame is acknowledged after SIFS, whatever the channel does. Without acknowledgement
    it is sent again with a doubled window, up to the retry limit.
 5. A frame that finds the queue full is dropped.
@@ -102,6 +103,8 @@ class ContentionRadio:
         self._draw = random.random
         self._slot_s, self._difs_s = settings.slot_s, settings.difs_s
         self._blind_s = settings.slot_s / 2
+        self._preamble_s = settings.preamble_s
+        self._error_s = settings.eifs() - settings.difs_s
         self._ack_s = settings.preamble_s + settings.ack_bytes * 8 / settings.bit_rate_bps
         self._airtimes_s: dict[int, float] = {}
         "By the size of the packet."
@@ -113,12 +116,14 @@ class ContentionRadio:
         self._busy_until = [-1.0] * nodes
         self._idle_since = [-1.0] * nodes
         "When each node's channel became idle before it was last busy."
+        self._held_until = [-1.0] * nodes
+        "After a frame that a node could not read: the channel counts as busy until then."
         self._begun = 0
         "How many frames and acknowledgements have begun."
-        self._disturbed = [0] * nodes
-        "The last frame that began while the node sensed another: of these two it receives neither."
+        self._reading = [0] * nodes
+        "The number of the frame that each node senses and can read to its end; 0: none."
         self._disturbance = 0
-        "The last frame that disturbed any node."
+        "The number of the last frame that disturbed any node."
 
     def airtime_s(self, packet_bytes: int) -> float:
         """How long a packet of that size keeps the channel busy."""
@@ -162,7 +167,7 @@ class ContentionRadio:
         idle_since, idle_until = self._busy_until[node], now
         if idle_since > now and now - self._busy_since[node] < self._blind_s:
             idle_since, idle_until = self._idle_since[node], self._busy_since[node]
-        if idle_until - idle_since >= self._difs_s:
+        if idle_until - max(idle_since, self._held_until[node]) >= self._difs_s:
             self._transmit(station)
         else:
             self._back_off(station)
@@ -172,7 +177,9 @@ class ContentionRadio:
         self._waiting[station.node] = station
         busy_until, now = self._busy_until[station.node], self._queue.now
         if busy_until <= now:
-            self._count_down([station], max(busy_until + self._difs_s, now))
+            self._count_down(
+                [station], max(busy_until + self._difs_s, self._held_until[station.node] + self._difs_s, now)
+            )
 
     def _count_down(self, stations: list[Station], since: float) -> None:
         countdown, place = Countdown(since, stations), self._queue.places(len(stations))
@@ -230,15 +237,21 @@ class ContentionRadio:
 
     def _begin(self, air: OnAir, now: float) -> None:
         self._on_channel((now, air.ends_at, air.sender, air.sensed_by))
-        since, until, idle_since, ends_at = self._busy_since, self._busy_until, self._idle_since, air.ends_at
+        since, until, idle_since, reading = self._busy_since, self._busy_until, self._idle_since, self._reading
+        number, ends_at = air.number, air.ends_at
         for node in air.sensed_by:
             busy_until = until[node]
             if busy_until <= now:
-                idle_since[node], since[node], until[node] = busy_until, now, ends_at
+                idle_since[node], since[node], until[node], reading[node] = busy_until, now, ends_at, number
             else:
-                self._disturbed[node] = self._disturbance = air.number
+                self._disturbance = number
+                if reading[node]:
+                    reading[node] = 0
+                    if now - since[node] >= self._preamble_s:  # otherwise it does not know that there is a frame
+                        self._held_until[node] = busy_until + self._error_s
                 if ends_at > busy_until:
                     until[node] = ends_at
+        reading[air.sender] = 0
         waiting = self._waiting
         if waiting:
             for node in air.sensed_by:
@@ -248,24 +261,27 @@ class ContentionRadio:
     def _end(self, air: OnAir) -> None:
         """The channel becomes idle for nodes that sense nothing else: waiting stations go on counting."""
         waiting = self._waiting
-        if waiting:
-            until, now = self._busy_until, air.ends_at
-            idle = [
-                station
-                for node in air.sensed_by
-                if (station := waiting.get(node)) is not None and station.countdown is None and until[node] <= now
-            ]
-            if idle:
-                self._count_down(idle, now + self._difs_s)
+        if not waiting:
+            return
+        until, held_until, now = self._busy_until, self._held_until, air.ends_at
+        idle: list[Station] = []
+        for node in air.sensed_by:
+            if (station := waiting.get(node)) is not None and station.countdown is None and until[node] <= now:
+                if held_until[node] > now:
+                    self._count_down([station], held_until[node] + self._difs_s)
+                else:
+                    idle.append(station)
+        if idle:
+            self._count_down(idle, now + self._difs_s)
 
     def _end_of_broadcast(self, air: OnAir) -> None:
         heard, number, station = air.in_range, air.number, air.station
         collided: list[int] = []
         if self._disturbance >= number:
-            disturbed = self._disturbed
-            heard = [node for node in air.in_range if disturbed[node] < number]
+            reading = self._reading
+            heard = [node for node in air.in_range if reading[node] == number]
             if len(heard) < len(air.in_range):
-                collided = [node for node in air.in_range if disturbed[node] >= number]
+                collided = [node for node in air.in_range if reading[node] != number]
         self._end(air)
         transmission = air.transmission
         if self._stations[air.sender] is not station:
@@ -281,7 +297,7 @@ class ContentionRadio:
         transmission, station = air.transmission, air.station
         peer = transmission.peer
         reached = peer in air.in_range and self._host.up[peer]
-        clear = reached and self._disturbed[peer] < air.number
+        clear = reached and self._reading[peer] == air.number
         self._end(air)
         if self._stations[air.sender] is not station:
             return
@@ -307,7 +323,7 @@ class ContentionRadio:
 
     def _end_of_acknowledgement(self, air: OnAir) -> None:
         sender, station = air.transmission.sender, air.station
-        clear = self._disturbed[sender] < air.number and sender in air.sensed_by
+        clear = self._reading[sender] == air.number
         self._end(air)
         if self._stations[sender] is not station:
             return

@@ -90,6 +90,8 @@ class Contention(KindTable, frozen=True, tag="contention"):
     "Between a unicast frame and its acknowledgement."
     difs_s: Positive = FROM_RADIO
     "How long the channel must be idle before a node counts down."
+    eifs_s: Positive | None = None
+    "The same after a frame that the node could not read; by default SIFS, an acknowledgement and DIFS."
     ack_bytes: Count = FROM_RADIO
     "Size of an acknowledgement."
     window_min: Count = FROM_RADIO
@@ -126,10 +128,18 @@ class Contention(KindTable, frozen=True, tag="contention"):
             )
         if self.difs_s <= self.sifs_s:
             raise SettingsError(f"difs_s must be longer than sifs_s, got {self.difs_s} and {self.sifs_s}")
+        if self.eifs() < self.difs_s:
+            raise SettingsError(f"eifs_s must be at least difs_s, got {self.eifs_s} and {self.difs_s}")
         if self.window_min > self.window_max:
             raise SettingsError(
                 f"window_min must lie between 0 and window_max, got {self.window_min} and {self.window_max}"
             )
+
+    def eifs(self) -> float:
+        """How long a node waits after a frame that it could not read."""
+        if self.eifs_s is not None:
+            return self.eifs_s
+        return self.sifs_s + self.preamble_s + self.ack_bytes * 8 / self.bit_rate_bps + self.difs_s
 
 
 class Overlay(KindTable, frozen=True, tag="overlay"):
