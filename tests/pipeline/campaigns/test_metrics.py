@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from earshot.pipeline.campaigns.metrics import metrics
+from earshot.pipeline.campaigns.metrics import area_column, area_of, metrics
 from earshot.pipeline.lake.tables import EXPECTED, LOG, RUNS
 from earshot.records import COLUMNS
 
@@ -22,15 +25,19 @@ def record(time: float, node: str, kind: str, **values: Any) -> dict[str, Any]:
     return {"run": "r", **BLANK, "time": time, "node": node, "kind": kind, **values}
 
 
-def publish(time: float, node: str, event: str, type: str) -> dict[str, Any]:
-    return record(time, node, "publish", event=event, detail=f'{{"type":"{type}","content":{{}}}}')
+def publish(time: float, node: str, event: str, type: str, **values: Any) -> dict[str, Any]:
+    return record(time, node, "publish", event=event, detail=f'{{"type":"{type}","content":{{}}}}', **values)
+
+
+def airtime(time: float, node: str, span_s: float, busy_s: float) -> dict[str, Any]:
+    return record(time, node, "airtime", detail=f'{{"span_s":{span_s},"busy_s":{busy_s},"sent_s":0.0}}')
 
 
 LOG_ROWS = [
     publish(1.0, "a", "early", "Siren"),  # in the warm-up: does not count
     record(1.0, "a", "send", event="early", bytes=100, packet="flood"),
     record(1.1, "b", "deliver", event="early", subscription="b/1", hops=1),
-    publish(10.0, "a", "e1", "Siren"),
+    publish(10.0, "a", "e1", "Siren", x_m=260.0, y_m=-1.0),
     record(10.0, "a", "send", event="e1", bytes=100, packet="flood"),
     record(10.1, "b", "receive", event="e1"),
     record(10.1, "b", "deliver", event="e1", subscription="b/1", hops=1),
@@ -44,6 +51,12 @@ LOG_ROWS = [
     record(70.5, "b", "deliver", event="e2", subscription="b/2", hops=3),  # nobody expected it
     record(71.0, "a", "send", bytes=30, packet="hello"),
     record(72.0, "c", "drop", detail="expired", event="e1"),
+    record(73.0, "d", "drop", detail="expired", event="e1"),
+    record(73.5, "d", "drop", detail="malformed"),
+    airtime(5.0, "a", 5.0, 5.0),  # ends with the warm-up: does not count
+    airtime(15.0, "a", 10.0, 1.0),
+    airtime(15.0, "b", 10.0, 3.0),
+    airtime(15.5, "b", 0.5, 0.5),  # too short to be the busiest
 ]
 EXPECTED_ROWS = [
     {"workload": "w", "event": "early", "node": "b", "subscription": "b/1", "why": "content"},
@@ -55,22 +68,45 @@ EXPECTED_ROWS = [
 ]
 
 
+REACHABLE_DDL = "workload string, range_m double, event string, node string, reach string"
+REACHABLE_ROWS = [
+    ("w", 100.0, "early", "b", "at once"),
+    ("w", 100.0, "e1", "b", "by carrying"),
+    ("w", 100.0, "e1", "d", "at once"),
+    ("w", 50.0, "e1", "b", "no"),  # at another range than the run's
+]
+
+
 def run_row(run: str, status: str = "done", **values: Any) -> dict[str, Any]:
     row = dict.fromkeys(RUNS.columns)
-    row |= {"run": run, "scenario": "hand", "variant": "flooding", "workload": "w", "warm_up_s": 5.0, "status": status}
+    row |= {"run": run, "scenario": "hand", "variant": "flooding", "workload": "w", "warm_up_s": 5.0, "range_m": 100.0}
+    row["status"] = status
     return {**row, **values}
 
 
-@pytest.fixture(scope="module")
-def measured(spark: SparkSession) -> dict[tuple[str, str, str], float]:
+Found = dict[tuple[str, str, str], float]
+
+
+def measured_with(spark: SparkSession, reachable: list[Any] | None, **options: Any) -> Found:
     runs = spark.createDataFrame([run_row("r"), run_row("broken", "failed")], RUNS.ddl)
     expected = spark.createDataFrame(EXPECTED_ROWS, EXPECTED.ddl)
+    reach = None if reachable is None else spark.createDataFrame(reachable, REACHABLE_DDL)
     log = spark.createDataFrame(LOG_ROWS, LOG.ddl)
-    rows = log.transform(metrics(runs, expected)).collect()
+    rows = log.transform(metrics(runs, expected, reach, **options)).collect()
     found = {(row["metric"], row["by"], row["key"]): row["value"] for row in rows}
     assert len(found) == len(rows), "one row a figure"
     assert {row["run"] for row in rows} == {"r"}
     return found
+
+
+@pytest.fixture(scope="module")
+def measured(spark: SparkSession) -> Found:
+    return measured_with(spark, None)
+
+
+@pytest.fixture(scope="module")
+def with_ceiling(spark: SparkSession) -> Found:
+    return measured_with(spark, REACHABLE_ROWS, exact=False)
 
 
 def test_the_whole_run_is_measured(measured: dict[tuple[str, str, str], float]) -> None:
@@ -79,6 +115,7 @@ def test_the_whole_run_is_measured(measured: dict[tuple[str, str, str], float]) 
         {
             "expected": 2,  # e1 to b and to d
             "delivered": 2,  # e1 and e2 to b
+            "lost": 1,
             "delivery_ratio": 1 / 2,
             "precision": 1 / 2,
             "hops": 2,
@@ -93,6 +130,8 @@ def test_the_whole_run_is_measured(measured: dict[tuple[str, str, str], float]) 
             "bytes_per_delivery": 280 / 2,
             "duplicates": 1 / 2,
             "overhead": 2 / 4,
+            "airtime_mean": 4.5 / 20.5,
+            "airtime_busiest": 0.3,
         }
     )
 
@@ -109,4 +148,66 @@ def test_groups_are_measured_by_type_node_minute_packet_and_reason(
     assert measured["delivered", "minute", "1"] == 1
     assert measured["sends", "packet", "flood"] == 3
     assert measured["bytes", "packet", "hello"] == 30
-    assert measured["drops", "reason", "expired"] == 1
+    assert {key: value for key, value in measured.items() if key[1] == "reason"} == {
+        ("drops", "reason", "expired"): 2,
+        ("drops", "reason", "malformed"): 1,
+    }
+    assert measured["delivery_ratio", "area", "250,-250"] == pytest.approx(0.5)
+    assert {key for _, by, key in measured if by == "area"} == {"250,-250"}, "e2 has no place"
+    assert {key: value for key, value in measured.items() if key[1] == "cause"} == {
+        ("lost", "cause", "dropped: expired"): 1
+    }
+
+
+def test_what_is_missed_is_split_by_what_was_reachable(measured: Found, with_ceiling: Found) -> None:
+    whole = {metric: value for (metric, by, _), value in with_ceiling.items() if by == "all"}
+    without = {metric: value for (metric, by, _), value in measured.items() if by == "all"}
+    assert {metric: value for metric, value in whole.items() if metric not in without} == pytest.approx(
+        {
+            "ceiling": 1.0,
+            "ceiling_at_once": 1 / 2,
+            "delivery_of_reachable": 1 / 2,
+            "missed_impossible": 0.0,
+            "missed_needed_carrying": 0.0,
+            "missed_lost": 1 / 2,
+        }
+    )
+    assert {metric: value for metric, value in whole.items() if metric in without} == pytest.approx(without), (
+        "the sketch of few latencies is exact, and the ceiling changes nothing else"
+    )
+
+
+def test_an_impossible_delivery_lowers_the_ceiling_and_not_the_delivery_of_the_reachable(spark: SparkSession) -> None:
+    found = measured_with(spark, [("w", 100.0, "e1", "b", "at once"), ("w", 100.0, "e1", "d", "no")])
+    assert found["ceiling", "all", ""] == pytest.approx(0.5)
+    assert found["delivery_of_reachable", "all", ""] == 1.0
+    assert found["missed_impossible", "all", ""] == pytest.approx(0.5)
+    assert found["lost", "cause", "impossible"] == 1
+
+
+def test_the_log_is_scanned_twice_at_most(spark: SparkSession, tmp_path: Path) -> None:
+    spark.createDataFrame(LOG_ROWS, LOG.ddl).write.parquet(str(tmp_path / "the-log"))
+    log = spark.read.parquet(str(tmp_path / "the-log"))
+    runs = spark.createDataFrame([run_row("r")], RUNS.ddl)
+    expected = spark.createDataFrame(EXPECTED_ROWS, EXPECTED.ddl)
+    reachable = spark.createDataFrame(REACHABLE_ROWS, REACHABLE_DDL)
+    assert scans_in(log) == 1
+    assert scans_in(log.transform(metrics(runs, expected, reachable))) == 2
+
+
+def scans_in(frame: DataFrame) -> int:
+    """How often files are read, by the plan that Spark would run."""
+    return str(frame._jdf.queryExecution().executedPlan().toString()).count("FileScan parquet")
+
+
+def test_areas_are_squares_named_by_their_corner(spark: SparkSession) -> None:
+    assert area_of(2500.0, -1.0, 1000.0) == "2000,-1000"
+    assert area_of(0.0, 999.9, 1000.0) == "0,0"
+    assert area_of(float("nan"), 1.0, 1000.0) == ""
+    chance = random.Random("areas")
+    corners = [-1000.0, -250.0, -0.0, 0.0, 250.0, 249.99999999999997, 1e7, float("nan")]
+    places = [(x, y) for x in corners for y in corners]
+    places += [(chance.uniform(-1e5, 1e5), chance.uniform(-1e5, 1e5)) for _ in range(200)]
+    frame = spark.createDataFrame(places, "x_m double, y_m double")
+    rows = frame.select("*", area_column(F.col("x_m"), F.col("y_m"), 250.0).alias("area")).collect()
+    assert [row["area"] or "" for row in rows] == [area_of(x, y, 250.0) for x, y in places]

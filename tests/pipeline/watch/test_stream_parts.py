@@ -21,7 +21,7 @@ from earshot.pipeline.watch.sessions import WatchedSessions
 from earshot.pipeline.watch.spool_segments import Offsets, ReadPosition, advance, find_segments, pieces_between
 from earshot.pipeline.watch.spool_source import rows_of
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
-from earshot.pipeline.watch.watch_oracle import area_of, trajectories_of
+from earshot.pipeline.watch.watch_oracle import trajectories_of
 from earshot.pipeline.watch.watch_state import Commit, WatchSettings, read_state
 from earshot.records import Record
 from earshot.records.sessions import SubscriptionSpan
@@ -219,12 +219,6 @@ def test_a_node_is_in_one_place_at_a_time() -> None:
     found = trajectories_of(pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows]))
     assert {key: one.times.tolist() for key, one in found.items()} == {("p", "a"): [1.0, 2.0], ("q", "a"): [1.0]}
     assert found["p", "a"].xs.tolist() == [0.0, 9.0]
-
-
-def test_areas_are_squares_named_by_their_corner() -> None:
-    assert area_of(2500.0, -1.0, 1000.0) == "2000,-1000"
-    assert area_of(0.0, 999.9, 1000.0) == "0,0"
-    assert area_of(float("nan"), 1.0, 1000.0) == ""
 
 
 # -- running metrics

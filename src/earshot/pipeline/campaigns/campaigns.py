@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import Any
 
 from earshot.errors import ScenarioError, SettingsError, UnknownName
 from earshot.protocols.catalogue import build_settings, protocol
+from earshot.simulation.media.medium_settings import MediumSettings
 from earshot.simulation.mobility import Playback
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.merging import leaves
@@ -72,6 +74,12 @@ class Run:
     def network(self) -> str:
         """What carries the packets, as leaderboards name it."""
         return network_of(self.scenario, self.protocol)
+
+    @property
+    def range_m(self) -> float:
+        """The range of the radios that carry the packets; infinite where every node reaches every other."""
+        medium = medium_of(self.scenario, self.protocol)
+        return getattr(medium, "range_m", math.inf)
 
     @cached_property
     def trace(self) -> str:
@@ -135,12 +143,17 @@ def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def network_of(scenario: Scenario, name: str) -> str:
     """What carries the protocol's packets in that scenario."""
-    try:
-        medium = scenario.medium_for(protocol(name).medium)
-    except ScenarioError:
-        return "none"  # the run will fail, and say why
+    medium = medium_of(scenario, name)
     range_m = getattr(medium, "range_m", None)
     return medium.kind if range_m is None else f"{medium.kind} {range_m:g} m"
+
+
+def medium_of(scenario: Scenario, name: str) -> MediumSettings:
+    """The medium that carries the protocol's packets."""
+    try:
+        return scenario.medium_for(protocol(name).medium)
+    except ScenarioError:
+        return scenario.medium  # the run will fail, and say why
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from earshot.errors import LakeError
 from earshot.pipeline.campaigns.campaigns import Campaign, Run
 from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
-from earshot.pipeline.campaigns.metrics import metrics
+from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.task_commits import TaskCommits
 from earshot.pipeline.oracle.oracle import expected_receivers, spans_of, trajectory_of, viewer_at
@@ -197,8 +197,10 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False) -> None:
     chosen = lake.read("runs").where(F.col("run").isin(missing))
     workloads = [row["workload"] for row in chosen.select("workload").distinct().collect()]
     expected = lake.read("expected").where(F.col("workload").isin(workloads))
+    largest = expected.groupBy("workload").count().agg(F.max("count")).collect()[0][0] or 0
     log = lake.read("log").where(F.col("run").isin(missing))
-    lake.write(log.transform(metrics(chosen, expected)), "metrics")
+    reach = lake.read_or_empty("reachable").where(F.col("workload").isin(workloads))
+    lake.write(log.transform(metrics(chosen, expected, reach, exact=largest <= EXACT_PAIRS)), "metrics")
 
 
 def finished_run(lake: Lake, run: str) -> dict[str, object]:

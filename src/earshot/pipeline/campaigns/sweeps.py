@@ -38,6 +38,7 @@ class Outcome:
     scenario: str
     point: str
     network: str
+    range_m: float
     changed: str
     base: str
     trace: str
@@ -123,6 +124,7 @@ def _planned(campaign: str, one: Run) -> Outcome:
         scenario=one.scenario.name,
         point=one.point,
         network=one.network,
+        range_m=one.range_m,
         changed=json.dumps(changed, sort_keys=True),
         base=json.dumps(base, sort_keys=True),
         trace=one.trace,

@@ -226,6 +226,7 @@ RUNS = Table(
         "scenario": "string",
         "point": "string",  # the hash of everything that decides it but protocol, settings and seed
         "network": "string",  # what carried the packets; runs over different networks are never ranked together
+        "range_m": "double",  # of its radios; infinite: every node reaches every other; null: unknown
         "changed": "string",  # the keys in which the scenario differs from the one it is named after, as JSON
         "base": "string",  # the values of these keys in the scenario it is named after, as JSON
         "trace": "string",  # the trace files that were played back; "": none
@@ -258,8 +259,8 @@ METRICS = Table(
     {
         "run": "string",
         "metric": "string",
-        "by": "string",  # "all", "type", "node", "minute", "reason" or "packet"
-        "key": "string",  # which type, node, minute, reason or packet; "" for the whole run
+        "by": "string",  # "all", "type", "node", "minute", "area", "cause", "reason" or "packet"
+        "key": "string",  # which type, node, ...; "" for the whole run
         "value": "double",  # what cannot be measured (a ratio of nothing) has no row
     },
     partition_by=("run",),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from earshot.pipeline.campaigns.metrics import pairs, publications
+from earshot.pipeline.campaigns.metrics import pairs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,24 +51,15 @@ def count_losses(
     def transform(log: DataFrame) -> DataFrame:
         finished = F.broadcast(runs.where("status = 'done'").select("run", "workload", "warm_up_s"))
         measured = log.join(finished, "run").where("time >= warm_up_s")
-        places = measured.where("kind = 'publish'").select("run", "event", "x_m", "y_m")
         wanted = (
-            pairs(measured, publications(measured), finished, expected)
+            pairs(measured, finished, expected)
             .where("wanted")
-            .select("run", "event", "node", "got", "receptions")
+            .select("run", "event", "node", "got", "receptions", "sent", "x_m", "y_m")
             .join(reachable, ["run", "event", "node"], "left")
-            .join(places, ["run", "event"], "left")
         )
         at_receiver = _most_frequent(measured, ["run", "event", "node"], "dropped")
         on_the_way = _most_frequent(measured, ["run", "event"], "dropped_on_the_way")
-        sent = (
-            measured.where("kind = 'send' and event != ''").select("run", "event", F.lit(True).alias("sent")).distinct()
-        )
-        told = (
-            wanted.join(at_receiver, ["run", "event", "node"], "left")
-            .join(on_the_way, ["run", "event"], "left")
-            .join(sent, ["run", "event"], "left")
-        )
+        told = wanted.join(at_receiver, ["run", "event", "node"], "left").join(on_the_way, ["run", "event"], "left")
         cause = (
             F.when(F.col("got"), None)
             .when(F.col("reach") == "no", "impossible")
@@ -79,7 +70,7 @@ def count_losses(
             F.when(F.col("got"), "")
             .when(F.col("dropped").isNotNull(), F.concat(F.lit(f"{DROPPED}: "), "dropped"))
             .when(F.col("receptions") > 0, HEARD)
-            .when(F.col("sent").isNull(), NEVER_SENT)
+            .when(~F.col("sent"), NEVER_SENT)
             .when(F.col("dropped_on_the_way").isNotNull(), F.concat(F.lit(f"{NEVER_HEARD}: "), "dropped_on_the_way"))
             .otherwise(NEVER_HEARD)
         )

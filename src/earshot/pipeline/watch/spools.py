@@ -195,6 +195,7 @@ def _run_row(sessions: WatchedSessions, name: str, protocol: str) -> dict[str, A
         "scenario": name,
         "point": name,
         "network": "live",
+        "range_m": None,
         "changed": "{}",
         "base": "{}",
         "trace": "",

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from earshot.events import Event
 from earshot.filters import Viewer
+from earshot.pipeline.campaigns.metrics import area_of
 from earshot.pipeline.lake.tables import WATCHED_LATE, WATCHED_PAIRS
 from earshot.pipeline.oracle.oracle import Matcher, Spans, viewer_at
 from earshot.pipeline.spark.tasks import table_of
@@ -156,13 +157,6 @@ class Judge:
             if reason is not None:
                 row = {"protocol": key[0], "event": key[1], "time": delivery["time"], "node": delivery["node"]}
                 yield {"role": LATE, **row, "kind": Kind.DELIVER, "reason": reason, "behind_s": behind_s}
-
-
-def area_of(x_m: float, y_m: float, cell_m: float) -> str:
-    """The square a place lies in, by its south-west corner; nothing where the place is not known."""
-    if math.isnan(x_m) or math.isnan(y_m):
-        return ""
-    return ",".join(f"{math.floor(part / cell_m) * cell_m:.0f}" for part in (x_m, y_m))
 
 
 class _Records:
