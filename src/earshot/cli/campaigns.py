@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from earshot.pipeline.campaigns.leaderboard import Leaderboard
 
 WIDTH = 100
+MOST_TABLES = 3
 DEFAULT_SEEDS = 5
 
 
 @click.command()
 @click.argument("campaign", type=click.Path(dir_okay=False))
 @lake_options
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome of each run as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the leaderboard and the outcome of each run as JSON.")
 def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
     """Run a campaign: protocols x settings x scenarios x seeds, one Spark task a run.
 
@@ -39,15 +40,18 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
       [settings.gossip]             # protocol settings; a list is swept over
       probability = [0.6, 0.8]
 
-    Runs that are in the lake are not run again; Ctrl-C keeps what is finished. See the result with
-    `earshot report LAKE`.
+    Each value of a swept key is a point with its own ranking. Runs that are in the lake are not run again;
+    Ctrl-C keeps what is finished.
     """
+    from earshot.pipeline.campaigns.board_text import board_json
     from earshot.pipeline.campaigns.campaigns import read_campaign
-    from earshot.pipeline.campaigns.flow import run_campaign
+    from earshot.pipeline.campaigns.flow import lake_leaderboard, run_campaign
 
     wanted = read_campaign(campaign)
     with open_lake(lake) as opened, ProgressBar(f"campaign {wanted.name}", len(wanted.runs)) as bar:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
+        done = [outcome.run for outcome in outcomes if outcome.status == "done"]
+        board = lake_leaderboard(opened, done) if done else None
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     if as_json:
         rows = [
@@ -62,8 +66,11 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
             }
             for one in outcomes
         ]
-        print_json(rows)
+        print_json({"runs": rows, **(board_json(board) if board else {})})
     else:
+        if board:
+            _print_board(board)
+            click.echo()
         click.echo(f"{len(outcomes) - len(failed)} runs done, {len(failed)} failed, in {lake.lake}")
         for outcome in failed[:5]:
             click.echo(f"  {outcome.run} {outcome.variant} seed {outcome.seed}: {outcome.error}")
@@ -118,7 +125,7 @@ def compare(
         board = lake_leaderboard(opened, ids)
         page = write_report(opened, Path(report_to or Path(lake.lake) / "report.html"), ids)
     if as_json:
-        click.echo(board_json(board))
+        print_json(board_json(board))
     else:
         _print_board(board)
         for outcome in outcomes:
@@ -139,14 +146,26 @@ def _protocols(chosen: str | None) -> list[str]:
 
 
 def _print_board(board: Leaderboard) -> None:
-    """Each point's verdict and table, in lines of at most 100 characters."""
-    from earshot.pipeline.campaigns.board_text import NARROW, point_words, ranking_table, verdict_words
+    """The verdict, then a table for each of a few points or one for many, in lines of at most 100 characters."""
+    from earshot.pipeline.campaigns import board_text as text
 
-    for ranking in board.rankings:
-        click.echo(f"\n{point_words(ranking.point)} on {ranking.point.network}")
-        for line in textwrap.wrap(verdict_words(ranking), WIDTH):
+    def say(words: str) -> None:
+        for line in textwrap.wrap(words, WIDTH):
             click.echo(line)
-        print_table(*ranking_table(ranking, NARROW, WIDTH))
+
+    say(text.board_words(board))
+    if len(board.rankings) > MOST_TABLES:
+        click.echo()
+        print_table(*text.points_table(board, text.NARROW, WIDTH))
+    else:
+        for ranking in board.rankings:
+            click.echo()
+            say(text.ranking_heading(ranking))
+            if len(board.rankings) > 1:
+                say(text.verdict_words(ranking))
+            print_table(*text.ranking_table(ranking, text.NARROW, WIDTH))
+    if any(row.ties for row in board.rows):
+        click.echo(f"{text.TIE}: the seeds do not tell it apart from the best of its column")
 
 
 @click.command()
@@ -168,7 +187,10 @@ def report(lake_folder: str, out: str | None, as_json: bool, as_csv: bool, lake:
     with open_lake(lake.at(lake_folder)) as opened:
         if as_json or as_csv:
             board = lake_leaderboard(opened)
-            click.echo(board_json(board) if as_json else board_csv(board), nl=as_json)
+            if as_json:
+                print_json(board_json(board))
+            else:
+                click.echo(board_csv(board), nl=False)
             return
         page = write_report(opened, Path(out or Path(lake_folder) / "report.html"))
     click.echo(f"report: {page}")

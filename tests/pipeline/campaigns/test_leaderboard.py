@@ -16,8 +16,11 @@ from earshot.pipeline.campaigns.board_text import (
     NARROW,
     board_csv,
     board_json,
+    board_words,
     number,
     point_words,
+    points_table,
+    ranking_heading,
     ranking_table,
     verdict_words,
 )
@@ -307,9 +310,28 @@ def test_the_terminals_table_fits_a_hundred_columns() -> None:
     assert "delivery ratio" not in header, "one column for delivery"
 
 
+def test_many_points_are_one_table_with_what_differs_between_them() -> None:
+    runs = Runs()
+    for range_m in (80, 150, 250, 400):
+        keys = {"medium.range_m": float(range_m), "duration_s": 30}
+        base = {"medium.range_m": 1, "duration_s": 60}
+        runs.add("flooding", [0.9, 0.91, 0.92], changed=keys, base=base, network=f"radio {range_m} m")
+        runs.add("gossip", [0.8, 0.81, 0.82], changed=keys, base=base, network=f"radio {range_m} m")
+    board = runs.board()
+    header, rows = points_table(board, NARROW, 100)
+    assert header == ["medium.range_m", "#", "protocol", "delivery ratio", "airtime"]
+    assert [row[:3] for row in rows[:3]] == [["80", "1", "flooding"], ["80", "2", "gossip"], ["150", "1", "flooding"]]
+    assert board_words(board).startswith("Most is delivered by flooding at 4 of 4 points.")
+
+
+def test_the_heading_names_network_seeds_and_ceiling() -> None:
+    ranking = Runs().add("a", [0.9, 0.8], ceiling=0.964).ranking()
+    assert ranking_heading(ranking) == f"city on {NETWORK}, 2 seeds, reachable at all: 96.4 %"
+
+
 def test_json_and_csv_carry_the_same_figures() -> None:
     board = board_with_everything()
-    told = json.loads(board_json(board))["rankings"][0]
+    told = json.loads(json.dumps(board_json(board)))["rankings"][0]
     lines = list(csv.DictReader(io.StringIO(board_csv(board))))
     for row in told["rows"]:
         for metric, figure in row["metrics"].items():

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.campaigns.leaderboard import (
     COLUMN,
     COLUMNS,
+    DELIVERY,
     BoardColumn,
     BoardRow,
     BoardVerdict,
@@ -72,6 +74,8 @@ def point_words(point: ScenarioPoint, keys: Iterable[str] | None = None) -> str:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -96,6 +100,29 @@ def verdict_words(ranking: Ranking) -> str:
         told.append(reach)
     told.append(f"{verdict.seeds} seeds" if verdict.seeds > 1 else "One seed: differences may be chance")
     return ". ".join(told) + "."
+
+
+def board_words(board: Leaderboard) -> str:
+    """The whole board in a sentence or two: the verdict of its only ranking, or who wins at how many points."""
+    judged = [ranking for ranking in board.rankings if ranking.verdict is not None]
+    if len(board.rankings) == 1 or not judged:
+        return verdict_words(board.rankings[0]) if board.rankings else "There is no finished run."
+    winners = Counter(ranking.verdict.winner for ranking in judged if ranking.verdict)
+    alone = Counter(ranking.verdict.winner for ranking in judged if ranking.verdict and not ranking.verdict.ties)
+    told = []
+    for name, count in winners.most_common():
+        tied = f" ({count - alone[name]} of them tied)" if alone[name] < count else ""
+        told.append(f"{name} at {count} of {len(judged)} points{tied}")
+    return f"Most is delivered by {_listed(told)}. Each network and each value of a swept key is a point of its own."
+
+
+def ranking_heading(ranking: Ranking) -> str:
+    """What a ranking is about: point, network, seeds and ceiling."""
+    seeds = {figure.seeds for row in ranking.rows for figure in row.figures.values()}
+    count = f"{max(seeds, default=0)} seeds" if max(seeds, default=0) != 1 else "1 seed"
+    ceiling = next((row.figures["ceiling"] for row in ranking.rows if "ceiling" in row.figures), None)
+    reach = f", reachable at all: {percent(ceiling)}" if ceiling else ""
+    return f"{point_words(ranking.point)} on {ranking.point.network}, {count}{reach}"
 
 
 def _at_cost(metric: str | None, cost: Figure | None) -> str:
@@ -154,21 +181,51 @@ def ranking_table(
     ranking: Ranking, metrics: Sequence[str] = (), most: int | None = None
 ) -> tuple[list[str], list[list[str]]]:
     """Header and rows, best first; of these metrics or of all, and with columns that fit into `most` characters."""
-    columns = columns_with_figures(ranking.rows)
-    if metrics:
-        wanted = [COLUMN[metric] for metric in metrics]
-        columns = [column for column in wanted if column in columns]
-        if any(column.metric == "delivery_of_reachable" for column in columns):
-            columns = [column for column in columns if column.metric != "delivery_ratio"]
-    header, rows = ["#", "protocol"], [[str(row.rank), row.variant] for row in ranking.rows]
-    for column in columns:
-        best = best_of(ranking.rows, column.metric)
-        cells = [cell(row, column.metric, best) for row in ranking.rows]
-        if most is not None and _width([*header, heading(column)], rows, cells) > most:
-            continue
-        header.append(heading(column))
-        rows = [[*row, one] for row, one in zip(rows, cells, strict=True)]
+    return points_table(Leaderboard((ranking,), ()), metrics, most)
+
+
+def points_table(
+    board: Leaderboard, metrics: Sequence[str], most: int | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """All rankings as one table, a line a point and protocol: what differs between the points, then the figures."""
+    points = [ranking.point for ranking in board.rankings]
+    about: dict[str, list[str]] = {
+        "scenario": [point.scenario for point in points],
+        "trace": [point.trace for point in points],
+        "window": [point.window for point in points],
+        "version": [point.version for point in points],
+        **{name: [_value(point.keys.get(name)) for point in points] for point in points for name in point.keys},
+        "network": [point.network for point in points],
+    }
+    differing = {name: values for name, values in about.items() if len(set(values)) > 1}
+    if any(name in differing for name in points[0].keys):
+        differing.pop("network", None)  # the keys tell
+    header = [*differing, "#", "protocol"]
+    rows = [
+        [*(values[i] for values in differing.values()), str(row.rank), row.variant]
+        for i, ranking in enumerate(board.rankings)
+        for row in ranking.rows
+    ]
+    for column in _chosen(board.rows, metrics):
+        cells = [
+            cell(row, column.metric, best_of(ranking.rows, column.metric))
+            for ranking in board.rankings
+            for row in ranking.rows
+        ]
+        if most is None or _width([*header, heading(column)], rows, cells) <= most:
+            header.append(heading(column))
+            rows = [[*row, one] for row, one in zip(rows, cells, strict=True)]
     return header, rows
+
+
+def _chosen(rows: Sequence[BoardRow], metrics: Sequence[str]) -> list[BoardColumn]:
+    """The columns of these metrics, or of all, that have a figure; of the deliveries only the first."""
+    columns = columns_with_figures(rows)
+    if not metrics:
+        return columns
+    wanted = [COLUMN[metric] for metric in metrics if COLUMN[metric] in columns]
+    deliveries = [column for column in wanted if column.metric in DELIVERY]
+    return [column for column in wanted if column not in deliveries[1:]]
 
 
 def _width(header: Sequence[str], rows: Sequence[Sequence[str]], last: Sequence[str]) -> int:
@@ -179,15 +236,12 @@ def _width(header: Sequence[str], rows: Sequence[Sequence[str]], last: Sequence[
 # -- for programs
 
 
-def board_json(board: Leaderboard) -> str:
-    """The whole leaderboard as JSON."""
-    return json.dumps(
-        {
-            "rankings": [_ranking_json(ranking) for ranking in board.rankings],
-            "charts": [_chart_json(chart) for chart in board.charts],
-        },
-        indent=2,
-    )
+def board_json(board: Leaderboard) -> dict[str, Any]:
+    """The whole leaderboard as JSON has it."""
+    return {
+        "rankings": [_ranking_json(ranking) for ranking in board.rankings],
+        "charts": [_chart_json(chart) for chart in board.charts],
+    }
 
 
 def _figure_json(figure: Figure | None) -> dict[str, Any] | None:
