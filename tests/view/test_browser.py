@@ -21,7 +21,7 @@ from watched_lake import live_records, watched
 
 from earshot import Event, Position
 from earshot.cli.simulate import simulate as command
-from earshot.pipeline.lake.local_tables import LocalTables
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.reports.replays import FolderCatalogue
 from earshot.pipeline.watch.watch_replay import WatchCatalogue
 from earshot.records.sessions import AnnouncementSpan, SubscriptionSpan
@@ -219,7 +219,7 @@ def test_light_dark_and_a_phone(page: Page, served: str, artifacts: Path) -> Non
 
 def test_the_page_follows_a_watched_network(page: Page, runs: Path, tmp_path: Path, artifacts: Path) -> None:
     watched(tmp_path, 0, live_records(runs / "steam", 4.0), [])
-    with PageServer(WatchCatalogue(LocalTables(tmp_path)), "harbour") as server:
+    with PageServer(WatchCatalogue(ArrowLake(tmp_path)), "harbour") as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

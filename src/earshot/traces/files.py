@@ -11,7 +11,9 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import IO, Any, cast
+from urllib.parse import unquote
 
 from earshot.errors import TraceError
 
@@ -54,6 +56,26 @@ def expanded(paths: Sequence[str]) -> list[str]:
             raise TraceError(f"there is no trace file {path}; check the path")
         found += inside
     return found
+
+
+def delta_files(folder: str) -> list[str] | None:
+    """The files that the newest version of a Delta table has in its folder, or in one below it; None where the folder
+    is no part of such a table."""
+    path = Path(local_path(folder)).absolute()
+    root = next((one for one in (path, *path.parents) if (one / "_delta_log").is_dir()), None)
+    if root is None:
+        return None
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+    except ImportError:
+        raise TraceError(f"{folder} is part of a Delta table, which needs: pip install 'earshot[pipeline]'") from None
+    try:
+        actions = DeltaTable(root).get_add_actions()
+    except DeltaError as error:
+        raise TraceError(f"cannot read the Delta table {root}: {error}") from None
+    files = [root / unquote(str(name)) for name in actions.column("path").to_pylist()]
+    return sorted(str(file) for file in files if file.is_relative_to(path))
 
 
 def open_trace(path: str, by_line: bool = False) -> IO[bytes]:

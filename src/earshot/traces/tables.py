@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.errors import TraceError
-from earshot.traces.files import break_in, open_trace, stem
+from earshot.traces.files import break_in, delta_files, open_trace, stem
 from earshot.traces.sightings import (
     ROLES,
     Floats,
@@ -327,7 +327,7 @@ def parse_parquet(file: str, options: TraceOptions) -> Iterator[Sightings]:
     except ImportError:
         raise TraceError(f"{file}: Parquet needs pyarrow: pip install 'earshot[pipeline]', or give a .csv") from None
     try:
-        dataset = ds.dataset(file, format="parquet", partitioning="hive")
+        dataset = ds.dataset(delta_files(file) or file, format="parquet", partitioning="hive")
         columns = find_columns(file, dataset.schema.names, options)
         table = dataset.to_table(columns=columns.used)
     except (pa.ArrowException, OSError) as error:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from earshot.pipeline.campaigns.campaigns import Campaign, campaign
 from earshot.pipeline.campaigns.flow import run_campaign
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.lake import Lake
 from earshot.simulation.scenario.library import load_scenario
 
@@ -47,17 +48,17 @@ def test_a_campaign_on_a_cluster_that_loses_a_worker_gives_the_tables_of_local_m
     spark: SparkSession, tmp_path: Path, wait_for: Callable[[Callable[[], object]], None]
 ) -> None:
     here = Path(__file__).parent
-    marks = tmp_path / "there" / "runs"
+    there = ArrowLake(tmp_path / "there")
     with running_cluster(tmp_path) as cluster:
         running = cluster.start(ON_THE_CLUSTER, tmp_path / "there", QUICK, here, here.parent / "spark")
-        wait_for(lambda: running.poll() is not None or len(list(marks.glob("run=*/*/_COMMITTED*"))) >= 2)
+        wait_for(lambda: running.poll() is not None or len(there.keys("runs")) >= 2)
         assert running.poll() is None, running.communicate()
         cluster.kill_worker()
         said, errors = running.communicate(timeout=600)
     assert (said, errors, running.returncode) == (f"['done'] {2 * SEEDS}\n", "", 0)
-    local, there = Lake(spark, tmp_path / "here"), Lake(spark, tmp_path / "there")
+    local, lake = Lake(spark, tmp_path / "here"), Lake(spark, tmp_path / "there")
     run_campaign(local, wanted())
-    assert rows(there, "runs", "took_s") == rows(local, "runs", "took_s")
+    assert rows(lake, "runs", "took_s") == rows(local, "runs", "took_s")
     for table in ("events", "subscriptions", "expected", "metrics"):
-        assert rows(there, table) == rows(local, table), table
-    assert there.read("log").count() == local.read("log").count() > 10_000
+        assert rows(lake, table) == rows(local, table), table
+    assert lake.read("log").count() == local.read("log").count() > 10_000

@@ -1,9 +1,8 @@
-"""The lake: partitions replaced as a whole or not at all, whoever else uses it."""
+"""The lake through Spark: partitions replaced as a whole or not at all, whoever else uses it."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -14,9 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from earshot.errors import LakeError, UnknownName
+from earshot.pipeline.lake import lake as lake_module
 from earshot.pipeline.lake.lake import Lake
-from earshot.pipeline.lake.leases import Leases
-from earshot.pipeline.lake.storage import ArrowStorage, HadoopStorage, LocalStorage, Storage
 from earshot.pipeline.lake.tables import CONTACTS, TABLES
 
 pytestmark = pytest.mark.spark
@@ -36,12 +34,6 @@ def content(frame: DataFrame) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in frame.collect())
 
 
-def files(lake: Lake) -> set[str]:
-    """Folders of versions in the lake, whatever state they are in."""
-    assert isinstance(lake.storage, LocalStorage)
-    return {str(path.relative_to(lake.storage.root)) for path in lake.storage.root.rglob("version=*")}
-
-
 def test_a_partition_is_replaced_and_the_others_stay(spark: SparkSession, lake: Lake) -> None:
     lake.write(contacts(spark, "ab", "bc"), "contacts", trace="city", range_m=100)
     lake.write(contacts(spark, "xy"), "contacts", trace="o'er/the=sea", range_m=100)
@@ -52,7 +44,6 @@ def test_a_partition_is_replaced_and_the_others_stay(spark: SparkSession, lake: 
         {"trace": "city", "range_m": "100.0"},
         {"trace": "o'er/the=sea", "range_m": "100.0"},
     ]
-    assert len(files(lake)) == 2, "what was replaced is removed"
 
 
 def test_an_empty_partition_is_a_partition(spark: SparkSession, lake: Lake) -> None:
@@ -68,6 +59,42 @@ def test_partitions_may_come_from_the_rows(spark: SparkSession, lake: Lake) -> N
     lake.write(rows.where("run = 'r1'").limit(1), "metrics")
     counts = {row["run"]: row["count"] for row in lake.read("metrics").groupBy("run").count().collect()}
     assert counts == {"r0": 2, "r1": 1, "r2": 2}
+    assert lake.read("metrics", run="r0").count() == 2
+    pairs = spark.range(40).selectExpr("concat('w', id % 4) workload", "'e' event", "'n' node", "'s' subscription")
+    lake.write(pairs.selectExpr("*", "'' why"), "expected")
+    assert lake.partitions("expected") == [{"workload": f"w{number}"} for number in range(4)]
+    assert lake.read("expected", workload="w3").count() == 10
+    with pytest.raises(LakeError, match="a row for expected has no value in workload"):
+        lake.write(
+            pairs.selectExpr("nullif(workload, 'w1') workload", "event", "node", "subscription", "'' why"), "expected"
+        )
+    assert lake.read("expected").count() == 40
+
+
+def test_more_files_than_paths_are_picked_from_their_folder(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lake_module, "MOST_PATHS", 1)
+    for pair in ("ab", "cd"):
+        lake.write(contacts(spark, pair).repartition(2), "contacts", trace="o'er/the=sea", range_m=1)
+        lake.write(contacts(spark, pair, "ef").repartition(2), "contacts", trace="city", range_m=1)
+    assert [row[2:4] for row in content(lake.read("contacts"))] == [("c", "d"), ("e", "f"), ("c", "d")]
+    assert [row[2:4] for row in content(lake.read("contacts", trace="city"))] == [("c", "d"), ("e", "f")]
+
+
+def test_an_earlier_version_stays_readable(spark: SparkSession, lake: Lake) -> None:
+    for pair in ("ab", "cd"):
+        lake.write(contacts(spark, pair), "contacts", trace="city", range_m=1)
+    (log,) = lake.arrow.logs("contacts")
+    assert [(one["version"], one["change"], one.get("rows")) for one in log.history()] == [
+        (2, "replace", 1),
+        (1, "replace", 1),
+        (0, "create table", None),
+    ]
+    assert content(lake.read_version("contacts", 1)) == [("city", 1.0, "a", "b", 0.0, 1.0)]
+    assert content(lake.read("contacts")) == [("city", 1.0, "c", "d", 0.0, 1.0)]
+    with pytest.raises(LakeError, match="cannot use contacts in the lake"):
+        lake.read_version("contacts", 9)
 
 
 def test_reading_what_is_not_there_names_the_command_that_makes_it(spark: SparkSession, lake: Lake) -> None:
@@ -92,32 +119,7 @@ def test_rows_that_lack_a_column_are_refused(spark: SparkSession, lake: Lake) ->
         lake.write(contacts(spark, "ab"), "contacts", range_m=1)
 
 
-def test_a_partition_of_another_schema_is_not_misread(spark: SparkSession, lake: Lake) -> None:
-    lake.write(contacts(spark, "ab"), "contacts", trace="city", range_m=1)
-    assert isinstance(lake.storage, LocalStorage)
-    (mark,) = lake.storage.root.rglob("_COMMITTED-*")
-    mark.rename(mark.with_name("_COMMITTED-00000000"))
-    with pytest.raises(LakeError, match=r"written with other columns .*; run: earshot contacts city --range 1.0"):
-        lake.read("contacts")
-
-
-def test_a_version_without_its_mark_is_not_seen_and_goes_with_the_next_write(spark: SparkSession, lake: Lake) -> None:
-    lake.write(contacts(spark, "ab"), "contacts", trace="city", range_m=1)
-    assert isinstance(lake.storage, LocalStorage)
-    (version,) = lake.storage.root.rglob("version=*")
-    newer = version.with_name("version=99999999999999999999-dead")
-    newer.mkdir()
-    for part in version.glob("*.parquet"):
-        (newer / part.name).write_bytes(part.read_bytes())
-    (lake.storage.root / "_staging" / "dead-1").mkdir(parents=True)
-    assert content(lake.read("contacts")) == [("city", 1.0, "a", "b", 0.0, 1.0)]
-    lake.write(contacts(spark, "cd"), "contacts", trace="city", range_m=1)
-    assert content(lake.read("contacts")) == [("city", 1.0, "c", "d", 0.0, 1.0)]
-    assert not newer.exists()
-    assert not list((lake.storage.root / "_staging").iterdir())
-
-
-def test_what_is_being_read_is_not_removed_under_the_reader(spark: SparkSession, lake: Lake) -> None:
+def test_what_is_being_read_stays_what_it_was(spark: SparkSession, lake: Lake) -> None:
     lake.write(contacts(spark, "ab"), "contacts", trace="city", range_m=1)
     reading = lake.read("contacts", trace="city")
     lake.write(contacts(spark, "cd"), "contacts", trace="city", range_m=1)
@@ -131,8 +133,7 @@ def test_a_write_that_fails_leaves_what_was_there(spark: SparkSession, lake: Lak
     with pytest.raises(Exception, match="boom"):
         lake.write(failing, "contacts", trace="city", range_m=1)
     assert content(lake.read("contacts")) == [("city", 1.0, "a", "b", 0.0, 1.0)]
-    assert isinstance(lake.storage, LocalStorage)
-    assert not list((lake.storage.root / "_staging").iterdir())
+    assert len([path for path in lake.folder.files("contacts") if path.endswith(".parquet")]) == 1, "it left a file"
 
 
 def test_dropping_removes_a_partition_alone(spark: SparkSession, lake: Lake) -> None:
@@ -141,75 +142,6 @@ def test_dropping_removes_a_partition_alone(spark: SparkSession, lake: Lake) -> 
     lake.drop("contacts", trace="one")
     lake.drop("contacts", trace="three")
     assert lake.partitions("contacts") == [{"trace": "two", "range_m": "1.0"}]
-    assert len(files(lake)) == 1
-
-
-HOLDER = """
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from earshot.pipeline.lake.leases import Leases
-leases = Leases(Path(sys.argv[1]))
-leases.take("contacts/version=1", "_staging/x")
-leases.release("_staging/x")
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_lease_lasts_as_long_as_its_process_however_it_ends(tmp_path: Path) -> None:
-    ours = Leases(tmp_path)
-    ours.take("positions/version=2")
-    other = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert other.stdout is not None
-    assert other.stdout.readline() == "held\n"
-    assert ours.in_use() == {"positions/version=2", "contacts/version=1"}
-    other.send_signal(signal.SIGKILL)
-    other.wait()
-    assert ours.in_use() == {"positions/version=2"}
-    assert [path.name for path in tmp_path.iterdir()] == [ours.name]
-    ours.close()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.fixture(params=["local", "hadoop", "arrow"])
-def storage(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Storage:
-    root = tmp_path / "root"
-    match request.param:
-        case "local":
-            return LocalStorage(root)
-        case "hadoop":
-            return HadoopStorage(f"file:{root}", spark)
-        case _:
-            return ArrowStorage(f"file://{root}")
-
-
-def test_every_storage_does_the_same(storage: Storage) -> None:
-    assert not storage.exists()
-    assert (list(storage.files("t")), storage.folders("t")) == ([], [])
-    storage.touch("t/a=1/v1/x")
-    storage.touch("t/a=1/v1/y")
-    storage.rename("t/a=1/v1", "t/b=2 z/v2")
-    assert storage.exists()
-    assert sorted(file for file in storage.files("t") if not file.endswith(".crc")) == ["t/b=2 z/v2/x", "t/b=2 z/v2/y"]
-    assert storage.folders("t") == ["a=1", "b=2 z"]
-    assert 0.0 <= storage.age_s("t/b=2 z") < 3600.0
-    storage.delete("t/b=2 z/v2/x")
-    storage.delete("t/nothing")
-    storage.delete("t/a=1")
-    assert sorted(file for file in storage.files("t") if not file.endswith(".crc")) == ["t/b=2 z/v2/y"]
-
-
-def test_a_lake_at_a_hadoop_address_keeps_one_version_for_readers(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, tmp_path / "lake")
-    lake.storage = HadoopStorage(f"file:{tmp_path}/lake", spark)
-    lake._leases = None
-    for pair in ("ab", "cd", "ef"):
-        lake.write(contacts(spark, pair), "contacts", trace="city", range_m=1)
-    assert content(lake.read("contacts", trace="city")) == [("city", 1.0, "e", "f", 0.0, 1.0)]
-    assert len(list((tmp_path / "lake").rglob("_COMMITTED-*"))) == 2
 
 
 def test_schemas_name_their_partition_columns_first_and_the_log_follows_the_records() -> None:
@@ -217,7 +149,6 @@ def test_schemas_name_their_partition_columns_first_and_the_log_follows_the_reco
 
     assert tuple(CONTACTS.columns)[:2] == CONTACTS.partition_by == ("trace", "range_m")
     assert tuple(TABLES["log"].columns) == ("run", *COLUMNS)
-    assert len({table.digest for table in TABLES.values()}) == len(TABLES)
 
 
 KILLED = textwrap.dedent(
@@ -249,9 +180,8 @@ def test_a_stage_killed_half_way_leaves_nothing_to_be_seen(
     lake.write(contacts(spark, "ab"), "contacts", trace="city", range_m=1)
     started = tmp_path / "started"
     started.mkdir()
-    assert isinstance(lake.storage, LocalStorage)
-    writer = subprocess.Popen([sys.executable, "-c", KILLED, str(lake.storage.root), str(started)])
-    wait_for(lambda: len(list(started.iterdir())) == 2 and list((lake.storage.root / "_staging").iterdir()))
+    writer = subprocess.Popen([sys.executable, "-c", KILLED, lake.folder.root, str(started)])
+    wait_for(lambda: len(list(started.iterdir())) == 2)
     workers = [int(path.name) for path in started.iterdir()]
     writer.kill()
     writer.wait()
@@ -259,7 +189,6 @@ def test_a_stage_killed_half_way_leaves_nothing_to_be_seen(
     wait_for(lambda: not any(_alive(worker) for worker in workers))
     lake.write(contacts(spark, "cd"), "contacts", trace="city", range_m=1)
     assert content(lake.read("contacts")) == [("city", 1.0, "c", "d", 0.0, 1.0)]
-    assert list((lake.storage.root / "_staging").iterdir()) == []
 
 
 def _alive(process: int) -> bool:

@@ -13,8 +13,7 @@ from watched_lake import live_records, watched
 
 from earshot.cli.simulate import simulate
 from earshot.errors import LakeError, UsageError
-from earshot.pipeline.lake.local_tables import LocalTables
-from earshot.pipeline.lake.task_commits import TaskCommits
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.oracle.workloads import workload_tables
 from earshot.pipeline.reports.lake_replays import Chosen, LakeCatalogue
 from earshot.pipeline.reports.replays import FolderCatalogue
@@ -131,22 +130,21 @@ def test_folders_that_are_no_runs_are_refused(tmp_path: Path) -> None:
         FolderCatalogue([tmp_path])
 
 
-def lake(root: Path, *protocols: str) -> LocalTables:
+def lake(root: Path, *protocols: str) -> ArrowLake:
     """A lake with runs on one workload, as a sweep commits them."""
-    (root / "_staging" / "t").mkdir(parents=True)
-    commits = TaskCommits(str(root), local=True, staging="_staging/t")
+    commits = ArrowLake(root)
     drawn = workload_tables("w1", scenario(), 1)
-    commits.commit_rows("scenarios", [drawn.scenario], workload="w1")
-    commits.commit_rows("positions", drawn.positions, trace="w1")
-    commits.commit_rows("subscriptions", drawn.subscriptions, workload="w1")
-    commits.commit_rows("announcements", drawn.announcements, workload="w1")
-    commits.commit_rows("events", drawn.events, workload="w1")
-    commits.commit_rows("expected", [], workload="w1")
+    commits.write_rows("scenarios", [drawn.scenario], workload="w1")
+    commits.write_rows("positions", drawn.positions, trace="w1")
+    commits.write_rows("subscriptions", drawn.subscriptions, workload="w1")
+    commits.write_rows("announcements", drawn.announcements, workload="w1")
+    commits.write_rows("events", drawn.events, workload="w1")
+    commits.write_rows("expected", [], workload="w1")
     for protocol in protocols:
-        with commits.draft() as draft:
-            with Log(draft / "part-0.parquet") as log:
-                run(scenario(), protocol, {}, 1, log)
-            commits.commit("log", draft, run=f"run-{protocol}")
+        with commits.files.draft("log", run=f"run-{protocol}") as draft, Log(draft.path) as log:
+            run(scenario(), protocol, {}, 1, log)
+        assert draft.file is not None
+        commits.commit([draft.file])
         row = {
             "campaign": "c",
             "scenario": "city",
@@ -160,8 +158,8 @@ def lake(root: Path, *protocols: str) -> LocalTables:
             "status": "done",
             "took_s": 0.1,
         }
-        commits.commit_rows("runs", [row], run=f"run-{protocol}")
-    return LocalTables(root)
+        commits.write_rows("runs", [row], run=f"run-{protocol}")
+    return commits
 
 
 def test_runs_in_a_lake_are_the_same_as_in_folders(folder: Path, tmp_path: Path) -> None:
@@ -186,10 +184,10 @@ def test_runs_in_a_lake_can_be_chosen(tmp_path: Path) -> None:
 
 def test_a_watched_network_is_followed_batch_by_batch(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="has no watch"):
-        WatchCatalogue(LocalTables(tmp_path))
+        WatchCatalogue(ArrowLake(tmp_path))
     first, second = live_records(folder / "steam", 0.0), live_records(folder / "steam", 8.0)
     watched(tmp_path, 0, first, [])
-    catalogue = WatchCatalogue(LocalTables(tmp_path))
+    catalogue = WatchCatalogue(ArrowLake(tmp_path))
     assert [(entry.key, [run.key for run in entry.runs]) for entry in catalogue.worlds()] == [("live", ["steam"])]
     before = catalogue.world("live")
     event = next(row for row in second if row["kind"] == "publish")
@@ -217,6 +215,6 @@ def test_a_watched_network_is_followed_batch_by_batch(folder: Path, tmp_path: Pa
 
 def test_a_batch_that_is_not_committed_yet_is_not_shown(folder: Path, tmp_path: Path) -> None:
     watched(tmp_path, 0, live_records(folder / "steam", 0.0), [])
-    commits = TaskCommits(str(tmp_path), local=True, staging="_staging/t")
-    commits.commit_rows("watched_log", live_records(folder / "steam", 8.0), watch="live", batch=1)
-    assert WatchCatalogue(LocalTables(tmp_path)).world("live").end < 8.0
+    commits = ArrowLake(tmp_path)
+    commits.write_rows("watched_log", live_records(folder / "steam", 8.0), watch="live", batch=1)
+    assert WatchCatalogue(ArrowLake(tmp_path)).world("live").end < 8.0

@@ -23,6 +23,7 @@ from spool_cases import Recorder, recorded, write_spools
 from earshot.cli import earshot
 from earshot.errors import EarshotError, LakeError, UsageError
 from earshot.pipeline.campaigns.flow import ask_why
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.oracle.oracle import expected_receivers
 from earshot.pipeline.oracle.own_workloads import own_subscriptions
@@ -254,12 +255,16 @@ def test_killed_several_times_it_ends_with_the_same_tables(
     arguments = [str(lake), str(spools), str(spools.parent / "wanted.txt"), str(SETTINGS.most_bytes)]
 
     def logged(batch: int) -> bool:
-        return any(lake.glob(f"watched_log/watch=live/batch={batch}/version=*/_COMMITTED-*"))
+        return ArrowLake(lake).has("watched_log", watch="live", batch=batch)
+
+    def files() -> int:
+        return len(list(lake.rglob("*.parquet")))
 
     def killed(when: str) -> bool:
         """Whether it was killed then; a process may also end by itself where the machine is overloaded."""
         with subprocess.Popen([sys.executable, script, *arguments], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
+            before = files()
             try:
                 if process.stdout.readline() != "started\n":
                     return False
@@ -268,7 +273,7 @@ def test_killed_several_times_it_ends_with_the_same_tables(
                 elif when == "it has just committed":
                     return process.stdout.readline() == "commit\n"
                 else:
-                    wait_for(lambda: any(lake.glob("_staging/*/*")) or process.poll() is not None)
+                    wait_for(lambda: (files() > before) or process.poll() is not None)
                 return process.poll() is None
             finally:
                 process.kill()

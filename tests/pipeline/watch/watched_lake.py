@@ -7,20 +7,19 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from earshot.pipeline.lake.task_commits import TaskCommits
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 
 
 def watched(root: Path, batch: int, rows: list[dict[str, Any]], pairs: list[dict[str, Any]]) -> None:
     """One batch of a watch, committed as `earshot watch` does."""
-    (root / "_staging" / "t").mkdir(parents=True, exist_ok=True)
-    commits = TaskCommits(str(root), local=True, staging="_staging/t")
-    commits.commit_rows("watched_log", rows, watch="live", batch=batch)
-    commits.commit_rows("watched_pairs", pairs, watch="live", batch=batch)
-    commits.commit_rows("watched_open", [], watch="live")
+    lake = ArrowLake(root)
+    lake.write_rows("watched_log", rows, watch="live", batch=batch)
+    lake.write_rows("watched_pairs", pairs, watch="live", batch=batch)
+    lake.write_rows("watched_open", [], watch="live")
     figure = {"batch": batch, "protocol": "steam", "by": "all", "key": "", "metric": "delivery_ratio", "value": 0.5}
-    commits.commit_rows("watched_figures", [figure], watch="live")
+    lake.write_rows("watched_figures", [figure], watch="live")
     newest = max(row["time"] for row in rows)
-    commits.commit_rows("watches", [{"batch": batch, "newest": newest, "nodes": 2}], watch="live")
+    lake.write_rows("watches", [{"batch": batch, "newest": newest, "nodes": 2}], watch="live")
 
 
 def live_records(folder: Path, start: float) -> list[dict[str, Any]]:

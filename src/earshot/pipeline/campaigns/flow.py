@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -13,7 +14,7 @@ from earshot.pipeline.campaigns.campaigns import Campaign, Run
 from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
 from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
-from earshot.pipeline.lake.task_commits import TaskCommits
+from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.oracle.oracle import expected_receivers, spans_of, trajectory_of, viewer_at
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, reachable
@@ -60,27 +61,35 @@ def _silent(stage: str) -> None:
 def draw_workloads(lake: Lake, runs: Iterable[Run]) -> None:
     """`scenarios`, `events`, `subscriptions`, `announcements` and `positions` of the runs' workloads."""
     wanted = {run.workload: run for run in runs}
-    missing = [run for workload, run in wanted.items() if not lake.has("events", workload=workload)]
-    with lake.task_commits() as commits:
-        each_in_a_task(lake.session, missing, _Drawing(commits))
+    there = {partition["workload"] for partition in lake.partitions("events")}
+    missing = [run for workload, run in wanted.items() if workload not in there]
+    if not missing:
+        return
+    lake.check_shared()
+    answers = [json.loads(answer) for answer in each_in_a_task(lake.session, missing, _Drawing(lake.arrow.files))]
+    lake.arrow.write_rows("scenarios", [answer["scenario"] for answer in answers])
+    # Events last: a workload exists once it has events.
+    for table in ("positions", "sessions", "subscriptions", "announcements", "events"):
+        lake.arrow.commit([DataFile(**answer["files"][table]) for answer in answers])
 
 
 class _Drawing:
     """What a task does with one workload; it is sent to the executors."""
 
-    def __init__(self, commits: TaskCommits) -> None:
-        self.commits = commits
+    def __init__(self, files: DataFiles) -> None:
+        self.files = files
 
     def __call__(self, run: Run) -> str:
         drawn = workload_tables(run.workload, run.scenario, run.seed)
-        self.commits.commit_rows("scenarios", [drawn.scenario], workload=run.workload)
-        self.commits.commit_rows("positions", drawn.positions, trace=run.workload)
-        self.commits.commit_rows("sessions", drawn.sessions, workload=run.workload)
-        self.commits.commit_rows("subscriptions", drawn.subscriptions, workload=run.workload)
-        self.commits.commit_rows("announcements", drawn.announcements, workload=run.workload)
-        # Last: a workload exists once it has events.
-        self.commits.commit_rows("events", drawn.events, workload=run.workload)
-        return run.workload
+        written = [
+            self.files.write_rows("positions", drawn.positions, trace=run.workload),
+            self.files.write_rows("sessions", drawn.sessions, workload=run.workload),
+            self.files.write_rows("subscriptions", drawn.subscriptions, workload=run.workload),
+            self.files.write_rows("announcements", drawn.announcements, workload=run.workload),
+            self.files.write_rows("events", drawn.events, workload=run.workload),
+        ]
+        files = {file.table: asdict(file) for file in written}
+        return json.dumps({"scenario": {**drawn.scenario, "workload": run.workload}, "files": files})
 
 
 def draw_scenario(lake: Lake, scenario: Scenario, seed: int) -> tuple[str, dict[str, int]]:
@@ -122,7 +131,8 @@ def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict
 
 def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> None:
     """`expected` of those workloads."""
-    missing = sorted({one for one in workloads if again or not lake.has("expected", workload=one)})
+    there = {partition["workload"] for partition in lake.partitions("expected")}
+    missing = sorted({one for one in workloads if again or one not in there})
     if not missing:
         return
     for workload in missing:
@@ -139,7 +149,8 @@ def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> Non
 
 def find_reachable(lake: Lake, runs: Mapping[str, Run]) -> None:
     """`reachable` of the workloads of those runs."""
-    missing = {name: run for name, run in runs.items() if not lake.has("reachable", workload=name)}
+    there = {partition["workload"] for partition in lake.partitions("reachable")}
+    missing = {name: run for name, run in runs.items() if name not in there}
     if not missing:
         return
     networks = {name: network_of(run.scenario, run.seed) for name, run in missing.items()}
@@ -191,7 +202,8 @@ def workload_ceiling(lake: Lake, workload: str, trace: str | None, range_m: floa
 
 def measure(lake: Lake, runs: Sequence[str], again: bool = False) -> None:
     """`metrics` of those runs."""
-    missing = sorted({run for run in runs if again or not lake.has("metrics", run=run)})
+    there = {partition["run"] for partition in lake.partitions("metrics")}
+    missing = sorted({run for run in runs if again or run not in there})
     if not missing:
         return
     chosen = lake.read("runs").where(F.col("run").isin(missing))

@@ -1,9 +1,10 @@
 """Sweeps: a campaign's runs, one Spark task each, into `runs` and `log`.
 
-A task simulates its run, streams the log to a file and commits it to the lake itself, so that what
-is finished stays finished: Ctrl-C, a lost worker or a full disk costs only the runs that were not
-finished. A run that raises is a row with its error and traceback. A run whose id is in the lake as
-done is not run again.
+A task simulates its run, streams the log to a file in the lake and leaves a receipt: the row of the run and
+what it wrote. While the tasks run, the driver commits the runs that have a receipt, many at a time, so that
+what is finished stays finished: Ctrl-C, a lost worker or a full disk costs only the runs that were not
+finished. A run that raises is a row with its error and traceback. A run whose id is in the lake as done is
+not run again.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import json
 import pickle
 import time
 import traceback
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from earshot.pipeline.campaigns.campaigns import Run
-from earshot.pipeline.lake.task_commits import TaskCommits
+from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, int], None]
 "Called with how many runs are done, are left and have failed."
+COMMIT_EVERY_S = 2.0
+"At least; and never more than a twentieth of the time so far, so that a long sweep has few commits."
 
 
 @dataclass(frozen=True)
@@ -61,19 +65,56 @@ def sweep(lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | N
     runs = list({one.id: one for one in runs}.values())
     kept = _kept(lake, {one.id for one in runs})
     missing = [one for one in runs if one.id not in kept]
-    with lake.task_commits() as commits:
+    lake.check_shared()
+    receipts = _Receipts(lake, f"_receipts/{uuid.uuid4().hex}")
 
-        def show() -> None:
-            if progress is not None:
-                finished = [one for one in missing if commits.has("runs", run=one.id)]
-                failed = sum(not commits.has("log", run=one.id) for one in finished)
-                progress(len(kept) + len(finished) - failed, len(missing) - len(finished), failed)
+    def show() -> None:
+        receipts.commit_some()
+        if progress is not None:
+            failed = sum(one.status == "failed" for one in receipts.outcomes.values())
+            progress(len(kept) + len(receipts.outcomes) - failed, len(missing) - len(receipts.outcomes), failed)
 
-        items = [(_planned(campaign, one), pickle.dumps(replace(one, named=None))) for one in missing]
-        answers = each_in_a_task(lake.session, items, _Simulation(commits), show)
-        show()
-    new = [Outcome(**json.loads(answer)) for answer in answers]
-    return [*kept.values(), *new]
+    items = [(_planned(campaign, one), pickle.dumps(replace(one, named=None))) for one in missing]
+    try:
+        each_in_a_task(lake.session, items, _Simulation(lake.arrow.files, receipts.path), show)
+    finally:
+        receipts.commit()
+        lake.folder.delete(receipts.path)
+    show()
+    return [*kept.values(), *(receipts.outcomes[one.id] for one in missing)]
+
+
+class _Receipts:
+    """What the tasks of a sweep have finished, and the commits of it."""
+
+    def __init__(self, lake: Lake, path: str) -> None:
+        self.lake = lake
+        self.path = path
+        self.outcomes: dict[str, Outcome] = {}
+        "The runs that are committed."
+        self._started = self._committed_at = time.monotonic()
+
+    def commit_some(self) -> None:
+        """Commit what is finished, if the last commit is long enough ago."""
+        now = time.monotonic()
+        if now - self._committed_at >= max(COMMIT_EVERY_S, (now - self._started) / 20.0):
+            self.commit()
+
+    def commit(self) -> None:
+        """Commit what is finished: first the logs, then the rows of the runs."""
+        outcomes, logs = [], []
+        for path in self.lake.folder.files(self.path):
+            name, _, ending = path.rpartition("/")[2].partition(".")
+            content = self.lake.folder.read(path) if ending == "json" and name not in self.outcomes else None
+            if content is not None:
+                receipt = json.loads(content)
+                outcomes.append(Outcome(**receipt["outcome"]))
+                logs += [DataFile(**receipt["log"])] if receipt["log"] else []
+        if outcomes:
+            self.lake.arrow.commit(logs)
+            self.lake.arrow.write_rows("runs", [asdict(one) for one in outcomes])
+        self.outcomes |= {one.run: one for one in outcomes}
+        self._committed_at = time.monotonic()
 
 
 def _kept(lake: Lake, wanted: set[str]) -> dict[str, Outcome]:
@@ -93,26 +134,26 @@ class _Simulation:
     again, and on an executor one may be missing.
     """
 
-    def __init__(self, commits: TaskCommits) -> None:
-        self.commits = commits
+    def __init__(self, files: DataFiles, receipts: str) -> None:
+        self.files = files
+        self.receipts = receipts
 
     def __call__(self, item: tuple[Outcome, bytes]) -> str:
         planned, packed = item
         started = time.perf_counter()
-        status, error, trace = "done", None, None
-        with self.commits.draft() as folder:
-            try:
-                one: Run = pickle.loads(packed)
-                with Log(folder / "part-0.parquet") as log:
-                    run(one.scenario, one.protocol, one.settings, one.seed, log)
-            except Exception as failure:
-                status, error, trace = "failed", f"{type(failure).__name__}: {failure}", traceback.format_exc()
-            else:
-                self.commits.commit("log", folder, run=planned.run)
+        status, error, trace, log_file = "done", None, None, None
+        try:
+            one: Run = pickle.loads(packed)
+            with self.files.draft("log", run=planned.run) as draft, Log(draft.path) as log:
+                run(one.scenario, one.protocol, one.settings, one.seed, log)
+            log_file = draft.file
+        except Exception as failure:
+            status, error, trace = "failed", f"{type(failure).__name__}: {failure}", traceback.format_exc()
         took_s = time.perf_counter() - started
         outcome = replace(planned, status=status, error=error, traceback=trace, took_s=took_s)
-        self.commits.commit_rows("runs", [asdict(outcome)], run=planned.run)
-        return json.dumps(asdict(outcome))
+        receipt = {"outcome": asdict(outcome), "log": asdict(log_file) if log_file else None}
+        self.files.folder.write(f"{self.receipts}/{planned.run}.json", json.dumps(receipt).encode())
+        return planned.run
 
 
 def _planned(campaign: str, one: Run) -> Outcome:

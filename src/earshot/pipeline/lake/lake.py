@@ -1,19 +1,15 @@
-"""The lake: partitioned Parquet tables under one folder, and the one module that reads and writes them.
+"""The lake: Delta tables under one folder, and the one module that reads and writes them through Spark.
 
 ::
 
-    LAKE/positions/trace=bologna/version=176..-3f2a/part-*.parquet   one version of one partition
-                                                   /_COMMITTED-1b2c3d4e   ... which is whole
-    LAKE/_staging/...    what is being written       LAKE/_leases/...    who reads and writes what
+    LAKE/positions/_delta_log/00000000000000000003.json      which files are the table, and since when
+    LAKE/positions/trace=bologna/part-3f2a....parquet        rows of one partition
+    LAKE/runs/part-77b0....parquet                           rows of many small partitions
 
-- A stage writes a partition beside the tables, moves it in as a new version, marks it with
-  `_COMMITTED` and only then removes the version it replaces. Readers see the newest version with a
-  mark: a stage that is killed leaves nothing to be seen, and no partition is ever missing.
-- Two commands may work on one lake. Each writes its own version; the last to finish is what is read.
-  What a live command reads or writes is not removed under it (`leases`); what a killed one left is
-  removed by the next write. On Hadoop addresses, which have no locks, the version before the newest
-  is kept for readers and unfinished work is removed after a day.
-- The mark names the schema: a partition written with other columns is not misread.
+- The tasks of a stage write files to their places. The driver commits them to the table's log in one step,
+  after it has seen each with the size that its task counted: a stage that is killed leaves the table as it was.
+- Readers read the files that the log names: Spark here, and whatever reads Delta tables (DuckDB, Polars, ...).
+- Two commands may work on one lake: see `table_log`.
 
 `lake.write(frame, "contacts", trace="bologna", range_m=100.0)` replaces that partition, even with an
 empty frame. Partition columns that are not given come from the frame: `lake.write(log, "log")`
@@ -22,88 +18,92 @@ replaces one partition for each run in it.
 
 from __future__ import annotations
 
-import itertools
+import json
 import os
-import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from earshot.errors import LakeError
-from earshot.pipeline.lake.leases import Leases, leases_of
-from earshot.pipeline.lake.storage import LocalStorage, storage_at
+from earshot.pipeline.lake.arrow_lake import ArrowLake, asked, files_of
+from earshot.pipeline.lake.data_files import DataFile, DataFiles, Value, folder_of
+from earshot.pipeline.lake.folder import Folder
+from earshot.pipeline.lake.shared_disk import check_shared
 from earshot.pipeline.lake.tables import Table, table_named
-from earshot.pipeline.lake.task_commits import TaskCommits
-from earshot.pipeline.lake.versions import (
-    MARK,
-    VERSION,
-    Key,
-    Value,
-    Version,
-    commit,
-    committed,
-    folder_name,
-    partition_key,
-    partition_text,
-    prefix_of,
-    versions_in,
-)
 from earshot.pipeline.spark.failures import named_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-STALE_S = 86_400.0
+MOST_PATHS = 64
+"Spark takes time by the square of the number of paths it is given: more files are picked from their folder."
 
 
 class Lake:
-    """One lake folder, local or at any address Hadoop knows, through one Spark session."""
+    """One lake through one Spark session."""
 
     def __init__(self, session: SparkSession, root: str | os.PathLike[str]) -> None:
         self.session = session
-        self.storage = storage_at(root, session)
+        self.folder = Folder(root)
         self.name = os.fspath(root)
-        self._leases: Leases | None = None
-        if isinstance(self.storage, LocalStorage) and Leases.work_here():
-            self._leases = leases_of(self.storage)
+        self.arrow = ArrowLake(self.folder, self.name)
+        "The same lake without Spark."
+        self._is_shared = False
 
     # -- reading
 
     def read(self, table: str, **partition: Value) -> DataFrame:
-        """The table, or those of its partitions that are asked for; LakeError where there are none."""
+        """The table, or those of its partitions that are asked for; LakeError where there are none.
+
+        The frame stays what the table is now, whatever is committed later.
+        """
+        return self.read_version(table, None, **partition)
+
+    def read_version(self, table: str, version: int | None, **partition: Value) -> DataFrame:
+        """As `read`, but as the table was at that version (see `earshot lake history`); None: now."""
         kind = table_named(table)
-        for _ in range(10):
-            found = committed(self.storage, kind, partition)
-            if not found:
-                raise self._absent(kind, partition)
-            self._check_schema(kind, found)
-            paths = [version.path for version in found.values()]
-            if self._leases is None:
-                break
-            # A version may have been replaced and removed since it was found: once it is leased and
-            # still marked, it stays.
-            self._leases.take(*paths)
-            if all(self._marked(version) for version in found.values()):
-                break
-            self._leases.release(*paths)
-        else:
-            raise LakeError(f"{kind.name} in {self.name} keeps being replaced; wait for the other command to end")
-        return self._frame(kind, prefix_of(kind, partition), found.values())
+        wanted = asked(kind, partition)
+        snapshot = self.arrow.snapshot(kind, version)
+        files = files_of(kind, snapshot, wanted) if snapshot else []
+        if not files or (kind.clustered and version is None and not self.has(table, **partition)):
+            raise self._absent(kind, partition)
+        return self._frame(kind, files, wanted)
 
     def read_or_empty(self, table: str, **partition: Value) -> DataFrame:
         """As `read`, but an empty frame of the table's columns where there is no such partition."""
-        if self.partitions(table, **partition):
+        if self.has(table, **partition):
             return self.read(table, **partition)
         return self.session.createDataFrame([], table_named(table).ddl)
 
     def partitions(self, table: str, **partition: Value) -> list[dict[str, str]]:
         """The partitions there are (of those asked for), as texts, in order."""
-        return [dict(key) for key in sorted(committed(self.storage, table_named(table), partition))]
+        return self.arrow.partitions(table, **partition)
 
     def has(self, table: str, **partition: Value) -> bool:
         """Whether there is such a partition."""
-        return bool(committed(self.storage, table_named(table), partition))
+        return self.arrow.has(table, **partition)
+
+    def _frame(self, kind: Table, files: Sequence[DataFile], wanted: Mapping[str, str]) -> DataFrame:
+        """The files as one frame."""
+        from pyspark.sql import functions as F
+
+        root = f"{self.folder.address}/{kind.name}"
+        reader = self.session.read.schema(kind.ddl).option("basePath", root)
+        with named_errors():
+            if len(files) <= MOST_PATHS:
+                frame = reader.parquet(*(_no_pattern(f"{root}/{file.path}") for file in files))
+            else:
+                below = {name: wanted[name] for name in kind.folders_by[: _leading(kind.folders_by, wanted)]}
+                names = [file.path.rpartition("/")[2] for file in files]
+                frame = reader.parquet(_no_pattern(f"{root}/{folder_of(below)}")).where(
+                    F.col("_metadata.file_name").isin(names)
+                )
+            if kind.clustered:
+                for name, text in wanted.items():
+                    frame = frame.where(F.col(name) == F.lit(text).cast(kind.columns[name]))
+            return frame.select(*kind.columns)
 
     # -- writing
 
@@ -113,150 +113,107 @@ class Lake:
         Partition columns given by name say which partition; the others come from the frame. The
         frame may have more columns than the table, and in any order; it may not have fewer.
         """
+        from pyspark.sql import functions as F
+
         kind = table_named(table)
-        fixed = {name: partition_text(kind, name, value) for name, value in partition.items()}
+        fixed = asked(kind, partition)
         open_columns = [name for name in kind.partition_by if name not in fixed]
         if open_columns != list(kind.partition_by[len(fixed) :]):
             raise LakeError(f"{table} is partitioned by {', '.join(kind.partition_by)}: give them in that order")
         columns = [*open_columns, *kind.data_columns]
         if lacking := [name for name in columns if name not in frame.columns]:
             raise LakeError(f"rows for {table} lack {', '.join(lacking)}")
-        typed = frame.select(*(frame[name].cast(kind.columns[name]).alias(name) for name in columns))
-        with self.staging() as staging:
-            with named_errors():
-                typed.write.partitionBy(*open_columns).parquet(f"{self.storage.address}/{staging}")
-            folders = self._leaf_folders(staging, len(open_columns))
-            prefix = [folder_name(name, value) for name, value in fixed.items()]
-            targets = ["/".join([kind.name, *prefix, *([leaf] if leaf else [])]) for leaf in folders]
-            for leaf, target in zip(folders, targets, strict=True):
-                commit(self.storage, kind, f"{staging}/{leaf}".rstrip("/"), target)
-        self._sweep_up(kind, targets)
-        return [dict(partition_key(target.split("/")[1:])) for target in targets]
+        self.check_shared()
+        known = {name: F.lit(text).cast(kind.columns[name]) for name, text in fixed.items()}
+        typed = frame.select(
+            *(known.get(name, F.col(name).cast(kind.columns[name])).alias(name) for name in kind.columns)
+        )
+        if by_rows := [name for name in kind.folders_by if name in open_columns]:
+            typed = typed.sortWithinPartitions(*by_rows)
+        with named_errors():
+            written = typed.mapInArrow(_WriteTask(self.arrow.files, table, fixed), "file string, keys string").collect()
+        files = [DataFile(**json.loads(row["file"])) for row in written]
+        keys = {tuple(key) for row in written for key in json.loads(row["keys"])}
+        if not open_columns:
+            keys = {tuple(fixed.values())}
+            if not files and not kind.clustered:
+                files = [self.arrow.files.write_rows(table, [], **partition)]
+        if keys:
+            self.arrow.replace(kind, files, keys)
+        return [dict(zip(kind.partition_by, key, strict=True)) for key in sorted(keys)]
 
     def write_table(self, rows: pa.Table, table: str, **partition: Value) -> None:
         """Replace one small partition with the rows of an Arrow table, without a Spark job."""
-        kind = table_named(table)
-        with self.task_commits() as commits:
-            commits.commit_table(table, rows, **partition)
-        self._sweep_up(kind, ["/".join(prefix_of(kind, partition))])
-
-    @contextmanager
-    def staging(self) -> Iterator[str]:
-        """A folder to write in, which no other command removes; it is deleted afterwards."""
-        staging = f"_staging/{self._leases.name if self._leases else 'any'}-{uuid.uuid4().hex[:12]}"
-        if self._leases:
-            self._leases.take(staging)
-        try:
-            yield staging
-        finally:
-            self.storage.delete(staging)
-            if self._leases:
-                self._leases.release(staging)
-
-    @contextmanager
-    def task_commits(self) -> Iterator[TaskCommits]:
-        """For tasks that commit partitions themselves; they may do so until the context ends."""
-        with self.staging() as staging:
-            root = str(getattr(self.storage, "root", self.storage.address))
-            yield TaskCommits(root, isinstance(self.storage, LocalStorage), staging)
+        self.arrow.write_table(rows, table, **partition)
 
     def drop(self, table: str, **partition: Value) -> None:
         """Remove partitions, if they exist."""
-        kind = table_named(table)
-        for version in committed(self.storage, kind, partition).values():
-            self.storage.delete(f"{version.path}/{MARK}{version.digest}")
-        self._sweep_up(kind, ["/".join(prefix_of(kind, partition))])
+        self.arrow.drop(table, **partition)
 
-    def _sweep_up(self, kind: Table, targets: Iterable[str]) -> None:
-        """Remove what the new versions replace and what killed commands left behind."""
-        kept = 1 if self._leases else 2
-        obsolete: list[str] = []
-        for target in targets:
-            versions: dict[str, list[Version]] = {}
-            for version in sorted(versions_in(self.storage, kind, target), reverse=True):
-                versions.setdefault(version.path.rpartition("/")[0], []).append(version)
-            for old in itertools.chain.from_iterable(group[kept:] for group in versions.values()):
-                # First the mark, then the look at the leases: a reader does it the other way round.
-                self.storage.delete(f"{old.path}/{MARK}{old.digest}")
-                obsolete.append(old.path)
-            if self._leases:
-                obsolete += self._unmarked(kind, target)
-        obsolete += [f"_staging/{name}" for name in self.storage.folders("_staging")]
-        if self._leases:
-            used = self._leases.in_use()
-            obsolete = [path for path in obsolete if path not in used]
-        else:
-            obsolete = [
-                path for path in obsolete if not path.startswith("_staging/") or self.storage.age_s(path) > STALE_S
-            ]
-        for path in obsolete:
-            self.storage.delete(path)
-
-    def _unmarked(self, kind: Table, target: str) -> list[str]:
-        """Versions moved in but never marked (their writer was killed in between), or replaced while read."""
-        marked, all_of_them = set(), set()
-        depth = 1 + len(kind.partition_by)
-        for path in self.storage.files(target):
-            parts = path.split("/")
-            if len(parts) >= depth + 2:
-                folder = "/".join(parts[: depth + 1])
-                all_of_them.add(folder)
-                if parts[-1].startswith(MARK):
-                    marked.add(folder)
-        return sorted(all_of_them - marked)
-
-    def _leaf_folders(self, staging: str, depth: int) -> list[str]:
-        leaves = [""]
-        for _ in range(depth):
-            leaves = [
-                f"{leaf}/{name}".lstrip("/")
-                for leaf in leaves
-                for name in self.storage.folders(f"{staging}/{leaf}")
-                if "=" in name
-            ]
-        return leaves
-
-    # -- finding
-
-    def _frame(self, kind: Table, folders: list[str], versions: Iterable[Version]) -> DataFrame:
-        """These versions as one frame. The folder is read as one path and the versions picked as
-        partitions: Spark takes time by the square of the number of paths it is given."""
-        from pyspark.sql import functions as F
-
-        with named_errors():
-            return (
-                self.session.read.schema(f"{kind.ddl}, `{VERSION}` string")
-                .option("basePath", f"{self.storage.address}/{kind.name}")
-                .option("__globPaths__", "false")
-                .parquet("/".join([self.storage.address, *folders]))
-                .where(F.col(VERSION).isin([version.stamp for version in versions]))
-                .select(*kind.columns)
-            )
-
-    def _marked(self, version: Version) -> bool:
-        return any(file.endswith(f"{MARK}{version.digest}") for file in self.storage.files(version.path))
+    def check_shared(self) -> None:
+        """LakeError where the session's workers do not share the lake's folder with this machine."""
+        if not self._is_shared:
+            with named_errors():
+                check_shared(self.session, self.folder)
+            self._is_shared = True
 
     # -- errors
 
-    def _check_schema(self, kind: Table, found: Mapping[Key, Version]) -> None:
-        for key, version in found.items():
-            if version.digest != kind.digest:
-                raise LakeError(
-                    f"{kind.name} of {_in_words(key)} in {self.name} was written with other columns than "
-                    f"this version reads; run: {_command(kind, dict(key), self.name)}"
-                )
-
     def _absent(self, kind: Table, partition: Mapping[str, Value]) -> LakeError:
         command = _command(kind, partition, self.name)
-        if not self.storage.exists():
+        if not self.folder.exists():
             return LakeError(f"there is no lake at {self.name}; run: {command}")
         others = self.partitions(kind.name)
         if not partition or not others:
             return LakeError(f"the lake {self.name} has no {kind.name}; run: {command}")
         names = [_in_words(other.items()) for other in others]
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        asked = _in_words(partition.items())
-        return LakeError(f"the lake {self.name} has no {kind.name} of {asked}, only of {shown}; run: {command}")
+        wanted = _in_words(partition.items())
+        return LakeError(f"the lake {self.name} has no {kind.name} of {wanted}, only of {shown}; run: {command}")
+
+
+class _WriteTask:
+    """What a task does with its rows: it writes them to files, and returns what it counted."""
+
+    def __init__(self, files: DataFiles, table: str, fixed: Mapping[str, str]) -> None:
+        self.files = files
+        self.table = table
+        self.fixed = dict(fixed)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        kind = table_named(self.table)
+        seen: set[tuple[str, ...]] = set()
+
+        def noted() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                if kind.clustered:
+                    columns = (
+                        batch.column(batch.schema.get_field_index(name)).to_pylist() for name in kind.partition_by
+                    )
+                    seen.update(zip(*columns, strict=True))
+                yield batch
+
+        for file in self.files.write_batches(self.table, noted(), self.fixed):
+            keys = list(seen) if kind.clustered else [tuple(file.partition.values())]
+            texts = {"file": [json.dumps(asdict(file))], "keys": [json.dumps(keys)]}
+            yield pa.RecordBatch.from_pydict(texts)
+
+
+def _leading(columns: Iterable[str], wanted: Mapping[str, Any]) -> int:
+    """How many of the first columns are asked for."""
+    count = 0
+    for name in columns:
+        if name not in wanted:
+            break
+        count += 1
+    return count
+
+
+def _no_pattern(path: str) -> str:
+    """The path so that Spark does not take it for a pattern. (Two paths with its option against patterns are four.)"""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
 
 
 def _in_words(pairs: Iterable[tuple[str, Any]]) -> str:

@@ -1,13 +1,13 @@
 """The lake's tables: one schema each, and the columns each is partitioned by.
 
-A partition is what a stage replaces as a whole: a trace, a workload, a run. Times are seconds: of
+A partition is what a stage replaces as a whole: a trace, a workload, a run. A new column is null in the
+rows that were written before it; a column never changes its type. Times are seconds: of
 the simulation, or since the epoch (UTC) where a trace or a live node gives the time of day.
 Unknown numbers are null, except in `log`, which follows `earshot.records` (NaN, -1, "").
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,6 +30,10 @@ class Table:
     partition_by: tuple[str, ...]
     made_by: str
     "The command that makes it, as errors name it; {x} is what the partition column x was asked to be."
+    clustered: bool = False
+    "Its partitions are a few rows each: many share a file, and their columns are in the file."
+    keep_h: float = 168.0
+    "For how many hours an earlier version stays readable, at least."
 
     @property
     def ddl(self) -> str:
@@ -47,13 +51,18 @@ class Table:
 
     @property
     def data_columns(self) -> tuple[str, ...]:
-        """The columns inside the files: all but those the folders name."""
+        """All columns but those of the partition."""
         return tuple(name for name in self.columns if name not in self.partition_by)
 
     @property
-    def digest(self) -> str:
-        """Names the schema and its partitions: what was written with others is not read as this one."""
-        return hashlib.sha256(f"{self.ddl} by {', '.join(self.partition_by)}".encode()).hexdigest()[:8]
+    def folders_by(self) -> tuple[str, ...]:
+        """The columns that folders name, and not files."""
+        return () if self.clustered else self.partition_by
+
+    @property
+    def file_columns(self) -> tuple[str, ...]:
+        """The columns inside the files."""
+        return tuple(name for name in self.columns if name not in self.folders_by)
 
 
 _LOG_TYPES = {"float64": "double", "int64": "bigint", "int32": "int", "string": "string"}
@@ -77,6 +86,7 @@ TRACES = Table(
     },
     partition_by=("trace",),
     made_by="earshot ingest FILE --trace {trace}",
+    clustered=True,
 )
 
 POSITIONS = Table(
@@ -133,6 +143,7 @@ SCENARIOS = Table(
     },
     partition_by=("workload",),
     made_by="earshot workload {workload}",
+    clustered=True,
 )
 
 EVENTS = Table(
@@ -245,6 +256,7 @@ RUNS = Table(
     },
     partition_by=("run",),
     made_by="earshot sweep CAMPAIGN.toml",
+    clustered=True,
 )
 
 LOG = Table(
@@ -265,6 +277,7 @@ METRICS = Table(
     },
     partition_by=("run",),
     made_by="earshot sweep CAMPAIGN.toml",
+    clustered=True,
 )
 
 _PAIR = {
@@ -307,6 +320,7 @@ WATCHES = Table(
     },
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_h=1.0,
 )
 
 WATCHED_LOG = Table(
@@ -329,6 +343,7 @@ WATCHED_OPEN = Table(
     {"watch": "string", "batch": "bigint"} | _PAIR,
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_h=1.0,
 )
 
 WATCHED_FIGURES = Table(
@@ -344,6 +359,7 @@ WATCHED_FIGURES = Table(
     },
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_h=1.0,
 )
 
 WATCHED_LOSSES = Table(
@@ -359,6 +375,7 @@ WATCHED_LOSSES = Table(
     },
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_h=1.0,
 )
 
 WATCHED_MATCHES = Table(
@@ -447,7 +464,7 @@ def table_named(name: str) -> Table:
 
 
 def arrow_schema(table: str, with_partitions: bool = False) -> pa.Schema:
-    """The columns inside a table's files as Arrow types; with its partition columns, all of them."""
+    """A table's columns but those of the partition, as Arrow types; with them, all."""
     import pyarrow as pa
 
     types = {

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from earshot.errors import LakeError, ScenarioError, SettingsError
-from earshot.pipeline.lake.local_tables import Tables
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.reports.catalogues import AnswerableRun, RunCatalogue, answerable_run
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, records_of
 from earshot.pipeline.reports.replays import scenario_from, settings_of, with_range, world_from_tables
@@ -24,7 +24,7 @@ from earshot.view.world import World
 class LakeCatalogue(RunCatalogue):
     """The runs in a lake; those of one workload share a world."""
 
-    def __init__(self, tables: Tables, runs: Sequence[str] | None = None, chosen: Chosen | None = None) -> None:
+    def __init__(self, tables: ArrowLake, runs: Sequence[str] | None = None, chosen: Chosen | None = None) -> None:
         self._tables = tables
         rows = tables.read("runs").to_pylist()
         chosen = chosen or Chosen()

@@ -1,6 +1,6 @@
 """Replays beside a report: one file per world, with its runs side by side.
 
-A world's file is made in a Spark task where the lake is on a disk that tasks can read, several at once.
+A world's file is made in a Spark task, several at once.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from earshot.pipeline.lake.local_tables import LocalTables, SparkTables
-from earshot.pipeline.lake.storage import LocalStorage
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.reports.lake_replays import LakeCatalogue
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.view.catalogue import WorldEntry
@@ -32,14 +31,10 @@ MOST_ANSWERS = 4_000
 
 def write_replays(lake: Lake, report: Path, runs: Sequence[str]) -> Mapping[str, str]:
     """Files in a folder beside the report; for each run that is in one, its address from the report."""
-    tables = LocalTables(lake.storage.root) if isinstance(lake.storage, LocalStorage) else SparkTables(lake)
-    catalogue = LakeCatalogue(tables, runs)
+    catalogue = LakeCatalogue(lake.arrow, runs)
     with_places = (_fewer(entry) for entry in catalogue.worlds() if catalogue.world(entry.key).nodes)
     entries = list(islice(with_places, MOST_WORLDS))
-    if isinstance(tables, LocalTables):
-        documents = each_in_a_task(lake.session, entries, _DocumentTask(str(tables.storage.root), list(runs)))
-    else:
-        documents = [catalogue.document(entry.title, entry, MOST_ANSWERS, MOST_HOPS) for entry in entries]
+    documents = each_in_a_task(lake.session, entries, _DocumentTask(lake.folder.root, list(runs)))
     folder = report.with_name(f"{report.stem}-replays")
     links: dict[str, str] = {}
     for entry, document in zip(entries, documents, strict=True):
@@ -67,5 +62,5 @@ class _DocumentTask:
         self.runs = runs
 
     def __call__(self, entry: WorldEntry) -> str:
-        catalogue = LakeCatalogue(LocalTables(self.root), self.runs)
+        catalogue = LakeCatalogue(ArrowLake(self.root), self.runs)
         return catalogue.document(entry.title, entry, MOST_ANSWERS, MOST_HOPS)

@@ -335,7 +335,7 @@ def _watch_interrupts() -> None:
 
 # -- our package on a cluster's executors
 
-NEEDED = ("click", "lxml", "msgspec", "numpy", "pandas", "pyarrow", "pyproj", "scipy", "shapely")
+NEEDED = ("click", "deltalake", "lxml", "msgspec", "numpy", "pandas", "pyarrow", "pyproj", "scipy", "shapely")
 "What our code imports inside tasks; binary packages, so they cannot travel in the zip."
 
 

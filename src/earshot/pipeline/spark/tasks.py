@@ -61,7 +61,7 @@ def each_in_a_task(
 ) -> list[str]:
     """The answers, in the order of the items. `progress` is called a few times a second meanwhile.
 
-    Ctrl-C ends the tasks that run and is raised to the caller; the results of finished items stay.
+    Ctrl-C, or an error in `progress`, ends the tasks that run and is raised to the caller.
     """
     if not items:
         return []
@@ -82,7 +82,7 @@ def each_in_a_task(
             job.join(POLL_S)
             if progress is not None:
                 progress()
-    except KeyboardInterrupt:
+    except BaseException:
         _interrupt(spark)
         job.join(10.0)
         raise

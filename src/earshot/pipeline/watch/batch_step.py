@@ -30,8 +30,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from earshot.errors import EarshotError, SparkFailure
-from earshot.pipeline.lake.tables import TABLES, WATCHED_LOG, arrow_schema
-from earshot.pipeline.lake.versions import committed
+from earshot.pipeline.lake.tables import TABLES, arrow_schema
 from earshot.pipeline.spark.failures import named_error
 from earshot.pipeline.watch.running_metrics import RunningMetrics
 from earshot.pipeline.watch.sessions import WatchedSessions
@@ -214,20 +213,9 @@ class BatchStep:
         self.lake.write_table(rows, table, watch=self.settings.name, **batch)
 
     def _window(self, batches: Mapping[int, float]) -> DataFrame:
-        """The records of those batches. Only this watch replaces them, so nothing has to be leased."""
-        storage = self.lake.storage
-        found = [
-            version.path
-            for number in sorted(batches)
-            for version in committed(storage, WATCHED_LOG, {"watch": self.settings.name, "batch": number}).values()
-        ]
-        return (
-            self.lake.session.read.schema(f"{WATCHED_LOG.ddl}, version string")
-            .option("basePath", f"{storage.address}/{WATCHED_LOG.name}")
-            .option("__globPaths__", "false")
-            .parquet(*(f"{storage.address}/{path}" for path in found))
-            .select(*READ)
-        )
+        """The records of those batches."""
+        log = self.lake.read("watched_log", watch=self.settings.name)
+        return log.where(F.col("batch").isin(sorted(batches))).select(*READ)
 
     def _trajectories(self, log: DataFrame, old: State) -> dict[Key, Trajectory]:
         """Where every node was in the window, from the last place before it on."""

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from earshot.errors import LakeError, UsageError
-from earshot.pipeline.lake.storage import LocalStorage
 from earshot.pipeline.spark.session import is_connect, parallelism
 from earshot.pipeline.watch import spool_source as source
 from earshot.pipeline.watch.batch_step import BatchStep
@@ -52,14 +51,14 @@ class Watch:
     @property
     def checkpoint(self) -> str:
         """Where Spark keeps how far it has read."""
-        return f"{self.lake.storage.address}/_watches/{self.settings.name}/checkpoint"
+        return f"{self.lake.folder.address}/_watches/{self.settings.name}/checkpoint"
 
     @contextmanager
     def running(self, once: bool = False) -> Iterator[StreamingQuery]:
         """Start the query, and stop it at the end of the context in every case."""
         with _alone(self.lake, self.settings.name):
             self.step.resume()
-            if self.step.state.batch >= 0 and not any(self.lake.storage.files(f"{self._own}/checkpoint/offsets")):
+            if self.step.state.batch >= 0 and not self.lake.folder.files(f"{self._own}/checkpoint/offsets"):
                 raise LakeError(
                     f"the lake {self.lake.name} has a watch {self.settings.name!r}, but its read positions are lost "
                     f"({self.checkpoint}); take another --name"
@@ -111,7 +110,7 @@ def _no_report(commit: Commit) -> None:
 @contextmanager
 def _alone(lake: Lake, name: str) -> Iterator[None]:
     """Refuse a second process for the watch of that name; the lock ends with the process."""
-    if not isinstance(lake.storage, LocalStorage):
+    if lake.folder.local is None:
         yield
         return
     try:
@@ -119,7 +118,7 @@ def _alone(lake: Lake, name: str) -> Iterator[None]:
     except ImportError:  # Windows
         yield
         return
-    folder = lake.storage.root / "_watches" / name
+    folder = lake.folder.local / "_watches" / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from earshot.errors import LakeError
-from earshot.pipeline.lake.local_tables import Tables
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.reports.catalogues import AnswerableCatalogue, AnswerableRun, answerable_run
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
 from earshot.pipeline.reports.replays import settings_of, with_range
@@ -56,7 +56,7 @@ class _Watch:
 class WatchCatalogue(AnswerableCatalogue):
     """The watches in a lake, each a world that grows; its protocols are shown side by side."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: ArrowLake) -> None:
         self._tables = tables
         names = [partition["watch"] for partition in tables.partitions("watches")]
         if not names:
