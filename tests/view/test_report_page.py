@@ -13,11 +13,10 @@ from playwright.sync_api import Browser, Page
 
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.reports.charts import ChartLine, Measure, line_chart
-from earshot.pipeline.reports.losses import LossCount
 from earshot.pipeline.reports.marks import Mark
 from earshot.pipeline.reports.page import PageFigure, PageSection, PageTable, ReportPage
 from earshot.pipeline.reports.report import ReportFacts, lake_page
-from pipeline.reports.board import FIGURES, made_board, run_rows
+from pipeline.reports.board import FIGURES, keyed, made_board, run_rows
 
 CLAIM = [
     "Brokers chosen by ability give less delay than brokers chosen at random",
@@ -38,21 +37,19 @@ HIDDEN = """[...document.querySelectorAll('.scroll')].filter(one => one.checkVis
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All protocols on one scenario, with losses on a map."""
     rows = run_rows()
-    losses = [
-        LossCount(row["run"], 250.0 * column, 250.0 * line, cause, reason, pairs)
-        for row in rows
-        for column in range(4)
-        for line in range(4)
-        for cause, reason, pairs in (
-            (None, "", 90),
-            ("impossible", "never heard", 4),
-            ("needed carrying", "never heard: no-route-to-producer", column),
-            ("lost", "dropped by the receiver: announcement-impossible-numbers", line),
-        )
-    ]
-    tracks = {made_board(rows).rankings[0].point.id: [[(0.0, 0.0), (1000.0, 900.0)], [(100.0, 800.0)]]}
+    board = made_board(rows)
+    counts = {
+        "never heard": 4.0,
+        "needed carrying": 3.0,
+        "impossible": 3.0,
+        "dropped: too-many-packets-waiting": 2.0,
+    }
+    causes = keyed(board, {cause: {"lost": count} for cause, count in counts.items()})
+    squares = [f"{250 * column},{250 * line}" for column in range(4) for line in range(4)]
+    areas = keyed(board, {key: {"expected": 90.0, "lost": float(number)} for number, key in enumerate(squares)})
+    tracks = {board.rankings[0].point.id: [[(0.0, 0.0), (1000.0, 900.0)], [(100.0, 800.0)]]}
     place = tmp_path_factory.mktemp("report") / "report.html"
-    facts = ReportFacts(made_board(rows), rows, losses=losses, side_m=250.0, tracks=tracks)
+    facts = ReportFacts(board, rows, causes=causes, areas=areas, tracks=tracks)
     place.write_text(lake_page(facts, {}).html(), "utf-8")
     return place
 

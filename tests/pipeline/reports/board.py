@@ -7,7 +7,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from earshot.pipeline.campaigns.leaderboard import Leaderboard, board_of
+from earshot.pipeline.campaigns.intervals import Figure
+from earshot.pipeline.campaigns.leaderboard import KeyedRow, Leaderboard, board_of
 
 FIGURES = {
     # delivery of the reachable, airtime, latency p95, bytes a delivery
@@ -64,6 +65,7 @@ def made_board(rows: Sequence[Mapping[str, Any]]) -> Leaderboard:
             "bytes_per_delivery": size * chance.uniform(0.9, 1.1),
             "ceiling": ceiling,
             "hops": 3.0,
+            "expected": 100.0,
         }
         figures += [{"run": row["run"], "metric": name, "key": "", "value": value} for name, value in values.items()]
         for event_type, factor in TYPES.items():
@@ -73,3 +75,14 @@ def made_board(rows: Sequence[Mapping[str, Any]]) -> Leaderboard:
                 for name, value in of_type.items()
             ]
     return board_of(rows, figures, by_type)
+
+
+def keyed(board: Leaderboard, figures: Mapping[str, Mapping[str, float]], only: str = "") -> list[KeyedRow]:
+    """The same figures by key for every row, or for one protocol's."""
+    exact = {key: {name: Figure(value, value, value, 5) for name, value in one.items()} for key, one in figures.items()}
+    return [
+        KeyedRow(row.point, row.variant, row.protocol, key, one)
+        for row in board.rows
+        for key, one in exact.items()
+        if only in ("", row.variant)
+    ]

@@ -9,11 +9,12 @@ import re
 from html import unescape
 
 from earshot.pipeline.reports.board_page import RankingView, beyond_radio, figures_table, ranked_bars
-from earshot.pipeline.reports.losses import LossCount, square_side_m
+from earshot.pipeline.reports.charts import AreaCell
+from earshot.pipeline.reports.loss_page import merged_cells
 from earshot.pipeline.reports.marks import marks_of
 from earshot.pipeline.reports.page import PageFigure, PageTable, ReportPage
 from earshot.pipeline.reports.report import ReportFacts, lake_page
-from pipeline.reports.board import FIGURES, made_board, run_rows
+from pipeline.reports.board import FIGURES, keyed, made_board, run_rows
 
 SMALL = ("flooding", "steam", "codd")
 
@@ -28,9 +29,11 @@ def sections(page: ReportPage) -> list[str]:
 
 def test_the_answer_stands_first_then_the_picture_and_drops_come_after_losses() -> None:
     rows = run_rows()
-    losses = [LossCount("codd-0-0", 0.0, 0.0, "lost", "never heard", 3), LossCount("codd-0-0", 0.0, 0.0, None, "", 97)]
-    page = lake_page(ReportFacts(made_board(rows), rows, losses=losses, side_m=100.0), {})
-    assert sections(page) == ["The answer", "By event type", "Ranked", "All figures", "Lost deliveries", "Runs"]
+    board = made_board(rows)
+    causes, drops = keyed(board, {"never heard": {"lost": 3.0}}), keyed(board, {"collision": {"drops": 9.0}})
+    page = lake_page(ReportFacts(board, rows, causes=causes, drops=drops), {})
+    details = ["By event type", "Ranked", "All figures", "Lost deliveries", "Packet drops", "Runs"]
+    assert sections(page) == ["The answer", *details]
     answer = page.sections[0]
     assert [block.kind for block in answer.blocks] == ["verdict", "figure"]
     told = words(page)
@@ -131,31 +134,35 @@ def test_the_table_hides_columns_but_its_download_has_every_figure() -> None:
 
 
 def test_losses_are_split_by_cause_with_the_reasons_in_words() -> None:
-    rows = run_rows(("codd", "steam"), seeds=1)
-    losses = [
-        LossCount("codd-0-0", 0.0, 0.0, None, "", 80),
-        LossCount("codd-0-0", 0.0, 0.0, "impossible", "never heard", 10),
-        LossCount("codd-0-0", 100.0, 0.0, "needed carrying", "never heard: hop-limit", 4),
-        LossCount("codd-0-0", 100.0, 0.0, "lost", "dropped by the receiver: collision", 6),
-        LossCount("steam-0-0", 0.0, 0.0, None, "", 100),
-    ]
-    page = lake_page(ReportFacts(made_board(rows), rows, losses=losses, side_m=100.0), {})
+    rows = run_rows(("codd", "steam"))
+    board = made_board(rows)
+    counts = {"impossible": 10.0, "needed carrying": 4.0, "dropped: collision": 6.0}
+    causes = keyed(board, {cause: {"lost": count} for cause, count in counts.items()}, "codd")
+    areas = keyed(board, {"0,0": {"expected": 90.0, "lost": 10.0}, "250,0": {"expected": 10.0, "lost": 10.0}}, "codd")
+    page = lake_page(ReportFacts(board, rows, causes=causes, areas=areas), {})
     lost = next(section for section in page.sections if section.title == "Lost deliveries")
     bars = lost.blocks[0]
     assert isinstance(bars, PageTable)
-    assert [(str(row[0]), row[2].words) for row in bars.rows] == [("steam", "0 %"), ("codd", "20 %")]
-    assert bars.rows[1][3].words == (
-        "at the receiver: two transmissions collided at the receiver (60 %); "
-        "it never came near; on the way: the packet had reached its hop limit (40 %)"
-    )
+    assert [(str(row[0]), row[2].words, row[3].words) for row in bars.rows] == [
+        ("steam", "0 %", "nothing"),
+        (
+            "codd",
+            "20 %",
+            "no path in time 10 %; at the receiver: two transmissions collided at the receiver 6.0 %; "
+            "somebody had to carry it 4.0 %",
+        ),
+    ]
     html = page.html()
-    assert "impossible: 10 %" in html
-    assert "codd, 100 to 200 m east, 0 to 100 m north: lost 10 of 10 expected" in html
+    for part in ("lost by the protocol: 6.0 %", "needed carrying: 4.0 %", "impossible: 10 %"):
+        assert f"<title>{part}</title>" in html
+    assert "codd, 250 to 500 m east, 0 to 250 m north: lost 10 of 10 expected" in html
 
 
-def test_squares_have_a_round_side() -> None:
-    assert [square_side_m([(one, one)]) for one in (1000.0, 5000.0, 130.0)] == [100.0, 500.0, 20.0]
-    assert square_side_m([]) == 1.0
+def test_squares_of_a_large_network_are_merged_without_losing_a_count() -> None:
+    cells = [AreaCell(250.0 * x, 250.0 * y, 2.0, 1.0) for x in range(-3, 5) for y in range(4)]
+    merged = merged_cells(cells, 500.0)
+    assert [(cell.x_m, cell.y_m) for cell in merged][:2] == [(-1000.0, 0.0), (-1000.0, 500.0)]
+    assert (sum(cell.expected for cell in merged), sum(cell.lost for cell in merged)) == (64.0, 32.0)
 
 
 def test_an_empty_lake_has_a_page_too() -> None:

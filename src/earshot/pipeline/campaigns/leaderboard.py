@@ -222,11 +222,11 @@ def leaderboard(runs: DataFrame, metrics: DataFrame) -> Leaderboard:
 
 def keyed_rows(runs: DataFrame, metrics: DataFrame, by: str, names: Sequence[str] = ()) -> list[KeyedRow]:
     """Figures over seeds by the keys of a grouping (`minute`, `area`, `reason`, `packet`, `node`, `type`); with
-    `names` only of these metrics. A drop reason or packet that a run never had counts as 0 of them."""
+    `names` only of these metrics. A drop reason, cause or packet that a run never had counts as 0 of them."""
     rows = _run_rows(runs)
     points = _points(rows)
     values = _values(rows, points, _metric_rows(metrics, by, names))
-    zeros = _seeds(rows, points) if by in ("reason", "packet") else {}
+    zeros = _seeds(rows, points) if by in ("reason", "cause", "packet") else {}
     found: dict[tuple[str, str, str], dict[str, Figure]] = defaultdict(dict)
     for (point, variant, key, metric), by_seed in values.items():
         found[point, variant, key][metric] = _figure(metric, {**zeros.get((point, variant), {}), **by_seed})

@@ -168,13 +168,26 @@ def answers(views: Sequence[RankingView]) -> list[PageBlock]:
     return [PageVerdict("", headline, mark, words), PageTable("answers", header, lines, less=(1, 4, 6))]
 
 
-def verdict_block(view: RankingView, heading: str) -> PageVerdict:
-    """Who wins, in words."""
+def verdict_block(view: RankingView, heading: str, more: Sequence[str] = ()) -> PageVerdict:
+    """Who wins, in words and for each event type; `more` are further sentences."""
     verdict = view.ranking.verdict
     if verdict is None:
         return PageVerdict(heading, "", None, verdict_words(view.ranking))
     headline = _headline(verdict) if len(view.rows) > 1 else f"{verdict.winner} ran alone on this network"
-    return PageVerdict(heading, headline, view.marks[verdict.winner], verdict_words(view.ranking))
+    words = " ".join([verdict_words(view.ranking), *more])
+    return PageVerdict(heading, headline, view.marks[verdict.winner], words, _types_in_a_word(view))
+
+
+def _types_in_a_word(view: RankingView) -> list[tuple[str, Mark]]:
+    """The winner of each event type with its delivery, and how many it ties with."""
+    found = []
+    for one in view.ranking.by_type:
+        if (verdict := one.verdict) and len(view.rows) > 1:
+            tied = f" {TIE} {len(verdict.ties)} others" if len(verdict.ties) > 1 else ""
+            tied = f" {TIE} {verdict.ties[0]}" if len(verdict.ties) == 1 else tied
+            delivered = measure_of(verdict.delivery_metric).label(verdict.delivery.mean)
+            found.append((f"{one.event_type}: {verdict.winner} {delivered}{tied}", view.marks[verdict.winner]))
+    return found
 
 
 def _headline(verdict: BoardVerdict) -> str:
@@ -341,25 +354,15 @@ def figures_table(view: RankingView) -> PageTable:
     )
     if seeds == {1}:
         note = "One seed: no intervals, and differences may be chance."
-    return PageTable("leaderboard", header, lines, note, more=more, less=less, data=figures_data(view, metrics))
+    return PageTable("leaderboard", header, lines, note, more=more, less=less, data=figures_data(view))
 
 
-def figures_data(view: RankingView, metrics: Sequence[str]) -> PageTable:
-    """The table's facts for programs: a line a protocol and metric."""
+def figures_data(view: RankingView) -> PageTable:
+    """The table's facts for programs: a line a protocol and metric, all that were measured."""
     lines = [
-        [
-            row.variant,
-            row.point.network,
-            metric,
-            one.mean,
-            one.low,
-            one.high,
-            one.seeds,
-            " ".join(row.ties.get(metric, ())),
-        ]
+        [row.variant, row.point.network, name, one.mean, one.low, one.high, one.seeds, " ".join(row.ties.get(name, ()))]
         for row in view.rows
-        for metric in metrics
-        if (one := row.figures.get(metric))
+        for name, one in sorted(row.figures.items())
     ]
     return PageTable("leaderboard", ["protocol", "network", "metric", "mean", "low", "high", "seeds", "ties"], lines)
 

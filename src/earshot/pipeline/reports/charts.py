@@ -141,29 +141,75 @@ Box = tuple[float, float, float, float]
 def _placed(
     spots: Sequence[Spot], places: Mapping[str, tuple[float, float]], taken: list[Box], paper: Axes
 ) -> dict[str, str]:
-    """A label beside each point where it covers no other; a thin line leads to one that stands further away."""
+    """A label beside each point where it covers no other; one that stands further away repeats the point's mark."""
     labels: dict[str, str] = {}
     for spot in sorted(spots, key=lambda spot: (-spot.on_front, -spot.delivery.mean, spot.name)):
         px, py = places[spot.name]
-        wide = width_of(spot.name, 13) + 2
-        tries = [
-            (px + reach if side == "start" else px - reach, py + down, side)
-            for reach, downs in ((9, (-11, 11)), (11, (0,)), (14, (-27, 27, -41, 41, -55, 55, 69, -69, 83, 97, 111)))
-            for down in downs
-            for side in ("start", "end")
+        others = [place for name, place in places.items() if name != spot.name]
+        free = [
+            one
+            for one in _tries(px, py, width_of(spot.name, 13) + 2)
+            if one.inside(paper) and not any(_overlap(one.box, other) for other in taken)
         ]
-        for tx, ty, side in tries:
-            box = (tx if side == "start" else tx - wide, ty - 8, tx + wide if side == "start" else tx, ty + 6)
-            inside = box[0] >= paper.x.start and box[2] <= paper.x.end + 12 and box[1] >= 20 and box[3] <= paper.y.start
-            if inside and not any(_overlap(box, other) for other in taken):
-                break
-        else:
-            tx, ty, side = px + 11, py, "start"
-            box = (tx, ty - 8, tx + wide, ty + 6)
-        taken.append(box)
-        leader = line(px, py, tx + (-2 if side == "start" else 2), ty - 2, "leader") if abs(ty - py) > 15 else ""
-        labels[spot.name] = leader + text(tx, ty + 4, spot.name, side, "label on-front" if spot.on_front else "label")
+        own = [
+            one
+            for one in free
+            if all(math.dist(one.anchor, (px, py)) < math.dist(one.anchor, place) for place in others)
+        ]
+        chosen = next(iter([*own, *free]), _LabelPlace(px, py, 11, 0, "start", width_of(spot.name, 13)))
+        taken.append(chosen.box)
+        labels[spot.name] = chosen.drawn(spot)
     return labels
+
+
+@dataclass(frozen=True, slots=True)
+class _LabelPlace:
+    """Where a label may stand: beside its point, on one side, so far up or down."""
+
+    x: float
+    y: float
+    reach: float
+    down: float
+    side: str
+    wide: float
+
+    @property
+    def is_far(self) -> bool:
+        return abs(self.down) > 15
+
+    @property
+    def anchor(self) -> tuple[float, float]:
+        """The end of the label that is next to its point."""
+        return (self.x + self.reach if self.side == "start" else self.x - self.reach), self.y + self.down
+
+    @property
+    def box(self) -> Box:
+        x, y = self.anchor
+        wide = self.wide + 12 * self.is_far
+        return (x if self.side == "start" else x - wide, y - 8, x + wide if self.side == "start" else x, y + 6)
+
+    def inside(self, paper: Axes) -> bool:
+        left, top, right, bottom = self.box
+        return left >= paper.x.start and right <= paper.x.end + 12 and top >= 20 and bottom <= paper.y.start
+
+    def drawn(self, spot: Spot) -> str:
+        x, y = self.anchor
+        css = "label on-front" if spot.on_front else "label"
+        if not self.is_far:
+            return text(x, y + 4, spot.name, self.side, css)
+        towards = 1 if self.side == "start" else -1
+        leader = line(self.x, self.y, x, y, "leader") + spot.mark.drawn(x + 5 * towards, y, 4)
+        return leader + text(x + 12 * towards, y + 4, spot.name, self.side, css)
+
+
+def _tries(x: float, y: float, wide: float) -> list[_LabelPlace]:
+    """Places for a label, the best first."""
+    return [
+        _LabelPlace(x, y, reach, down, side, wide)
+        for reach, downs in ((9, (-11, 11)), (11, (0,)), (14, (-27, 27, -41, 41, -55, 55, 69, -69, 83, 97, 111, 125)))
+        for down in downs
+        for side in ("start", "end")
+    ]
 
 
 def _overlap(one: Box, other: Box) -> bool:

@@ -1,169 +1,167 @@
-"""The report's part about lost deliveries: by cause and reason, and on a map."""
+"""The report's part about lost deliveries: by cause, with the reasons in words, and on a map."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from earshot.pipeline.campaigns.leaderboard import BoardRow
+from earshot.pipeline.campaigns.leaderboard import BoardRow, KeyedRow
+from earshot.pipeline.campaigns.metrics import AREA_M
 from earshot.pipeline.reports.charts import AreaCell, Track, area_map, ground_of, stacked
 from earshot.pipeline.reports.formats import amount, percent
-from earshot.pipeline.reports.losses import CAUSES, DROPPED, HEARD, NEVER_HEARD, NEVER_SENT, LossCount
 from earshot.pipeline.reports.marks import Mark
 from earshot.pipeline.reports.page import PageBlock, PageCell, PageFigure, PageFold, PageTable, PageWords
 from earshot.records.drop_reasons import sentence_of
 
-STYLES = {"lost": "lost", "needed carrying": "carrying", "impossible": "impossible"}
-"In the order of the bars: the protocol's own fault first."
+STYLES = {"lost": "lost by the protocol", "carrying": "needed carrying", "impossible": "impossible"}
+"The parts of a bar in their order, the protocol's own fault first: the class of each, and its words."
 MOST_REASONS = 3
+MOST_SQUARES = 16
+"So many squares stand side by side on a map; of a larger network the squares are larger."
 _MAP = "By where events were published: the darker a square, the larger the lost share of its expected deliveries."
 
 
 @dataclass(frozen=True)
 class RowLosses:
-    """What one row of a leaderboard lost, in all of its runs together."""
+    """What one row of a leaderboard lost, means over its seeds."""
 
     row: BoardRow
-    counts: Sequence[LossCount]
+    expected: float
+    causes: Mapping[str, float]
+    "Lost deliveries by cause, as the metrics name it; the largest first."
+    cells: Sequence[AreaCell]
 
-    @property
-    def expected(self) -> int:
-        return sum(one.pairs for one in self.counts)
-
-    def missed(self, cause: str | None = None) -> int:
-        """Pairs that were not delivered, of this cause or of any."""
-        return sum(one.pairs for one in self.counts if one.cause and cause in (None, one.cause))
-
-    def reasons(self) -> list[tuple[str, int]]:
-        """Why the protocol lost what was reachable, the most frequent first."""
-        found: dict[str, int] = defaultdict(int)
-        for one in self.counts:
-            if one.cause in ("lost", "needed carrying"):
-                found[one.reason] += one.pairs
-        return sorted(found.items(), key=lambda reason: (-reason[1], reason[0]))
-
-    def cells(self) -> list[AreaCell]:
-        """By the square of publication."""
-        expected: dict[tuple[float, float], int] = defaultdict(int)
-        lost: dict[tuple[float, float], int] = defaultdict(int)
-        for one in self.counts:
-            if one.x_m is not None and one.y_m is not None:
-                expected[one.x_m, one.y_m] += one.pairs
-                lost[one.x_m, one.y_m] += one.pairs if one.cause else 0
-        return [AreaCell(*place, expected[place], lost[place]) for place in sorted(expected)]
+    def share(self, style: str | None = None) -> float:
+        """The share of the expected that was lost, of one part of the bar or of all."""
+        lost = sum(count for cause, count in self.causes.items() if style in (None, style_of(cause)))
+        return lost / self.expected if self.expected else 0.0
 
 
-def losses_of(rows: Iterable[BoardRow], counts: Iterable[LossCount]) -> list[RowLosses]:
+def style_of(cause: str) -> str:
+    """Which part of a bar a cause belongs to."""
+    return {"impossible": "impossible", "needed carrying": "carrying"}.get(cause, "lost")
+
+
+def losses_of(rows: Iterable[BoardRow], causes: Sequence[KeyedRow], areas: Sequence[KeyedRow]) -> list[RowLosses]:
     """The losses of each row, in the rows' order."""
-    by_run: dict[str, list[LossCount]] = defaultdict(list)
-    for one in counts:
-        by_run[one.run].append(one)
-    found = [RowLosses(row, [one for run in row.runs.values() for one in by_run[run]]) for row in rows]
-    return [one for one in found if one.expected]
+    found = []
+    for row in rows:
+        own = {one.key: one.figures["lost"].mean for one in causes if _is_about(one, row)}
+        ordered = dict(sorted(own.items(), key=lambda cause: (-cause[1], cause[0])))
+        cells = [cell for one in areas if _is_about(one, row) and (cell := _cell(one))]
+        if expected := row.figures.get("expected"):
+            found.append(RowLosses(row, expected.mean, ordered, cells))
+    return found
 
 
-def loss_blocks(
-    losses: Sequence[RowLosses], marks: Mapping[str, Mark], side_m: float, tracks: Sequence[Track]
-) -> list[PageBlock]:
+def _is_about(keyed: KeyedRow, row: BoardRow) -> bool:
+    return (keyed.point, keyed.variant) == (row.point, row.variant)
+
+
+def _cell(area: KeyedRow) -> AreaCell | None:
+    """A square from its key, the south-west corner as in `2000,-1000`."""
+    if not {"expected", "lost"} <= area.figures.keys() or "," not in area.key:
+        return None
+    x_m, y_m = map(float, area.key.split(","))
+    return AreaCell(x_m, y_m, area.figures["expected"].mean, area.figures["lost"].mean)
+
+
+def loss_blocks(losses: Sequence[RowLosses], marks: Mapping[str, Mark], tracks: Sequence[Track]) -> list[PageBlock]:
     """Bars by cause with the reasons in words, the map, and every reason behind a click."""
-    if not any(one.missed() for one in losses):
+    if not any(one.causes for one in losses):
         return []
     blocks: list[PageBlock] = [_bars(losses, marks)]
-    if maps := _maps(losses, marks, side_m, tracks):
+    if maps := _maps(losses, marks, tracks):
         blocks += [PageWords(_MAP, heading="Where"), *maps]
-    blocks.append(PageFold("Every reason", [reasons_table(losses, marks)]))
+    blocks.append(PageFold("Every reason", [causes_table(losses, marks)]))
     return blocks
 
 
 def _bars(losses: Sequence[RowLosses], marks: Mapping[str, Mark]) -> PageTable:
-    most = max(one.missed() / one.expected for one in losses)
+    most = max(one.share() for one in losses)
     lines = []
-    for one in sorted(losses, key=lambda one: (one.missed() / one.expected, one.row.rank)):
-        parts = [
-            (css, f"{CAUSES[cause]}: {percent(one.missed(cause) / one.expected)}", one.missed(cause) / one.expected)
-            for cause, css in STYLES.items()
-        ]
-        reasons = one.reasons()
-        fault = sum(count for _, count in reasons)
-        words = [f"{reason_words(reason)} ({percent(count / fault)})" for reason, count in reasons[:MOST_REASONS]]
+    for one in sorted(losses, key=lambda one: (one.share(), one.row.rank)):
+        mark = marks[one.row.variant]
+        parts = [(css, f"{words}: {percent(one.share(css))}", one.share(css)) for css, words in STYLES.items()]
+        shares = {cause: count / one.expected for cause, count in one.causes.items()}
+        why = "; ".join(f"{cause_words(cause)} {percent(lost)}" for cause, lost in list(shares.items())[:MOST_REASONS])
         lines.append(
             [
-                PageCell(one.row.variant, mark=marks[one.row.variant]),
-                PageCell(one.missed() / one.expected, " ", drawing=stacked(parts, most, marks[one.row.variant])),
-                PageCell(one.missed() / one.expected, percent(one.missed() / one.expected), css="number"),
-                PageCell("; ".join(words), "; ".join(words) or "nothing", css="why"),
+                PageCell(one.row.variant, mark=mark),
+                PageCell(one.share(), " ", drawing=stacked(parts, most, mark)),
+                PageCell(one.share(), percent(one.share()), css="number"),
+                PageCell(why, why or "nothing", css="why"),
             ]
         )
-    with_causes = any(one.missed("impossible") or one.missed("needed carrying") for one in losses)
     note = (
-        "Solid: lost by the protocol though a path existed at once. Light: somebody had to carry the event. "
-        "Dashed frame: impossible for any protocol."
+        "Shares of the expected deliveries. Solid: lost by the protocol though a path existed at once. "
+        "Light: somebody had to carry the event. Dashed frame: impossible for any protocol."
     )
-    return PageTable(
-        "lost-deliveries",
-        ["protocol", "", "lost", "why: share of what any protocol could have delivered"],
-        lines,
-        note if with_causes else "Share of the expected deliveries that did not happen.",
-        css="bars causes",
-        data=reasons_table(losses, marks),
-    )
+    if not any(one.share("impossible") or one.share("carrying") for one in losses):
+        note = "Shares of the expected deliveries."
+    header = ["protocol", "", "lost", "why"]
+    return PageTable("lost-deliveries", header, lines, note, css="bars causes", data=causes_table(losses, marks))
 
 
-def reason_words(reason: str) -> str:
-    """A reason as a sentence's part."""
-    kind, _, word = reason.partition(": ")
-    sentence = sentence_of(word).rstrip(".").strip()
-    match kind:
-        case _ if kind == NEVER_SENT:
-            return "nobody sent it"
-        case _ if kind == HEARD:
-            return "the receiver heard it and did not deliver it"
-        case _ if kind == DROPPED:
-            return f"at the receiver: {sentence[:1].lower()}{sentence[1:]}"
-        case _ if kind == NEVER_HEARD and word:
-            return f"it never came near; on the way: {sentence[:1].lower()}{sentence[1:]}"
-        case _:
-            return "it never came near the receiver"
+def cause_words(cause: str) -> str:
+    """A cause as a sentence's part."""
+    kind, _, reason = cause.partition(": ")
+    if kind == "dropped" and reason:
+        sentence = sentence_of(reason).rstrip(".")
+        return f"at the receiver: {sentence[:1].lower()}{sentence[1:]}"
+    plain = {
+        "heard, not delivered": "the receiver heard it and did not deliver it",
+        "never heard": "it never came near the receiver",
+        "never sent": "nobody sent it",
+        "impossible": "no path in time",
+        "needed carrying": "somebody had to carry it",
+    }
+    return plain.get(cause, cause)
 
 
-def reasons_table(losses: Sequence[RowLosses], marks: Mapping[str, Mark]) -> PageTable:
-    """All causes and reasons."""
-    lines = []
-    for one in losses:
-        found: dict[tuple[str, str], int] = defaultdict(int)
-        for count in one.counts:
-            if count.cause:
-                found[count.cause, count.reason] += count.pairs
-        for (cause, reason), pairs in sorted(found.items(), key=lambda item: -item[1]):
-            lines.append(
-                [
-                    PageCell(one.row.variant, mark=marks[one.row.variant]),
-                    CAUSES[cause],
-                    PageCell(reason, reason_words(reason)),
-                    PageCell(pairs / len(one.row.runs), amount(pairs / len(one.row.runs)), css="number"),
-                    PageCell(pairs / one.expected, percent(pairs / one.expected), css="number"),
-                ]
-            )
-    header = ["protocol", "cause", "reason", "lost a run", "of the expected"]
-    return PageTable("lost-deliveries", header, lines)
+def causes_table(losses: Sequence[RowLosses], marks: Mapping[str, Mark]) -> PageTable:
+    """Every cause of every row."""
+    lines = [
+        [
+            PageCell(one.row.variant, mark=marks[one.row.variant]),
+            STYLES[style_of(cause)],
+            PageCell(cause, cause_words(cause)),
+            PageCell(count, amount(count), css="number"),
+            PageCell(count / one.expected, percent(count / one.expected), css="number"),
+        ]
+        for one in losses
+        for cause, count in one.causes.items()
+    ]
+    return PageTable("lost-deliveries", ["protocol", "cause", "reason", "lost a run", "of the expected"], lines)
 
 
-def _maps(
-    losses: Sequence[RowLosses], marks: Mapping[str, Mark], side_m: float, tracks: Sequence[Track]
-) -> list[PageBlock]:
-    shown = [one for one in losses if one.missed() and one.cells()]
+def _maps(losses: Sequence[RowLosses], marks: Mapping[str, Mark], tracks: Sequence[Track]) -> list[PageBlock]:
+    shown = [one for one in losses if one.causes and one.cells]
     if not shown:
         return []
-    most = max(cell.lost / cell.expected for one in shown for cell in one.cells())
     name = f"tracks-{shown[0].row.point.id}".replace(" ", "-")
-    ground = ground_of((cell for one in shown for cell in one.cells()), side_m, tracks, name)
+    ground = ground_of((cell for one in shown for cell in one.cells), AREA_M, tracks, name)
+    side_m = AREA_M * max(1, math.ceil(max(ground.wide_m, ground.high_m) / AREA_M / MOST_SQUARES))
+    maps = [(one.row.variant, merged_cells(one.cells, side_m)) for one in shown]
+    most = max(cell.lost / cell.expected for _, cells in maps for cell in cells if cell.expected)
     return [
         PageFigure(
             "",
-            area_map(one.cells(), side_m, ground, marks[one.row.variant], one.row.variant, most, one is shown[0]),
-            keys=[(one.row.variant, marks[one.row.variant], "")],
+            area_map(cells, side_m, ground, marks[variant], variant, most, first=number == 0),
+            keys=[(variant, marks[variant], "")],
             css="map",
         )
-        for one in shown
+        for number, (variant, cells) in enumerate(maps)
     ]
+
+
+def merged_cells(cells: Iterable[AreaCell], side_m: float) -> list[AreaCell]:
+    """The same counts in squares of a larger side."""
+    sums: dict[tuple[float, float], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for cell in cells:
+        corner = sums[math.floor(cell.x_m / side_m) * side_m, math.floor(cell.y_m / side_m) * side_m]
+        corner[0] += cell.expected
+        corner[1] += cell.lost
+    return [AreaCell(*corner, *counts) for corner, counts in sorted(sums.items())]

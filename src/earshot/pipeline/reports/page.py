@@ -116,6 +116,8 @@ class PageVerdict:
     headline: str
     mark: Mark | None
     words: str
+    parts: Sequence[tuple[str, Mark]] = ()
+    "The same in a word for each part of the question, with the winner's mark."
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from earshot.pipeline.reports import board_page as parts
 from earshot.pipeline.reports.charts import ChartLine, Measure, Track, line_chart, track_map
 from earshot.pipeline.reports.formats import listed
 from earshot.pipeline.reports.loss_page import loss_blocks, losses_of
-from earshot.pipeline.reports.losses import LossCount, count_losses, loss_counts, square_side_m
 from earshot.pipeline.reports.marks import marks_of
 from earshot.pipeline.reports.page import (
     PageBlock,
@@ -63,18 +62,23 @@ class ReportFacts:
     "Rows of `runs`, failed ones included."
     minutes: Sequence[KeyedRow] = ()
     drops: Sequence[KeyedRow] = ()
-    losses: Sequence[LossCount] = ()
-    side_m: float = 0.0
-    "The side of the squares that losses are counted in."
+    causes: Sequence[KeyedRow] = ()
+    "Lost deliveries by cause."
+    areas: Sequence[KeyedRow] = ()
+    "Expected and lost deliveries by the square they were published in."
     tracks: Mapping[str, Sequence[Track]] = field(default_factory=dict)
     "Where nodes went, by the point's id."
 
 
 def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Path:
-    """Write the report on those runs, or on all in the lake; the page appears whole or not at all."""
+    """Write the report on those runs, or on all in the lake."""
+    return write_page_of(report_facts(lake, runs), lake, to)
+
+
+def write_page_of(facts: ReportFacts, lake: Lake, to: Path) -> Path:
+    """Write the page about those facts, with replays beside it; it appears whole or not at all."""
     from earshot.pipeline.reports.replay_files import write_replays
 
-    facts = report_facts(lake, runs)
     done = [run["run"] for run in facts.runs if run["status"] == "done"]
     replays = write_replays(lake, to, done) if done else {}
     page = lake_page(facts, replays).html()
@@ -90,31 +94,20 @@ def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Pat
 
 def report_facts(lake: Lake, runs: Sequence[str] | None = None) -> ReportFacts:
     """What the lake says about those runs, or about all in it."""
-    from pyspark.sql import functions as F
-
     from earshot.pipeline.campaigns.flow import runs_and_metrics
 
     chosen, metrics = runs_and_metrics(lake, runs)
     board = leaderboard(chosen, metrics)
     rows = [row.asDict() for row in chosen.orderBy("scenario", "variant", "seed", "run").collect()]
     workload_of = {row["run"]: row["workload"] for row in rows}
-    workloads = sorted(set(workload_of.values()))
-    events = lake.read_or_empty("events").where(F.col("workload").isin(workloads)).groupBy("workload")
-    wide, high = (F.max(name) - F.min(name) for name in ("x_m", "y_m"))
-    extents = [(row[1], row[2]) for row in events.agg(wide, high).collect() if row[1] is not None]
-    side_m = square_side_m(extents)
-    expected = lake.read_or_empty("expected").where(F.col("workload").isin(workloads))
-    reachable = lake.session.createDataFrame([], "run string, event string, node string, reach string")
-    log = lake.read_or_empty("log").where(F.col("run").isin(list(workload_of)))
-    losses = loss_counts(log.transform(count_losses(chosen, expected, reachable, side_m)))
     drawn = {ranking.point.id: workload_of[_first_run(ranking.rows)] for ranking in board.rankings[:MOST_MAPS]}
     return ReportFacts(
         board,
         rows,
         keyed_rows(chosen, metrics, "minute", OVER_TIME),
         keyed_rows(chosen, metrics, "reason", ["drops"]),
-        losses,
-        side_m,
+        keyed_rows(chosen, metrics, "cause", ["lost"]),
+        keyed_rows(chosen, metrics, "area", ["expected", "lost"]),
         _tracks(lake.read_or_empty("positions"), drawn),
     )
 
@@ -152,9 +145,9 @@ def _thinned(track: Sequence[tuple[float, float]]) -> Track:
 def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
     """The page: the answer first, details last."""
     board = facts.board
-    marks = marks_of(
-        [*(row.variant for row in board.rows), *(line.variant for chart in board.charts for line in chart.lines)]
-    )
+    names = [row.variant for row in board.rows]
+    names += [line.variant for chart in board.charts for line in chart.lines]
+    marks = marks_of(names)
     views = [parts.RankingView(ranking, marks) for ranking in board.rankings]
     sections = [_answer(facts, views)]
     for chart in board.charts:
@@ -231,8 +224,8 @@ def _details(facts: ReportFacts, view: parts.RankingView) -> list[PageBlock]:
 
 
 def _losses(facts: ReportFacts, view: parts.RankingView) -> list[PageBlock]:
-    tracks = facts.tracks.get(view.ranking.point.id, ())
-    return loss_blocks(losses_of(view.rows, facts.losses), view.marks, facts.side_m, tracks)
+    losses = losses_of(view.rows, facts.causes, facts.areas)
+    return loss_blocks(losses, view.marks, facts.tracks.get(view.ranking.point.id, ()))
 
 
 def _over_time(rows: Sequence[KeyedRow], marks: parts.Marks) -> list[PageBlock]:
