@@ -1,5 +1,6 @@
 """The machine's base: entry points that do nothing, and the verbs."""
 
+import math
 from random import Random
 
 from earshot.events import Event, EventType
@@ -104,3 +105,6 @@ def test_a_machine_sees_an_event_from_where_it_was_when_the_event_was_published(
     assert seen == Viewer(Position(5.0, 0.0), Velocity(6.0, 0.0))
     ahead = made.viewer_at(Event("Siren", time=70.0), now=60.0)
     assert ahead.position == Position(60.0, 0.0), "a clock ahead of ours does not make us look into the future"
+    assert made.viewer_at(Event("Siren", time=math.nan), now=60.0) == made.viewer_at(
+        Event("Siren", time=60.0), now=60.0
+    )

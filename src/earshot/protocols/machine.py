@@ -267,5 +267,5 @@ class Machine:
     def viewer_at(self, event: Event, now: float) -> Viewer:
         """This node as a subscriber when the event was published: where it was and how it moved. An event
         from a clock that runs ahead is judged now."""
-        time = min(event.time, now)
+        time = event.time if event.time < now else now
         return Viewer(self.location.position(time), self.location.velocity(time))

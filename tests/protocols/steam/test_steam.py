@@ -25,10 +25,10 @@ from earshot.protocols.machine import (
 )
 from earshot.protocols.steam.group_ids import group_id
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.packets import Advert, ProximityBeacon, Raised, SteamSettings
+from earshot.protocols.steam.packets import RECOVERING, Advert, ProximityBeacon, Raised, SteamSettings
 from earshot.wire import decode, encode
 
-STEADY = SteamSettings(beacon_jitter=0.0)
+STEADY = replace(RECOVERING, beacon_jitter=0.0)
 SIREN = EventType("Siren", {"speed": float})
 HERE = Position(0.0, 0.0)
 AROUND = Proximity(Circle(100), HERE)

@@ -20,7 +20,7 @@ from earshot.simulation.media.medium_settings import Lossy
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
-GOLDEN = "f665154a57724632"
+GOLDEN = "02c3e470a4a08ec3"
 
 
 def digest() -> str:

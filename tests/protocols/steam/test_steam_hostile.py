@@ -15,7 +15,15 @@ from earshot.filters import Subscription
 from earshot.geometry import Area
 from earshot.protocols.machine import Announcement, Deliver, FixedLocation
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.packets import Advert, ProximityBeacon, Raised, Recovered, RecoveryRequest, SteamSettings
+from earshot.protocols.steam.packets import (
+    Advert,
+    ProximityBeacon,
+    ProximityQuestion,
+    Raised,
+    Recovered,
+    RecoveryRequest,
+    SteamSettings,
+)
 from earshot.wire import decode, encode
 
 MANY = 3000 if os.environ.get("EARSHOT_TEST_SIZE") == "long" else 150
@@ -37,7 +45,7 @@ proximities = st.none() | st.builds(Proximity, shapes, places, st.booleans())
 contents = st.dictionaries(st.text(max_size=3), st.sampled_from(["float", "string", "nonsense"]), max_size=2)
 adverts = st.builds(
     Advert, names, subjects, contents, contents, proximities, places, floats, numbers, st.booleans(), numbers, numbers,
-    floats, numbers,
+    floats, numbers, floats, floats,
 )  # fmt: skip
 events = st.builds(
     Event,
@@ -54,6 +62,7 @@ groups = numbers
 routes = st.lists(names, max_size=40).map(tuple)
 packets = st.one_of(
     st.builds(ProximityBeacon, st.lists(adverts, max_size=4).map(tuple)),
+    st.builds(ProximityQuestion, places, st.lists(subjects, max_size=4).map(tuple)),
     st.builds(Raised, events, groups, floats, numbers, st.booleans(), numbers),
     st.builds(RecoveryRequest, names, subjects, floats, st.lists(numbers, max_size=6).map(tuple), floats, routes),
     st.builds(Recovered, events, floats, numbers, numbers, routes, numbers),
@@ -71,7 +80,7 @@ def node() -> Steam:
 @settings(max_examples=MANY, deadline=None)
 @given(st.lists(packets, min_size=1, max_size=30))
 def test_no_packet_makes_a_node_raise_or_grow(
-    heard: list[ProximityBeacon | Raised | RecoveryRequest | Recovered],
+    heard: list[ProximityBeacon | ProximityQuestion | Raised | RecoveryRequest | Recovered],
 ) -> None:
     machine = node()
     now = 0.0
@@ -82,6 +91,8 @@ def test_no_packet_makes_a_node_raise_or_grow(
         except MalformedPacket:
             continue
         machine.hear(arrived, "p", now)
+        for event in list(machine.forwarding):
+            machine.wake(("forward", event), now)
         machine.wake("onward", now)
         machine.wake("round", now)
         for producer, subject in list(machine.recovering):

@@ -9,9 +9,9 @@ from steam_table import SteamTable, goes, stays
 
 from earshot import Circle, EventType, Position, Proximity
 from earshot.protocols.machine import Drop, Send
-from earshot.protocols.steam.packets import PAPER, Recovered, RecoveryRequest, SteamSettings
+from earshot.protocols.steam.packets import PAPER, RECOVERING, Recovered, RecoveryRequest, SteamSettings
 
-STEADY = SteamSettings(beacon_jitter=0.0)
+STEADY = replace(RECOVERING, beacon_jitter=0.0)
 HERE = Position(0.0, 0.0)
 SIREN = EventType("Siren", {"speed": float})
 WIDE = Proximity(Circle(500), HERE)

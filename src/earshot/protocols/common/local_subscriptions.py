@@ -10,6 +10,9 @@ from earshot.filters import FilterIndex, Subscription, Viewer, agrees_in_place
 from earshot.protocols.common.wanted_types import could_match
 from earshot.protocols.machine import Machine
 
+MOST_ANSWERS = 1024
+"Event types for which `LocalSubscriptions` remembers whether a subscription could match them."
+
 
 class RecentKeys:
     """The keys heard recently: bounded, the oldest are forgotten first. A look-up is `key in recent.keys`."""
@@ -50,6 +53,8 @@ class LocalSubscriptions:
         self.since: dict[str, float] = {}
         "When each subscription began on this node."
         self._index = FilterIndex()
+        self._could_match: dict[str, bool] = {}
+        "Answers of `could_match`, until the subscriptions change."
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -59,6 +64,7 @@ class LocalSubscriptions:
         self.remove(subscription.id)
         self._index.add(subscription.id, subscription.filter)
         self.by_id[subscription.id] = subscription
+        self._could_match.clear()
         self.since[subscription.id] = now
 
     def remove(self, subscription_id: str) -> Subscription | None:
@@ -67,11 +73,18 @@ class LocalSubscriptions:
         if known is not None:
             del self.since[subscription_id]
             self._index.remove(subscription_id)
+            self._could_match.clear()
         return known
 
     def could_match(self, subject: str) -> bool:
         """Whether a subscription could match events of this type."""
-        return any(could_match(subscription.filter, subject) for subscription in self.by_id.values())
+        known = self._could_match.get(subject)
+        if known is None:
+            known = any(could_match(subscription.filter, subject) for subscription in self.by_id.values())
+            if len(self._could_match) >= MOST_ANSWERS:
+                self._could_match.clear()
+            self._could_match[subject] = known
+        return known
 
     def accepting(self, event: Event, viewer: Viewer) -> list[str]:
         """The ids of the subscriptions that accept this event, sorted: they had begun when it was published, and

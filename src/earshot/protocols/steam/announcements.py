@@ -18,8 +18,9 @@ from earshot.events import Event, EventType
 from earshot.geometry import Area, Position, Proximity
 from earshot.protocols.common.local_subscriptions import has_expired
 from earshot.protocols.machine import Announcement
+from earshot.protocols.steam.beacon_pace import Pace
 from earshot.protocols.steam.group_ids import group_id
-from earshot.protocols.steam.packets import Advert
+from earshot.protocols.steam.packets import Advert, SteamSettings
 
 
 class EventCache:
@@ -67,6 +68,9 @@ class LocalAnnouncement:
     reach_m: float
     "How far the shape's farthest point lies from the naval; infinite for everywhere."
     beacon: int = 0
+    pace: Pace = Pace(1, 0.0)
+    rounds_left: int = 0
+    "Its next beacon is due in the round after this many."
     raised_at: float = 0.0
 
     def naval(self, position: Position) -> Position:
@@ -77,15 +81,19 @@ class LocalAnnouncement:
         """Where its events are relevant while its producer is at this position."""
         return None if self.proximity is None else self.proximity.area(position)
 
+    def slack_m(self, position: Position, range_m: float) -> float:
+        """How far the radio reaches beyond the proximity from this position; negative if it does not cover it."""
+        return range_m - (self.naval(position).distance_to(position) + self.reach_m)
+
     def multi_hop(self, position: Position, range_m: float) -> bool:
         """Section 4.3: whether part of the proximity may lie beyond the radio's range from this position."""
-        return self.naval(position).distance_to(position) + self.reach_m > range_m
+        return self.slack_m(position, range_m) < 0.0
 
     def out_of_reach(self, position: Position, range_m: float) -> bool:
         """Whether the radio reaches no point of the proximity from this position."""
         return self.naval(position).distance_to(position) > self.reach_m + range_m
 
-    def advert(self, producer: str, position: Position, range_m: float) -> Advert:
+    def advert(self, producer: str, position: Position, settings: SteamSettings) -> Advert:
         """The content of its next beacon."""
         return Advert(
             producer,
@@ -96,20 +104,21 @@ class LocalAnnouncement:
             self.naval(position),
             self.epoch,
             self.beacon,
-            self.multi_hop(position, range_m),
+            self.slack_m(position, settings.range_m) < self.pace.margin_m,
             self.cache.oldest,
             self.cache.latest,
             self.raised_at,
+            interval_s=self.pace.rounds * settings.beacon_interval_s,
+            margin_m=self.pace.margin_m,
         )
 
 
 class Announcements:
     """The announcements of one node, one for each subject."""
 
-    def __init__(self, producer: str, limit: int, cache_size: int) -> None:
+    def __init__(self, producer: str, settings: SteamSettings) -> None:
         self.producer = producer
-        self.limit = limit
-        self.cache_size = cache_size
+        self.settings = settings
         self.by_subject: dict[str, LocalAnnouncement] = {}
 
     def add(self, announcement: Announcement, position: Position, now: float) -> LocalAnnouncement:
@@ -122,14 +131,15 @@ class Announcements:
                 f"{subject!r} is announced here with {dict(known.event_type.content)}; events of one type have one "
                 f"structure: unannounce it before announcing it with {dict(event_type.content)}"
             )
-        if known is None and len(self.by_subject) >= self.limit:
-            raise UsageError(f"this node announces {self.limit} event types already: increase announcement_limit")
+        limit = self.settings.announcement_limit
+        if known is None and len(self.by_subject) >= limit:
+            raise UsageError(f"this node announces {limit} event types already: increase announcement_limit")
         if proximity is not None and not all(map(math.isfinite, (proximity.naval.x_m, proximity.naval.y_m))):
             raise GeometryError(f"the naval of {subject!r} must be a point in metres, got {proximity.naval}")
         reach_m = math.inf if proximity is None else proximity.shape.reach_m
         group = group_id(subject, proximity)
-        announced = LocalAnnouncement(event_type, proximity, group, now, EventCache(self.cache_size), reach_m)
-        if fault := announced.advert(self.producer, position, math.inf).fault():
+        announced = LocalAnnouncement(event_type, proximity, group, now, EventCache(self.settings.cache_size), reach_m)
+        if fault := announced.advert(self.producer, position, self.settings).fault():
             raise UsageError(f"{subject[:80]!r}: {fault.sentence} Use a simpler shape or fewer parameters")
         self.by_subject[subject] = announced
         return announced

@@ -19,9 +19,10 @@ from earshot.events import Event, EventType
 from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
-from earshot.protocols.common.wanted_types import could_match
+from earshot.protocols.common.wanted_types import could_match, event_types_of
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
 from earshot.protocols.steam.announcements import Announcements, LocalAnnouncement
+from earshot.protocols.steam.beacon_pace import is_nearest, pace
 from earshot.protocols.steam.group_ids import group_id
 from earshot.protocols.steam.missed_events import Receptions, inside_since
 from earshot.protocols.steam.packets import (
@@ -30,6 +31,7 @@ from earshot.protocols.steam.packets import (
     Advert,
     Key,
     ProximityBeacon,
+    ProximityQuestion,
     Raised,
     Recovered,
     RecoveryRequest,
@@ -39,12 +41,25 @@ from earshot.protocols.steam.relevant_proximities import Change, RelevantProximi
 from earshot.records import DropReason
 from earshot.wire import Packet
 
+MAX_FORWARDING = 4096
+"Events that wait to be passed on; more are passed on at once."
+MAX_SUBJECTS = 64
+"Types in one question."
+
 
 @dataclass(slots=True)
 class GatheredAdvert:
     """An announcement that waits to be passed on, and how many copies have been heard meanwhile."""
 
     advert: Advert
+    copies: int = 0
+
+
+@dataclass(slots=True)
+class WaitingEvent:
+    """An event that waits to be passed on, and how many copies have been heard meanwhile."""
+
+    raised: Raised
     copies: int = 0
 
 
@@ -58,10 +73,12 @@ class Steam(Machine):
     ) -> None:
         super().__init__(node, settings, location, random, channel)
         self.settings: SteamSettings = settings
-        self.announcements = Announcements(node, settings.announcement_limit, settings.cache_size)
+        self.announcements = Announcements(node, settings)
         self.subscriptions = LocalSubscriptions()
         self.relevant = RelevantProximities(settings.proximity_limit, settings.announcement_limit)
         self.gathered: dict[Key, GatheredAdvert] = {}
+        self.forwarding: dict[str, WaitingEvent] = {}
+        self.asked = 0
         self.rounds_run = False
         self.receptions = Receptions(settings.proximity_limit, settings.cache_size)
         self.recovering: set[Key] = set()
@@ -72,10 +89,14 @@ class Steam(Machine):
         match packet:
             case Raised():
                 if packet.event.id in self.recent_events.keys:
+                    if packet.event.id in self.forwarding:
+                        self.count_event_copy(packet.event.id)
                     return NOTHING
                 self.on_event(packet, now)
             case ProximityBeacon():
                 self.on_beacon(packet, sender, now)
+            case ProximityQuestion():
+                self.on_question(packet, now)
             case RecoveryRequest():
                 self.on_request(packet, now)
             case Recovered():
@@ -88,6 +109,10 @@ class Steam(Machine):
                 self.on_round(now)
             case "onward":
                 self.send_gathered()
+            case "ask":
+                self.ask(now)
+            case ("forward", str(event)):
+                self.forward(event)
             case ("recover", str(producer), str(subject)):
                 self.recover((producer, subject), now)
         return self.effects()
@@ -120,8 +145,12 @@ class Steam(Machine):
         sequence = announced.cache.add(event)
         multi_hop = announced.multi_hop(position, self.settings.range_m)
         self.recent_events.add(event.id)
-        self.broadcast(Raised(event, announced.group, announced.epoch, sequence, multi_hop), announced.group)
+        self.broadcast_event(Raised(event, announced.group, announced.epoch, sequence, multi_hop))
         return self.effects()
+
+    def broadcast_event(self, raised: Raised) -> None:
+        """To the group; to all nodes in range if nodes that are not members are to pass it on."""
+        self.broadcast(raised, None if self.settings.relays and raised.multi_hop else raised.group)
 
     # Subscribing and delivering: the consumer, sections 3.3 and 3.4.
 
@@ -135,6 +164,7 @@ class Steam(Machine):
                 self.change_membership(entry, Change.WANTED)
                 self.receptions.follow(entry.advert, heard_up_to=entry.advert.latest)
         self.run_rounds(now)
+        self.ask_soon(now)
         return self.effects()
 
     def unsubscribe(self, subscription: str, now: float) -> Effects:
@@ -172,27 +202,49 @@ class Steam(Machine):
         viewer, position = self.viewer_at(event, now), self.location.position(now)
         was_inside, is_inside = (entry.was_raised_around(event, one) for one in (viewer.position, position))
         if not (was_inside or is_inside):
-            self.drop(DropReason.OUTSIDE_PROXIMITY, event.id)
+            self.drop_wanted(DropReason.OUTSIDE_PROXIMITY, event)
             return
         self.recent_events.add(event.id)
-        typed = self.type_checked(entry, event)
-        if typed is None:
-            return
-        if was_inside:
-            for subscription in self.subscriptions.accepting(typed, viewer):
-                self.deliver(typed, subscription, raised.hops)
+        if entry.member:
+            typed = self.type_checked(entry, event)
+            if typed is None:
+                return
+            if was_inside:
+                for subscription in self.subscriptions.accepting(typed, viewer):
+                    self.deliver(typed, subscription, raised.hops)
         if is_inside and raised.multi_hop and self.chooses_to_forward(event, position):
             if raised.hops < self.settings.hop_limit:
-                self.broadcast(msgspec.structs.replace(raised, hops=raised.hops + 1), raised.group)
+                self.forward_later(msgspec.structs.replace(raised, hops=raised.hops + 1), now)
             else:
                 self.drop(DropReason.HOP_LIMIT, event.id)
+
+    def forward_later(self, raised: Raised, now: float) -> None:
+        """Pass the event on after a random time, unless enough neighbours do so first."""
+        if self.settings.forward_jitter_s == 0.0 or len(self.forwarding) >= MAX_FORWARDING:
+            self.broadcast_event(raised)
+        else:
+            self.forwarding[raised.event.id] = WaitingEvent(raised)
+            wait_s = self.random.uniform(0.0, self.settings.forward_jitter_s)
+            self.start_timer(("forward", raised.event.id), now + wait_s)
+
+    def count_event_copy(self, event: str) -> None:
+        """If enough neighbours have passed an event on, we do not."""
+        waiting = self.forwarding[event]
+        waiting.copies += 1
+        if waiting.copies >= self.settings.forward_copies:
+            del self.forwarding[event]
+
+    def forward(self, event: str) -> None:
+        if (waiting := self.forwarding.pop(event, None)) is not None:
+            self.broadcast_event(waiting.raised)
 
     def entry_of(self, raised: Raised) -> RelevantProximity | None:
         """Section 4.4: the run-time type check. Types that share an identifier share a group; a member drops
         events of types it did not join for."""
-        members = self.relevant.groups.get(raised.group)
+        listed = self.relevant.by_group if self.settings.relays else self.relevant.groups
+        members = listed.get(raised.group)
         if members is None:
-            self.drop(DropReason.NOT_A_GROUP_MEMBER, raised.event.id)
+            self.drop_wanted(DropReason.NOT_A_GROUP_MEMBER, raised.event)
             return None
         entry = members.get((raised.event.source, raised.event.type))
         if entry is None:
@@ -200,6 +252,12 @@ class Steam(Machine):
         if entry is None:
             self.drop(DropReason.GROUP_ID_COLLISION, raised.event.id)
         return entry
+
+    def drop_wanted(self, reason: DropReason, event: Event) -> None:
+        """An event that is sent to all nodes in range is dropped only where one wants its type; elsewhere it is
+        ignored."""
+        if not self.settings.relays or self.subscriptions.could_match(event.type):
+            self.drop(reason, event.id[:MAX_NAME])
 
     def type_checked(self, entry: RelevantProximity, event: Event) -> Event | None:
         """The event with its values converted to the announced type; None if they do not fit."""
@@ -230,6 +288,7 @@ class Steam(Machine):
     def start(self, now: float) -> Effects:
         self.recovering.clear()
         self.gathered.clear()
+        self.forwarding.clear()
         self.rounds_run = False
         if self.needs_rounds():
             self.run_rounds(now)
@@ -268,11 +327,16 @@ class Steam(Machine):
         for entry in list(self.relevant.by_key.values()):
             if entry.advert.producer == self.node:
                 continue
-            if now - entry.heard_at > self.settings.expiry_s:
+            if now > entry.expires_at:
                 self.forget(entry, fell_silent=True)
-            elif not entry.mobile and not entry.advert.contains(position):
+            elif not entry.mobile and not entry.advert.is_near(position):
                 self.forget(entry)
-        self.advertise(self.announcements.by_subject.values(), position, now)
+        due = []
+        for announced in self.announcements.by_subject.values():
+            announced.rounds_left -= 1
+            if announced.rounds_left <= 0:
+                due.append(announced)
+        self.advertise(due, position, now)
         if self.needs_rounds():
             self.start_next_round(now)
         else:
@@ -282,8 +346,18 @@ class Steam(Machine):
         """Steps 1 and 3 of section 4.5.1: each with its latest naval, if the radio reaches the proximity."""
         adverts = []
         for announced in announcements:
+            mobile = announced.proximity is not None and announced.proximity.mobile
+            announced.pace = pace(
+                announced.reach_m,
+                announced.slack_m(position, self.settings.range_m),
+                self.location.velocity(now).speed_m_s if mobile else 0.0,
+                announced.beacon,
+                self.channel.busy_share(now),
+                self.settings,
+            )
+            announced.rounds_left = announced.pace.rounds
             announced.beacon += 1
-            advert = announced.advert(self.node, position, self.settings.range_m)
+            advert = announced.advert(self.node, position, self.settings)
             self.locate(advert, self.node, position, now)
             if not announced.out_of_reach(position, self.settings.range_m):
                 adverts.append(advert)
@@ -316,15 +390,16 @@ class Steam(Machine):
         if known is not None and renewed and known.advert.announcement != advert.announcement:
             self.drop(DropReason.ANNOUNCEMENT_CHANGED)
             return None
-        inside = advert.contains(position)
-        if known is not None and renewed and inside:
-            known.advert, known.via, known.heard_at = advert, via, now
+        near = advert.is_near(position)
+        if known is not None and renewed and near:
+            known.advert, known.via = advert, via
+            known.expires_at = now + self.settings.expires_after_s(advert.interval_s)
             if known.member and self.misses_events(known, now):
                 self.recover_later(known, now, self.settings.recovery_delay_s)
             return known
         if known is not None:
             self.forget(known)
-        return self.discover(advert, via, now) if inside else None
+        return self.discover(advert, via, now) if near else None
 
     def discover(self, advert: Advert, via: str, now: float) -> RelevantProximity | None:
         """List a proximity that is new here, and join its group if a subscription matches its type."""
@@ -334,7 +409,11 @@ class Steam(Machine):
         if event_type is None or reason:
             self.drop(reason or DropReason.IMPOSSIBLE_TYPE)
             return None
-        entry = RelevantProximity(advert, event_type, group_id(advert.subject, advert.proximity), via, now)
+        group, expires_at = (
+            group_id(advert.subject, advert.proximity),
+            now + self.settings.expires_after_s(advert.interval_s),
+        )
+        entry = RelevantProximity(advert, event_type, group, via, expires_at)
         if self.relevant.add(entry) is not None:
             self.drop(DropReason.PROXIMITY_LIST_FULL)
         if wanted:
@@ -375,19 +454,68 @@ class Steam(Machine):
         if entry.advert.hops + 1 >= self.settings.hop_limit:
             self.drop(DropReason.HOP_LIMIT)
             return False
+        if self.settings.stretches_beacons and not self.is_nearest(entry):
+            return False
         return now - entry.forwarded_at >= self.settings.beacon_interval_s / 2
 
-    def pass_on(self, entry: RelevantProximity, now: float) -> None:
+    def is_nearest(self, entry: RelevantProximity) -> bool:
+        return is_nearest(entry, self.relevant.by_group[entry.group].values())
+
+    def pass_on(self, entry: RelevantProximity, now: float, copies: int = 0) -> None:
         """Gather the announcement, to be sent together with others."""
         entry.forwarded_at = now
         if not self.gathered and self.settings.beacon_gather_s > 0.0:
             delay_s = self.settings.beacon_gather_s * (0.5 + self.random.random() / 2)
             self.start_timer("onward", now + delay_s)
-        self.gathered[entry.key] = GatheredAdvert(msgspec.structs.replace(entry.advert, hops=entry.advert.hops + 1))
+        advert = msgspec.structs.replace(entry.advert, hops=entry.advert.hops + 1)
+        self.gathered[entry.key] = GatheredAdvert(advert, copies)
 
     def send_gathered(self) -> None:
         self.send_beacons([waiting.advert for waiting in self.gathered.values()])
         self.gathered.clear()
+
+    # Asking for proximities: for a consumer that comes between two beacons.
+
+    def ask_soon(self, now: float) -> None:
+        """Ask within a period, if we then still know no proximity of a type that we want."""
+        self.asked = 0
+        if self.settings.questions and self.unknown_subjects() is not None:
+            self.start_timer("ask", now + self.settings.beacon_interval_s * self.random.random())
+
+    def unknown_subjects(self) -> tuple[str, ...] | None:
+        """The types that a subscription wants and of which no proximity is listed; empty if one wants any type, None
+        if there is no such type."""
+        listed = {entry.advert.subject for entry in self.relevant.by_key.values()}
+        unknown: set[str] = set()
+        for subscription in self.subscriptions.by_id.values():
+            if not any(could_match(subscription.filter, subject) for subject in listed):
+                types = event_types_of(subscription.filter)
+                if types is None:
+                    return ()
+                unknown |= types
+        return tuple(sorted(unknown)[:MAX_SUBJECTS]) or None
+
+    def ask(self, now: float) -> None:
+        """Ask, and again after twice the time."""
+        subjects = self.unknown_subjects()
+        if subjects is not None:
+            self.broadcast(ProximityQuestion(self.location.position(now), subjects))
+            self.asked += 1
+            if self.asked < self.settings.questions:
+                self.start_timer("ask", now + self.settings.beacon_interval_s * 2.0**self.asked)
+
+    def on_question(self, question: ProximityQuestion, now: float) -> None:
+        """Send a beacon of what is relevant there, unless a neighbour does so first. However many ask, an
+        announcement is sent at most once a period."""
+        subjects, answers = set(question.subjects[:MAX_SUBJECTS]), 0
+        for entry in self.relevant.by_key.values():
+            wanted = not subjects or entry.advert.subject in subjects
+            rested = now - entry.forwarded_at >= self.settings.beacon_interval_s
+            if wanted and rested and entry.advert.is_near(question.at) and self.is_nearest(entry):
+                self.pass_on(entry, now, copies=self.settings.beacon_copies - 1)
+                answers += 1
+            if answers >= self.settings.adverts_per_beacon:
+                return
 
     # Recovering missed events: section 4.3.
 
@@ -419,8 +547,10 @@ class Steam(Machine):
             if could_match(subscription.filter, subject)
         ]
         earliest = max(now - self.settings.lifespan_s, min(begun, default=now))
-        if area is None or entry.mobile:
+        if area is None:
             return earliest
+        if entry.mobile:
+            return earliest if area.contains(self.location.position(now)) else now
         return inside_since(area, self.location, earliest, now, self.settings.beacon_interval_s / 2)
 
     def recover_later(self, entry: RelevantProximity, now: float, delay_s: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import msgspec
@@ -36,8 +36,14 @@ class SteamSettings:
     range_m: Positive = field(default=200.0, metadata={"scenario": "medium.range_m"})
     "T_R, section 5: this node's radio range; decides between single-hop and multi-hop."
     beacon_interval_s: Positive = 1.0
-    "Section 4.5: the period of the beacons, application-specific."
-    beacon_gather_s: NotNegative = 0.05
+    "Section 4.5: the period of the beacons, application-specific; with `beacon_stretch` the shortest one."
+    beacon_stretch: Annotated[float, msgspec.Meta(ge=1, le=1000)] = 32.0
+    "How many times longer a beacon's period may become (`beacon_pace.py`); 1: each announcement in each period."
+    margin_share: Share = 0.25
+    "How far around a proximity it is announced, as a share of the proximity's reach, if its period is stretched."
+    consumer_speed_m_s: Positive = 15.0
+    "The speed up to which a consumer learns of a proximity before it is inside."
+    beacon_gather_s: NotNegative = 0.2
     """How long a node gathers announcements before it passes them on in shared beacons; 0: it passes
     each beacon on by itself, at once."""
     beacon_copies: AtLeastOne = 3
@@ -45,14 +51,22 @@ class SteamSettings:
     beacon_jitter: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.1
     "Each period is longer or shorter by up to this share, so that producers do not beacon in step."
     expiry_s: Positive = 3.5
-    "A proximity that has been silent for this long is removed from the list."
+    "A proximity that has been silent for this long is removed from the list; a stretched period stretches this too."
+    questions: Count = 2
+    "How often a consumer asks its neighbours for proximities if it knows none of a type that it wants."
+    relays: bool = True
+    "Whether nodes inside a proximity pass its events on even if they do not want them; section 4.3: members only."
+    forward_jitter_s: NotNegative = 0.06
+    "Up to how long a node waits before it passes an event on, so that neighbours do not all send at once."
+    forward_copies: AtLeastOne = 4
+    "A node that hears this many copies of an event while it waits does not pass it on."
     forwarding: Literal["flood", "gossip"] = "flood"
     "How members pass events on, section 4.3; gossip is section 5.4.1's."
     gossip_distance_m: NotNegative = 200.0
     "d of G(d, p): a node within this distance of the producer always passes an event on."
     gossip_probability: Share = 0.8
     "p of G(d, p): a node farther away passes it on with this probability."
-    hop_limit: AtLeastOne = 32
+    hop_limit: AtLeastOne = 64
     "A bound in addition to the proximity."
     lifespan_s: Positive = 60.0
     "How long an event without a lifespan of its own is passed on and recovered."
@@ -72,14 +86,34 @@ class SteamSettings:
 
     def __post_init__(self) -> None:
         check_bounds(self)
-        longest_s = self.beacon_interval_s * (1 + self.beacon_jitter)
-        if self.expiry_s <= longest_s:
+        if self.expiry_s <= self.longest_round_s:
             raise SettingsError(
-                f"expiry_s must be longer than a beacon's period of up to {longest_s:g} s, got {self.expiry_s}"
+                f"expiry_s must be longer than a beacon's period of up to {self.longest_round_s:g} s, "
+                f"got {self.expiry_s}"
             )
 
+    @property
+    def longest_round_s(self) -> float:
+        """`beacon_interval_s` with its jitter."""
+        return self.beacon_interval_s * (1 + self.beacon_jitter)
 
-PAPER = SteamSettings(cache_size=0, beacon_gather_s=0.0)
+    @property
+    def stretches_beacons(self) -> bool:
+        """Whether beacons have longer periods where they may."""
+        return self.beacon_stretch > 1.0
+
+    def expires_after_s(self, interval_s: float) -> float:
+        """How long a proximity whose beacons have this period stays listed without one."""
+        periods = min(max(interval_s / self.beacon_interval_s, 1.0), self.beacon_stretch)
+        return self.expiry_s * periods
+
+
+RECOVERING = SteamSettings(
+    beacon_stretch=1.0, beacon_gather_s=0.05, questions=0, relays=False, forward_jitter_s=0.0, hop_limit=32
+)
+"As the paper describes it, with the recovery of section 4.3, which the prototype did not have."
+
+PAPER = replace(RECOVERING, cache_size=0, beacon_gather_s=0.0)
 "The prototype of section 5: best effort, no recovery, beacons passed on one by one."
 
 
@@ -106,6 +140,10 @@ class Advert(msgspec.Struct, frozen=True, array_like=True):
     "When the latest event was raised."
     hops: int = 0
     "How often it has been passed on."
+    interval_s: float = 1.0
+    "When its next beacon is due."
+    margin_m: float = 0.0
+    "Nodes this far around the proximity list it too: until the next beacon they may come inside."
 
     @property
     def key(self) -> Key:
@@ -118,6 +156,13 @@ class Advert(msgspec.Struct, frozen=True, array_like=True):
     def contains(self, position: Position) -> bool:
         """Whether the position is inside the proximity where it lies now."""
         return self.proximity is None or self.proximity.contains(position, self.at)
+
+    def is_near(self, position: Position) -> bool:
+        """Whether the position is inside the proximity or in the margin around it."""
+        if self.contains(position):
+            return True
+        assert self.proximity is not None
+        return self.margin_m > 0.0 and self.at.distance_to(position) <= self.proximity.shape.reach_m + self.margin_m
 
     def newer_than(self, other: Advert) -> bool:
         """Whether this is a later beacon, or a later announcement, than the other."""
@@ -132,7 +177,8 @@ class Advert(msgspec.Struct, frozen=True, array_like=True):
         """Why a node must not list it; None if it is valid."""
         if not self.subject or len(self.producer) > MAX_NAME:
             return DropReason.ANNOUNCEMENT_INCOMPLETE
-        if not all(map(math.isfinite, (self.epoch, self.raised_at, self.at.x_m, self.at.y_m))):
+        numbers = (self.epoch, self.raised_at, self.at.x_m, self.at.y_m, self.interval_s, self.margin_m)
+        if not all(map(math.isfinite, numbers)) or self.interval_s <= 0.0 or self.margin_m < 0.0:
             return DropReason.ANNOUNCEMENT_IMPOSSIBLE_NUMBERS
         words = sum(len(name) + len(value) for name, value in (*self.content.items(), *self.attributes.items()))
         if words + len(description(self.subject, self.proximity)) > MAX_DESCRIPTION:
@@ -144,6 +190,13 @@ class ProximityBeacon(Packet, frozen=True, array_like=True, tag="steam-beacon"):
     """What producers announce, to all nodes in their proximities: the well-known discovery group."""
 
     adverts: tuple[Advert, ...]
+
+
+class ProximityQuestion(Packet, frozen=True, array_like=True, tag="steam-question"):
+    """A consumer asks its neighbours for proximities at its place, of these types; of any type if there are none."""
+
+    at: Position
+    subjects: tuple[str, ...]
 
 
 class Raised(Packet, frozen=True, array_like=True, tag="steam-event"):

@@ -62,7 +62,8 @@ class RelevantProximity:
     group: int
     via: str
     "The neighbour from which the latest beacon came first: the next hop towards the producer."
-    heard_at: float
+    expires_at: float
+    "It is forgotten then, unless a beacon comes first."
     forwarded_at: float = -math.inf
     membership: Membership = Membership.UNLISTED
 
@@ -97,6 +98,8 @@ class RelevantProximities:
         self.producer_capacity = producer_capacity
         self.by_key: dict[Key, RelevantProximity] = {}
         self.groups: dict[int, dict[Key, RelevantProximity]] = {}
+        "Of the groups of which this node is a member, the entries that it is a member for."
+        self.by_group: dict[int, dict[Key, RelevantProximity]] = {}
         self._unwanted: dict[Key, None] = {}
         self._per_producer: Counter[str] = Counter()
 
@@ -118,6 +121,7 @@ class RelevantProximities:
             evicted = self.by_key[next(iter(self._unwanted))]
             self.change(evicted, Change.LOST)
         self.by_key[entry.key] = entry
+        self.by_group.setdefault(entry.group, {})[entry.key] = entry
         self._per_producer[entry.advert.producer] += 1
         self.change(entry, Change.DISCOVERED)
         return evicted
@@ -131,6 +135,9 @@ class RelevantProximities:
             self._unwanted[entry.key] = None
         elif entry.membership is Membership.UNLISTED:
             del self.by_key[entry.key]
+            del self.by_group[entry.group][entry.key]
+            if not self.by_group[entry.group]:
+                del self.by_group[entry.group]
             self._per_producer[entry.advert.producer] -= 1
             if not self._per_producer[entry.advert.producer]:
                 del self._per_producer[entry.advert.producer]

@@ -12,7 +12,7 @@ from earshot.geometry import ORIGIN, Position
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, Drop, Effect, FixedLocation
 from earshot.protocols.steam.group_ids import description, hashed
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.packets import PAPER, SteamSettings
+from earshot.protocols.steam.packets import PAPER, RECOVERING
 from earshot.records.sessions import SubscriptionSpan
 from earshot.simulation.engine.oracle import RunOracle
 from earshot.simulation.mobility import Trajectories
@@ -82,7 +82,7 @@ def reach(case: Case) -> Sequence[Row]:
     rows = []
     for proximity_m in case["proximities_m"]:
         proximity = around(proximity_m, mobile=case["scenario"] == "B", at=start)
-        run = warn(nodes, proximity, raise_at, SteamSettings(), case["seed"], settle_s=RECOVERED_WITHIN_S)
+        run = warn(nodes, proximity, raise_at, RECOVERING, case["seed"], settle_s=RECOVERED_WITHIN_S)
         expected = expected_receivers(run)
         whole = [k for k in range(len(expected)) if covered(run, k) >= expected[k]]
         rows.append(
