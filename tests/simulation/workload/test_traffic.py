@@ -248,3 +248,41 @@ def test_the_city_has_something_for_everyone() -> None:
     assert any(isinstance(action.what, Event) and not isinstance(action.what.content, dict) for action in found)
     shapes = {type(what.proximity.shape) for _, _, what in whats(found, Announcement) if what.proximity}
     assert shapes == {Circle, Rectangle}
+
+
+RATES = [
+    (
+        {"kind": "periodic", "interval_s": 1.0, "phase": "zero"},
+        2.0,
+        {"kind": "periodic", "interval_s": 0.5, "phase": "zero"},
+    ),
+    ({"kind": "poisson", "rate_per_s": 3.0}, 0.5, {"kind": "poisson", "rate_per_s": 1.5}),
+    ({"kind": "at", "times_s": [6.0, 2.0]}, 2.0, {"kind": "at", "times_s": [2.0, 4.0, 6.0, 8.0]}),
+    ({"kind": "at", "times_s": [1.0, 2.0, 3.0, 4.0]}, 0.5, {"kind": "at", "times_s": [2.0, 4.0]}),
+    ({"kind": "at", "times_s": [2.0, 4.0]}, 1.5, {"kind": "at", "times_s": [2.0, 4.0, 5.0]}),
+]
+
+
+@pytest.mark.parametrize(("when", "multiple", "same"), RATES)
+def test_an_event_rate_multiplies_every_entry(when: dict[str, Any], multiple: float, same: dict[str, Any]) -> None:
+    faster = actions({"publish.p.when": when, "event_rate": multiple})
+    assert faster == actions({"publish.p.when": same})
+    assert whats(faster, Event)
+
+
+def test_an_event_rate_multiplies_the_limit_of_an_entry() -> None:
+    assert len(whats(actions({"publish.p.limit": 3}), Event)) == 3
+    assert len(whats(actions({"publish.p.limit": 3, "event_rate": 2}), Event)) == 6
+
+
+def test_an_event_rate_repeats_the_events_of_a_file_between_one_and_the_next(tmp_path: Path) -> None:
+    events = tmp_path / "events.jsonl"
+    lines = [f'{{"time_s": {time}, "node": "{node}", "type": "{kind}"}}' for time, node, kind in
+             ((5.0, "b", "B"), (1.0, "a", "A"), (2.0, "b", "C"))]  # fmt: skip
+    events.write_text("\n".join(lines))
+    own = {"own.events": str(events), "publish.p": None}
+    found = whats(actions({**own, "event_rate": 2.0}), Event)
+    assert [(time, node, event.type) for time, node, event in found] == [
+        (1.0, 0, "A"), (1.5, 0, "A"), (2.0, 1, "C"), (3.5, 1, "C"), (5.0, 1, "B"), (6.5, 1, "B"),
+    ]  # fmt: skip
+    assert [time for time, *_ in whats(actions(own), Event)] == [1.0, 2.0, 5.0]

@@ -164,6 +164,8 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
     "What is published: one table for each entry."
     subscribe: dict[str, SubscribeEntry] = msgspec.field(default_factory=dict)
     "What is subscribed to: one table for each entry."
+    event_rate: Positive = 1.0
+    "Every publish entry, and the user's file of events, publishes this many times as often as it says."
     own: OwnWorkload = OwnWorkload()
     "Events and subscriptions from the user's files."
 
@@ -249,9 +251,10 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         actions: list[Action] = []
         for entry, subscribe in self.subscribe.items():
             actions.extend(subscribe.actions(entry, context, sources))
-        actions.extend(self.own.actions(context))
+        actions.extend(self.own.actions(context, self.event_rate))
         for entry, publish in self.publish.items():
-            actions.extend(publish.actions(entry, context))
+            at_rate = publish if self.event_rate == 1.0 else publish.at_rate(self.event_rate)
+            actions.extend(at_rate.actions(entry, context))
         check_announcements(actions)
         return Workload(actions)
 

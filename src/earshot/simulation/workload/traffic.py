@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from earshot.simulation.settings_reader import ShapeSetting, SpanSetting
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
 from earshot.simulation.workload.generators import EventGenerator, Generator, Generators, structure_of
 from earshot.simulation.workload.interests import FilterSource
-from earshot.simulation.workload.workload_files import read_timed_events, read_timed_subscriptions
+from earshot.simulation.workload.workload_files import TimedEvent, read_timed_events, read_timed_subscriptions
 
 # When events are published, and by which node. Each class is one kind of `when` table.
 
@@ -68,6 +68,10 @@ class Periodic(KindTable, frozen=True, tag="periodic"):
             start = from_s + (publisher.random.random() * self.interval_s if self.phase == "random" else 0.0)
             yield from ((time, publisher) for time in self._ticks(start, until_s, publisher.random))
 
+    def at_rate(self, multiple: float) -> Periodic:
+        """The same, so many times as often."""
+        return msgspec.structs.replace(self, interval_s=self.interval_s / multiple)
+
     def _ticks(self, start: float, until_s: float, random: Random) -> Iterator[float]:
         step = 0
         while (time := start + step * self.interval_s) < until_s:
@@ -97,6 +101,10 @@ class Poisson(KindTable, frozen=True, tag="poisson"):
         for publisher in publishers:
             yield from ((time, publisher) for time in self._arrivals(from_s, until_s, publisher.random))
 
+    def at_rate(self, multiple: float) -> Poisson:
+        """The same, so many times as often."""
+        return msgspec.structs.replace(self, rate_per_s=self.rate_per_s * multiple)
+
     def _arrivals(self, from_s: float, until_s: float, random: Random) -> Iterator[float]:
         time = from_s + random.expovariate(self.rate_per_s)
         while time < until_s:
@@ -122,6 +130,25 @@ class AtTimes(KindTable, frozen=True, tag="at"):
             if from_s <= time < until_s:
                 for publisher in [next_one()] if self.of == "all" else publishers:
                     yield time, publisher
+
+    def at_rate(self, multiple: float) -> AtTimes:
+        """The same, so many times as often: `repeated` between the given times."""
+        times = sorted(self.times_s)
+        return msgspec.structs.replace(self, times_s=tuple(time for time, _ in repeated(times, multiple)))
+
+
+def repeated(times: Sequence[float], multiple: float) -> list[tuple[float, int]]:
+    """So many times as many moments, each with the number of the given one it repeats, in order of time.
+
+    A moment's repetitions lie evenly between it and the next. Below 1, moments are left out evenly.
+    """
+    gaps = [after - before for before, after in pairwise(times)]
+    gaps.append(gaps[-1] if gaps else 1.0)
+    found: list[tuple[float, int]] = []
+    for number, (time, gap) in enumerate(zip(times, gaps, strict=True)):
+        count = math.floor((number + 1) * multiple) - math.floor(number * multiple)
+        found.extend((time + gap * step / count, number) for step in range(count))
+    return found
 
 
 def _chooser(publishers: Sequence[PublishingNode], choose: Choose, random: Random) -> Any:
@@ -310,6 +337,11 @@ class PublishEntry(Who, frozen=True, kw_only=True):
             for publisher in publishers:
                 yield from (Action(until_s, publisher.node, Unannounce(one.subject)) for one in self.events.types())
 
+    def at_rate(self, multiple: float) -> PublishEntry:
+        """The same, so many times as often."""
+        limit = None if self.limit is None else round(self.limit * multiple)
+        return msgspec.structs.replace(self, when=self.when.at_rate(multiple), limit=limit)
+
     def _announcements(self, publisher: PublishingNode, context: DrawContext) -> Iterator[Action]:
         time = context.first_there(publisher.node, self.announce_s.draw(publisher.random))
         if time >= context.duration_s:
@@ -397,16 +429,18 @@ class OwnWorkload(SettingsTable, frozen=True):
     proximity: ProximitySettings | None = None
     "Where the events are of interest; by default everywhere."
 
-    def actions(self, context: DrawContext) -> Iterator[Action]:
+    def actions(self, context: DrawContext, event_rate: float = 1.0) -> Iterator[Action]:
         index = {name: i for i, name in enumerate(context.trajectories.names)}
         if self.subscriptions is not None:
             yield from self._subscriptions(self.subscriptions, index, context)
         if self.events is not None:
-            yield from self._events(self.events, index, context)
+            yield from self._events(self.events, index, context, event_rate)
 
-    def _events(self, file: Path, index: Mapping[str, int], context: DrawContext) -> Iterator[Action]:
+    def _events(
+        self, file: Path, index: Mapping[str, int], context: DrawContext, event_rate: float
+    ) -> Iterator[Action]:
         announced: dict[tuple[int, str], EventType] = {}
-        for row in read_timed_events(file):
+        for row in _at_rate(read_timed_events(file), event_rate):
             node = _numbered(row.node, index, file)
             if self.announce and (node, row.event.type) not in announced:
                 announced[node, row.event.type] = structure_of(row.event)
@@ -428,6 +462,15 @@ class OwnWorkload(SettingsTable, frozen=True):
             yield Action(time, node, Subscription(id, row.node, row.filter, row.region))
             if row.until_s is not None and time < row.until_s < context.duration_s:
                 yield Action(row.until_s, node, Unsubscribe(id))
+
+
+def _at_rate(rows: Sequence[TimedEvent], multiple: float) -> Sequence[TimedEvent]:
+    """The rows, so many times as often."""
+    if multiple == 1.0:
+        return rows
+    ordered = sorted(rows, key=lambda row: row.time_s)
+    moments = repeated([row.time_s for row in ordered], multiple)
+    return [replace(ordered[number], time_s=time) for time, number in moments]
 
 
 def _numbered(name: str, index: Mapping[str, int], file: Path) -> int:
