@@ -14,11 +14,13 @@ from earshot import pipeline
 
 def test_the_exports_are_there_and_documented() -> None:
     assert pipeline.__all__ == [
+        "ContactNetwork",
         "Lake",
         "contacts_within",
         "expected_receivers",
         "ingest",
         "metrics",
+        "reachable",
         "read_trace",
         "register_sources",
         "spark_session",

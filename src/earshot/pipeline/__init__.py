@@ -14,6 +14,9 @@ campaign come to::
 
     lake = Lake(spark, "lake")
     expected = lake.read("events").transform(expected_receivers(lake.read("subscriptions"), lake.read("positions")))
+    reach = lake.read("events").transform(
+        reachable(lake.read("expected"), lake.read("positions"), {"rounds": ContactNetwork(range_m=100)})
+    )
     figures = lake.read("log").transform(metrics(lake.read("runs"), lake.read("expected")))
 
 Importing this package does not load Spark. A Spark session that runs already learns to read our trace
@@ -36,26 +39,31 @@ if TYPE_CHECKING:
     from earshot.pipeline.campaigns.metrics import metrics
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.oracle.oracle import expected_receivers
+    from earshot.pipeline.oracle.reachable import ContactNetwork, reachable
     from earshot.pipeline.traces.contacts import contacts_within
     from earshot.pipeline.traces.ingest import ingest, read_trace
 
 __all__ = [
+    "ContactNetwork",
     "Lake",
     "contacts_within",
     "expected_receivers",
     "ingest",
     "metrics",
+    "reachable",
     "read_trace",
     "register_sources",
     "spark_session",
 ]
 
 _LOADED_WHEN_USED = {
+    "ContactNetwork": "oracle.reachable",
     "Lake": "lake.lake",
     "contacts_within": "traces.contacts",
     "expected_receivers": "oracle.oracle",
     "ingest": "traces.ingest",
     "metrics": "campaigns.metrics",
+    "reachable": "oracle.reachable",
     "read_trace": "traces.ingest",
 }
 

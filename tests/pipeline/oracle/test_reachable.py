@@ -17,7 +17,7 @@ from earshot.pipeline.campaigns.flow import ask_why, lake_ceiling, run_campaign
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.lake.tables import EVENTS
 from earshot.pipeline.oracle import reachable as stage
-from earshot.pipeline.oracle.reachable import ContactNetwork, network_of, reachable
+from earshot.pipeline.oracle.reachable import ContactNetwork, network_of, radio_range_m, reachable
 from earshot.pipeline.oracle.spreading import REACHES, PublishedColumns, reach_of_pairs
 from earshot.pipeline.traces.exact_contacts import contacts_of_legs, legs_of
 from earshot.simulation.scenario.library import load_scenario
@@ -87,7 +87,7 @@ def test_stretches_and_chunks_do_not_change_the_answers(
     lake: Lake, sparse: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(sparse, "flooding")
-    network = network_of(sparse, 0)
+    network = network_of(sparse, 0, 130.0)
     monkeypatch.setattr(stage, "ROWS_A_STRETCH", 40)
     monkeypatch.setattr(stage, "EVENTS_AT_ONCE", 9)
     tables = {name: lake.read(name, workload=run.workload) for name in ("events", "expected", "sessions")}
@@ -104,12 +104,19 @@ def test_stretches_and_chunks_do_not_change_the_answers(
 
 def test_a_workload_on_infrastructure_or_an_overlay_is_reachable_at_once(lake: Lake, sparse: Scenario) -> None:
     overlay = sparse.with_({"medium.kind": "overlay"})
-    assert network_of(overlay, 0).range_m == math.inf
+    assert radio_range_m(overlay) == math.inf
     run = Run(sparse, "flooding")
     tables = {name: lake.read(name, workload=run.workload) for name in ("events", "expected")}
     nothing = lake.read("positions").limit(0)
     found = tables["events"].transform(reachable(tables["expected"], nothing, {run.workload: ContactNetwork(math.inf)}))
     assert set(reach_by_pair(found).values()) == {"at once"}
+    lake.write(found, "reachable")
+    lake.write(found.limit(0), "reachable", workload="nobody", range_m=math.inf)
+    assert lake.has("reachable", workload="nobody", range_m=math.inf)
+    assert lake_ceiling(lake, [run.workload], math.inf).share_at_once == 1.0
+    assert lake_ceiling(lake, [run.workload], 130.0).share_at_once < 1.0
+    for name in (run.workload, "nobody"):
+        lake.drop("reachable", workload=name, range_m=math.inf)
 
 
 def test_a_workload_without_positions_is_out_of_reach(lake: Lake, sparse: Scenario) -> None:

@@ -17,7 +17,7 @@ from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.oracle.oracle import expected_receivers, spans_of, trajectory_of, viewer_at
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
-from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, reachable
+from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, radio_range_m, reachable
 from earshot.pipeline.oracle.why import Explanation, explain_receiver
 from earshot.pipeline.oracle.workloads import event_of, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
@@ -48,7 +48,7 @@ def run_campaign(
     report("asking the oracle")
     ask_oracle(lake, [run.workload for run in runs])
     report("finding what is reachable")
-    find_reachable(lake, {run.workload: run for run in runs})
+    find_reachable(lake, runs)
     report("measuring")
     measure(lake, [run.id for run in runs])
     return outcomes
@@ -147,20 +147,20 @@ def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> Non
         lake.write(nothing, "expected", workload=workload)
 
 
-def find_reachable(lake: Lake, runs: Mapping[str, Run]) -> None:
-    """`reachable` of the workloads of those runs."""
-    there = {partition["workload"] for partition in lake.partitions("reachable")}
-    missing = {name: run for name, run in runs.items() if name not in there}
-    if not missing:
-        return
-    networks = {name: network_of(run.scenario, run.seed) for name, run in missing.items()}
-    ours = F.col("workload").isin(list(missing))
-    _write_reachable(
-        lake,
-        networks,
-        lake.read("positions").where(F.col("trace").isin(list(missing))),
-        lake.read("sessions").where(ours),
-    )
+def find_reachable(lake: Lake, runs: Sequence[Run]) -> None:
+    """`reachable` of the workloads of those runs, at the ranges of their radios."""
+    there = {(one["workload"], float(one["range_m"])) for one in lake.partitions("reachable")}
+    by_range: dict[float, dict[str, Run]] = {}
+    for run in runs:
+        if (run.workload, run.range_m) not in there:
+            by_range.setdefault(run.range_m, {})[run.workload] = run
+    for range_m, missing in by_range.items():
+        _write_reachable(
+            lake,
+            {name: network_of(run.scenario, run.seed, range_m) for name, run in missing.items()},
+            lake.read("positions").where(F.col("trace").isin(list(missing))),
+            lake.read("sessions").where(F.col("workload").isin(list(missing))),
+        )
 
 
 def _write_reachable(
@@ -188,7 +188,7 @@ def workload_ceiling(lake: Lake, workload: str, trace: str | None, range_m: floa
             return None
         row = lake.read("scenarios", workload=workload).collect()[0]
         scenario = read(Scenario, json.loads(row["described"]), Where(row["scenario"]))
-        network = network_of(scenario, row["seed"])
+        network = network_of(scenario, row["seed"], radio_range_m(scenario))
         sessions = lake.read("sessions", workload=workload)
     else:
         network, sessions = ContactNetwork(range_m), None
@@ -257,7 +257,7 @@ def ask_why(lake: Lake, run: str, event: str, node: str) -> Explanation:
     viewer = viewer_at(trajectory_of(positions), published.time)
     reach = None
     if lake.has("reachable", workload=workload):
-        same = (F.col("event") == event) & (F.col("node") == node)
+        same = (F.col("event") == event) & (F.col("node") == node) & (F.col("range_m") == row["range_m"])
         answers = lake.read("reachable", workload=workload).where(same).select("reach").collect()
         reach = answers[0][0] if answers else None
     return explain_receiver(published, node, spans, viewer, [one.asDict() for one in log.collect()], reach)

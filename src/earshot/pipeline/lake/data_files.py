@@ -47,6 +47,7 @@ def partition_text(kind: Table, name: str, value: Value) -> str:
     if name not in kind.partition_by:
         raise LakeError(f"{kind.name} is partitioned by {', '.join(kind.partition_by)}, not by {name}")
     text = str(float(value)) if kind.columns[name] == "double" else str(value)
+    text = "Infinity" if text == "inf" else text  # as Spark, Delta Lake and DuckDB read it
     if not text:
         raise LakeError(f"{name} must not be empty")
     return text

@@ -75,13 +75,19 @@ class ContactNetwork:
     "Scripts end here."
 
 
-def network_of(scenario: Scenario, seed: int) -> ContactNetwork:
-    """The network of a simulated workload; infrastructure and overlays reach everywhere."""
-    medium = scenario.medium
-    range_m = getattr(medium, "range_m", None)
-    if range_m is None or getattr(scenario, "infrastructure", None):
-        range_m = math.inf
-    faults = scenario.faults
+def radio_range_m(scenario: Scenario) -> float:
+    """The range of a scenario's radio; infinite where infrastructure or an overlay reaches everywhere."""
+    if getattr(scenario, "infrastructure", None):
+        return math.inf
+    return float(getattr(scenario.medium, "range_m", math.inf))
+
+
+def network_of(scenario: Scenario, seed: int, range_m: float) -> ContactNetwork:
+    """The network of a simulated workload at this range; beside a radio, what reaches everywhere has no links of
+    its own to script or to cut."""
+    medium, faults = scenario.medium, scenario.faults
+    if range_m == math.inf and hasattr(medium, "range_m"):
+        return ContactNetwork(range_m)
     silent = plan(faults, names := scenario.names(), scenario.duration_s, seed).silent
     return ContactNetwork(
         range_m,
