@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "workload": ("workloads", "Store a workload: a scenario's, or your own files (Spark)."),
     "oracle": ("workloads", "Compute who should receive each event (Spark)."),
     "compare": ("campaigns", "Compare protocols on one scenario: leaderboard and report (Spark)."),
+    "capacity": ("capacity", "Find how many times the event rate each protocol carries (Spark)."),
     "sweep": ("campaigns", "Run a campaign of simulations (Spark)."),
     "report": ("campaigns", "Write one HTML page about everything in a lake (Spark)."),
     "why": ("campaigns", "Explain why an event reached a node, or did not (Spark)."),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from earshot.cli.options import default_option, pairs, set_option, toml_value
+from earshot.cli.capacity import print_capacity
+from earshot.cli.options import chosen_protocols, default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
 
@@ -85,6 +86,7 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 @default_option("--seeds", type=click.IntRange(1, 10_000), default=DEFAULT_SEEDS, help="How many seeds.")
 @set_option
 @lake_options
+@click.option("--capacity", "with_capacity", is_flag=True, help="Also find how much load each protocol carries.")
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
 def compare(
@@ -93,6 +95,7 @@ def compare(
     seeds: int,
     changes: Sequence[str],
     lake: LakeOptions,
+    with_capacity: bool,
     report_to: str | None,
     as_json: bool,
 ) -> None:
@@ -108,13 +111,14 @@ def compare(
     """
     from earshot.pipeline.campaigns.board_text import board_json
     from earshot.pipeline.campaigns.campaigns import campaign
+    from earshot.pipeline.campaigns.capacity import find_capacity
     from earshot.pipeline.campaigns.flow import lake_leaderboard, run_campaign
     from earshot.pipeline.reports.report import write_report
     from earshot.simulation.scenario.library import load_scenario
 
     named = load_scenario(scenario)
     changed = named.with_(**pairs(changes, "--set", toml_value))
-    names = _protocols(protocols)
+    names = chosen_protocols(protocols)
     title = f"compare-{changed.name}"
     wanted = campaign(title, [changed], {name: {} for name in names}, range(seeds), [named])
     title = f"{len(names)} protocols on {changed.name}"
@@ -124,25 +128,21 @@ def compare(
         ids = [outcome.run for outcome in outcomes]
         board = lake_leaderboard(opened, ids)
         page = write_report(opened, Path(report_to or Path(lake.lake) / "report.html"), ids)
+        loads = None
+        if with_capacity:
+            loads = find_capacity(opened, changed, {name: {} for name in names}, named=named, say=bar.say)
     if as_json:
-        print_json(board_json(board))
+        print_json({**board_json(board), **({"capacity": loads.as_json()} if loads else {})})
     else:
         _print_board(board)
+        if loads is not None:
+            print_capacity(loads)
         for outcome in outcomes:
             if outcome.status == "failed":
                 click.echo(f"failed: {outcome.variant} seed {outcome.seed}: {outcome.error}", err=True)
         click.echo(f"\nreport: {page}")
     if any(outcome.status == "failed" for outcome in outcomes):
         sys.exit(1)
-
-
-def _protocols(chosen: str | None) -> list[str]:
-    from earshot.protocols.catalogue import PROTOCOLS, protocol
-
-    names = list(PROTOCOLS) if chosen is None else [name.strip() for name in chosen.split(",") if name.strip()]
-    for name in names:
-        protocol(name)
-    return names
 
 
 def _print_board(board: Leaderboard) -> None:

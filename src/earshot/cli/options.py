@@ -97,6 +97,16 @@ def toml_value(text: str) -> Any:
     return table["value"] if set(table) == {"value"} else text
 
 
+def chosen_protocols(names: str | None) -> list[str]:
+    """The protocols that a comma-separated text names, all of them by default; an unknown one is refused."""
+    from earshot.protocols.catalogue import PROTOCOLS, protocol
+
+    chosen = list(PROTOCOLS) if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    for name in chosen:
+        protocol(name)
+    return chosen
+
+
 default_option = partial(click.option, show_default=True)
 "An option whose default the help shows."
 
