@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from earshot.pipeline.campaigns.leaderboard import Leaderboard
 
 WIDTH = 100
-MOST_TABLES = 3
 DEFAULT_SEEDS = 5
 
 
@@ -154,7 +153,7 @@ def _print_board(board: Leaderboard) -> None:
             click.echo(line)
 
     say(text.board_words(board))
-    if len(board.rankings) > MOST_TABLES:
+    if len(board.rankings) > text.FEW:
         click.echo()
         print_table(*text.points_table(board, text.NARROW, WIDTH))
     else:

@@ -324,6 +324,21 @@ def test_many_points_are_one_table_with_what_differs_between_them() -> None:
     assert board_words(board).startswith("Most is delivered by flooding at 4 of 4 points.")
 
 
+def test_the_first_words_tell_a_few_points_apart() -> None:
+    runs = Runs().add("flooding", [0.9, 0.91]).add("codd", [1.0, 1.0], 0.2, network="infrastructure")
+    assert board_words(runs.board()) == (
+        f"city on {NETWORK}: flooding delivers 90.5 % of the expected at 10.0 % airtime. "
+        "city on infrastructure: codd delivers 100.0 % of the expected at 20.0 % airtime."
+    )
+    runs = Runs()
+    for range_m in (80.0, 250.0):
+        runs.add("flooding", [range_m / 250] * 2, changed={"medium.range_m": range_m}, base={"medium.range_m": 1.0})
+    assert board_words(runs.board()) == (
+        "city (medium.range_m=80): flooding delivers 32.0 % of the expected at 10.0 % airtime. "
+        "city (medium.range_m=250): flooding delivers 100.0 % of the expected at 10.0 % airtime."
+    )
+
+
 def test_the_heading_names_network_seeds_and_ceiling() -> None:
     ranking = Runs().add("a", [0.9, 0.8], ceiling=0.964).ranking()
     assert ranking_heading(ranking) == f"city on {NETWORK}, 2 seeds, reachable at all: 96.4 %"

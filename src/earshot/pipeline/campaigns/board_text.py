@@ -8,6 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from earshot.pipeline.campaigns.intervals import Figure
@@ -26,6 +27,8 @@ from earshot.pipeline.campaigns.leaderboard import (
 
 TIE = "≈"
 "Marks a figure that the seeds do not tell apart from the best one of its column."
+FEW = 3
+"So many points are told one by one."
 NARROW = (
     "delivery_of_reachable",
     "delivery_ratio",
@@ -84,11 +87,7 @@ def verdict_words(ranking: Ranking) -> str:
     verdict = ranking.verdict
     if verdict is None:
         return "Nothing was expected of anybody, so nothing can be ranked."
-    of_what = "of the reachable" if verdict.delivery_metric == "delivery_of_reachable" else "of the expected"
-    first = (
-        f"{verdict.winner} delivers {percent(verdict.delivery)} {of_what}{_at_cost(verdict.cost_metric, verdict.cost)}"
-    )
-    told = [first + _ties(ranking, verdict) + _lead(verdict)]
+    told = [_winner_words(ranking) + _lead(verdict)]
     if cheaper := [row for row in verdict.front if row.cost_ratio < 1 and row.variant not in verdict.ties]:
         other = cheaper[0]
         lost = f"{-100 * other.delivery.mean:.1f} points less" if other.delivery else "less"
@@ -102,11 +101,24 @@ def verdict_words(ranking: Ranking) -> str:
     return ". ".join(told) + "."
 
 
+def _winner_words(ranking: Ranking) -> str:
+    """Who delivers most, how much, at what cost, and who ties."""
+    verdict = ranking.verdict
+    assert verdict is not None
+    of_what = "of the reachable" if verdict.delivery_metric == "delivery_of_reachable" else "of the expected"
+    cost = _at_cost(verdict.cost_metric, verdict.cost)
+    return f"{verdict.winner} delivers {percent(verdict.delivery)} {of_what}{cost}{_ties(ranking, verdict)}"
+
+
 def board_words(board: Leaderboard) -> str:
-    """The whole board in a sentence or two: the verdict of its only ranking, or who wins at how many points."""
+    """The whole board in a sentence or two: its verdict, who wins at each of a few points, or at how many of many."""
     judged = [ranking for ranking in board.rankings if ranking.verdict is not None]
-    if len(board.rankings) == 1 or not judged:
-        return verdict_words(board.rankings[0]) if board.rankings else "There is no finished run."
+    if not judged:
+        return "Nothing was expected of anybody, so nothing can be ranked." if board.rankings else "No run is finished."
+    if len(judged) == 1:
+        return verdict_words(judged[0])
+    if len(judged) <= FEW:
+        return " ".join(f"{_place(ranking, board)}: {_winner_words(ranking)}." for ranking in judged)
     winners = Counter(ranking.verdict.winner for ranking in judged if ranking.verdict)
     alone = Counter(ranking.verdict.winner for ranking in judged if ranking.verdict and not ranking.verdict.ties)
     told = []
@@ -114,6 +126,14 @@ def board_words(board: Leaderboard) -> str:
         tied = f" ({count - alone[name]} of them tied)" if alone[name] < count else ""
         told.append(f"{name} at {count} of {len(judged)} points{tied}")
     return f"Most is delivered by {_listed(told)}. Each network and each value of a swept key is a point of its own."
+
+
+def _place(ranking: Ranking, board: Leaderboard) -> str:
+    """What tells a ranking's point from the others of the board."""
+    point, others = ranking.point, [one.point for one in board.rankings]
+    keys = [name for name, value in point.keys.items() if any(one.keys.get(name) != value for one in others)]
+    place = point_words(replace(point, trace="", window=""), keys)
+    return f"{place} on {point.network}" if len({one.network for one in others}) > 1 else place
 
 
 def ranking_heading(ranking: Ranking) -> str:
