@@ -12,7 +12,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-GOLDEN = "d6c04c43698240ca"
+GOLDEN = "f124a13bc25713cd"
 
 
 def digest() -> str:

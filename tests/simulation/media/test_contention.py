@@ -201,16 +201,28 @@ def test_retries_overcome_a_hidden_terminal_and_deliver_exactly_once() -> None:
 
 
 def test_a_frame_whose_acknowledgement_is_lost_is_sent_again_and_heard_once() -> None:
-    """c hears a but not b: it waits for a's frame to end and then speaks into b's acknowledgement."""
+    """c hears a but not b. d spoils a's frame at c, which therefore speaks into b's acknowledgement."""
     tries = []
     for seed in range(20):
-        bench = Bench(standing((0, 0), (8, 0), (-8, 0)), BASE, seed=seed)
+        settings = Contention(range_m=10.0, window_min=7)
+        bench = Bench(standing((0, 0), (8, 0), (-8, 0), (-16, 0)), settings, seed=seed)
         bench.do(1.0, "a", tell("b", "psst"))
+        bench.do(1.0001, "d", say("x"))
         bench.do(1.0003, "c", say("x" * 300))
         bench.run()
         assert (heard(bench, "b"), bench.calls("a", "unreachable")) == (["psst"], [])
         tries.append(len(bench.rows("time", node="a", kind="send")))
     assert {1, 2} <= set(tries)
+
+
+def test_who_reads_a_unicast_keeps_silent_until_it_is_acknowledged() -> None:
+    """c hears a but not b: it knows of the acknowledgement only from a's frame."""
+    bench = Bench(standing((0, 0), (8, 0), (-8, 0)), Contention(range_m=10.0, window_min=0))
+    bench.do(1.0, "a", tell("b", "psst"))
+    bench.do(1.0003, "c", say("from c"))
+    bench.run()
+    acknowledged = 1.0 + airtime_s("psst") + BASE.sifs_s + BASE.preamble_s + BASE.ack_bytes * 8 / BASE.bit_rate_bps
+    assert bench.rows("time", "node", kind="send") == [(1.0, "a"), (pytest.approx(acknowledged + BASE.difs_s), "c")]
 
 
 def test_a_node_that_is_down_does_not_answer() -> None:

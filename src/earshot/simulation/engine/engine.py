@@ -104,10 +104,9 @@ class Engine:
         "_seed",
         "_sessions",
         "_silent",
-        "_sized_bytes",
         "_sized_event",
-        "_sized_hops",
         "_sized_kind",
+        "_sizes",
         "_timers",
         "_to_all",
         "_to_one",
@@ -177,7 +176,7 @@ class Engine:
         self._transmissions = 0
         self._sized_event: Any = self  # no event yet
         self._sized_kind: PacketCount | None = None
-        self._sized_hops = self._sized_bytes = 0
+        self._sizes: dict[int, int] = {}
         self._carry: dict[type[Any], Callable[[int, Any], None]] = {
             Broadcast: self._transmit,
             Send: self._transmit,
@@ -318,10 +317,8 @@ class Engine:
             self.drop(i, DropReason.SILENT_NODE, event_id)
             return
         hops = packet.hops if kind.counts_hops else -1  # type: ignore[attr-defined]
-        if event is self._sized_event and hops == self._sized_hops and kind is self._sized_kind:
-            bytes_ = self._sized_bytes
-        else:
-            bytes_ = self._measure(i, packet, kind, event, hops)
+        known = self._sizes.get(hops) if event is self._sized_event and kind is self._sized_kind else None
+        bytes_ = self._measure(i, packet, kind, event, hops) if known is None else known
         if bytes_ > MAX_PACKET_BYTES:
             self.drop(i, DropReason.PACKET_TOO_LARGE, event_id)
         elif type(effect) is Broadcast:
@@ -334,13 +331,15 @@ class Engine:
 
     def _measure(self, i: int, packet: Packet, kind: PacketCount, event: Any, hops: int) -> int:
         """The packet's size. In a flood many nodes forward the same event after the same number of hops: if a
-        packet holds nothing else, the last size is reused."""
+        packet holds nothing else, the sizes of the last event are reused, by hops."""
         try:
             bytes_ = size(packet)
         except Exception as error:
             raise self._failure(i, "its effects", error, packet) from error
         if event is not None and len(packet.__struct_fields__) == 2 and kind.counts_hops:
-            self._sized_event, self._sized_hops, self._sized_kind, self._sized_bytes = event, hops, kind, bytes_
+            if event is not self._sized_event or kind is not self._sized_kind:
+                self._sized_event, self._sized_kind, self._sizes = event, kind, {}
+            self._sizes[hops] = bytes_
         return bytes_
 
     def _new_kind(self, i: int, packet: Packet) -> PacketCount:

@@ -9,8 +9,9 @@ After 802.11's distributed coordination function, in five rules:
 3. A node receives a frame if it is in range, senses nothing else and does not send, from the
    frame's beginning to its end. After a frame of which it could only read the preamble it waits for
    EIFS instead of DIFS.
-4. A unicast frame is acknowledged after SIFS, whatever the channel does. Without acknowledgement
-   it is sent again with a doubled window, up to the retry limit.
+4. A unicast frame is acknowledged after SIFS, whatever the channel does; others who read it keep
+   silent until then (802.11's NAV). Without acknowledgement it is sent again with a doubled window,
+   up to the retry limit.
 5. A frame that finds the queue full is dropped.
 """
 
@@ -117,7 +118,7 @@ class ContentionRadio:
         self._idle_since = [-1.0] * nodes
         "When each node's channel became idle before it was last busy."
         self._held_until = [-1.0] * nodes
-        "After a frame that a node could not read: the channel counts as busy until then."
+        "The channel counts as busy until then: after a frame that could not be read, or is not acknowledged yet."
         self._begun = 0
         "How many frames and acknowledgements have begun."
         self._reading = [0] * nodes
@@ -298,10 +299,14 @@ class ContentionRadio:
         peer = transmission.peer
         reached = peer in air.in_range and self._host.up[peer]
         clear = reached and self._reading[peer] == air.number
+        now, reading, held_until = self._queue.now, self._reading, self._held_until
+        answered_at = now + self._settings.sifs_s + self._ack_s
+        for node in air.in_range:
+            if reading[node] == air.number and node != peer:
+                held_until[node] = answered_at
         self._end(air)
         if self._stations[air.sender] is not station:
             return
-        now = self._queue.now
         if clear:
             self._queue.on_air(now + self._settings.sifs_s, self._acknowledge, air)
             if not station.was_heard:
@@ -311,7 +316,7 @@ class ContentionRadio:
         else:
             if reached:
                 self._host.lost(transmission, [peer], DropReason.COLLISION)
-            self._queue.on_air(now + self._settings.sifs_s + self._ack_s, self._no_answer, air)
+            self._queue.on_air(answered_at, self._no_answer, air)
 
     def _acknowledge(self, air: OnAir) -> None:
         now, peer = self._queue.now, air.transmission.peer
