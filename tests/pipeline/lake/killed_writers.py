@@ -15,6 +15,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Iterable
 
 import deltalake.exceptions
 import deltalake.fs
@@ -28,7 +29,6 @@ from earshot.pipeline.lake.arrow_lake import ArrowLake
 
 LOADED_FOR_ALL = (deltalake, pyarrow)
 FILES, ROWS, RUNS = 3, 40, 6
-PARTITIONS = ("shared", "own-0", "own-1")
 
 
 def write_for_ever(root: str, writer: int, ready: int) -> None:
@@ -48,21 +48,25 @@ def write_for_ever(root: str, writer: int, ready: int) -> None:
             os.write(ready, b"1")
 
 
-def broken_parts(events: pa.Table, runs: pa.Table) -> list[str]:
-    """What a reader would not see if every commit were whole."""
+def broken_parts(events: pa.Table, runs: pa.Table, seen: set[str]) -> list[str]:
+    """What a reader would not see if every commit were whole. `seen` is what it saw before: that never goes away."""
     problems = []
-    for workload in set(events["workload"].to_pylist()):
-        names = [row["event"] for row in events.to_pylist() if row["workload"] == workload]
-        if len(names) != FILES * ROWS or len(set(names)) != 1:
-            problems.append(f"events of {workload}: {len(names)} rows of {sorted(set(names))}")
-    by_run = sorted(zip(runs["run"].to_pylist(), runs["campaign"].to_pylist(), strict=True))
-    if len({run for run, _ in by_run}) != len(by_run):
-        problems.append(f"runs twice: {by_run}")
-    for group in ("shared", "own-0", "own-1"):
-        written = [campaign for run, campaign in by_run if run.startswith(group)]
-        if len(written) not in (0, RUNS) or len(set(written)) > 1:
-            problems.append(f"runs of {group}: {written}")
+    there = zip(events["workload"].to_pylist(), events["event"].to_pylist(), strict=True)
+    by_run = zip(runs["run"].to_pylist(), runs["campaign"].to_pylist(), strict=True)
+    groups: dict[str, list[str]] = {}
+    for name, generation in (*((f"events {one}", generation) for one, generation in there), *_grouped(by_run)):
+        groups.setdefault(name, []).append(generation)
+    for name, generations in groups.items():
+        rows = FILES * ROWS if name.startswith("events") else RUNS
+        if len(generations) != rows or len(set(generations)) != 1:
+            problems.append(f"{name}: {len(generations)} rows of {sorted(set(generations))}")
+    problems += [f"{name} is gone" for name in seen - groups.keys()]
+    seen.update(groups)
     return problems
+
+
+def _grouped(by_run: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(f"runs {run.rpartition('-')[0]}", generation) for run, generation in by_run]
 
 
 def main(root: str, kills: int, seed: int) -> None:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +71,7 @@ class Cluster:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def _launch(self, name: str, *arguments: str, ready: str) -> str:
+    def _launch(self, name: str, *arguments: str, ready: str, prefix: Sequence[str] = ()) -> str:
         """Start a Spark daemon and wait for the line of its log that says it is ready."""
         log = self.folder / f"{name}.log"
         environment = os.environ | {
@@ -85,7 +85,7 @@ class Cluster:
         }
         with log.open("wb") as file:
             process = subprocess.Popen(
-                [str(SPARK_HOME / "bin" / "spark-class"), *arguments],
+                [*prefix, str(SPARK_HOME / "bin" / "spark-class"), *arguments],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 env=environment,
@@ -118,8 +118,10 @@ def running_server(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A master and workers of one core each; all of them gone afterwards."""
+def running_cluster(folder: Path, workers: int = 2, worker_prefix: Sequence[str] = ()) -> Iterator[Cluster]:
+    """A master and workers of one core each; all of them gone afterwards. The prefix is a command that starts a worker
+    in surroundings of its own."""
+    folder.mkdir(exist_ok=True)
     cluster = Cluster(folder)
     try:
         cluster.master = cluster._launch(
@@ -133,6 +135,7 @@ def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
                 *("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0"),
                 *("--cores", "1", "--memory", "1g", cluster.master),
                 ready="Successfully registered with master",
+                prefix=worker_prefix,
             )
         yield cluster
     finally:
