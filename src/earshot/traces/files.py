@@ -49,7 +49,8 @@ def expanded(paths: Sequence[str]) -> list[str]:
         path = local_path(path)
         if os.path.isdir(path):
             names = sorted(os.scandir(path), key=lambda entry: entry.name)
-            inside = [entry.path for entry in names if entry.is_file() and not entry.name.startswith((".", "_"))]
+            listed = [entry.path for entry in names if entry.is_file() and not entry.name.startswith((".", "_"))]
+            inside = delta_files(path) or listed
         else:
             inside = [path] if os.path.exists(path) else sorted(glob.glob(path))
         if not inside:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from earshot.cli import earshot
 from earshot.errors import LakeError
 from earshot.pipeline.lake.arrow_lake import ArrowLake
+from earshot.traces.files import expanded
 from earshot.traces.formats import read_trace
 
 
@@ -112,3 +113,5 @@ def test_a_trace_in_a_lake_is_played_back_as_its_newest_version_has_it(tmp_path:
         lake.write_rows("positions", [{"node": "a", "time": 0.0, "x_m": x_m, "y_m": 0.0}], trace="walk")
     lake.write_rows("positions", [{"node": "b", "time": 0.0, "x_m": 9.0, "y_m": 0.0}], trace="other")
     assert read_trace(tmp_path / "lake" / "positions" / "trace=walk").x_m.tolist() == [2.0]
+    (file,) = expanded([str(tmp_path / "lake" / "positions" / "trace=walk")])
+    assert Path(file).name.startswith("part-")

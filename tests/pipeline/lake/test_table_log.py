@@ -151,12 +151,12 @@ def test_a_commit_that_others_keep_overtaking_says_so(lake: ArrowLake, monkeypat
 
     monkeypatch.setattr(TableLog, "_snapshot", overtake)
     log = TableLog(lake.folder, TABLES["positions"])
-    log.replace([("city",)], [file])
+    log.replace([file])
     assert nodes(lake) == [("city", "new"), ("other-1", "x"), ("other-2", "x"), ("other-3", "x")]
     overtaken = 2
     monkeypatch.setattr(table_log, "PATIENCE_S", -1.0)
     with pytest.raises(LakeError, match="keeps being changed by other commands"):
-        log.replace([("city",)], [])
+        log.replace([], [("city",)])
     assert nodes(lake, trace="city") == [("city", "new")]
 
 

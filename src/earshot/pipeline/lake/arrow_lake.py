@@ -42,7 +42,7 @@ class ArrowLake:
         snapshot = self.snapshot(kind)
         if snapshot is None:
             return set()
-        found = set().union(*TableLog(self.folder, kind).keys(snapshot).values())
+        found = set().union(*TableLog(self.folder, kind).keys(snapshot.files).values())
         return {key for key in found if wanted.items() <= dict(zip(kind.partition_by, key, strict=True)).items()}
 
     def has(self, table: str, **partition: Value) -> bool:
@@ -94,22 +94,20 @@ class ArrowLake:
         for file in files:
             by_table.setdefault(file.table, []).append(file)
         for table, some in by_table.items():
-            self.replace(table_named(table), some, {tuple(file.partition.values()) for file in some})
+            self.replace(table_named(table), some)
 
-    def replace(self, kind: Table, files: Sequence[DataFile], keys: Iterable[Key]) -> int:
-        """Make the files the rows of those partitions; returns the table's new version."""
+    def replace(self, kind: Table, files: Sequence[DataFile], keys: Iterable[Key] = ()) -> set[Key]:
+        """Make the files the rows of their partitions, and of those named; returns which."""
         self.snapshot(kind)  # a lake of the old form is not written into
-        return TableLog(self.folder, kind).replace(keys, files)
+        return TableLog(self.folder, kind).replace(files, keys)
 
     def write_table(self, rows: pa.Table, table: str, **partition: Value) -> None:
         """Replace small partitions with the rows of an Arrow table: the one named, or of a clustered table those
         that the rows name."""
         kind = table_named(table)
-        keys = {tuple(asked(kind, partition).values())}
-        if len(partition) < len(kind.partition_by):
-            if not kind.clustered:
-                raise LakeError(f"{table} is partitioned by {', '.join(kind.partition_by)}: name the partition")
-            keys = set(zip(*(map(str, rows.column(name).to_pylist()) for name in kind.partition_by), strict=True))
+        if len(partition) < len(kind.partition_by) and not kind.clustered:
+            raise LakeError(f"{table} is partitioned by {', '.join(kind.partition_by)}: name the partition")
+        keys = [tuple(asked(kind, partition).values())] if partition else []
         self.replace(kind, [self.files.write_table(table, rows, **partition)], keys)
 
     def write_rows(self, table: str, rows: Sequence[Mapping[str, Any]], **partition: Value) -> None:
@@ -123,7 +121,7 @@ class ArrowLake:
         """Remove partitions, if they exist."""
         kind = table_named(table)
         if keys := self.keys(table, **partition):
-            TableLog(self.folder, kind).replace(keys, [], "drop")
+            TableLog(self.folder, kind).replace([], keys, "drop")
 
     # -- keeping house
 

@@ -82,17 +82,19 @@ class DataFiles:
 
     def write_table(self, table: str, rows: pa.Table, **partition: Value) -> DataFile:
         """Write the rows of one partition. They have at least the table's other columns."""
+        import pyarrow as pa
+
         kind = table_named(table)
         texts = {name: partition_text(kind, name, value) for name, value in partition.items()}
-        named = [name for name in kind.file_columns if name in texts]
-        for name in named:
-            import pyarrow as pa
-
+        for name in (name for name in kind.file_columns if name in texts):
             rows = rows.append_column(name, pa.repeat(pa.scalar(texts[name]), rows.num_rows))
-        with self._open(kind, {name: texts[name] for name in kind.folders_by}) as file:
+        file = _OpenFile(self.folder, kind, {name: texts[name] for name in kind.folders_by})
+        try:
             file.write(rows)
-        assert file.written is not None
-        return file.written
+            return file.close()
+        except BaseException:
+            file.abandon()
+            raise
 
     @contextmanager
     def draft(self, table: str, **partition: Value) -> Iterator[Draft]:
@@ -141,16 +143,6 @@ class DataFiles:
                 self.folder.delete(f"{table}/{one.path}")
             raise
 
-    @contextmanager
-    def _open(self, kind: Table, partition: Mapping[str, str]) -> Iterator[_OpenFile]:
-        file = _OpenFile(self.folder, kind, partition)
-        try:
-            yield file
-            file.close()
-        except BaseException:
-            file.abandon()
-            raise
-
 
 class _OpenFile:
     """One Parquet file, written in row groups of an even size."""
@@ -162,7 +154,6 @@ class _OpenFile:
         self.path = f"{folder_of(partition)}part-{uuid.uuid4().hex}.parquet"
         self.schema = file_schema(kind)
         self.rows = 0
-        self.written: DataFile | None = None
         self._waiting: list[pa.Table] = []
         self._at = f"{kind.name}/{self.path}"
         folder.system.create_dir(self._at.rpartition("/")[0], recursive=True)
@@ -189,8 +180,7 @@ class _OpenFile:
             raise LakeError(
                 f"{self.folder.root}/{self._at} was written and is gone; is something cleaning that folder?"
             )
-        self.written = DataFile(self.kind.name, self.path, self.rows, size, self.partition)
-        return self.written
+        return DataFile(self.kind.name, self.path, self.rows, size, self.partition)
 
     def abandon(self) -> None:
         self._writer.close()

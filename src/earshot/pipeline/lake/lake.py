@@ -18,6 +18,7 @@ replaces one partition for each run in it.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -95,7 +96,8 @@ class Lake:
             if len(files) <= MOST_PATHS:
                 frame = reader.parquet(*(_no_pattern(f"{root}/{file.path}") for file in files))
             else:
-                below = {name: wanted[name] for name in kind.folders_by[: _leading(kind.folders_by, wanted)]}
+                leading = itertools.takewhile(wanted.__contains__, kind.folders_by)
+                below = {name: wanted[name] for name in leading}
                 names = [file.path.rpartition("/")[2] for file in files]
                 frame = reader.parquet(_no_pattern(f"{root}/{folder_of(below)}")).where(
                     F.col("_metadata.file_name").isin(names)
@@ -131,15 +133,11 @@ class Lake:
         if by_rows := [name for name in kind.folders_by if name in open_columns]:
             typed = typed.sortWithinPartitions(*by_rows)
         with named_errors():
-            written = typed.mapInArrow(_WriteTask(self.arrow.files, table, fixed), "file string, keys string").collect()
+            written = typed.mapInArrow(_WriteTask(self.arrow.files, table, fixed), "file string").collect()
         files = [DataFile(**json.loads(row["file"])) for row in written]
-        keys = {tuple(key) for row in written for key in json.loads(row["keys"])}
-        if not open_columns:
-            keys = {tuple(fixed.values())}
-            if not files and not kind.clustered:
-                files = [self.arrow.files.write_rows(table, [], **partition)]
-        if keys:
-            self.arrow.replace(kind, files, keys)
+        if not files and not open_columns and not kind.clustered:
+            files = [self.arrow.files.write_rows(table, [], **partition)]
+        keys = self.arrow.replace(kind, files, () if open_columns else [tuple(fixed.values())])
         return [dict(zip(kind.partition_by, key, strict=True)) for key in sorted(keys)]
 
     def write_table(self, rows: pa.Table, table: str, **partition: Value) -> None:
@@ -183,32 +181,8 @@ class _WriteTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        kind = table_named(self.table)
-        seen: set[tuple[str, ...]] = set()
-
-        def noted() -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                if kind.clustered:
-                    columns = (
-                        batch.column(batch.schema.get_field_index(name)).to_pylist() for name in kind.partition_by
-                    )
-                    seen.update(zip(*columns, strict=True))
-                yield batch
-
-        for file in self.files.write_batches(self.table, noted(), self.fixed):
-            keys = list(seen) if kind.clustered else [tuple(file.partition.values())]
-            texts = {"file": [json.dumps(asdict(file))], "keys": [json.dumps(keys)]}
-            yield pa.RecordBatch.from_pydict(texts)
-
-
-def _leading(columns: Iterable[str], wanted: Mapping[str, Any]) -> int:
-    """How many of the first columns are asked for."""
-    count = 0
-    for name in columns:
-        if name not in wanted:
-            break
-        count += 1
-    return count
+        for file in self.files.write_batches(self.table, batches, self.fixed):
+            yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})
 
 
 def _no_pattern(path: str) -> str:

@@ -32,7 +32,7 @@ def convert(folder: Folder) -> dict[str, int]:
         if is_old(folder, kind):
             files = [file for version in _newest(folder, kind) for file in _copied(folder, kind, version)]
             keys = {tuple(_partition(version).values()) for version in _newest(folder, kind)}
-            TableLog(folder, kind).replace(keys, files, "convert")
+            TableLog(folder, kind).replace(files, keys, "convert")
             converted[kind.name] = sum(file.rows for file in files)
             paths = [path for path in folder.files(kind.name) if VERSION in path]
             for old in sorted({path.rpartition("/")[0] for path in paths}):

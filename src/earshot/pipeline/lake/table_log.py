@@ -86,26 +86,26 @@ class TableLog:
         return Snapshot(table.version(), found, [field.name for field in table.schema().fields])
 
     def _check_schema(self, table: DeltaTable) -> None:
-        import pyarrow as pa
+        from deltalake import Schema
 
-        metadata, wanted = table.metadata(), arrow_schema(self.kind.name, with_partitions=True)
-        there = pa.schema(table.schema())
-        other = [
-            name for name in wanted.names if name in there.names and not _same(there.field(name), wanted.field(name))
-        ]
-        if other or tuple(metadata.partition_columns) != self.kind.folders_by:
+        kind = self.kind
+        wanted = Schema.from_arrow(arrow_schema(kind.name, with_partitions=True))
+        types = {field.name: field.type for field in wanted.fields}
+        other = [field.name for field in table.schema().fields if types.get(field.name, field.type) != field.type]
+        if other or tuple(table.metadata().partition_columns) != kind.folders_by:
             what = f"other types of {', '.join(other)}" if other else "other partitions"
+            command = kind.made_by.format(**{name: name.upper() for name in kind.partition_by})
             raise LakeError(
-                f"{self.kind.name} in {self.folder.root} was written with {what} than this version reads; "
-                f"make it again in a new lake, with: {self.kind.made_by.format_map(_Capitals())}"
+                f"{kind.name} in {self.folder.root} was written with {what} than this version reads; "
+                f"make it again in a new lake, with: {command}"
             )
 
-    def keys(self, snapshot: Snapshot) -> dict[str, set[Key]]:
+    def keys(self, files: Sequence[DataFile]) -> dict[str, set[Key]]:
         """Which partitions each file, by its path, has rows of."""
         names = self.kind.partition_by
         if not self.kind.clustered:
-            return {file.path: {tuple(file.partition[name] for name in names)} for file in snapshot.files}
-        return {file.path: set(self._row_keys(self.read_file(file, names))) for file in snapshot.files}
+            return {file.path: {tuple(file.partition[name] for name in names)} for file in files}
+        return {file.path: set(self._row_keys(self.read_file(file, names))) for file in files}
 
     def _row_keys(self, rows: pa.Table) -> list[Key]:
         names = self.kind.partition_by
@@ -117,7 +117,11 @@ class TableLog:
 
     def read_file(self, file: DataFile, columns: Iterable[str]) -> pa.Table:
         """Those columns of a file, the ones its folder names included; null where it was written without one."""
-        return _table(self.batches_of(file, columns), self.kind, columns)
+        import pyarrow as pa
+
+        types = arrow_schema(self.kind.name, with_partitions=True)
+        schema = pa.schema([types.field(name) for name in columns])
+        return pa.Table.from_batches(list(self.batches_of(file, columns)), schema)
 
     def batches_of(self, file: DataFile, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """As `read_file`, piece by piece."""
@@ -140,18 +144,21 @@ class TableLog:
 
     # -- committing
 
-    def replace(self, keys: Iterable[Key], files: Sequence[DataFile], note: str = "replace") -> int:
-        """Make the files the rows of those partitions, in place of what they were; returns the new version."""
-        replaced = set(keys)
+    def replace(self, files: Sequence[DataFile], keys: Iterable[Key] = (), note: str = "replace") -> set[Key]:
+        """Make the files the rows of the partitions they have rows of, and of those named, in place of what these were;
+        returns which."""
         self._check_seen(files)
+        replaced = set(keys).union(*self.keys(files).values())
 
         def change(snapshot: Snapshot) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
             if not self.kind.clustered:
-                inside = self.keys(snapshot)
+                inside = self.keys(snapshot.files)
                 return [file for file in snapshot.files if inside[file.path] & replaced], files
             return self._recluster(snapshot, replaced, files)
 
-        return self._commit(change, files, note)
+        if replaced:
+            self._commit(change, files, note)
+        return replaced
 
     def _check_seen(self, files: Sequence[DataFile]) -> None:
         sizes = self.folder.sizes([f"{self.kind.name}/{file.path}" for file in files])
@@ -168,7 +175,7 @@ class TableLog:
         self, snapshot: Snapshot, replaced: set[Key], files: Sequence[DataFile]
     ) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
         """Rewrite the files that have rows of those partitions, without them, and the small ones if they are many."""
-        inside = self.keys(snapshot)
+        inside = self.keys(snapshot.files)
         changed = [file for file in snapshot.files if inside[file.path] & replaced]
         small = [file for file in snapshot.files if file.size_bytes < SMALL_BYTES]
         is_many = len(small) + len(files) > MOST_FILES
@@ -196,7 +203,7 @@ class TableLog:
         change: Callable[[Snapshot], tuple[Sequence[DataFile], Sequence[DataFile]]],
         files: Sequence[DataFile],
         note: str,
-    ) -> int:
+    ) -> None:
         from deltalake.exceptions import CommitFailedError
 
         own = {file.path for file in files}
@@ -208,7 +215,7 @@ class TableLog:
                     table = self._open_or_create()
                     snapshot = self._snapshot(table)
                     if own and own <= {file.path for file in snapshot.files}:
-                        return snapshot.version  # the last try did succeed
+                        return  # the last try did succeed
                     removed, added = change(snapshot)
                     self._write(table, removed, added, note)
                 except CommitFailedError as error:
@@ -224,7 +231,7 @@ class TableLog:
                     for one in own - {file.path for file in added}:
                         self.folder.delete(f"{self.kind.name}/{one}")  # its rows are in another file now
                     self._keep_small(snapshot.version + 1)
-                    return snapshot.version + 1
+                    return
             time.sleep(random.uniform(0.0, 0.005 * min(attempt, 40)))
         raise AssertionError
 
@@ -344,27 +351,3 @@ class TableLog:
         except (DeltaError, OSError) as error:
             line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise LakeError(f"cannot use {self.kind.name} in the lake {self.folder.root}: {line}") from error
-
-
-class _Capitals(dict[str, str]):
-    """Fills the gaps of a command with the names of what belongs there."""
-
-    def __missing__(self, name: str) -> str:
-        return name.upper()
-
-
-def _same(there: Any, wanted: Any) -> bool:
-    import pyarrow as pa
-
-    loose = {pa.large_string(): pa.string(), pa.string_view(): pa.string()}
-    kind = loose.get(there.type, there.type)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return bool(pa.types.is_list(wanted.type))
-    return bool(kind == wanted.type)
-
-
-def _table(batches: Iterable[pa.RecordBatch], kind: Table, columns: Iterable[str]) -> pa.Table:
-    import pyarrow as pa
-
-    types = arrow_schema(kind.name, with_partitions=True)
-    return pa.Table.from_batches(list(batches), pa.schema([types.field(name) for name in columns]))
