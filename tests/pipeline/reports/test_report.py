@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import json
 import re
+from dataclasses import replace
 from html import unescape
 
-from earshot.pipeline.reports.board_page import RankingView, beyond_radio, figures_table, ranked_bars
+from earshot.pipeline.reports.board_page import RankingView, beyond_radio, figures_table, headline, ranked_bars
 from earshot.pipeline.reports.charts import AreaCell
 from earshot.pipeline.reports.loss_page import merged_cells
 from earshot.pipeline.reports.marks import marks_of
 from earshot.pipeline.reports.page import PageFigure, PageTable, ReportPage
-from earshot.pipeline.reports.report import ReportFacts, lake_page
+from earshot.pipeline.reports.report import ReportFacts, facts_json, lake_page
 from pipeline.reports.board import FIGURES, keyed, made_board, run_rows
 
 SMALL = ("flooding", "steam", "codd")
@@ -163,6 +165,32 @@ def test_squares_of_a_large_network_are_merged_without_losing_a_count() -> None:
     merged = merged_cells(cells, 500.0)
     assert [(cell.x_m, cell.y_m) for cell in merged][:2] == [(-1000.0, 0.0), (-1000.0, 500.0)]
     assert (sum(cell.expected for cell in merged), sum(cell.lost for cell in merged)) == (64.0, 32.0)
+
+
+def test_programs_get_what_the_page_shows() -> None:
+    rows = run_rows(("codd", "steam"))
+    board = made_board(rows)
+    failed = {**rows[0], "run": "broken", "status": "failed", "error": "SettingsError: nobody"}
+    causes = keyed(board, {"never heard": {"lost": 3.0}}, "codd")
+    areas = keyed(board, {"0,0": {"expected": 90.0, "lost": 3.0}}, "codd")
+    told = json.loads(json.dumps(facts_json(ReportFacts(board, [*rows, failed], causes=causes, areas=areas))))
+    assert [row["variant"] for row in told["rankings"][0]["rows"]] == ["steam", "codd"]
+    (cause,) = told["lost_by_cause"]
+    assert (cause["variant"], cause["network"], cause["key"]) == ("codd", "802.11b-2M 160 m", "never heard")
+    assert cause["lost"] == {"mean": 3.0, "low": 3.0, "high": 3.0, "seeds": 5}
+    assert told["lost_by_area"][0]["expected"]["mean"] == 90.0
+    assert [run["error"] for run in told["failed"]] == ["SettingsError: nobody"]
+
+
+def test_many_ties_are_counted_in_the_headline() -> None:
+    board = made_board(run_rows())
+    verdict = board.rankings[0].verdict
+    assert verdict is not None
+    few, many = replace(verdict, ties=("codd", "drip")), replace(verdict, ties=("codd", "drip", "siena", "odmrp"))
+    assert headline(few) == "steam, codd and drip deliver most; of these, steam costs least"
+    assert headline(many) == "steam and 4 others deliver most; of these, steam costs least"
+    assert headline(replace(few, cost_metric=None)) == "steam, codd and drip deliver most"
+    assert headline(replace(verdict, ties=())) == "steam delivers most"
 
 
 def test_an_empty_lake_has_a_page_too() -> None:

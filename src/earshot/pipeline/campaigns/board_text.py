@@ -264,14 +264,16 @@ def board_json(board: Leaderboard) -> dict[str, Any]:
     }
 
 
-def _figure_json(figure: Figure | None) -> dict[str, Any] | None:
+def figure_json(figure: Figure | None) -> dict[str, Any] | None:
+    """A figure as JSON has it; an unknown interval is null."""
     if figure is None:
         return None
     low, high = (figure.low, figure.high) if figure.has_interval else (None, None)
     return {"mean": figure.mean, "low": low, "high": high, "seeds": figure.seeds}
 
 
-def _point_json(point: ScenarioPoint) -> dict[str, Any]:
+def point_json(point: ScenarioPoint) -> dict[str, Any]:
+    """A point as JSON has it."""
     return {
         "scenario": point.scenario,
         "keys": dict(point.keys),
@@ -284,7 +286,7 @@ def _point_json(point: ScenarioPoint) -> dict[str, Any]:
 
 def _ranking_json(ranking: Ranking) -> dict[str, Any]:
     told = {
-        **_point_json(ranking.point),
+        **point_json(ranking.point),
         "event_type": ranking.event_type,
         "verdict": _verdict_json(ranking),
         "rows": [_row_json(row) for row in ranking.rows],
@@ -300,7 +302,7 @@ def _row_json(row: BoardRow) -> dict[str, Any]:
         "settings": dict(row.settings),
         "on_front": row.on_front,
         "ties": {metric: list(names) for metric, names in sorted(row.ties.items())},
-        "metrics": {metric: _figure_json(figure) for metric, figure in sorted(row.figures.items())},
+        "metrics": {metric: figure_json(figure) for metric, figure in sorted(row.figures.items())},
         "runs": {str(seed): run for seed, run in sorted(row.runs.items())},
     }
 
@@ -313,24 +315,24 @@ def _verdict_json(ranking: Ranking) -> dict[str, Any] | None:
         "words": verdict_words(ranking),
         "winner": verdict.winner,
         "delivery_metric": verdict.delivery_metric,
-        "delivery": _figure_json(verdict.delivery),
+        "delivery": figure_json(verdict.delivery),
         "cost_metric": verdict.cost_metric,
-        "cost": _figure_json(verdict.cost),
+        "cost": figure_json(verdict.cost),
         "seeds": verdict.seeds,
         "ties": list(verdict.ties),
         "next": verdict.next,
-        "lead": _figure_json(verdict.lead),
+        "lead": figure_json(verdict.lead),
         "front": [
             {
                 "variant": row.variant,
-                "delivery_difference": _figure_json(row.delivery),
+                "delivery_difference": figure_json(row.delivery),
                 "cost_ratio": None if math.isnan(row.cost_ratio) else row.cost_ratio,
             }
             for row in verdict.front
         ],
-        "ceiling": _figure_json(verdict.ceiling),
-        "ceiling_at_once": _figure_json(verdict.ceiling_at_once),
-        "headroom": _figure_json(verdict.headroom),
+        "ceiling": figure_json(verdict.ceiling),
+        "ceiling_at_once": figure_json(verdict.ceiling_at_once),
+        "headroom": figure_json(verdict.headroom),
     }
 
 
@@ -350,7 +352,7 @@ def _chart_json(chart: SweepChart) -> dict[str, Any]:
                     {
                         "value": x,
                         "network": row.point.network,
-                        "metrics": {metric: _figure_json(figure) for metric, figure in sorted(row.figures.items())},
+                        "metrics": {metric: figure_json(figure) for metric, figure in sorted(row.figures.items())},
                     }
                     for x, row in line.rows
                 ],
@@ -378,7 +380,7 @@ def board_csv(board: Leaderboard) -> str:
 
 
 def _csv_lines(ranking: Ranking, row: BoardRow) -> Iterable[Mapping[str, Any]]:
-    point = _point_json(row.point)
+    point = point_json(row.point)
     for metric, figure in sorted(row.figures.items()):
         yield {
             **point,
@@ -390,6 +392,6 @@ def _csv_lines(ranking: Ranking, row: BoardRow) -> Iterable[Mapping[str, Any]]:
             "settings": json.dumps(dict(row.settings), sort_keys=True),
             "on_front": row.on_front,
             "metric": metric,
-            **(_figure_json(figure) or {}),
+            **(figure_json(figure) or {}),
             "ties": " ".join(row.ties.get(metric, ())) if row.ties else "",
         }

@@ -54,6 +54,8 @@ SHOWN = (
 )
 "The table's columns; the others stand behind a click."
 ON_A_PHONE = ("delivery", "airtime_mean", "latency_p95_s")
+MOST_NAMED = 3
+"So many ties stand in the headline by name."
 SWEPT = ("delivery_of_reachable", "delivery_ratio", "airtime_mean", "latency_p95_s", "bytes_per_delivery")
 
 
@@ -163,9 +165,9 @@ def answers(views: Sequence[RankingView]) -> list[PageBlock]:
     header = ["point", "network", "delivers most", "delivered", "ties with", cost, "reachable at all"]
     if not any(verdict.ceiling for _, verdict in judged):
         header, lines = header[:-1], [line[:-1] for line in lines]
-    headline = f"{wins[0][0]} leads at {wins[0][1]} of {len(judged)} points" if wins else ""
+    leader = f"{wins[0][0]} leads at {wins[0][1]} of {len(judged)} points" if wins else ""
     mark = views[0].marks[wins[0][0]] if wins else None
-    return [PageVerdict("", headline, mark, words), PageTable("answers", header, lines, less=(1, 4, 6))]
+    return [PageVerdict("", leader, mark, words), PageTable("answers", header, lines, less=(1, 4, 6))]
 
 
 def verdict_block(view: RankingView, heading: str, more: Sequence[str] = ()) -> PageVerdict:
@@ -173,9 +175,9 @@ def verdict_block(view: RankingView, heading: str, more: Sequence[str] = ()) -> 
     verdict = view.ranking.verdict
     if verdict is None:
         return PageVerdict(heading, "", None, verdict_words(view.ranking))
-    headline = _headline(verdict) if len(view.rows) > 1 else f"{verdict.winner} ran alone on this network"
+    first = headline(verdict) if len(view.rows) > 1 else f"{verdict.winner} ran alone on this network"
     words = " ".join([verdict_words(view.ranking), *more])
-    return PageVerdict(heading, headline, view.marks[verdict.winner], words, _types_in_a_word(view))
+    return PageVerdict(heading, first, view.marks[verdict.winner], words, _types_in_a_word(view))
 
 
 def _types_in_a_word(view: RankingView) -> list[tuple[str, Mark]]:
@@ -190,11 +192,13 @@ def _types_in_a_word(view: RankingView) -> list[tuple[str, Mark]]:
     return found
 
 
-def _headline(verdict: BoardVerdict) -> str:
+def headline(verdict: BoardVerdict) -> str:
+    """The winner and its ties in one line."""
     if not verdict.ties:
         return f"{verdict.winner} delivers most"
-    names = listed([verdict.winner, *verdict.ties])
-    return f"{names} deliver most; of these, {verdict.winner} costs least"
+    others = list(verdict.ties) if len(verdict.ties) <= MOST_NAMED else [f"{len(verdict.ties)} others"]
+    cost = f"; of these, {verdict.winner} costs least" if verdict.cost_metric else ""
+    return f"{listed([verdict.winner, *others])} deliver most{cost}"
 
 
 def types_table(view: RankingView) -> list[PageBlock]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from earshot.pipeline.campaigns.board_text import point_words
+from earshot.pipeline.campaigns.board_text import board_json, figure_json, point_json, point_words
 from earshot.pipeline.campaigns.leaderboard import (
     BoardRow,
     KeyedRow,
@@ -137,6 +137,25 @@ def _thinned(track: Sequence[tuple[float, float]]) -> Track:
     step = -(-len(track) // POSITIONS_OF_A_TRACK)
     kept = [*track[::step], *track[-1:]]
     return kept if len(set(kept)) > 1 else kept[:1]
+
+
+def facts_json(facts: ReportFacts) -> dict[str, Any]:
+    """What the page shows, for programs: the leaderboard, lost deliveries and failed runs."""
+    return {
+        **board_json(facts.board),
+        "lost_by_cause": [_keyed_json(row) for row in facts.causes],
+        "lost_by_area": [_keyed_json(row) for row in facts.areas],
+        "failed": [
+            {name: run[name] for name in ("run", "scenario", "variant", "seed", "error")}
+            for run in facts.runs
+            if run["status"] != "done"
+        ],
+    }
+
+
+def _keyed_json(row: KeyedRow) -> dict[str, Any]:
+    figures = {metric: figure_json(figure) for metric, figure in sorted(row.figures.items())}
+    return {**point_json(row.point), "variant": row.variant, "key": row.key, **figures}
 
 
 # -- on the page
