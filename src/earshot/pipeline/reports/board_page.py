@@ -78,10 +78,6 @@ class RankingView:
         return self.ranking.rows
 
     @property
-    def title(self) -> str:
-        return point_words(self.ranking.point)
-
-    @property
     def network(self) -> str:
         return self.ranking.point.network
 
@@ -93,10 +89,9 @@ class RankingView:
         """The point by the keys that are not shared by all."""
         return point_words(self.ranking.point, [name for name in self.keys if name not in set(shared)])
 
-    @property
-    def name_of_point(self) -> str:
+    def name_without(self, shared: Iterable[str]) -> str:
         """The point and its network, with what the network assumes."""
-        return f"{self.title} over {assumed(self.ranking.point.network)}"
+        return f"{self.title_without(shared)} over {assumed(self.network)}"
 
     @property
     def delivery(self) -> str:
@@ -146,8 +141,6 @@ def answers(views: Sequence[RankingView]) -> list[PageBlock]:
     wins = Counter(verdict.winner for _, verdict in judged).most_common()
     told = [f"{winner} at {count} of {len(judged)} points" for winner, count in wins]
     words = f"Delivers most, or as much as the best for the least cost: {listed(told)}."
-    if shared:
-        words += f" All points have {listed([f'{name} = {plain(value)}' for name, value in shared.items()])}."
     lines = [
         [
             view.title_without(shared),

@@ -68,7 +68,9 @@ def delivery_against_cost(spots: Sequence[Spot], delivery: Measure, cost: Measur
     means = [spot.cost.mean for spot in spots]
     log = min(means) > 0 and max(means) / min(means) >= LOG_FROM
     x = log_range([max(one, min(means) / 3) for one in costs]) if log else rounded_range([0.0, *costs], 0.0)
-    low, _ = rounded_range([end for spot in spots for end in _ends(spot.delivery)], 0.0)
+    least = min(spot.delivery.mean for spot in spots)
+    ends = [max(end, least - max(1 - least, 0.05)) for spot in spots for end in _ends(spot.delivery)]
+    low, _ = rounded_range(ends, 0.0)  # of few seeds, an interval may be wider than all differences
     y = (low, 1.0 + (1.0 - low) * 0.06)
     paper = axes(width, height, x, y, (f"{cost.title} →", f"{delivery.title} ↑"),
                  labels=(cost.label, lambda value: delivery.label(value) if value <= 1 else ""),

@@ -168,6 +168,7 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
     names += [line.variant for chart in board.charts for line in chart.lines]
     marks = marks_of(names)
     views = [parts.RankingView(ranking, marks) for ranking in board.rankings]
+    shared = parts.common_keys(views)
     sections = [_answer(facts, views)]
     for chart in board.charts:
         note = listed(list(chart.networks))
@@ -184,9 +185,8 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
     elif len(views) <= MOST_OPEN:
         for view in views:
             blocks = _details(facts, view)
-            sections.append(PageSection(f"{view.title} over {view.network}", blocks=blocks))
+            sections.append(PageSection(f"{view.title_without(shared)} over {view.network}", blocks=blocks))
     else:
-        shared = parts.common_keys(views)
         folds = [PageFold(f"{view.title_without(shared)} over {view.network}", _details(facts, view)) for view in views]
         sections.append(PageSection("Each point", "All of the above for one point alone.", folds))
     sections += [
@@ -197,7 +197,7 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
     ]
     scenarios = list(dict.fromkeys(ranking.point.scenario for ranking in board.rankings))
     title = f"Earshot report: {listed(scenarios)}" if 0 < len(scenarios) <= 3 else "Earshot report"
-    return ReportPage(title, _subtitle(facts), [section for section in sections if section.blocks])
+    return ReportPage(title, _subtitle(facts, shared), [section for section in sections if section.blocks])
 
 
 _DROPS = (
@@ -206,7 +206,7 @@ _DROPS = (
 )
 
 
-def _subtitle(facts: ReportFacts) -> str:
+def _subtitle(facts: ReportFacts, shared: Mapping[str, Any]) -> str:
     done = [run for run in facts.runs if run["status"] == "done"]
     seeds = {run["seed"] for run in done}
     words = [f"{len(done)} runs", f"{len(seeds)} seeds" if len(seeds) != 1 else "1 seed"]
@@ -215,13 +215,15 @@ def _subtitle(facts: ReportFacts) -> str:
     durations = {run["duration_s"] for run in done}
     if len(durations) == 1:
         words.append(f"{durations.pop():g} s simulated each")
-    return ", ".join(words)
+    changed = [f"{name} = {parts.plain(value)}" for name, value in shared.items() if name != "duration_s"]
+    return "; ".join([", ".join(words), *changed])
 
 
 def _answer(facts: ReportFacts, views: Sequence[parts.RankingView]) -> PageSection:
     blocks: list[PageBlock] = []
+    shared = parts.common_keys(views)
     if len(views) <= MOST_OPEN:
-        blocks += [parts.verdict_block(view, view.name_of_point) for view in views]
+        blocks += [parts.verdict_block(view, view.name_without(shared)) for view in views]
     else:
         blocks += parts.answers(views)
     if failed := [run for run in facts.runs if run["status"] != "done"]:
