@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,11 +109,10 @@ def compare(
       earshot compare city
       earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
     """
-    from earshot.pipeline.campaigns.board_text import board_json
     from earshot.pipeline.campaigns.campaigns import campaign
     from earshot.pipeline.campaigns.capacity import find_capacity
-    from earshot.pipeline.campaigns.flow import lake_leaderboard, run_campaign
-    from earshot.pipeline.reports.report import write_report
+    from earshot.pipeline.campaigns.flow import run_campaign
+    from earshot.pipeline.reports.report import facts_json, report_facts, write_page_of
     from earshot.simulation.scenario.library import load_scenario
 
     named = load_scenario(scenario)
@@ -123,17 +123,16 @@ def compare(
     title = f"{len(names)} protocols on {changed.name}"
     with open_lake(lake) as opened, ProgressBar(title, len(wanted.runs)) as bar:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
-        bar.say("writing the report")
-        ids = [outcome.run for outcome in outcomes]
-        board = lake_leaderboard(opened, ids)
-        page = write_report(opened, Path(report_to or Path(lake.lake) / "report.html"), ids)
         loads = None
         if with_capacity:
             loads = find_capacity(opened, changed, {name: {} for name in names}, named=named, say=bar.say)
+        bar.say("writing the report")
+        facts = replace(report_facts(opened, [outcome.run for outcome in outcomes]), capacity=loads)
+        page = write_page_of(facts, opened, Path(report_to or Path(lake.lake) / "report.html"))
     if as_json:
-        print_json({**board_json(board), **({"capacity": loads.as_json()} if loads else {})})
+        print_json(facts_json(facts))
     else:
-        _print_board(board)
+        _print_board(facts.board)
         if loads is not None:
             print_capacity(loads)
         for outcome in outcomes:
@@ -170,26 +169,25 @@ def _print_board(board: Leaderboard) -> None:
 @click.command()
 @click.argument("lake_folder", metavar="LAKE")
 @click.option("--out", type=click.Path(dir_okay=False), help="Where the page goes  [default: LAKE/report.html]")
-@click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON instead of writing a page.")
+@click.option("--json", "as_json", is_flag=True, help="Print what the page shows as JSON instead of writing it.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the leaderboard as CSV, one line a row and metric.")
 @cluster_options
 def report(lake_folder: str, out: str | None, as_json: bool, as_csv: bool, lake: LakeOptions) -> None:
     """Write one self-contained HTML page about everything in a lake.
 
-    The leaderboard, a figure for each metric, the network's map, what was lost and why; each table can
-    be downloaded. The page opens without a network, on a phone and in print.
+    The answer in words, delivery against cost, ranked bars, what was lost, where and why, swept keys as lines; each
+    table can be downloaded. The page opens without a network, on a phone and in print.
     """
-    from earshot.pipeline.campaigns.board_text import board_csv, board_json
+    from earshot.pipeline.campaigns.board_text import board_csv
     from earshot.pipeline.campaigns.flow import lake_leaderboard
-    from earshot.pipeline.reports.report import write_report
+    from earshot.pipeline.reports.report import facts_json, report_facts, write_report
 
     with open_lake(lake.at(lake_folder)) as opened:
-        if as_json or as_csv:
-            board = lake_leaderboard(opened)
-            if as_json:
-                print_json(board_json(board))
-            else:
-                click.echo(board_csv(board), nl=False)
+        if as_json:
+            print_json(facts_json(report_facts(opened)))
+            return
+        if as_csv:
+            click.echo(board_csv(lake_leaderboard(opened)), nl=False)
             return
         page = write_report(opened, Path(out or Path(lake_folder) / "report.html"))
     click.echo(f"report: {page}")

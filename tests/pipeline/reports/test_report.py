@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from html import unescape
 
+from earshot.pipeline.campaigns.capacity import CapacityComparison, LoadPoint, ProtocolCapacity
 from earshot.pipeline.reports.board_page import RankingView, beyond_radio, figures_table, headline, ranked_bars
 from earshot.pipeline.reports.charts import AreaCell
 from earshot.pipeline.reports.loss_page import merged_cells
@@ -165,6 +166,25 @@ def test_squares_of_a_large_network_are_merged_without_losing_a_count() -> None:
     merged = merged_cells(cells, 500.0)
     assert [(cell.x_m, cell.y_m) for cell in merged][:2] == [(-1000.0, 0.0), (-1000.0, 500.0)]
     assert (sum(cell.expected for cell in merged), sum(cell.lost for cell in merged)) == (64.0, 32.0)
+
+
+def test_capacity_is_told_with_the_answer_and_drawn_over_the_load() -> None:
+    rows = run_rows(SMALL)
+    points = tuple(LoadPoint(2.0**step, 2.0**step, 1 - 0.02 * step, 0.9, 0.1 * step, None, 2) for step in range(4))
+    able = ProtocolCapacity("steam", 4.0, False, points)
+    none = ProtocolCapacity("codd", None, False, points[:1], "a run failed")
+    facts = ReportFacts(made_board(rows), rows, capacity=CapacityComparison("city", 0.95, 2, 64.0, (able, none)))
+    page = lake_page(facts, {})
+    told = words(page)
+    assert "steam carries 4 × the event rate with 95.0 % of the reachable delivered." in told
+    assert "less than was tried" in told
+    capacity = next(section for section in page.sections if section.title == "Capacity")
+    delivery = capacity.blocks[2]
+    assert isinstance(delivery, PageFigure)
+    assert delivery.drawing.count('<path class="mark"') == 5
+    assert delivery.table is not None
+    assert len(delivery.table.rows) == 5
+    assert facts_json(facts)["capacity"]["protocols"][0]["capacity"] == 4.0
 
 
 def test_programs_get_what_the_page_shows() -> None:

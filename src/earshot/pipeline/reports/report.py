@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from earshot.pipeline.campaigns.board_text import board_json, figure_json, point_json, point_words
+from earshot.pipeline.campaigns.capacity import CapacityComparison
 from earshot.pipeline.campaigns.leaderboard import (
     BoardRow,
     KeyedRow,
@@ -22,6 +23,7 @@ from earshot.pipeline.campaigns.leaderboard import (
     leaderboard,
 )
 from earshot.pipeline.reports import board_page as parts
+from earshot.pipeline.reports.capacity_page import capacity_blocks, capacity_words
 from earshot.pipeline.reports.charts import ChartLine, Measure, Track, line_chart, track_map
 from earshot.pipeline.reports.formats import listed
 from earshot.pipeline.reports.loss_page import loss_blocks, losses_of
@@ -68,6 +70,8 @@ class ReportFacts:
     "Expected and lost deliveries by the square they were published in."
     tracks: Mapping[str, Sequence[Track]] = field(default_factory=dict)
     "Where nodes went, by the point's id."
+    capacity: CapacityComparison | None = None
+    "How much load each protocol carries, where that was searched for."
 
 
 def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Path:
@@ -140,8 +144,8 @@ def _thinned(track: Sequence[tuple[float, float]]) -> Track:
 
 
 def facts_json(facts: ReportFacts) -> dict[str, Any]:
-    """What the page shows, for programs: the leaderboard, lost deliveries and failed runs."""
-    return {
+    """What the page shows, for programs: the leaderboard, lost deliveries, failed runs and capacity."""
+    told = {
         **board_json(facts.board),
         "lost_by_cause": [_keyed_json(row) for row in facts.causes],
         "lost_by_area": [_keyed_json(row) for row in facts.areas],
@@ -151,6 +155,7 @@ def facts_json(facts: ReportFacts) -> dict[str, Any]:
             if run["status"] != "done"
         ],
     }
+    return {**told, "capacity": facts.capacity.as_json()} if facts.capacity else told
 
 
 def _keyed_json(row: KeyedRow) -> dict[str, Any]:
@@ -166,6 +171,7 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
     board = facts.board
     names = [row.variant for row in board.rows]
     names += [line.variant for chart in board.charts for line in chart.lines]
+    names += [row.protocol for row in facts.capacity.protocols] if facts.capacity else []
     marks = marks_of(names)
     views = [parts.RankingView(ranking, marks) for ranking in board.rankings]
     shared = parts.common_keys(views)
@@ -174,6 +180,8 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
         note = listed(list(chart.networks))
         place = f"{chart.scenario} over {chart.axis}"
         sections.append(PageSection(place, blocks=parts.sweep_figures(chart, marks), note=note))
+    if facts.capacity:
+        sections.append(PageSection("Capacity", blocks=capacity_blocks(facts.capacity, marks)))
     if len(views) == 1:
         view = views[0]
         sections += [
@@ -223,7 +231,8 @@ def _answer(facts: ReportFacts, views: Sequence[parts.RankingView]) -> PageSecti
     blocks: list[PageBlock] = []
     shared = parts.common_keys(views)
     if len(views) <= MOST_OPEN:
-        blocks += [parts.verdict_block(view, view.name_without(shared)) for view in views]
+        carried = [capacity_words(facts.capacity)] if facts.capacity and len(views) == 1 else []
+        blocks += [parts.verdict_block(view, view.name_without(shared), carried) for view in views]
     else:
         blocks += parts.answers(views)
     if failed := [run for run in facts.runs if run["status"] != "done"]:
