@@ -1,6 +1,6 @@
 """How fast the pipeline is on Spark local[2], each stage beside one plain process that gives the same rows.
 
-    python benchmarks/pipeline.py [--quick] [contacts] [ceiling] [sweep] [oracle]
+    python benchmarks/pipeline.py [--quick] [contacts] [sweep] [oracle] [ceiling] [scale]
 
 Session start is not counted; each stage runs once beforehand, so that Spark's workers are there.
 """
@@ -12,6 +12,7 @@ import argparse
 import pipeline_ceiling
 import pipeline_contacts
 import pipeline_oracle
+import pipeline_scale
 import pipeline_sweep
 
 from earshot.pipeline.session import spark_session
@@ -21,6 +22,7 @@ PARTS = {
     "ceiling": pipeline_ceiling.measure,
     "sweep": pipeline_sweep.measure,
     "oracle": pipeline_oracle.measure,
+    "scale": pipeline_scale.measure,
 }
 
 

@@ -82,6 +82,11 @@ class Filter:
         """Whether the answer depends on the consumer's position or movement."""
         return matching.needs_viewer(self.condition)
 
+    @property
+    def reach_m(self) -> float | None:
+        """How far from the event's position a consumer may be at most; None where there is no bound."""
+        return matching.reach_m(self.condition)
+
     def without_viewer_terms(self) -> Filter:
         """A filter that needs no consumer and matches everything that this one matches for some consumer."""
         if not self.needs_viewer:

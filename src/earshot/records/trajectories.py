@@ -80,6 +80,21 @@ class Trajectory:
         return Velocity(float(self.xs[k + 1] - self.xs[k]) / passed, float(self.ys[k + 1] - self.ys[k]) / passed)
 
 
+def legs_from(node: npt.NDArray[np.int64], time: Floats, x_m: Floats, y_m: Floats) -> tuple[Floats, Floats, Floats]:
+    """For rows in order of node, then time: until when the leg that begins at each row lasts, and its velocity
+    east and north. A node's last row is a leg of one moment, with the velocity of the leg before."""
+    until, x_m_s, y_m_s = time.copy(), np.zeros(len(time)), np.zeros(len(time))
+    goes_on = np.flatnonzero(node[1:] == node[:-1])
+    until[goes_on] = time[goes_on + 1]
+    passed = until[goes_on] - time[goes_on]
+    for velocity, place in ((x_m_s, x_m), (y_m_s, y_m)):
+        velocity[goes_on] = np.divide(place[goes_on + 1] - place[goes_on], passed, out=passed * 0.0, where=passed > 0)
+        last = goes_on + 1
+        last = last[until[last] == time[last]]
+        velocity[last] = velocity[last - 1]
+    return until, x_m_s, y_m_s
+
+
 class Legs(NamedTuple):
     """The straight pieces of all trajectories in one interval of time, as columns: node by node, in
     order of time, without gaps. Leg k starts at (x_m, y_m)[k] and moves on evenly."""

@@ -16,6 +16,7 @@ from earshot.geometry import closing_speed_m_s
 from earshot.pipeline.lake.tables import EVENTS, POSITIONS, SUBSCRIPTIONS
 from earshot.pipeline.oracle.oracle import expected_receivers
 from earshot.pipeline.oracle.workloads import area_json, area_of, event_of, event_row
+from earshot.pipeline.spark.failures import named_errors
 
 pytestmark = pytest.mark.spark
 
@@ -152,8 +153,8 @@ def test_events_with_areas_need_positions(spark: SparkSession) -> None:
     }
     events = spark.createDataFrame([event_row("w", event)], EVENTS.ddl)
     wishes = spark.createDataFrame([wish], SUBSCRIPTIONS.ddl)
-    with pytest.raises(LakeError, match="needs the positions table"):
-        events.transform(expected_receivers(wishes))
+    with pytest.raises(LakeError, match="needs the positions table"), named_errors():
+        events.transform(expected_receivers(wishes)).collect()
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,20 @@ def without_viewer_terms(condition: Condition) -> Condition:
             return Always()
 
 
+def reach_m(condition: Condition) -> float | None:
+    """How far from the event's position a consumer may be at most; None where the condition sets no bound."""
+    match condition:
+        case Within(distance_m):
+            return distance_m
+        case And(terms):
+            return min((reach for term in terms if (reach := reach_m(term)) is not None), default=None)
+        case Or(terms):
+            reaches = [reach_m(term) for term in terms]
+            return None if None in reaches else max(reach for reach in reaches if reach is not None)
+        case _:
+            return None
+
+
 def _any_value(name: str, test: Callable[[Value], bool]) -> Predicate:
     def some(event: Event, _viewer: Viewer | None) -> bool:
         for value in event.fields.get(name, ()):  # noqa: SIM110

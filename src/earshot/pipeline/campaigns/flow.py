@@ -15,7 +15,8 @@ from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
 from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
-from earshot.pipeline.oracle.oracle import expected_receivers, spans_of, trajectory_of, viewer_at
+from earshot.pipeline.oracle.matcher import spans_of, trajectory_of, viewer_at
+from earshot.pipeline.oracle.oracle import expected_receivers
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, radio_range_m, reachable
 from earshot.pipeline.oracle.why import Explanation, explain_receiver

@@ -99,6 +99,9 @@ POSITIONS = Table(
         "y_m": "double",
         "speed_m_s": "double",  # null where the trace does not say
         "heading_deg": "double",  # clockwise from north; null where the trace does not say
+        "until": "double",  # the time of the node's next row; of its last row, its own time; null: look it up
+        "x_m_s": "double",  # straight and even to the next row; of the last row, as before it
+        "y_m_s": "double",
     },
     partition_by=("trace",),
     made_by="earshot ingest FILE --trace {trace}",

@@ -1,56 +1,44 @@
 """Expected receivers in Spark: the oracle over the events, subscriptions and positions of a lake.
 
-Content comes first: each Spark task asks an `Oracle` for an event's candidates. Place is asked only of
-the candidates it matters to, beside their node's own positions. A recorded node has no place before
-its first position and after its last.
+A subscription is asked in one of three ways; each event meets each subscription in one of them:
+
+- *By content alone*, where neither the event nor the subscription asks for a place. Events and subscriptions
+  are brought together in groups of bounded size, and each group has a `FilterIndex` (`content_join`).
+- *Near the event*, where the event has an area or the filter a largest distance. Which nodes were there then
+  is a join on time and grid cell (`place_join`); their subscriptions are joined by node and type.
+- *By content, then place*, where a place is asked for but not a near one (`approaching`, a region of
+  interest). The content's matches are joined with the node's own positions.
+
+What is left of the last two goes through the one predicate, `accepts`, batch by batch. A recorded node has
+no place before its first position and after its last. Nothing is computed before the result is asked for.
 """
 
 from __future__ import annotations
 
-import math
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from earshot.errors import LakeError
 from earshot.events import Event
-from earshot.filters import Oracle, Subscription, Viewer, accepts, parsed
-from earshot.filters.oracle import Numbers
-from earshot.pipeline.lake.tables import EVENTS, EXPECTED
-from earshot.pipeline.oracle.workloads import area_json, area_of, event_of, events_of
-from earshot.records.sessions import SubscriptionSpan
-from earshot.records.trajectories import Trajectory
+from earshot.filters import Subscription, Viewer, accepts, parsed
+from earshot.geometry import Position, Velocity
+from earshot.pipeline.lake.tables import EVENTS, EXPECTED, SUBSCRIPTIONS
+from earshot.pipeline.oracle.content_join import candidates_by_content
+from earshot.pipeline.oracle.place_join import LEG_COLUMNS, legs, level_of, node_places, places_in, radius_of
+from earshot.pipeline.oracle.workloads import area_of, event_of
+from earshot.protocols.common.wanted_types import event_types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Spans = Mapping[str, Sequence[SubscriptionSpan]]
-"The subscription spans of each workload."
-EXPECTED_COLUMNS = EXPECTED.ddl
-_EVENT_COLUMNS = tuple(name for name in EVENTS.columns if name != "workload")
-_CANDIDATE_COLUMNS = "workload string, node string, subscription string, filter string, region string, " + ", ".join(
-    f"`{name}` {EVENTS.columns[name]}" for name in _EVENT_COLUMNS
-)
 _TEXT = pa.string()
 _EXPECTED_ARROW = pa.schema([(name, _TEXT) for name in EXPECTED.columns])
-
-
-def spans_of(subscriptions: DataFrame) -> Spans:
-    """The rows of `subscriptions` by workload; one that is never withdrawn ends in infinity."""
-    end = F.coalesce("end", F.lit(math.inf))
-    rows = subscriptions.select("workload", "node", "subscription", "filter", "region", "start", end.alias("end"))
-    found: dict[str, list[SubscriptionSpan]] = {}
-    for workload, node, subscription, filter, region, start, until in rows.collect():
-        span = SubscriptionSpan(node, subscription, filter, region_of(region), start, until)
-        found.setdefault(workload, []).append(span)
-    return found
-
-
+_EVENT_COLUMNS = tuple(name for name in EVENTS.columns if name != "workload")
 region_of = lru_cache(maxsize=10_000)(area_of)
 
 
@@ -60,149 +48,136 @@ def expected_receivers(
     """`events.transform(expected_receivers(subscriptions, positions))` gives `expected`."""
 
     def transform(events: DataFrame) -> DataFrame:
-        by_content, by_place = _split(spans := spans_of(subscriptions))
-        everywhere = events.where("area is null")
-        settled = everywhere.mapInArrow(Matcher(by_content, candidates=False), EXPECTED_COLUMNS)
-        placed: list[DataFrame] = []
-        if by_place:
-            placed.append(everywhere.mapInArrow(Matcher(by_place, candidates=True), _CANDIDATE_COLUMNS))
-        somewhere = events.where("area is not null")
-        if not somewhere.isEmpty():
-            placed.append(somewhere.mapInArrow(Matcher(spans, candidates=True), _CANDIDATE_COLUMNS))
-        for candidates in placed:
-            if positions is None:
-                raise LakeError("these events or subscriptions ask for places: the oracle needs the positions table")
-            settled = settled.unionByName(candidates.transform(_in_place(positions)))
-        return settled
+        asked = subscriptions.transform(with_demands)
+        by_content = (
+            events.where("area is null")
+            .transform(candidates_by_content(asked.where("not asks_for_place")))
+            .withColumn("why", F.lit("content"))
+            .select(*EXPECTED.columns)
+        )
+        if positions is None:
+            asking = [events.where("area is not null").select("workload")]
+            asking.append(asked.where("asks_for_place").select("workload"))
+            return by_content.unionByName(asking[0].unionByName(asking[1]).mapInArrow(_refuse, EXPECTED.ddl))
+        in_place = events.transform(place_candidates(asked, positions)).mapInArrow(_accepted, EXPECTED.ddl)
+        return by_content.unionByName(in_place)
 
     return transform
 
 
-def _split(spans: Spans) -> tuple[Spans, Spans]:
-    """The spans for which content alone decides where the event has no area, and the others."""
-    found: tuple[dict[str, list[SubscriptionSpan]], dict[str, list[SubscriptionSpan]]] = ({}, {})
-    for workload, some in spans.items():
-        for span in some:
-            asks_for_place = span.region is not None or parsed(span.filter).needs_viewer
-            found[asks_for_place].setdefault(workload, []).append(span)
-    return found
+def place_candidates(asked: DataFrame, positions: DataFrame) -> Callable[[DataFrame], DataFrame]:
+    """Events to candidates for which a place is asked: event, subscription, and the leg that its node was on."""
 
-
-class Matcher:
-    """Events to pairs of an event and a span. It is sent to the executors; a worker builds its indexes once."""
-
-    def __init__(self, spans: Spans, candidates: bool) -> None:
-        self.spans = spans
-        self.candidates = candidates
-        self.id = uuid.uuid4().hex
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lookup = self.lookup()
-        for batch in batches:
-            rows, found = lookup.candidates(batch)
-            yield self._pairs(batch, pa.array(rows, pa.int64()), pa.array(found, pa.int64()), lookup)
-
-    def lookup(self) -> CandidateLookup:
-        """A worker runs many tasks of one job: the indexes of the last jobs are kept."""
-        if self.id not in _lookups:
-            while len(_lookups) >= 2:
-                del _lookups[next(iter(_lookups))]
-            _lookups[self.id] = CandidateLookup(self.spans)
-        return _lookups[self.id]
-
-    def _pairs(self, batch: pa.RecordBatch, rows: pa.Array, found: pa.Array, lookup: CandidateLookup) -> pa.RecordBatch:
-        workload = {"workload": batch.column("workload").take(rows)}
-        of_the_span = {name: lookup.columns[name].take(found) for name in ("node", "subscription")}
-        if not self.candidates:
-            event = {"event": batch.column("event").take(rows)}
-            why = {"why": pa.repeat(pa.scalar("content", _TEXT), len(rows))}
-            return pa.RecordBatch.from_pydict({**workload, **event, **of_the_span, **why}, schema=_EXPECTED_ARROW)
-        asked = {name: lookup.columns[name].take(found) for name in ("filter", "region")}
-        event = {name: batch.column(name).take(rows) for name in _EVENT_COLUMNS}
-        return pa.RecordBatch.from_pydict({**workload, **of_the_span, **asked, **event})
-
-
-class CandidateLookup:
-    """An oracle for each workload; a span is known by its number among all of them."""
-
-    def __init__(self, spans: Spans) -> None:
-        self._oracles: dict[str, tuple[int, Oracle]] = {}
-        every: list[SubscriptionSpan] = []
-        for workload, some in spans.items():
-            self._oracles[workload] = (len(every), Oracle(some))
-            every += some
-        texts = {
-            "node": [span.node for span in every],
-            "subscription": [span.subscription for span in every],
-            "filter": [span.filter for span in every],
-            "region": [area_json(span.region) for span in every],
-        }
-        self.columns = {name: pa.array(column, _TEXT) for name, column in texts.items()}
-
-    def oracle(self, workload: str) -> Oracle | None:
-        """The oracle of a workload; None where it has no subscription."""
-        return self._oracles[workload][1] if workload in self._oracles else None
-
-    def candidates(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
-        """(row, span) for each event of the batch and each of its candidates."""
-        workloads, events = batch.column("workload").to_pylist(), list(events_of(batch))
-        found: list[tuple[Numbers, Numbers]] = []
-        for workload in dict.fromkeys(workloads):
-            if workload in self._oracles:
-                rows = np.array([row for row, other in enumerate(workloads) if other == workload], dtype=np.int64)
-                first, oracle = self._oracles[workload]
-                ours = [events[row] for row in rows]
-                places, spans = oracle.candidates(ours, [event.time for event in ours])
-                found.append((rows[places], spans + first))
-        if not found:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        return np.concatenate([rows for rows, _ in found]), np.concatenate([spans for _, spans in found])
-
-
-_lookups: dict[str, CandidateLookup] = {}
-
-
-def _in_place(positions: DataFrame) -> Callable[[DataFrame], DataFrame]:
-    """Of candidates, joined with their nodes' positions, those that accept the event at that place."""
-
-    def transform(candidates: DataFrame) -> DataFrame:
-        where_they_were = positions.select(F.col("trace").alias("workload"), "node", "time", "x_m", "y_m")
+    def transform(events: DataFrame) -> DataFrame:
+        placed = asked.where("asks_for_place")
+        near, anywhere = placed.where("reach_level is not null"), placed.where("reach_level is null")
+        somewhere = events.where("area is not null").mapInArrow(_circles, _CIRCLE)
+        everywhere = events.where("area is null")
+        reaches = F.broadcast(near.select("workload", "reach_level").distinct())
+        level, radius = F.col("reach_level"), F.col("radius_m")
+        about = ("workload", "event", "time", "x_m", "y_m")
+        circles = somewhere.select(
+            *about, radius, level_of(radius).alias("level"), F.lit(None).cast("int").alias("reach_level")
+        ).unionByName(
+            everywhere.where("x_m is not null and y_m is not null")
+            .join(reaches, "workload")
+            .select(*about, radius_of(level).alias("radius_m"), level.alias("level"), "reach_level")
+        )
+        found = legs(positions)
+        inside = (
+            places_in(circles, found)
+            .alias("a")
+            .join(asked.alias("s"), ["workload", "node"])
+            .where("s.start <= a.time and (s.end is null or a.time < s.end)")
+            .where("a.reach_level is null or (a.reach_level = s.reach_level and a.distance_m <= s.reach_m + 1e-6)")
+            .select("workload", "node", "a.event", "s.types", *_asked("s"), *LEG_COLUMNS)
+        )
+        by_content = everywhere.transform(candidates_by_content(anywhere))
+        elsewhere = node_places(by_content, found).select(
+            "workload", "node", "event", F.lit(None).cast("array<string>").alias("types"), *_asked(), *LEG_COLUMNS
+        )
         return (
-            candidates.groupBy("workload", "node")
-            .cogroup(where_they_were.groupBy("workload", "node"))
-            .applyInArrow(_keep_in_place, EXPECTED_COLUMNS)
+            inside.unionByName(elsewhere)
+            .alias("a")
+            .join(events.alias("e"), ["workload", "event"])
+            .where("e.source != node and (types is null or array_contains(types, e.type))")
+            .select(
+                "workload",
+                "node",
+                *_asked("a"),
+                *LEG_COLUMNS,
+                *("event" if name == "event" else F.col(f"e.{name}") for name in _EVENT_COLUMNS),
+            )
         )
 
     return transform
 
 
-def _keep_in_place(candidates: pa.Table, positions: pa.Table) -> pa.Table:
-    """One node's candidates and its positions."""
-    if candidates.num_rows == 0 or positions.num_rows == 0:
-        return _EXPECTED_ARROW.empty_table()
-    trajectory = trajectory_of(positions)
-    events: dict[str, Event] = {}
-    kept = []
-    for number, row in enumerate(candidates.to_pylist()):
-        viewer = viewer_at(trajectory, row["time"])
-        if viewer is None:
-            continue
-        event = events.get(row["event"]) or events.setdefault(row["event"], event_of(row))
-        subscription = Subscription(row["subscription"], row["node"], parsed(row["filter"]), region_of(row["region"]))
-        if accepts(event, subscription, viewer):
-            kept.append(number)
-    chosen = candidates.take(pa.array(kept, pa.int64()))
-    why = pa.repeat(pa.scalar("content and place", _TEXT), len(kept))
-    return chosen.append_column("why", why).select(_EXPECTED_ARROW.names).cast(_EXPECTED_ARROW)
+def _asked(alias: str = "") -> list[str]:
+    """The columns of a subscription that the predicate needs."""
+    return [f"{alias}.{name}" if alias else name for name in ("subscription", "filter", "region")]
 
 
-def trajectory_of(positions: pa.Table, node: str = "") -> Trajectory:
-    """A node's rows of `positions`, in any order, as its trajectory."""
-    ordered = positions.sort_by("time")
-    return Trajectory(node, *(ordered.column(name).to_numpy() for name in ("time", "x_m", "y_m")))
+_CIRCLE = "workload string, event string, time double, x_m double, y_m double, radius_m double"
 
 
-def viewer_at(trajectory: Trajectory, time: float) -> Viewer | None:
-    """A recorded node as a consumer at that time; None before its first position and after its last."""
-    known = trajectory.recorded_at(time)
-    return None if known is None else Viewer(*known)
+def _circles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Events with an area, with a circle around it."""
+    for batch in batches:
+        areas = [area for text in batch.column("area").to_pylist() if (area := region_of(text)) is not None]
+        columns = {name: batch.column(name) for name in ("workload", "event", "time")}
+        columns["x_m"] = pa.array([area.at.x_m for area in areas], pa.float64())
+        columns["y_m"] = pa.array([area.at.y_m for area in areas], pa.float64())
+        columns["radius_m"] = pa.array([area.shape.reach_m for area in areas], pa.float64())
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+_DEMANDS = ", types array<string>, asks_for_place boolean, reach_m double"
+
+
+def with_demands(subscriptions: DataFrame) -> DataFrame:
+    """Subscriptions with what their filters and regions ask for: types (null: any), a place, and how near."""
+    columns = [name for name in SUBSCRIPTIONS.columns if name in subscriptions.columns]
+    schema = ", ".join(f"`{name}` {SUBSCRIPTIONS.columns[name]}" for name in columns)
+    found = subscriptions.select(*columns).mapInArrow(_demands, schema + _DEMANDS)
+    return found.withColumn("reach_level", F.when(F.col("reach_m").isNotNull(), level_of(F.col("reach_m"))))
+
+
+def _demands(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        filters = [parsed(text) for text in batch.column("filter").to_pylist()]
+        types = [event_types_of(filter) for filter in filters]
+        needs = pa.array([filter.needs_viewer for filter in filters], pa.bool_())
+        demands = {
+            "types": pa.array([None if some is None else sorted(some) for some in types], pa.list_(_TEXT)),
+            "asks_for_place": pc.or_(needs, pc.is_valid(batch.column("region"))),
+            "reach_m": pa.array([filter.reach_m for filter in filters], pa.float64()),
+        }
+        yield pa.RecordBatch.from_pydict({**dict(zip(batch.schema.names, batch.columns, strict=True)), **demands})
+
+
+def _accepted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Of the candidates, those that accept the event where their node was."""
+    for batch in batches:
+        events: dict[tuple[str, str], Event] = {}
+        kept = []
+        for number, row in enumerate(batch.to_pylist()):
+            key = row["workload"], row["event"]
+            event = events.get(key) or events.setdefault(key, event_of(row))
+            passed, velocity = row["time"] - row["leg_time"], Velocity(row["leg_x_m_s"], row["leg_y_m_s"])
+            here = Position(row["leg_x_m"] + velocity.x_m_s * passed, row["leg_y_m"] + velocity.y_m_s * passed)
+            wanted = Subscription(row["subscription"], row["node"], parsed(row["filter"]), region_of(row["region"]))
+            if accepts(event, wanted, Viewer(here, velocity)):
+                kept.append(number)
+        chosen = batch.take(pa.array(kept, pa.int64()))
+        why = pa.repeat(pa.scalar("content and place", _TEXT), len(kept))
+        columns = {name: chosen.column(name) for name in EXPECTED.columns if name != "why"}
+        yield pa.RecordBatch.from_pydict({**columns, "why": why}, schema=_EXPECTED_ARROW)
+
+
+def _refuse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """There are events or subscriptions that ask for places, and no positions."""
+    for batch in batches:
+        if batch.num_rows:
+            raise LakeError("these events or subscriptions ask for places: the oracle needs the positions table")
+        yield _EXPECTED_ARROW.empty_table().to_batches()[0]

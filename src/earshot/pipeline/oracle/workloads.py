@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from earshot.documents import read_xml
@@ -23,7 +24,7 @@ from earshot.geometry import Area, Position, Proximity, Velocity
 from earshot.pipeline.lake.tables import EVENTS
 from earshot.protocols.machine import Announcement
 from earshot.records.sessions import AnnouncementSpan, Session, SubscriptionSpan
-from earshot.records.trajectories import Trajectories
+from earshot.records.trajectories import Trajectories, legs_from
 from earshot.simulation.engine.oracle import is_up, up_intervals
 from earshot.simulation.faults import plan
 from earshot.simulation.scenario.scenario import Scenario
@@ -243,13 +244,8 @@ def announcement_of(row: Mapping[str, Any]) -> AnnouncementSpan:
 def knot_rows(trace: str, trajectories: Trajectories, until: float) -> Iterator[Row]:
     """The trajectories as rows of `positions`: where each node is at 0, at every knot, and at the end."""
     for node, name in enumerate(trajectories.names):
-        for time, x_m, y_m in trajectories.knots(node, 0.0, until):
-            yield {
-                "trace": trace,
-                "node": name,
-                "time": time,
-                "x_m": x_m,
-                "y_m": y_m,
-                "speed_m_s": None,
-                "heading_deg": None,
-            }
+        time, x, y = (np.array(column) for column in zip(*trajectories.knots(node, 0.0, until), strict=True))
+        legs = legs_from(np.zeros(len(time), dtype=np.int64), time, x, y)
+        for row in np.stack([time, x, y, *legs], axis=1).tolist():
+            known = dict(zip(("time", "x_m", "y_m", "until", "x_m_s", "y_m_s"), row, strict=True))
+            yield {"trace": trace, "node": name, **known, "speed_m_s": None, "heading_deg": None}

@@ -91,7 +91,7 @@ def read_trace(session: SparkSession, files: str | Sequence[str], settings: Inge
     paths = expanded([files] if isinstance(files, str) else files)
     with named_errors():
         checked_rows, *_ = _checked_rows(session, paths, settings or IngestSettings())
-        return checked_rows.where("reason is null").drop("gap_s", "reason", "detail")
+        return checked_rows.where("reason is null").drop("until", "x_m_s", "y_m_s", "gap_s", "reason", "detail")
 
 
 def ingest(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from earshot.errors import TraceError
 from earshot.pipeline.spark.session import parallelism
 from earshot.pipeline.spark.tasks import coded, table_of
+from earshot.records.trajectories import legs_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +32,7 @@ _NEAR = 1e-9
 def resampled(step_s: float, max_gap_s: float = math.inf) -> Transform:
     """Positions at every multiple of `step_s` that lies between two samples of a node at most
     `max_gap_s` apart, with the speed and heading of the leg. Columns: trace (where there is one), node,
-    time, x_m, y_m, speed_m_s, heading_deg."""
+    time, x_m, y_m, speed_m_s, heading_deg, and until, x_m_s, y_m_s to the next of them."""
     if not (math.isfinite(step_s) and step_s > 0):
         raise TraceError(f"step_s must be a positive number of seconds, got {step_s}")
     if not max_gap_s > 0:
@@ -46,7 +47,8 @@ def resampled(step_s: float, max_gap_s: float = math.inf) -> Transform:
             .repartition(4 * parallelism(positions.sparkSession), "node")
             .mapInArrow(
                 _Resample(step_s, max_gap_s, names),
-                f"{schema}, time double, x_m double, y_m double, speed_m_s double, heading_deg double",
+                f"{schema}, time double, x_m double, y_m double, speed_m_s double, heading_deg double, "
+                "until double, x_m_s double, y_m_s double",
             )
         )
 
@@ -76,14 +78,14 @@ class _Resample:
         order = known[np.lexsort((time[known], whole[known]))]
         legs, at = legs_at_steps(whole[order], time[order], self.step_s, self.max_gap_s)
         time, x, y = time[order], x[order], y[order]
-        for start in range(0, len(legs), _ROWS_A_BATCH):
-            leg, when = legs[start : start + _ROWS_A_BATCH], at[start : start + _ROWS_A_BATCH]
-            columns: dict[str, Any] = {
-                name: pa.DictionaryArray.from_arrays(pa.array(code[order[leg]]), pa.array(texts)).cast(pa.string())
-                for name, (code, texts) in zip(self.names, codes, strict=True)
-            }
-            columns |= _places(leg, when, time, x, y, _following(leg, time, whole[order], self.max_gap_s))
-            yield pa.record_batch(columns)
+        columns: dict[str, Any] = {
+            name: pa.DictionaryArray.from_arrays(pa.array(code[order[legs]]), pa.array(texts)).cast(pa.string())
+            for name, (code, texts) in zip(self.names, codes, strict=True)
+        }
+        places = _places(legs, at, time, x, y, _following(legs, time, whole[order], self.max_gap_s))
+        following = legs_from(whole[order[legs]], at, places["x_m"], places["y_m"])
+        columns |= places | dict(zip(("until", "x_m_s", "y_m_s"), following, strict=True))
+        yield from pa.table(columns).to_batches(max_chunksize=_ROWS_A_BATCH)
 
 
 def legs_at_steps(

@@ -24,6 +24,7 @@ from earshot.errors import TraceError
 from earshot.geometry import LocalPlane
 from earshot.pipeline.spark.session import parallelism
 from earshot.pipeline.spark.tasks import coded, table_of
+from earshot.records.trajectories import legs_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,7 @@ _ROWS_A_BATCH = 65_536
 
 CHECKED = (
     "node string, time double, x_m double, y_m double, speed_m_s double, heading_deg double, "
-    "gap_s double, file string, line bigint, reason string, detail string"
+    "until double, x_m_s double, y_m_s double, gap_s double, file string, line bigint, reason string, detail string"
 )
 "`reason` is null in the rows that are kept; `gap_s` is the time since the node's row before."
 
@@ -86,7 +87,11 @@ class _Check:
                 verdict[rows] = judged(time[rows], x[rows], y[rows], self.max_speed_m_s)
                 kept = rows[verdict[rows] == _KEPT]
                 gap[kept[1:]] = np.diff(time[kept])
-        yield from _result(table, x, y, gap, verdict).to_batches(max_chunksize=_ROWS_A_BATCH)
+        kept = np.flatnonzero(verdict == _KEPT)
+        until, x_m_s, y_m_s = (np.full(len(node), np.nan) for _ in range(3))
+        until[kept], x_m_s[kept], y_m_s[kept] = legs_from(node[kept], time[kept], x[kept], y[kept])
+        legs = {"until": until, "x_m_s": x_m_s, "y_m_s": y_m_s}
+        yield from _result(table, x, y, legs, gap, verdict).to_batches(max_chunksize=_ROWS_A_BATCH)
 
     def _places(self, table: pa.Table) -> tuple[Floats, Floats]:
         if self.plane is None:
@@ -134,7 +139,8 @@ def _floats(table: pa.Table, name: str) -> Floats:
     return np.asarray(pc.fill_null(table.column(name), float("nan")).to_numpy(), dtype=np.float64)
 
 
-def _result(table: pa.Table, x: Floats, y: Floats, gap: Floats, verdict: npt.NDArray[np.int64]) -> pa.Table:
+def _result(
+    table: pa.Table, x: Floats, y: Floats, legs: dict[str, Floats], gap: Floats, verdict: npt.NDArray[np.int64]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -153,6 +159,7 @@ def _result(table: pa.Table, x: Floats, y: Floats, gap: Floats, verdict: npt.NDA
         "y_m": pa.array(y, from_pandas=True),
         "speed_m_s": table.column("speed_m_s"),
         "heading_deg": table.column("heading_deg"),
+        **{name: pa.array(column, from_pandas=True) for name, column in legs.items()},
         "gap_s": pa.array(gap, from_pandas=True),
         "file": table.column("file"),
         "line": table.column("line"),

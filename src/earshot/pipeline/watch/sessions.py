@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from earshot.pipeline.oracle.oracle import Spans
+from earshot.pipeline.oracle.matcher import Spans
 from earshot.pipeline.oracle.workloads import announcement_row
 from earshot.records.sessions import Session, SessionReader
 

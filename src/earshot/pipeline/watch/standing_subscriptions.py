@@ -16,7 +16,7 @@ import pyarrow as pa
 from earshot.errors import EarshotError, UsageError
 from earshot.filters import Filter
 from earshot.pipeline.lake.tables import WATCHED_MATCHES
-from earshot.pipeline.oracle.oracle import Matcher
+from earshot.pipeline.oracle.matcher import Matcher
 from earshot.records.sessions import SubscriptionSpan
 
 
@@ -56,7 +56,7 @@ class StandingMatcher:
     the file is the same: a worker then builds its index once."""
 
     def __init__(self, standing: StandingSubscriptions) -> None:
-        self.matcher = Matcher({EVERY_NETWORK: standing.subscriptions}, candidates=False)
+        self.matcher = Matcher({EVERY_NETWORK: standing.subscriptions})
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lookup = self.matcher.lookup()

@@ -24,7 +24,7 @@ from earshot.events import Event
 from earshot.filters import Viewer
 from earshot.pipeline.campaigns.metrics import area_of
 from earshot.pipeline.lake.tables import WATCHED_LATE, WATCHED_PAIRS
-from earshot.pipeline.oracle.oracle import Matcher, Spans, viewer_at
+from earshot.pipeline.oracle.matcher import Matcher, Spans, viewer_at
 from earshot.pipeline.spark.tasks import table_of
 from earshot.pipeline.watch.running_metrics import three_digits
 from earshot.records import Kind
@@ -80,7 +80,7 @@ class Judge:
     @classmethod
     def of(cls, spans: Spans, trajectories: Mapping[Key, Trajectory], **times: Any) -> Judge:
         """With oracles over the spans; their workload is their protocol."""
-        return cls(Matcher(spans, candidates=True), trajectories, **times)
+        return cls(Matcher(spans), trajectories, **times)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = table_of(batches)

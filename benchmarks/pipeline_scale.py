@@ -1,0 +1,195 @@
+"""Whether the pipeline's cost follows the data: the stages at 10 and at 100 million positions, generated in place.
+
+Each stage's processor time (Spark's and its Python workers'), by the row, and the peak memory of one worker.
+Nodes walk in circles at a mean degree of 10. The oracle's case is 1,000 events, each of interest within 150 m,
+and 10,000 subscriptions; its candidates are what the Python predicate is asked.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from earshot import Area, Circle, Event, Filter, Position, Velocity
+from earshot.pipeline.lake.tables import EVENTS, SUBSCRIPTIONS
+from earshot.pipeline.oracle.oracle import expected_receivers, place_candidates, with_demands
+from earshot.pipeline.oracle.workloads import event_row
+from earshot.pipeline.traces.contacts import contacts_within
+
+RANGE_M = 100.0
+DEGREE = 10
+NODES = 5_000
+CIRCLE_M, SPEED_M_S = 200.0, 10.0
+SIDE_M = math.sqrt(NODES * math.pi * RANGE_M**2 / DEGREE)
+TYPES = ("Siren", "Jam", "Ice", "Parking", "News")
+
+
+def centre(node: int) -> tuple[float, float, float]:
+    """The centre of a node's circle, and its phase."""
+    random = Random(node)
+    return random.uniform(0, SIDE_M), random.uniform(0, SIDE_M), random.uniform(0, 2 * math.pi)
+
+
+def positions(spark: SparkSession, seconds: int, file: Path) -> DataFrame:
+    """Every node once a second, written to a Parquet file."""
+    centres = [(f"node-{node}", *centre(node)) for node in range(NODES)]
+    nodes = spark.createDataFrame(centres, "node string, x double, y double, phase double")
+    moments = spark.range(0, seconds, 1, max(8, seconds // 250)).select(F.col("id").cast("double").alias("time"))
+    angle = F.col("phase") + F.col("time") * (SPEED_M_S / CIRCLE_M)
+    moments.crossJoin(F.broadcast(nodes)).select(
+        F.lit("walk").alias("trace"),
+        "node",
+        "time",
+        (F.col("x") + CIRCLE_M * F.cos(angle)).alias("x_m"),
+        (F.col("y") + CIRCLE_M * F.sin(angle)).alias("y_m"),
+    ).write.parquet(str(file))
+    return spark.read.parquet(str(file))
+
+
+def events(count: int, seconds: int, random: Random) -> list[dict[str, Any]]:
+    found = []
+    for number in range(count):
+        node, at = random.randrange(NODES), random.uniform(0, seconds - 1)
+        x, y, phase = centre(node)
+        angle = phase + at * SPEED_M_S / CIRCLE_M
+        here = Position(x + CIRCLE_M * math.cos(angle), y + CIRCLE_M * math.sin(angle))
+        event = Event(
+            type=random.choice(TYPES),
+            content={"severity": random.randint(1, 10)},
+            id=f"e{number}",
+            source=f"node-{node}",
+            time=at,
+            position=here,
+            velocity=Velocity(0.0, 0.0),
+            area=Area(Circle(150.0), here),
+        )
+        found.append(event_row("walk", event))
+    return found
+
+
+def subscriptions(count: int, random: Random) -> list[dict[str, Any]]:
+    def text() -> str:
+        content = f"severity >= {random.randint(1, 6)}"
+        return f"{random.choice(TYPES)}: {content}{' and within 100 m' if random.random() < 0.3 else ''}"
+
+    return [
+        {
+            "workload": "walk",
+            "subscription": f"s{number}",
+            "node": f"node-{number % NODES}",
+            "filter": str(Filter.parse(text())),
+            "region": None,
+            "start": 0.0,
+            "end": None,
+        }
+        for number in range(count)
+    ]
+
+
+@dataclass
+class Cost:
+    """What a stage took."""
+
+    processor_s: float
+    wall_s: float
+    worker_mb: float
+    rows: int
+
+
+def cost(stage: Callable[[], int]) -> Cost:
+    """Run a stage; processor time of this process's whole tree, and the largest worker's memory meanwhile."""
+    peak, done = 0.0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.1):
+            peak = max([peak, *(_memory_mb(pid) for pid in _tree() if _is_worker(pid))])
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    before, started = _processor_s(), time.perf_counter()
+    watcher.start()
+    rows = stage()
+    took, spent = time.perf_counter() - started, _processor_s() - before
+    done.set()
+    watcher.join()
+    return Cost(spent, took, peak, rows)
+
+
+def _tree() -> list[int]:
+    parents: dict[int, int] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found, wave = [os.getpid()], [os.getpid()]
+    while wave:
+        wave = [pid for pid, parent in parents.items() if parent in wave]
+        found += wave
+    return found
+
+
+def _processor_s() -> float:
+    """Of the whole tree, with the children that have ended and were waited for."""
+    ticks = 0
+    for pid in _tree():
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _is_worker(pid: int) -> bool:
+    try:
+        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _memory_mb(pid: int) -> float:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS")), 0.0)
+
+
+def measure(spark: SparkSession, quick: bool) -> None:
+    random = Random(1)
+    print("\nscale: processor time by the row must grow by less than 1.3 x, worker memory stay under 1 GB")
+    print("rows          stage       processor (s)  us/row   wall (s)   worker (MB)   result rows   candidates")
+    with TemporaryDirectory() as folder:
+        for seconds in (100, 400) if quick else (2_000, 20_000):
+            table = positions(spark, seconds, Path(folder) / f"{seconds}.parquet")
+            rows = NODES * seconds
+            wanted = spark.createDataFrame(subscriptions(10_000, random), SUBSCRIPTIONS.ddl).cache()
+            published = spark.createDataFrame(events(1_000, seconds, random), EVENTS.ddl).cache()
+            assert (wanted.count(), published.count()) == (10_000, 1_000)
+            asked = wanted.transform(with_demands)
+            candidates = published.transform(place_candidates(asked, table)).count()
+            stages: dict[str, Callable[[], int]] = {
+                "contacts": lambda table=table: table.transform(contacts_within(RANGE_M, interval_s=1.0)).count(),
+                "oracle": lambda table=table: published.transform(expected_receivers(wanted, table)).count(),
+            }
+            for name, stage in stages.items():
+                found = cost(stage)
+                print(
+                    f"{rows:>11,}   {name:<10}  {found.processor_s:>13.1f}  {found.processor_s / rows * 1e6:>6.2f}  "
+                    f"{found.wall_s:>9.1f}  {found.worker_mb:>12.0f}  {found.rows:>12,}   "
+                    f"{f'{candidates:,}' if name == 'oracle' else '':>10}",
+                    flush=True,
+                )
