@@ -18,7 +18,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from earshot import Area, Circle, Event, Filter, Position, Velocity
@@ -53,8 +53,21 @@ def positions(spark: SparkSession, seconds: int, file: Path) -> DataFrame:
         "time",
         (F.col("x") + CIRCLE_M * F.cos(angle)).alias("x_m"),
         (F.col("y") + CIRCLE_M * F.sin(angle)).alias("y_m"),
+        *_leg_columns(angle, seconds),
     ).write.parquet(str(file))
     return spark.read.parquet(str(file))
+
+
+def _leg_columns(angle: Column, seconds: int) -> list[Column]:
+    """As `ingest` writes them: until when the leg to the next row lasts, and its velocity."""
+    last = F.col("time") == seconds - 1
+    since = F.when(last, angle - SPEED_M_S / CIRCLE_M).otherwise(angle)
+    until = since + SPEED_M_S / CIRCLE_M
+    return [
+        F.when(last, F.col("time")).otherwise(F.col("time") + 1.0).alias("until"),
+        (CIRCLE_M * (F.cos(until) - F.cos(since))).alias("x_m_s"),
+        (CIRCLE_M * (F.sin(until) - F.sin(since))).alias("y_m_s"),
+    ]
 
 
 def events(count: int, seconds: int, random: Random) -> list[dict[str, Any]]:
@@ -179,14 +192,14 @@ def measure(spark: SparkSession, quick: bool) -> None:
             wanted = spark.createDataFrame(subscriptions(10_000, random), SUBSCRIPTIONS.ddl).cache()
             published = spark.createDataFrame(events(1_000, seconds, random), EVENTS.ddl).cache()
             assert (wanted.count(), published.count()) == (10_000, 1_000)
-            asked = wanted.transform(with_demands)
+            asked = wanted.transform(with_demands).persist()
             candidates = published.transform(place_candidates(asked, table)).count()
-            stages: dict[str, Callable[[], int]] = {
-                "contacts": lambda table=table: table.transform(contacts_within(RANGE_M, interval_s=1.0)).count(),
-                "oracle": lambda table=table: published.transform(expected_receivers(wanted, table)).count(),
+            stages: dict[str, DataFrame] = {
+                "contacts": table.transform(contacts_within(RANGE_M, interval_s=1.0)),
+                "oracle": published.transform(expected_receivers(asked, table)),
             }
             for name, stage in stages.items():
-                found = cost(stage)
+                found = cost(stage.count)
                 print(
                     f"{rows:>11,}   {name:<10}  {found.processor_s:>13.1f}  {found.processor_s / rows * 1e6:>6.2f}  "
                     f"{found.wall_s:>9.1f}  {found.worker_mb:>12.0f}  {found.rows:>12,}   "

@@ -16,7 +16,7 @@ from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.oracle.matcher import spans_of, trajectory_of, viewer_at
-from earshot.pipeline.oracle.oracle import expected_receivers
+from earshot.pipeline.oracle.oracle import expected_receivers, with_demands
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, radio_range_m, reachable
 from earshot.pipeline.oracle.why import Explanation, explain_receiver
@@ -120,8 +120,11 @@ def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict
     events = lake.read("events", workload=workload)
     positions = lake.read("positions", trace=trace) if trace else lake.read_or_empty("positions", trace=workload)
     positions = positions.withColumn("trace", F.lit(workload))
-    transform = expected_receivers(lake.read("subscriptions", workload=workload), positions)
-    lake.write(events.transform(transform), "expected", workload=workload)
+    asked = lake.read("subscriptions", workload=workload).transform(with_demands).persist()
+    try:
+        lake.write(events.transform(expected_receivers(asked, positions)), "expected", workload=workload)
+    finally:
+        asked.unpersist()
     counts = lake.read("expected", workload=workload).agg(
         F.count_distinct("event", "node").alias("pairs"),
         F.count_distinct("event").alias("events"),
@@ -140,9 +143,12 @@ def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> Non
         if not lake.has("events", workload=workload):
             lake.read("events", workload=workload)  # raises an error that says what to do
     events = lake.read("events").where(F.col("workload").isin(missing))
-    subscriptions = lake.read("subscriptions").where(F.col("workload").isin(missing))
+    asked = lake.read("subscriptions").where(F.col("workload").isin(missing)).transform(with_demands).persist()
     positions = lake.read_or_empty("positions").where(F.col("trace").isin(missing))
-    written = lake.write(events.transform(expected_receivers(subscriptions, positions)), "expected")
+    try:
+        written = lake.write(events.transform(expected_receivers(asked, positions)), "expected")
+    finally:
+        asked.unpersist()
     nothing = lake.session.createDataFrame([], "event string, node string, subscription string, why string")
     for workload in {*missing} - {partition["workload"] for partition in written}:
         lake.write(nothing, "expected", workload=workload)

@@ -34,8 +34,9 @@ _INDEXES_KEPT = 4
 
 
 def candidates_by_content(subscriptions: DataFrame) -> Callable[[DataFrame], DataFrame]:
-    """Events to candidates: (workload, event, time, node, subscription, filter, region) for each subscription that was in
-    force, is not the publisher's own, agrees with type and content, and whose region holds the event."""
+    """Events to candidates: (workload, event, time, node, subscription, filter, region) for each subscription
+    that was in force, is not the publisher's own, agrees with type and content, and whose region holds the
+    event."""
 
     def transform(events: DataFrame) -> DataFrame:
         slices = _dealt(events, EVENTS_A_SLICE, "slices")

@@ -45,10 +45,13 @@ region_of = lru_cache(maxsize=10_000)(area_of)
 def expected_receivers(
     subscriptions: DataFrame, positions: DataFrame | None = None
 ) -> Callable[[DataFrame], DataFrame]:
-    """`events.transform(expected_receivers(subscriptions, positions))` gives `expected`."""
+    """`events.transform(expected_receivers(subscriptions, positions))` gives `expected`.
+
+    The plan reads the subscriptions several times: where they are many, pass `with_demands` of them, persisted.
+    """
 
     def transform(events: DataFrame) -> DataFrame:
-        asked = subscriptions.transform(with_demands)
+        asked = subscriptions if "asks_for_place" in subscriptions.columns else subscriptions.transform(with_demands)
         by_content = (
             events.where("area is null")
             .transform(candidates_by_content(asked.where("not asks_for_place")))

@@ -140,7 +140,8 @@ def _floats(table: pa.Table, name: str) -> Floats:
 
 
 def _result(
-    table: pa.Table, x: Floats, y: Floats, legs: dict[str, Floats], gap: Floats, verdict: npt.NDArray[np.int64]) -> pa.Table:
+    table: pa.Table, x: Floats, y: Floats, legs: dict[str, Floats], gap: Floats, verdict: npt.NDArray[np.int64]
+) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -158,8 +158,7 @@ def positions_in(log: DataFrame) -> DataFrame:
         *keys,
         F.col("at.x_m").alias("x_m"),
         F.col("at.y_m").alias("y_m"),
-        nothing.alias("speed_m_s"),
-        nothing.alias("heading_deg"),
+        *(nothing.alias(name) for name in ("speed_m_s", "heading_deg", "until", "x_m_s", "y_m_s")),
     )
 
 
