@@ -110,6 +110,9 @@ def test_a_workload_on_infrastructure_or_an_overlay_is_reachable_at_once(lake: L
     nothing = lake.read("positions").limit(0)
     found = tables["events"].transform(reachable(tables["expected"], nothing, {run.workload: ContactNetwork(math.inf)}))
     assert set(reach_by_pair(found).values()) == {"at once"}
+    beside = reachable(tables["expected"], nothing, {run.workload: ContactNetwork(130.0, infrastructure=True)})
+    rows = tables["events"].transform(beside).select("range_m", "reach").distinct().collect()
+    assert [tuple(row) for row in rows] == [(130.0, "at once")]
     lake.write(found, "reachable")
     lake.write(found.limit(0), "reachable", workload="nobody", range_m=math.inf)
     assert lake.has("reachable", workload="nobody", range_m=math.inf)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from earshot.pipeline.lake.tables import REACHABLE
@@ -73,6 +73,8 @@ class ContactNetwork:
     "Nodes that pass on only what they publish themselves."
     until_s: float = math.inf
     "Scripts end here."
+    infrastructure: bool = False
+    "Whether every node reaches every other besides, whatever the range."
 
 
 def radio_range_m(scenario: Scenario) -> float:
@@ -86,8 +88,8 @@ def network_of(scenario: Scenario, seed: int, range_m: float) -> ContactNetwork:
     """The network of a simulated workload at this range; beside a radio, what reaches everywhere has no links of
     its own to script or to cut."""
     medium, faults = scenario.medium, scenario.faults
-    if range_m == math.inf and hasattr(medium, "range_m"):
-        return ContactNetwork(range_m)
+    if getattr(scenario, "infrastructure", None) or (range_m == math.inf and hasattr(medium, "range_m")):
+        return ContactNetwork(range_m, infrastructure=True)
     silent = plan(faults, names := scenario.names(), scenario.duration_s, seed).silent
     return ContactNetwork(
         range_m,
@@ -137,13 +139,17 @@ def reachable(
     positions."""
 
     def transform(events: DataFrame) -> DataFrame:
-        everywhere = [name for name, one in networks.items() if one.range_m == math.inf and one.links.graph is None]
-        placed = sorted(networks.keys() - set(everywhere))
+        everywhere = {
+            name: one.range_m
+            for name, one in networks.items()
+            if one.infrastructure or (one.range_m == math.inf and one.links.graph is None)
+        }
+        placed = sorted(networks.keys() - everywhere.keys())
         pairs = expected.select("workload", "event", "node")
         found = (
-            pairs.where(F.col("workload").isin(everywhere))
+            pairs.where(F.col("workload").isin(list(everywhere)))
             .distinct()
-            .withColumns({"range_m": F.lit(math.inf), "reach": F.lit(REACHES[AT_ONCE])})
+            .withColumns({"range_m": _by_workload(everywhere), "reach": F.lit(REACHES[AT_ONCE])})
         )
         if not placed:
             return found
@@ -194,6 +200,12 @@ def reachable(
         return found.unionByName(both.mapInArrow(_Reach(plans), _COLUMNS))
 
     return transform
+
+
+def _by_workload(values: Mapping[str, float]) -> Column:
+    """The value of a row's workload."""
+    known = [F.lit(part) for pair in values.items() for part in pair]
+    return F.create_map(*known)[F.col("workload")] if known else F.lit(math.inf)
 
 
 @dataclass(frozen=True, slots=True)
