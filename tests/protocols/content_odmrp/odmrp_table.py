@@ -36,11 +36,12 @@ def cd(number: int, source: str = "S", time: float = 0.0) -> Event:
 
 
 def plain(node: str, **settings: Any) -> Odmrp:
-    return Odmrp(node, OdmrpSettings(**settings), FixedLocation(), Random(node))
+    return Odmrp(node, OdmrpSettings(**{"jitter_s": 0.0, **settings}), FixedLocation(), Random(node))
 
 
 def extended(node: str, at: Position = ORIGIN, moving: Velocity = STILL, **settings: Any) -> ContentOdmrp:
-    return ContentOdmrp(node, ContentOdmrpSettings(**settings), FixedLocation(at, moving), Random(node))
+    made = ContentOdmrpSettings(**{"jitter_s": 0.0, **settings})
+    return ContentOdmrp(node, made, FixedLocation(at, moving), Random(node))
 
 
 def table(make: Any, links: Iterable[tuple[str, str]], wanted: Mapping[str, str], **settings: Any) -> Tabletop:

@@ -36,9 +36,9 @@ class MeshSettings:
     "The lifespan of events that carry none; older events are dropped."
     memory: AtLeastOne = 4096
     "How many packets a node remembers having heard."
-    jitter_s: NotNegative = 0.0
+    jitter_s: NotNegative = 0.02
     """A node waits a uniform random time from 0 to this before it passes a packet on or answers. Neighbours that share
-    a channel would otherwise all start at the same moment: 0.01 s is usual there."""
+    a channel would otherwise all start at the same moment."""
 
     def __post_init__(self) -> None:
         check_bounds(self)

@@ -15,10 +15,10 @@ from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.workload.interests import FIGURE_3
 
 SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "extended": ("content-odmrp", {}),
-    "extended, broadcast": ("content-odmrp", {"acknowledged": False}),
-    "one channel": ("odmrp", {}),
-    "N channels": ("odmrp", {"channels": list(FIGURE_3)}),
+    "extended": ("content-odmrp", {"jitter_s": 0.0}),
+    "extended, broadcast": ("content-odmrp", {"jitter_s": 0.0, "acknowledged": False}),
+    "one channel": ("odmrp", {"jitter_s": 0.0}),
+    "N channels": ("odmrp", {"jitter_s": 0.0, "channels": list(FIGURE_3)}),
     "flooding": ("flooding", {}),
 }
 "Section IV.A's three systems, and flooding: protocol and settings."
