@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
+import msgspec
 import networkx as nx
 import pytest
 from hypothesis import given, settings
@@ -17,7 +19,7 @@ from earshot.filters import Subscription
 from earshot.filters.summaries.bloom import BloomShape
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
-from earshot.geometry import Velocity
+from earshot.geometry import Area, Circle, Velocity
 from earshot.protocols.content_odmrp.local_summaries import PassRates
 from earshot.protocols.content_odmrp.machine import (
     ContentOdmrpSettings,
@@ -585,3 +587,30 @@ def test_in_any_still_network_exactly_the_matching_brokers_deliver(
 def test_settings_that_make_no_sense_are_refused(wrong: dict, message: str) -> None:  # type: ignore[type-arg]
     with pytest.raises(SettingsError, match=message):
         ContentOdmrpSettings(**wrong)
+
+
+# Areas.
+
+
+def test_a_request_for_events_of_an_area_ends_one_hop_beyond_it() -> None:
+    names = [f"N{k}" for k in range(8)]
+    places = {name: Position(150.0 * k, 0.0) for k, name in enumerate(names)}
+    top = Tabletop([extended(name, at=places[name], range_m=160.0) for name in names], list(pairwise(names)))
+    for name in names:
+        subscribe(top, name, "/CD")
+    near = msgspec.structs.replace(cd(0, source="N0"), area=Area(Circle(300.0), places["N0"]))
+    publish(top, near)
+    top.run(0.3)
+    requests = [node for node, packet in top.sent if isinstance(packet, JoinRequest)]
+    assert requests == ["N0", "N1", "N2", "N3"], "N4, at 600 m, hears it and keeps it to itself"
+    assert [node for node, _, _ in top.delivered] == ["N1", "N2"]
+
+
+def test_a_request_that_also_offers_events_for_everywhere_goes_everywhere() -> None:
+    near = msgspec.structs.replace(cd(0), area=Area(Circle(300.0), Position(0.0, 0.0)))
+    news = (2, Digest.of(Event("News", {"x": 1})).data)
+    for offers, passed_on in ((asking(near).offers, 0), ((*asking(near).offers, news), 1)):
+        far = extended("far", at=Position(600.0, 0.0), range_m=160.0)
+        request = msgspec.structs.replace(asking(near), offers=offers)
+        effects = far.hear(request, "S", 0.1)
+        assert sum(isinstance(one, Broadcast) and isinstance(one.packet, JoinRequest) for one in effects) == passed_on

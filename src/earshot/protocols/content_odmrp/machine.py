@@ -384,9 +384,22 @@ class ContentOdmrp(Machine):
         if event is not None and self.mesh.heard.add(event.id):
             self.deliver_local(event, hops, now)
             self.local_summaries.count(event)
-        onward = JoinRequest(source, sequence, hops + 1, request.offers, event, self._motion(lifetime_s, now))
-        self.mesh.pass_on(onward, hops, event, now)
+        if self._may_matter_beyond(event, offers, now):
+            onward = JoinRequest(source, sequence, hops + 1, request.offers, event, self._motion(lifetime_s, now))
+            self.mesh.pass_on(onward, hops, event, now)
         self.join(source, route, now)
+
+    def _may_matter_beyond(self, event: Event | None, offers: tuple[tuple[int, Digest], ...], now: float) -> bool:
+        """Whether nodes that hear this node may need the request. Not if everything it offers is of the event's
+        type, and the event's area ends more than a radio's range away: until the next request is due nobody comes
+        from there."""
+        if event is None or event.area is None:
+            return True
+        area, here = event.area, self.location.position(now)
+        if area.at.distance_to(here) <= area.shape.reach_m + self.settings.range_m:
+            return True
+        type_of_event = Digest.of_type(event.type).type
+        return any(digest.type != type_of_event for _, digest in offers)
 
     def _motion(self, lifetime_s: float, now: float) -> Motion | None:
         if not self.settings.predict:
