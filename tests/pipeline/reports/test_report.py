@@ -15,7 +15,7 @@ from earshot.pipeline.reports.board_page import RankingView, beyond_radio, figur
 from earshot.pipeline.reports.charts import AreaCell
 from earshot.pipeline.reports.loss_page import merged_cells
 from earshot.pipeline.reports.marks import marks_of
-from earshot.pipeline.reports.page import PageFigure, PageTable, ReportPage
+from earshot.pipeline.reports.page import PageFigure, PageFold, PageTable, ReportPage
 from earshot.pipeline.reports.report import ReportFacts, facts_json, lake_page
 from pipeline.reports.board import FIGURES, keyed, made_board, run_rows
 
@@ -211,6 +211,13 @@ def test_many_ties_are_counted_in_the_headline() -> None:
     assert headline(many) == "steam and 4 others deliver most; of these, steam costs least"
     assert headline(replace(few, cost_metric=None)) == "steam, codd and drip deliver most"
     assert headline(replace(verdict, ties=())) == "steam delivers most"
+
+
+def test_many_runs_stand_behind_a_click() -> None:
+    rows = run_rows(seeds=7)
+    (fold,) = next(section.blocks for section in lake_page(ReportFacts(made_board(rows), rows), {}).sections[-1:])
+    assert isinstance(fold, PageFold)
+    assert fold.title == "All 70 runs"
 
 
 def test_an_empty_lake_has_a_page_too() -> None:

@@ -54,6 +54,8 @@ SHOWN = (
 )
 "The table's columns; the others stand behind a click."
 ON_A_PHONE = ("delivery", "airtime_mean", "latency_p95_s")
+MOST_TYPES = 12
+"So many event types are told with the answer; more stand in their table alone."
 MOST_NAMED = 3
 "So many ties stand in the headline by name."
 SWEPT = ("delivery_of_reachable", "delivery_ratio", "airtime_mean", "latency_p95_s", "bytes_per_delivery")
@@ -182,7 +184,7 @@ def _types_in_a_word(view: RankingView) -> list[tuple[str, Mark]]:
             tied = f" {TIE} {verdict.ties[0]}" if len(verdict.ties) == 1 else tied
             delivered = measure_of(verdict.delivery_metric).label(verdict.delivery.mean)
             found.append((f"{one.event_type}: {verdict.winner} {delivered}{tied}", view.marks[verdict.winner]))
-    return found
+    return found if len(found) <= MOST_TYPES else []
 
 
 def headline(verdict: BoardVerdict) -> str:

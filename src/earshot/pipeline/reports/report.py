@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 OVER_TIME = ("delivery_ratio", "latency_p95_s")
 MOST_OPEN = 3
 "So many rankings stand on the page in full; of more, each is behind a click."
+MOST_RUNS = 60
+"So many runs are listed openly."
 MOST_MAPS = 3
 MOST_TRACKS = 120
 MOST_POSITIONS = 20_000
@@ -201,7 +203,7 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
         PageSection("Over time", blocks=_over_time(facts.minutes, marks)),
         PageSection("Packet drops", _DROPS, _drops(facts.drops, marks)),
         PageSection("Map", blocks=_maps(facts)),
-        PageSection("Runs", blocks=[runs_table(facts.runs, replays)] if facts.runs else []),
+        PageSection("Runs", blocks=_runs(facts.runs, replays)),
     ]
     scenarios = list(dict.fromkeys(ranking.point.scenario for ranking in board.rankings))
     title = f"Earshot report: {listed(scenarios)}" if 0 < len(scenarios) <= 3 else "Earshot report"
@@ -319,6 +321,14 @@ def _maps(facts: ReportFacts) -> list[PageBlock]:
             title = f"Where {len(tracks)} nodes went: {point_words(points[point])}"
             drawn.append(PageFigure(title, track_map(tracks, title)))
     return drawn
+
+
+def _runs(runs: Sequence[Mapping[str, Any]], replays: Mapping[str, str]) -> list[PageBlock]:
+    """All runs; of many, behind a click."""
+    table = runs_table(runs, replays)
+    if len(runs) > MOST_RUNS:
+        return [PageFold(f"All {len(runs)} runs", [table])]
+    return [table] if runs else []
 
 
 def runs_table(runs: Sequence[Mapping[str, Any]], replays: Mapping[str, str]) -> PageTable:
