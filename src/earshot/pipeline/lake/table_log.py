@@ -11,6 +11,7 @@ stays on the disk, for readers and for earlier versions, until a vacuum.
 from __future__ import annotations
 
 import json
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -335,7 +336,7 @@ class TableLog:
             if table is None:
                 return []
             # Without the check, delta-rs refuses fewer hours than the table promises; here the caller decides.
-            return table.vacuum(round(keep_h), dry_run=dry_run, enforce_retention_duration=False, full=True)
+            return table.vacuum(math.ceil(keep_h), dry_run=dry_run, enforce_retention_duration=False, full=True)
 
     def _keep_small(self, version: int) -> None:
         if self.kind.keep_h < 24 and version % VACUUM_EVERY == 0:
