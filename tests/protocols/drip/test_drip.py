@@ -1,5 +1,6 @@
 """DRIP by hand: on the tabletop, where a hop takes a millisecond and nothing is lost."""
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -13,6 +14,8 @@ from earshot.protocols.catalogue import build_settings
 from earshot.protocols.drip.election import TRANSITIONS, Candidates, Role, Trigger
 from earshot.protocols.drip.machine import Drip, SimpleFramework
 from earshot.protocols.drip.packets import (
+    AS_WRITTEN,
+    PAPER,
     Abilities,
     BridgeReport,
     BrokerAnnouncement,
@@ -37,7 +40,7 @@ from earshot.protocols.tabletop import Tabletop
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-SETTINGS = DripSettings(brokers=4, nearest=2, copies=1, jitter_s=0.0)
+SETTINGS = replace(PAPER, brokers=4, nearest=2, copies=1, jitter_s=0.0)
 UP_S = SETTINGS.bootstrap_s + 3 * SETTINGS.announce_interval_s
 LINE = [f"n{i:02d}" for i in range(12)]
 ABLE = {"n01": 9.0, "n04": 8.0, "n07": 7.0, "n10": 6.0}
@@ -94,7 +97,7 @@ def sent(table: Tabletop, kind: type[Any]) -> list[tuple[str, Any]]:
 )
 def test_settings_that_make_no_sense_are_refused_with_the_reason(given: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        build_settings(DripSettings, given)
+        build_settings(DripSettings, {**AS_WRITTEN, **given})
     assert message in str(caught.value)
 
 
@@ -120,7 +123,7 @@ def test_the_ablest_become_brokers_and_every_node_attaches_to_the_nearest() -> N
 
 
 def test_abilities_stop_at_nodes_that_know_enough_abler_ones() -> None:
-    table = line(DripSettings(brokers=4, nearest=2, copies=1, jitter_s=0.0, spares=0))
+    table = line(replace(PAPER, brokers=4, nearest=2, copies=1, jitter_s=0.0, spares=0))
     reported = {candidate.node for _, packet in sent(table, Abilities) for candidate in packet.candidates}
     far = [node for node, packet in sent(table, Abilities) if node == "n11" and "n00" in str(packet.candidates)]
     assert reported == set(LINE)
@@ -128,7 +131,7 @@ def test_abilities_stop_at_nodes_that_know_enough_abler_ones() -> None:
 
 
 def test_random_selection_does_not_look_at_ability() -> None:
-    settings = DripSettings(brokers=4, nearest=2, copies=1, jitter_s=0.0, selection="random")
+    settings = replace(PAPER, brokers=4, nearest=2, copies=1, jitter_s=0.0, selection="random")
     draws = {name: Random(name).random() for name in LINE}
     table = line(settings)
     brokers = {name for name in LINE if drip(table, name).broker is not None}
@@ -248,7 +251,7 @@ def heard(regions: Regions, broker: str, delay_s: float, sequence: int = 1, now:
 
 
 def test_an_announcement_that_does_not_improve_the_list_is_not_forwarded() -> None:
-    regions = Regions("me", DripSettings(nearest=2, improvement_s=0.0))
+    regions = Regions("me", replace(PAPER, nearest=2, improvement_s=0.0))
     assert [heard(regions, "a", 0.003), heard(regions, "b", 0.002)] == [True, True]
     assert not heard(regions, "c", 0.003)
     assert heard(regions, "c", 0.001)
@@ -260,7 +263,7 @@ def test_an_announcement_that_does_not_improve_the_list_is_not_forwarded() -> No
 
 
 def test_time_waited_on_purpose_is_not_delay() -> None:
-    settings = DripSettings(jitter_s=0.5)
+    settings = replace(PAPER, jitter_s=0.5)
     machine = Drip("me", settings, FixedLocation(), Random(1))
     machine.start(0.0)
     effects = machine.hear(BrokerAnnouncement("b", 1, 9.999, 1, "b", 0), "b", 10.0)
@@ -371,13 +374,13 @@ def subscriber(name: str, *nearest: str) -> Subscriber:
 
 def test_destinations_are_the_nearest_brokers_of_each_subscriber_or_the_common_ones() -> None:
     wanting = [subscriber("s", "a", "b"), subscriber("t", "b", "c"), subscriber("u", "b", "me")]
-    each, common = DripSettings(nearest=2), DripSettings(nearest=2, destinations="common")
+    each, common = replace(PAPER, nearest=2), replace(PAPER, nearest=2, destinations="common")
     assert destinations_of(wanting, "me", each) == ("a", "b", "c")
     assert destinations_of(wanting, "me", common) == ("a", "b")
 
 
 def test_m_brokers_are_asked_to_carry_and_the_source_goes_to_destinations_itself() -> None:
-    sharing = Sharing(DripSettings(nearest=2, copies=2))
+    sharing = Sharing(replace(PAPER, nearest=2, copies=2))
     held = HeldEvent(Event("Number", {}).stamped(id="e", source="s", time=0.0), 60.0, 1, 1)
     sharing.at_source(held, [subscriber("s", "x", "y")], "me")
     assert (held.destinations, held.pending, held.copies) == (("x", "y"), {"x", "y"}, 2)
@@ -394,7 +397,7 @@ def test_m_brokers_are_asked_to_carry_and_the_source_goes_to_destinations_itself
 
 
 def test_a_carrier_takes_an_event_to_the_destinations_and_a_destination_only_keeps_it() -> None:
-    sharing = Sharing(DripSettings())
+    sharing = Sharing(PAPER)
     for carry, pending in ((True, {"x"}), (False, set())):
         held = HeldEvent(Event("Number", {}).stamped(id="e", source="s", time=0.0), 60.0, 1, 1)
         sharing.at_receiver(held, EventCopy("source", "me", "", 1, held.event, 1, ("me", "source", "x"), carry), "me")
@@ -477,7 +480,7 @@ def test_impossible_packets_do_no_harm() -> None:
 
 
 def test_tables_stay_bounded_under_a_flood() -> None:
-    settings = DripSettings(brokers=4, nearest=2, copies=1, memory=16, memory_events=4, jitter_s=0.0)
+    settings = replace(PAPER, brokers=4, nearest=2, copies=1, memory=16, memory_events=4, jitter_s=0.0)
     table = line(settings)
     broker = drip(table, "n01")
     assert broker.broker is not None

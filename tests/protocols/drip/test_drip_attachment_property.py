@@ -5,6 +5,7 @@ time, so the nearest by delay are the nearest by hops.
 """
 
 import math
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.protocols.drip.machine import Drip
-from earshot.protocols.drip.packets import DripSettings
+from earshot.protocols.drip.packets import PAPER
 from earshot.protocols.machine import FixedLocation
 from earshot.protocols.tabletop import Tabletop
 from earshot.simulation.engine.log import Log
@@ -23,7 +24,7 @@ from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 from sizes import sized
 
-SETTINGS = DripSettings(brokers=6, nearest=3, copies=2, jitter_s=0.0)
+SETTINGS = replace(PAPER, brokers=6, nearest=3, copies=2, jitter_s=0.0)
 PERIOD_S = SETTINGS.announce_interval_s
 UP_S = SETTINGS.bootstrap_s + 3 * PERIOD_S
 ELECTED_S = 4 * SETTINGS.replace_after_s

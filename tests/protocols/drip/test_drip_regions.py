@@ -1,13 +1,14 @@
 """Which brokers a DRIP node keeps, and which one is next."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from earshot.protocols.drip.packets import BrokerAnnouncement, DripSettings
+from earshot.protocols.drip.packets import PAPER, BrokerAnnouncement
 from earshot.protocols.drip.regions import Regions
 
-SETTINGS = DripSettings(brokers=6, nearest=2, copies=1)
+SETTINGS = replace(PAPER, brokers=6, nearest=2, copies=1)
 
 
 def announced(regions: Regions, broker: str, delay_s: float, now: float, sequence: int = 1) -> bool:
@@ -67,7 +68,7 @@ def test_an_announcement_without_a_finite_time_is_kept_nowhere() -> None:
 
 
 def test_the_return_route_that_was_used_longest_ago_is_forgotten_first() -> None:
-    regions = Regions("me", DripSettings(brokers=6, nearest=2, copies=1, memory=3))
+    regions = Regions("me", replace(PAPER, brokers=6, nearest=2, copies=1, memory=3))
     for now, origin in enumerate(["a", "b", "c", "a", "d"]):
         regions.learn_return_route(origin, f"by-{origin}", float(now))
     assert regions.return_routes == {"c": ("by-c", 2.0), "a": ("by-a", 3.0), "d": ("by-d", 4.0)}

@@ -25,7 +25,7 @@ from earshot.records import DropReason
 IDLE_S = 1.0
 "A broker with nothing to send looks for reachable brokers this often."
 
-Action = Effect | RoutedPacket
+Action = Effect | RoutedPacket | packets.RegionCopy
 "An effect, or a packet that the machine routes."
 
 
@@ -92,15 +92,20 @@ class Broker:
         subscriber = self.subscribers.learn(record, now)
         if subscriber is None:
             return []
+        if isinstance(registration, packets.PlacedRegistration):
+            subscriber.position = registration.position
+            subscriber.renew_s = self.settings.register_after_s(registration.legs)
         missed = [] if was_here or origin == self.node else self._missed(subscriber, registration.known, now)
         return [*missed, self.contact_timer(now)]
 
     def _missed(self, subscriber: Subscriber, known: tuple[str, ...], now: float) -> list[Action]:
         """Section V.B.2: a subscriber has come into the region and gets the events that waited for it here."""
+        margin_m = self.settings.place_margin_m
         return [
             packets.Notice(self.node, subscriber.record.subscriber, "", 1, held.event, held.hops + 1)
             for held in self.events.held.values()
             if held.event.id not in known and held.until > now and subscriber.could_want(held.event)
+            if subscriber.may_be_near(held.event, margin_m)
         ]
 
     def on_quit(self, quit: packets.Quit) -> list[Action]:
@@ -163,8 +168,9 @@ class Broker:
 
     def _notify(self, held: HeldEvent, matching: list[Subscriber]) -> list[Action]:
         """Section V.A.3: flood the event in the region if a subscriber there wants it."""
-        here = any(one.record.broker == self.node and one.record.subscriber != self.node for one in matching)
-        if not here or held.flooded:
+        others = [one for one in matching if one.record.broker == self.node and one.record.subscriber != self.node]
+        margin_m = self.settings.place_margin_m
+        if held.flooded or not any(one.may_be_near(held.event, margin_m) for one in others):
             return []
         held.flooded = True
         return [Broadcast(packets.InRegion(held.event, held.hops + 1, self.node))]
@@ -185,6 +191,8 @@ class Broker:
     def _look_for_peers(self, now: float) -> tuple[list[str], list[Action]]:
         """The brokers that can be reached, the nearest first; with notes of what has changed."""
         found = {other for other, _ in self.bridges.items(now)} | self.regions.neighbouring_brokers()
+        if self.settings.announced_to == "all":
+            found |= self.regions.brokers.keys()
         found.discard(self.node)
         changes: list[Action] = [
             Note("meets" if broker in found else "parts", broker) for broker in sorted(found ^ self.reachable)

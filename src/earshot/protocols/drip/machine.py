@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from msgspec import structs
@@ -23,6 +23,8 @@ from earshot.protocols.drip import packets
 from earshot.protocols.drip.broker import Action, Broker
 from earshot.protocols.drip.election import Election, Role
 from earshot.protocols.drip.packets import DripSettings, RoutedPacket
+from earshot.protocols.drip.region_broker import RegionBroker
+from earshot.protocols.drip.region_copies import RegionCopies
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Epidemic, Sharing
 from earshot.protocols.machine import QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
@@ -54,6 +56,8 @@ class Drip(Machine):
         self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
         self.forwarding: dict[str, tuple[packets.BrokerAnnouncement, float]] = {}
         "For each broker the announcement that waits to be forwarded, and since when."
+        self.copies_heard: dict[str, int] = {}
+        "How often each announcement that waits to be forwarded has been heard."
         self.settling = False
         "Whether a timer runs to choose the local broker again."
         self.submitted: tuple[str, ...] = ()
@@ -71,6 +75,7 @@ class Drip(Machine):
         "The last events that were delivered here."
         self.brokered = RecentKeys(settings.memory)
         "Events that this node has held as a broker."
+        self.copies = RegionCopies(settings)
         self.reported: dict[tuple[str, str], tuple[float, int]] = {}
         "Bridge reports forwarded for each pair of regions: since when, and how many."
 
@@ -84,6 +89,8 @@ class Drip(Machine):
                 self.on_abilities(packet, sender, now)
             case packets.InRegion():
                 self.on_in_region(packet, now)
+            case packets.RegionCopy():
+                self.on_region_copy(packet, sender, now)
             case RoutedPacket():
                 self.on_routed(packet, sender, now)
         return self.effects()
@@ -112,6 +119,8 @@ class Drip(Machine):
                 self.on_bridge_time(now)
             case "contact" if self.broker is not None:
                 self.carry_out(self.broker.contact(now), now)
+            case "stranded":
+                self.carry_out(self.copies.try_again(self._next_hops(now), now), now)
             case _:
                 self.jittered.wake(timer)
         return self.effects()
@@ -139,6 +148,8 @@ class Drip(Machine):
         for action in actions:
             if isinstance(action, RoutedPacket):
                 self.route(action, now)
+            elif isinstance(action, packets.RegionCopy):
+                self.spread(action, now, again=True)
             else:
                 self._effects.append(action)
 
@@ -164,7 +175,7 @@ class Drip(Machine):
 
     def _become_broker(self, now: float) -> None:
         self.regions.set_broker(True)
-        self.broker = Broker(self.node, self.settings, self.regions, self.sharing(), self.brokered, now)
+        self.broker = self.make_broker(now)
         self.note("broker", self.node)
         self.attach(now)
         # Brokers that are elected together do not all announce themselves at once.
@@ -184,9 +195,11 @@ class Drip(Machine):
         self.note("broker", "")
         self.attach(now)
 
-    def sharing(self) -> Sharing:
-        """How this protocol's brokers share events."""
-        return Sharing(self.settings)
+    def make_broker(self, now: float) -> Broker:
+        """A broker that shares events as this protocol's brokers do."""
+        if self.settings.brokers_know == "regions":
+            return RegionBroker(self.node, self.settings, self.regions, self.brokered, now)
+        return Broker(self.node, self.settings, self.regions, Sharing(self.settings), self.brokered, now)
 
     def on_watch(self, now: float) -> None:
         """Once an announcement interval: remove subscribers and replace brokers that have fallen silent."""
@@ -203,18 +216,27 @@ class Drip(Machine):
         """A broker periodically broadcasts that it exists."""
         self.sequence += 1
         digest = self.election.candidates.digest
-        self.broadcast(packets.BrokerAnnouncement(self.node, self.sequence, now, 1, self.node, digest))
+        stated = (self.node, self.sequence, now, 1, self.node, digest)
+        if self.settings.next_hop == "nearest":
+            motion = self.motion(now)
+            self.broadcast(packets.PlacedAnnouncement(*stated, motion[:2], motion))
+        else:
+            self.broadcast(packets.BrokerAnnouncement(*stated))
         self.start_timer("announce", at=now + self.settings.announce_interval_s)
 
     def on_announcement(self, announcement: packets.BrokerAnnouncement, sender: str, now: float) -> None:
         """Discard it unless it improves the list of the nearest brokers; otherwise forward it."""
         broker = announcement.broker
         self.regions.hear_neighbour(sender, announcement.attached, now)
+        if isinstance(announcement, packets.PlacedAnnouncement):
+            self.regions.hear_motion(sender, announcement.motion, now)
         if announcement.digest != self.election.candidates.digest:
             self.carry_out(self.election.compare(announcement.digest, now), now)
         if self.broker is not None:
             self.broker.on_sign_of_life(broker, announcement.sent_at, now)
         waiting = self.forwarding.get(broker)
+        if waiting is not None and announcement.sequence == waiting[0].sequence:
+            self.copies_heard[broker] += 1
         if not self.regions.hear(announcement, sender, now):
             if waiting is not None:
                 known, since = waiting
@@ -226,6 +248,8 @@ class Drip(Machine):
         if announcement.hops >= self.settings.hop_limit:
             return
         self.forwarding[broker] = (announcement, now)
+        if waiting is None or announcement.sequence != waiting[0].sequence:
+            self.copies_heard[broker] = 1
         if self.settings.jitter_s == 0.0:
             self.forward_announcement(broker, now)
         elif waiting is None:
@@ -235,15 +259,23 @@ class Drip(Machine):
         """The wait does not count as delay: the time-stamp moves with it."""
         if waiting := self.forwarding.pop(broker, None):
             announcement, since = waiting
-            self.broadcast(
-                structs.replace(
-                    announcement,
-                    sent_at=announcement.sent_at + (now - since),
-                    hops=announcement.hops + 1,
-                    attached=self.local_broker,
-                    digest=self.election.candidates.digest,
-                )
+            if 0 < self.settings.enough_copies <= self.copies_heard.pop(broker, 0):
+                return
+            onward = structs.replace(
+                announcement,
+                sent_at=announcement.sent_at + (now - since),
+                hops=announcement.hops + 1,
+                attached=self.local_broker,
+                digest=self.election.candidates.digest,
             )
+            if isinstance(onward, packets.PlacedAnnouncement):
+                onward = structs.replace(onward, motion=self.motion(now))
+            self.broadcast(onward)
+
+    def motion(self, now: float) -> packets.Motion:
+        """Where this node is and how it moves, in whole metres."""
+        at, velocity = self.location.position(now), self.location.velocity(now)
+        return round(at.x_m), round(at.y_m), round(velocity.x_m_s), round(velocity.y_m_s)
 
     def on_retirement(self, retirement: packets.Retirement, now: float) -> None:
         """A node is no longer a broker: each node that had it on its list removes it and forwards this."""
@@ -312,12 +344,17 @@ class Drip(Machine):
             self.registered_at = now
             nearest = self.regions.nearest_names()
             addressed = (self.node, self.local_broker, "", 1)
-            self.route(packets.Registration(*addressed, now, self.since, nearest, self.submitted, tuple(known)), now)
+            stated = (*addressed, now, self.since, nearest, self.submitted, tuple(known))
+            if self.settings.brokers_know == "regions":
+                self.route(packets.PlacedRegistration(*stated, self.location.position(now)), now)
+            else:
+                self.route(packets.Registration(*stated), now)
 
     def on_renew(self, now: float) -> None:
         """Register again when the last registration is one interval old."""
-        due_at = self.registered_at + self.settings.register_interval_s
-        self.start_timer("renew", at=due_at if due_at > now else now + self.settings.register_interval_s)
+        interval_s = self.settings.register_after_s(self.regions.hops_to(self.local_broker))
+        due_at = self.registered_at + interval_s
+        self.start_timer("renew", at=due_at if due_at > now else now + interval_s)
         if self.subscriptions.by_id and due_at <= now:
             self.register(now)
 
@@ -367,8 +404,10 @@ class Drip(Machine):
     # Section V.B.1: bridges, and packets that are routed to one node.
 
     def on_bridge_time(self, now: float) -> None:
-        """A bridge periodically reports to its local broker."""
+        """A bridge periodically reports to its local broker, unless brokers hear each other's announcements."""
         self.start_timer("bridge", at=now + self.settings.bridge_interval_s)
+        if self.settings.announced_to == "all":
+            return
         if other := self.regions.bridged_broker(now):
             self.route(packets.BridgeReport(self.node, self.local_broker, "", 1, other), now)
 
@@ -378,7 +417,7 @@ class Drip(Machine):
             self.receive(packet, now)
         elif packet.legs > self.settings.hop_limit:
             self._give_up(packet, DropReason.HOP_LIMIT, now)
-        elif next_hop := self.regions.next_hop(packet, now, sender):
+        elif next_hop := self.regions.next_hop(packet, now, sender, self.location.position(now)):
             self.send(next_hop, structs.replace(packet, via="") if packet.via == self.node else packet)
         else:
             self._give_up(packet, DropReason.NO_ROUTE, now)
@@ -427,9 +466,35 @@ class Drip(Machine):
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
         """A neighbour has moved away: try the packet's next route."""
         if isinstance(packet, RoutedPacket):
-            self.regions.lose_neighbour(peer, packet)
+            self.regions.lose_neighbour(peer, (packet.target, packet.via))
             self.route(packet, now)
+        elif isinstance(packet, packets.RegionCopy):
+            self.regions.lose_neighbour(peer, packet.targets)
+            self.spread(structs.replace(packet, hops=packet.hops - 1), now, again=True)
         return self.effects()
+
+    # Beyond the paper: copies for several regions.
+
+    def on_region_copy(self, copy: packets.RegionCopy, sender: str, now: float) -> None:
+        if copy.hops < 1:
+            self.drop(DropReason.HOP_LIMIT, copy.event.id)
+            return
+        onward = tuple(target for target in copy.targets if target != self.node)
+        if len(onward) < len(copy.targets):
+            if isinstance(self.broker, RegionBroker):
+                self.carry_out(self.broker.on_region_copy(copy, now), now)
+            else:
+                self.drop(DropReason.NOT_A_BROKER, copy.event.id)
+        if onward:
+            self.spread(structs.replace(copy, targets=onward), now, sender)
+
+    def spread(self, copy: packets.RegionCopy, now: float, sender: str = "", again: bool = False) -> None:
+        self.carry_out(self.copies.divide(copy, self._next_hops(now, sender), now, again), now)
+
+    def _next_hops(self, now: float, sender: str = "") -> Callable[[str], str]:
+        """The next hop to each broker, not back to the sender."""
+        here = self.location.position(now)
+        return lambda target: self.regions.nearest_hop(target, now, (sender,), here)
 
     def _give_up(self, packet: RoutedPacket, reason: DropReason, now: float) -> None:
         """Drop a packet that has no route; a published event goes to another broker, or waits here for one."""
@@ -453,5 +518,5 @@ class SimpleFramework(Drip):
     name = "drip-sf"
     paper = "Yuan, Wu: the simple framework SF of the DRIP paper, an epidemic between brokers (2007)"
 
-    def sharing(self) -> Sharing:
-        return Epidemic(self.settings)
+    def make_broker(self, now: float) -> Broker:
+        return Broker(self.node, self.settings, self.regions, Epidemic(self.settings), self.brokered, now)

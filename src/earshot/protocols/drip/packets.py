@@ -8,12 +8,13 @@ from one node to another, along the reverse path of an announcement or of an ear
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from msgspec import Meta
 
 from earshot.errors import SettingsError
 from earshot.events import Event
+from earshot.geometry import Position
 from earshot.settings import AtLeastOne, Count, NotNegative, Positive, check_bounds
 from earshot.wire import Packet
 
@@ -35,21 +36,33 @@ class DripSettings:
     selection: Literal["ability", "random"] = "ability"
     "Which nodes become brokers: the ablest, or (figure 4's baseline) those that draw the highest numbers."
 
-    announce_interval_s: Positive = 2.0
+    announce_interval_s: Positive = 3.0
     "A broker announces itself this often, the paper's low frequency (IV.B)."
-    expiry_periods: Annotated[float, Meta(gt=1)] = 1.7
+    announced_to: Literal["nearest", "all"] = "all"
+    """Who forwards an announcement: nodes that count the broker among their l nearest (IV.B), or all nodes, so that
+    every node has a route to every broker, and brokers reach each other without bridges."""
+    enough_copies: Count = 3
+    """A node that has heard this many copies of an announcement before its turn to forward it does not forward it:
+    its neighbours have it. 0: it always forwards it."""
+    hop_delay_s: NotNegative = 0.002
+    """A broker is this far away for each hop. 0: as far as its announcement took (IV.B), which on a busy channel
+    changes with the queues from one announcement to the next."""
+    expiry_periods: Annotated[float, Meta(gt=1)] = 2.7
     "A broker that has been silent for this many announcement intervals is removed from the nearest."
     improvement_s: NotNegative = 0.001
     "A node forwards a second copy of an announcement only if it was faster by this much."
-    handover_margin_s: NotNegative = 0.0
+    handover_margin_s: NotNegative = 0.003
     "A node changes to a broker that is nearer by more than this. 0: it always attaches to the nearest (IV.B)."
-    register_interval_s: Positive = 5.0
+    register_interval_s: Positive = 10.0
     """A subscriber submits its subscriptions and its nearest brokers this often. A registration that is not
     renewed for three intervals expires."""
+    near_hops: Count = 2
+    """A subscriber that is more hops away from its broker registers less often, in proportion, so that its
+    registrations cost no more. 0: all register equally often."""
 
-    bootstrap_s: Positive = 4.0
+    bootstrap_s: Positive = 8.0
     "How long nodes gather abilities before the first brokers are elected (IV.A)."
-    abilities_gather_s: NotNegative = 0.25
+    abilities_gather_s: NotNegative = 0.1
     "A node gathers changes of abilities for at most this long before it forwards them."
     spares: Count = 5
     "A node keeps this many candidates beyond the k ablest, as possible replacements."
@@ -58,6 +71,17 @@ class DripSettings:
     election_wait_s: NotNegative = 1.0
     "A node that ranks among the k ablest waits this long for objections before it becomes a broker."
 
+    brokers_know: Literal["subscribers", "regions"] = "regions"
+    """What brokers tell each other: every subscriber's record, so that copies are carried to the brokers it may move
+    to (V.B.2), or what each region wants as a whole, so that an event goes straight to the regions that want it."""
+    interest_filters: Count = 0
+    "A region that wants an event type by more filters than this is taken to want all of that type."
+    interest_renew_s: Positive = 30.0
+    "A region that wants less than before says so after this time; one that wants more says so at once."
+    place_margin_m: NotNegative = 200.0
+    "A subscriber counts as near an event's area if it registered within this distance of it."
+    stranded_wait_s: Positive = 1.0
+    "A node that has no route for an event to another region tries again after this time."
     contact_interval_s: Positive = 0.2
     "A broker contacts one broker at a time: this long passes between two contacts (V.C)."
     contact_events: AtLeastOne = 4
@@ -77,8 +101,12 @@ class DripSettings:
     "A bridge reports to its local broker this often; a report is valid for 1.5 intervals (V.B.1)."
     bridge_reports: AtLeastOne = 1
     "A node forwards at most this many bridge reports for one pair of regions in half an interval."
-    upstreams: AtLeastOne = 3
+    upstreams: AtLeastOne = 6
     "A node remembers this many neighbours as next hops to each broker."
+    next_hop: Literal["fastest", "nearest"] = "nearest"
+    """Which of them a packet goes to: the one whose announcement came first, or the one that should be nearest by now,
+    because it is less likely to have moved away. Announcements then say where nodes are; a packet whose next hops
+    are all gone goes to a neighbour that is nearer to the broker."""
 
     memory_events: AtLeastOne = 200
     "A broker holds at most this many events; those least related to the subscriptions go first, then the oldest."
@@ -88,9 +116,9 @@ class DripSettings:
     "A subscriber that registers names this many events that it received last, so that they are not sent again."
     memory: AtLeastOne = 4096
     "How many events, routes and subscribers a node remembers; the oldest are forgotten first."
-    hop_limit: AtLeastOne = 32
+    hop_limit: AtLeastOne = 64
     "No packet travels over more hops."
-    jitter_s: NotNegative = 0.01
+    jitter_s: NotNegative = 0.03
     """A node waits a uniform random time between 0 and this before it forwards a broadcast. Announcements do
     not count that time as delay."""
 
@@ -124,12 +152,35 @@ class DripSettings:
         """How long a broker stays among the nearest without a new announcement."""
         return self.expiry_periods * self.announce_interval_s
 
+    def register_after_s(self, hops: int) -> float:
+        """How long after one registration a subscriber that is this many hops from its broker sends the next."""
+        return self.register_interval_s * max(1.0, hops / self.near_hops if self.near_hops else 1.0)
+
     def end_of_life(self, event: Event) -> float:
         """When an event expires."""
         return event.time + (self.lifespan_s if event.lifespan_s is None else event.lifespan_s)
 
 
-PAPER = DripSettings()
+AS_WRITTEN: Final[dict[str, Any]] = {
+    "announce_interval_s": 2.0,
+    "announced_to": "nearest",
+    "enough_copies": 0,
+    "hop_delay_s": 0.0,
+    "expiry_periods": 1.7,
+    "handover_margin_s": 0.0,
+    "register_interval_s": 5.0,
+    "near_hops": 0,
+    "bootstrap_s": 4.0,
+    "abilities_gather_s": 0.25,
+    "brokers_know": "subscribers",
+    "hop_limit": 32,
+    "upstreams": 3,
+    "next_hop": "fastest",
+    "jitter_s": 0.01,
+}
+"The settings in which the paper's protocol differs from the defaults, which are for larger and busier networks."
+
+PAPER = DripSettings(**AS_WRITTEN)
 
 
 class Candidate(NamedTuple):
@@ -162,6 +213,17 @@ class BrokerAnnouncement(Packet, frozen=True, tag="drip-announcement"):
     "The local broker of the node that forwards it: so neighbours learn each other's region."
     digest: int
     "A digest of the k ablest nodes that this node knows."
+
+
+Motion = tuple[int, int, int, int]
+"Where a node is, in metres, and how it moves, in metres per second: x, y, then the velocity's x and y."
+
+
+class PlacedAnnouncement(BrokerAnnouncement, frozen=True, tag="drip-announcement-at"):
+    """An announcement that says where the broker is, where the node that forwards it is, and how that one moves."""
+
+    place: tuple[int, int]
+    motion: Motion
 
 
 class Retirement(Packet, frozen=True, tag="drip-retirement"):
@@ -202,6 +264,20 @@ class Registration(RoutedPacket, frozen=True, tag="drip-register"):
     "Events that the subscriber received recently, if it comes from another region."
 
 
+class PlacedRegistration(Registration, frozen=True, tag="drip-register-at"):
+    """A registration that says where the subscriber is, for brokers that know what regions want."""
+
+    position: Position | None
+
+
+class RegionInterest(RoutedPacket, frozen=True, tag="drip-interest"):
+    """What the subscribers of the origin's region want, as a superset, and the rectangle that they are in."""
+
+    version: int
+    filters: tuple[str, ...]
+    box: tuple[float, float, float, float]
+
+
 class Quit(RoutedPacket, frozen=True, tag="drip-quit"):
     """Section V.A.1: the subscriber has left the region."""
 
@@ -229,6 +305,14 @@ class EventCopy(RoutedPacket, frozen=True, tag="drip-copy"):
     destinations: tuple[str, ...]
     carry: bool
     "Whether the receiver is one of the m brokers that carry it to the destinations."
+
+
+class RegionCopy(Packet, frozen=True, tag="drip-region-copy"):
+    """An event on its way to several brokers whose regions want it; it divides where their routes do."""
+
+    event: Event
+    hops: int
+    targets: tuple[str, ...]
 
 
 class Confirmation(RoutedPacket, frozen=True, tag="drip-taken"):

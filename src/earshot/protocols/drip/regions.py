@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
+from math import hypot, inf, isfinite
 from operator import attrgetter
 
-from earshot.protocols.drip.packets import BrokerAnnouncement, DripSettings, RoutedPacket
+from earshot.geometry import ORIGIN, Position
+from earshot.protocols.drip.packets import BrokerAnnouncement, DripSettings, Motion, PlacedAnnouncement, RoutedPacket
 
 
 @dataclass(slots=True)
@@ -22,8 +23,12 @@ class NearbyBroker:
     hops: int
     upstreams: list[str]
     "The neighbours that forwarded the announcement, fastest first: the next hops to the broker."
+    place: Position | None = None
+    "Where the broker was, if it said so."
 
 
+_SAFE_SHARE = 0.8
+"A neighbour within this share of the farthest one's distance should still be in range."
 _by_delay = attrgetter("delay_s", "broker")
 
 
@@ -39,18 +44,25 @@ class Regions:
         "The nearest broker that the full list rejected: it takes the place of the first that falls silent."
         self.neighbours: dict[str, tuple[str, float]] = {}
         "For each neighbour its local broker, and when it was heard."
+        self.motions: dict[str, tuple[Motion, float]] = {}
+        "How each neighbour moves, and when it said so."
         self.return_routes: dict[str, tuple[str, float]] = {}
         "For each node the neighbour that its last routed packet came from, and when. The latest comes last."
         self.is_broker = False
-        self.capacity = max(settings.nearest, 2)
+        self.capacity = self._places()
         "How many brokers are kept: l, but at least two, because a bridge knows two (V.B.1); a broker counts itself."
 
     def set_broker(self, is_broker: bool) -> None:
         """The node becomes a broker, which is its own nearest and keeps one less, or stops being one."""
         self.is_broker = is_broker
-        self.capacity = max(self.settings.nearest, 2) - is_broker
+        self.capacity = self._places() - is_broker
         for nearby in self.ordered()[self.capacity :]:
             del self.brokers[nearby.broker]
+
+    def _places(self) -> int:
+        settings = self.settings
+        # While brokers are replaced, there may be more than k for a while.
+        return max(settings.nearest, 2) if settings.announced_to == "nearest" else 2 * settings.k
 
     # Announcements.
 
@@ -59,8 +71,11 @@ class Regions:
         nearest, or it is a newer announcement of a broker on the list."""
         if announcement.broker == self.node or not isfinite(announcement.sent_at):
             return False
-        delay_s = max(now - announcement.sent_at, 0.0)
+        delay_s = announcement.hops * self.settings.hop_delay_s or max(now - announcement.sent_at, 0.0)
         known = self.brokers.get(announcement.broker)
+        if known is not None and self.settings.hop_delay_s:
+            # One announcement that came by a detour does not move its broker far away.
+            delay_s = min(delay_s, known.delay_s + self.settings.hop_delay_s)
         if known is not None and announcement.sequence <= known.sequence:
             return announcement.sequence == known.sequence and self._hear_again(known, announcement, sender, delay_s)
         nearby = NearbyBroker(
@@ -72,6 +87,8 @@ class Regions:
                 self._reject(nearby)
                 return False
             del self.brokers[farthest.broker]
+        if isinstance(announcement, PlacedAnnouncement):
+            nearby.place = Position(*announcement.place)
         self.brokers[announcement.broker] = nearby
         return True
 
@@ -105,6 +122,7 @@ class Regions:
         expiry_s = self.settings.expiry_s
         self.brokers = {name: known for name, known in self.brokers.items() if known.heard_at + expiry_s > now}
         self.neighbours = {name: known for name, known in self.neighbours.items() if known[1] + expiry_s > now}
+        self.motions = {name: known for name, known in self.motions.items() if name in self.neighbours}
         self._fill(now)
 
     def next_expiry(self, now: float) -> float:
@@ -143,6 +161,11 @@ class Regions:
         others = tuple(nearby.broker for nearby in self.ordered())
         return ((self.node, *others) if self.is_broker else others)[: self.settings.nearest]
 
+    def hops_to(self, broker: str) -> int:
+        """How many hops away a broker is; 0 if it is this node, or not known."""
+        known = self.brokers.get(broker)
+        return known.hops if known is not None else 0
+
     # Neighbours and bridges.
 
     def hear_neighbour(self, neighbour: str, local_broker: str, now: float) -> None:
@@ -152,6 +175,18 @@ class Regions:
             if len(self.neighbours) >= self.settings.memory:
                 return
         self.neighbours[neighbour] = (local_broker, now)
+
+    def hear_motion(self, neighbour: str, motion: Motion, now: float) -> None:
+        """A neighbour has said where it is and how it moves."""
+        if neighbour in self.neighbours:
+            self.motions[neighbour] = (motion, now)
+
+    def _distance_m(self, neighbour: str, place: Position, now: float) -> float:
+        """How far from a place a neighbour should be by now; infinite if it has not said how it moves."""
+        if neighbour not in self.motions:
+            return inf
+        (x, y, east, north), at = self.motions[neighbour]
+        return hypot(x + east * (now - at) - place.x_m, y + north * (now - at) - place.y_m)
 
     def is_neighbouring_broker(self, broker: str) -> bool:
         """Whether a broker was heard directly."""
@@ -192,11 +227,13 @@ class Regions:
             del routes[next(iter(routes))]
         routes[origin] = (sender, now)
 
-    def next_hop(self, packet: RoutedPacket, now: float, sender: str = "") -> str:
+    def next_hop(self, packet: RoutedPacket, now: float, sender: str = "", here: Position = ORIGIN) -> str:
         """The neighbour to hand a packet to, not one that it came from; empty if there is none.
 
         A neighbour forwards about l announcements in each interval. One that was silent for three such periods has
         probably moved away and is used only if there is no other."""
+        if self.settings.next_hop == "nearest":
+            return self.nearest_hop(packet.target, now, (sender, packet.origin), here)
         after = now - 3 * self.settings.announce_interval_s / self.settings.nearest
         stale = ""
         for hop in self._possible_hops(packet, now):
@@ -205,6 +242,32 @@ class Regions:
                     return hop
                 stale = stale or hop
         return stale
+
+    def nearest_hop(self, target: str, now: float, avoided: tuple[str, ...], here: Position) -> str:
+        """The target itself if it is near, else the nearest of those that forwarded its announcement, which all are
+        one hop closer to it, else one that is nearer to its place, else one that brought a packet of the target's."""
+        nearby = self.brokers.get(target)
+        if target in self.neighbours and (nearby is None or target in nearby.upstreams):
+            return target
+        if nearby is not None:
+            upstreams = [hop for hop in nearby.upstreams if hop not in avoided]
+            if upstreams:
+                return min(upstreams, key=lambda hop: (self._distance_m(hop, here, now), hop))
+            if closer := self._closer_hop(nearby.place, here, now):
+                return closer
+        back = self._return_hop(target, now)
+        return back if back not in avoided else ""
+
+    def _closer_hop(self, place: Position | None, here: Position, now: float) -> str:
+        """The neighbour nearest to a place, of those that are nearer to it than this node and well in range; empty
+        if there is none. Neighbours were heard from as far away as the range goes."""
+        if place is None or not self.motions:
+            return ""
+        away = {name: self._distance_m(name, here, now) for name in self.motions}
+        reach_m, own_m = _SAFE_SHARE * max(away.values()), place.distance_to(here)
+        found = [(self._distance_m(name, place, now), name) for name, far_m in away.items() if far_m <= reach_m]
+        nearest_m, hop = min(found, default=(inf, ""))
+        return hop if nearest_m < own_m else ""
 
     def _possible_hops(self, packet: RoutedPacket, now: float) -> Iterator[str]:
         """Over its bridge; against the target's announcements; back along the target's own packets; over a
@@ -229,12 +292,13 @@ class Regions:
         hop, heard_at = self.return_routes.get(node, ("", now))
         return hop if now - heard_at <= 2 * self.settings.expiry_s else ""
 
-    def lose_neighbour(self, neighbour: str, packet: RoutedPacket) -> None:
-        """A neighbour could not be reached with this packet: remove the routes over it."""
+    def lose_neighbour(self, neighbour: str, targets: tuple[str, ...]) -> None:
+        """A neighbour could not be reached with a packet for these nodes: remove the routes over it."""
         self.neighbours.pop(neighbour, None)
+        self.motions.pop(neighbour, None)
         for nearby in self.brokers.values():
             if neighbour in nearby.upstreams:
                 nearby.upstreams.remove(neighbour)
-        for node in (packet.target, packet.via):
+        for node in targets:
             if self.return_routes.get(node, ("",))[0] == neighbour:
                 del self.return_routes[node]

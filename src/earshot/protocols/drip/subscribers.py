@@ -11,7 +11,9 @@ from msgspec import structs
 from earshot.errors import FilterSyntaxError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex
+from earshot.geometry import Position
 from earshot.protocols.drip.packets import SubscriberRecord
+from earshot.protocols.drip.region_interests import box_around, is_near
 
 
 @dataclass(slots=True)
@@ -28,6 +30,14 @@ class Subscriber:
     "The brokers known to have received that change."
     shared: SubscriberRecord | None = None
     "The record that was last shared with other brokers."
+    position: Position | None = None
+    "Where it was when it registered, if it said so."
+    renew_s: float = 0.0
+    "How often it registers."
+
+    def may_be_near(self, event: Event, margin_m: float) -> bool:
+        """Whether it registered near the event's area, or did not say where it was."""
+        return is_near(event, box_around([self.position], 0.0), margin_m)
 
     def could_want(self, event: Event) -> bool:
         """Whether the subscriber may want an event of another node, published since it subscribed."""
@@ -114,7 +124,7 @@ class Subscribers:
         for name, one in self.table.items():
             if name == self.broker:
                 continue
-            if one.record.broker == self.broker and one.heard_at < now - silent_s:
+            if one.record.broker == self.broker and one.heard_at < now - max(silent_s, 3 * one.renew_s):
                 silent.append(name)
             elif not one.record.broker and one.filters and one.heard_at < now - 4 * silent_s:
                 lost.append(name)

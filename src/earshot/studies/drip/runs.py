@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from earshot.protocols.drip.packets import AS_WRITTEN
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import quantile, summarise
 from earshot.simulation.faults import Crash, FaultSettings
@@ -62,7 +63,7 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
     protocol = case.get("protocol", "drip")
     settings: dict[str, Any] = {name: case[name] for name in NAMED if name in case}
     log = NoteLog()
-    result = run(scenario, protocol, {**settings, **case.get("settings", {})}, case["seed"], log)
+    result = run(scenario, protocol, {**AS_WRITTEN, **settings, **case.get("settings", {})}, case["seed"], log)
     history, summary = RunLog(scenario, result, log), summarise(scenario, result)
     delays, coverage = history.delays(), list(history.coverage())
     reached, unreached = history.destination_delays()
