@@ -1,5 +1,6 @@
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from cell_field import Field, Footing, in_cells, scattered
@@ -23,7 +24,15 @@ from earshot.studies.georendezvous.cell_routes import CellGraph
 from sizes import sized
 
 RANGE_M = 100.0
-GRID = CellSettings(range_m=RANGE_M).grid
+
+
+def paper_cells(**given: Any) -> CellSettings:
+    """The paper's cells: as small as it takes for all nodes of neighbouring cells to hear each other."""
+    written = {"links": "own", "neighbour_lifespan_s": 3.5, "home_memory_s": 10.0, "hop_limit": 2000}
+    return CellSettings(**{**written, **given})
+
+
+GRID = paper_cells(range_m=RANGE_M).grid
 
 
 class Letter(RoutedPacket, frozen=True, tag="test-letter"):
@@ -85,7 +94,7 @@ class Walker(Machine):
 
 
 def walkers(places, **changed):
-    chosen = CellSettings(range_m=RANGE_M, **changed)
+    chosen = paper_cells(range_m=RANGE_M, **changed)
     field = Field(places, RANGE_M, lambda node, footing, random: Walker(node, chosen, footing, random))
     field.run(1.5)
     return field
@@ -114,12 +123,12 @@ def walk(field, start, target, node=""):
 )
 def test_settings_that_cannot_be_are_refused_with_the_reason(wrong, reason):
     with pytest.raises(SettingsError, match=reason):
-        CellSettings(**wrong)
+        paper_cells(**wrong)
 
 
 def test_the_default_side_is_the_largest_that_the_range_allows():
-    assert CellSettings(range_m=80.0).grid.side_m == largest_side_m(80.0)
-    assert CellSettings(range_m=80.0, cell_side_m=20.0).grid.side_m == 20.0
+    assert paper_cells(range_m=80.0).grid.side_m == largest_side_m(80.0)
+    assert paper_cells(range_m=80.0, cell_side_m=20.0).grid.side_m == 20.0
 
 
 def test_beacons_show_which_nodes_are_in_which_cell():
@@ -154,7 +163,7 @@ def test_a_node_that_sends_a_farewell_is_forgotten_at_once():
 
 def test_nodes_listen_before_they_route():
     places = in_cells({"a": (0, 0), "b": (1, 0)}, GRID)
-    chosen = CellSettings(range_m=RANGE_M)
+    chosen = paper_cells(range_m=RANGE_M)
     field = Field(places, RANGE_M, lambda node, footing, random: Walker(node, chosen, footing, random))
     assert field.do("a", "post", Letter(Heading((1, 0)), 0, 1)) == []
     field.run(1.5)
@@ -331,7 +340,7 @@ def test_machines_take_the_cells_that_the_pure_router_takes_and_all_find_one_hom
 
 
 def test_a_machine_can_stand_alone():
-    walker = Walker("a", CellSettings(), Footing(GRID.centre((0, 0))), Random(1))
+    walker = Walker("a", paper_cells(), Footing(GRID.centre((0, 0))), Random(1))
     walker.start(0.0)
     walker.wake("listened", 1.2)
     assert walker.post(Letter(Heading((9, 9)), 0, 1), 1.2) == []

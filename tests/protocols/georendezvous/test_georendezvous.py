@@ -1,5 +1,6 @@
 import hashlib
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -15,6 +16,7 @@ from earshot.protocols.common.wanted_types import event_types_of
 from earshot.protocols.georendezvous.cell_hash_routing import Heading
 from earshot.protocols.georendezvous.cells import home_cell
 from earshot.protocols.georendezvous.machine import (
+    AS_WRITTEN,
     PAPER,
     GeoRendezvous,
     GeoRendezvousSettings,
@@ -37,7 +39,7 @@ CARS = EventType("cars")
 
 def georendezvous(places, **changed):
     """A field of GeoRendezvous nodes that have heard each other."""
-    chosen = GeoRendezvousSettings(range_m=RANGE_M, **changed)
+    chosen = replace(PAPER, range_m=RANGE_M, **changed)
     field = Field(places, RANGE_M, lambda node, footing, random: GeoRendezvous(node, chosen, footing, random))
     field.run(1.5)
     return field
@@ -108,7 +110,7 @@ def records_at(field, node, index, topic="cars"):
 )
 def test_settings_that_cannot_be_are_refused_with_the_reason(wrong, reason):
     with pytest.raises(SettingsError, match=reason):
-        GeoRendezvousSettings(**wrong)
+        GeoRendezvousSettings(**{**AS_WRITTEN, **wrong})
 
 
 def test_a_topic_hashes_to_the_same_places_on_every_machine():
@@ -638,7 +640,7 @@ def test_the_last_to_stop_in_a_cell_hands_its_keys_to_the_new_home_cell():
 
 
 def test_keys_move_to_a_closer_cell_that_becomes_populated():
-    chosen = GeoRendezvousSettings(range_m=RANGE_M, rendezvous=8, nearest=8, width_m=400.0, height_m=30.0)
+    chosen = replace(PAPER, range_m=RANGE_M, rendezvous=8, nearest=8, width_m=400.0, height_m=30.0)
     hole = max(GRID.cell_of(point)[0] for point in chosen.points("cars") if point.x_m < 350.0)
     cells = {node: cell for node, cell in row_of_nodes(12).items() if cell[0] != hole}
     bridge = {"x": (hole - 1, 1), "y": (hole, 1), "z": (hole + 1, 1), "roamer": (0, 1)}
@@ -754,7 +756,7 @@ def test_a_subscriber_that_moves_chooses_its_points_and_its_path_again():
 def test_a_subscriber_that_moved_lets_pruned_paths_compete_again():
     width_m = 1060.0
     west, east = 0.2 * width_m, 0.8 * width_m
-    chosen = GeoRendezvousSettings(range_m=RANGE_M, rendezvous=2, nearest=2, width_m=width_m, height_m=30.0)
+    chosen = replace(PAPER, range_m=RANGE_M, rendezvous=2, nearest=2, width_m=width_m, height_m=30.0)
     topic = next(
         topic
         for topic in map(str, range(1000))

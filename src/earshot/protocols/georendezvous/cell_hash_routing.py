@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -22,7 +22,7 @@ from earshot.protocols.georendezvous import cells
 from earshot.protocols.georendezvous.cells import Cell, CellGrid, Perimeter
 from earshot.protocols.machine import Broadcast, Drop, Effect, Send, StartTimer
 from earshot.records import DropReason
-from earshot.settings import AtLeastOne, Finite, NotNegative, Positive, check_bounds
+from earshot.settings import AtLeastOne, Count, Finite, NotNegative, Positive, check_bounds
 from earshot.wire import Packet
 
 _JITTER: Final = 0.1
@@ -38,25 +38,41 @@ class CellSettings:
     range_m: Positive = field(default=100.0, metadata={"scenario": "medium.range_m"})
     "How far a node is heard; in a simulation, the range of the scenario's medium."
     cell_side_m: Positive | None = None
-    "A cell's side; None: range / (2 * sqrt 2), the largest at which neighbouring cells always hear each other."
+    """A cell's side; None: range / (2 * sqrt 2), the largest at which neighbouring cells always hear each other, or
+    longer where the network is so sparse that such cells would hold fewer than `cell_nodes` nodes."""
+    cell_nodes: NotNegative = 1.5
+    """Cells of a network whose density is known hold this many nodes on average, if their members can hear each
+    other: below about one and a half the cell graph falls apart. 0: cells keep the paper's side."""
+    links: Literal["own", "shared"] = "shared"
+    """Which neighbouring cells a packet can go to: those that the node hears itself, which is all of them with the
+    paper's side, or those that any member of its cell hears."""
+    burst_packets: Count = 2
+    """A node that starts, or renews its records, sends this many packets every 50 ms, so that they do not fill its
+    queue. 0: all at once."""
+    walk_limit: AtLeastOne = 12
+    "With shared links, a walk around a face ends after this many steps, at the cell that it has reached."
     origin_x_m: Finite = 0.0
     "The arbitrary origin of space (section 2.1)."
     origin_y_m: Finite = 0.0
     beacon_interval_s: Positive = 1.0
-    neighbour_lifespan_s: float = 3.5
+    neighbour_lifespan_s: float = 2.5
     "A neighbour that has been silent for this long expires."
-    home_memory_s: NotNegative = 10.0
+    home_memory_s: NotNegative = 30.0
     "A home cell walks around its perimeter again only after this time (footnote 1). 0: each time."
-    hop_limit: AtLeastOne = 2000
+    hop_limit: AtLeastOne = 200
     "A packet is dropped after this many hops, which a walk may reach where the network changes meanwhile."
 
     def __post_init__(self) -> None:
         check_bounds(self)
-        largest_m = cells.largest_side_m(self.range_m)
+        largest_m, asked = cells.largest_side_m(self.range_m), "nodes would not hear all of the eight cells around"
+        largest_text = f"range / (2 * sqrt 2) = {largest_m:g}"
+        if self.links == "shared":
+            largest_m, asked = self.range_m / math.sqrt(2), "the members of a cell would not hear each other"
+            largest_text = f"range / sqrt 2 = {largest_m:g}"
         if self.cell_side_m is not None and self.cell_side_m > largest_m * (1 + 1e-9):
             raise SettingsError(
-                f"cell_side_m = {self.cell_side_m:g} is too large for range_m = {self.range_m:g}: nodes would not "
-                f"hear all of the eight cells around; at most range / (2 * sqrt 2) = {largest_m:g}"
+                f"cell_side_m = {self.cell_side_m:g} is too large for range_m = {self.range_m:g}: {asked}; "
+                f"at most {largest_text}"
             )
         if not self.neighbour_lifespan_s > (1 + _JITTER) * self.beacon_interval_s:
             raise SettingsError(
@@ -67,8 +83,22 @@ class CellSettings:
     @property
     def grid(self) -> CellGrid:
         """The cells these settings give."""
-        side_m = cells.largest_side_m(self.range_m) if self.cell_side_m is None else self.cell_side_m
-        return CellGrid(side_m, Position(self.origin_x_m, self.origin_y_m))
+        return CellGrid(self.side_m, Position(self.origin_x_m, self.origin_y_m))
+
+    @property
+    def side_m(self) -> float:
+        """The side that is set, or the paper's, or a longer one that the density asks for."""
+        if self.cell_side_m is not None:
+            return self.cell_side_m
+        paper_m = cells.largest_side_m(self.range_m)
+        if self.links == "own" or not self.density_per_m2:
+            return paper_m
+        return max(paper_m, min(math.sqrt(self.cell_nodes / self.density_per_m2), self.range_m / math.sqrt(2)))
+
+    @property
+    def density_per_m2(self) -> float:
+        """Nodes a square metre; 0 where that is not known."""
+        return 0.0
 
 
 class Beacon(Packet, frozen=True, tag="chr-beacon"):
@@ -174,6 +204,11 @@ class CellHashRouting:
         waiting, self._waiting = self._waiting, []
         return waiting
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether the node has yet to hear its neighbours."""
+        return self._listening
+
     def on_beacon_timer(self, now: float) -> list[Effect]:
         """Forget what is out of date, send a beacon, and again after an interval."""
         oldest = now - self.settings.neighbour_lifespan_s
@@ -266,9 +301,9 @@ class CellHashRouting:
         heading = packet.heading
         came_from = None if walk is None else cells.direction_to(self.cell, walk.at)
         if not 0 <= packet.hops < self.settings.hop_limit:
-            return _lost(packet, DropReason.HOP_LIMIT)
+            return lost(packet, DropReason.HOP_LIMIT)
         if heading.node and self._is_near(heading.node):
-            return _sent(heading.node, packet, Heading(heading.target, heading.node))
+            return sent(heading.node, packet, Heading(heading.target, heading.node))
         perimeter = None
         if walk is not None and came_from is not None and not self._is_empty(walk.entry):
             perimeter = Perimeter(walk.entry, walk.first)
@@ -292,7 +327,7 @@ class CellHashRouting:
             mark = walk.mark if steps & (steps - 1) else (self.cell, direction)
             walk = Walk(*onward, at=self.cell, before=walk.at, steps=steps, mark=mark)
         peer = self.random.choice(list(self.members[cells.towards(self.cell, direction)]))
-        return _sent(peer, packet, Heading(heading.target, heading.node, walk))
+        return sent(peer, packet, Heading(heading.target, heading.node, walk))
 
     def _need_not_walk(self, heading: Heading, now: float) -> bool:
         """At a local minimum: whether a walk around the face would only show what is known already."""
@@ -316,14 +351,16 @@ class CellHashRouting:
             return packet
         if node in self.neighbours:
             # It has moved beyond the neighbouring cells and is still in range.
-            return _sent(node, packet, Heading(packet.heading.target, node))
-        return _lost(packet, DropReason.RECEIVER_MOVED)
+            return sent(node, packet, Heading(packet.heading.target, node))
+        return lost(packet, DropReason.RECEIVER_MOVED)
 
 
-def _sent(peer: str, packet: RoutedPacket, heading: Heading) -> Send:
+def sent(peer: str, packet: RoutedPacket, heading: Heading) -> Send:
+    """The packet's next hop."""
     return Send(peer, msgspec.structs.replace(packet, heading=heading, hops=packet.hops + 1))
 
 
-def _lost(packet: RoutedPacket, reason: DropReason) -> Drop:
+def lost(packet: RoutedPacket, reason: DropReason) -> Drop:
+    """The packet ends here."""
     event = getattr(packet, "event", None)
     return Drop(reason, event.id if event is not None else "")

@@ -82,6 +82,11 @@ def adjacent(a: Cell, b: Cell) -> bool:
     return a == b or direction_to(a, b) is not None
 
 
+def cells_apart(a: Cell, b: Cell) -> int:
+    """How many cells lie from one to the other, along the longer side: 1 for neighbours."""
+    return max(abs(a[0] - b[0]), abs(a[1] - b[1]))
+
+
 def neighbourhood(cell: Cell, populated: Collection[Cell]) -> int:
     """The populated neighbours, one bit per direction."""
     return sum(1 << direction for direction in range(8) if towards(cell, direction) in populated)

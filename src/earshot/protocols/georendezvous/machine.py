@@ -12,11 +12,13 @@ How packets reach cells (section 2.1) is in `cell_hash_routing.py`, what a rende
 from __future__ import annotations
 
 import hashlib
+import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
@@ -36,9 +38,10 @@ from earshot.protocols.georendezvous.cell_hash_routing import (
     NodeEntered,
     RoutedPacket,
 )
-from earshot.protocols.georendezvous.cells import Cell, adjacent
-from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, RendezvousCell, Request
+from earshot.protocols.georendezvous.cells import Cell, adjacent, cells_apart
+from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notifications, Notify, Prune, RendezvousCell, Request
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, Subscribe
+from earshot.protocols.georendezvous.shared_links import SharedLinks
 from earshot.protocols.machine import (
     NOTHING,
     QUIET_CHANNEL,
@@ -48,30 +51,50 @@ from earshot.protocols.machine import (
     Effects,
     Location,
     Machine,
+    Send,
     Timer,
 )
-from earshot.settings import AtLeastOne, Positive
+from earshot.settings import AtLeastOne, Count, NotNegative, Positive
 from earshot.wire import Packet
+
+BURST_S: Final = 0.05
+"Between two packets of a burst, or as many as are sent together."
+MOST_RENEWALS: Final = 8
+"However far away its point is, a record is renewed every eighth time at least."
 
 
 @dataclass(frozen=True, slots=True)
 class GeoRendezvousSettings(CellSettings):
     """GeoRendezvous' settings, on top of those of its cells."""
 
-    rendezvous: int = 8
-    "Symbol n: how many positions a topic hashes to (section 2.3)."
-    nearest: int = 2
+    rendezvous: int = 2
+    "Symbol n: how many positions a topic hashes to (section 2.3); each costs every publisher its advertisements."
+    nearest: int = 1
     "Symbol m: at how many of them, nearest first, a subscriber subscribes (section 2.4)."
     width_m: Positive = field(default=1000.0, metadata={"scenario": "area.width_m"})
     "The rectangle that topics hash into, from the origin east,"
     height_m: Positive = field(default=1000.0, metadata={"scenario": "area.height_m"})
     "and north; in a simulation, the scenario's area."
-    content_at_rendezvous: bool = False
-    "Whether rendezvous cells apply subscribers' filters; the paper's are topic-only."
-    renew_interval_s: Positive = 10.0
+    network_nodes: int | None = field(default=None, metadata={"scenario": "node_count"})
+    "The number of nodes in that rectangle, where it is known: cells then have room for `cell_nodes`."
+    content_at_rendezvous: bool = True
+    """Whether rendezvous cells apply subscribers' filters and events' areas, so that only events travel on that a
+    subscriber may want; the paper's are topic-only."""
+    asked_first: bool = True
+    """Whether a publisher sends its notifications to a rendezvous cell until that cell prunes it. Otherwise it waits
+    until the cell forwards it a subscription (section 2.2), which may miss a publisher that moves."""
+    place_margin_cells: NotNegative = 2.5
+    "A subscriber counts as near an event's area within this many cells of the cell that it named."
+    keep_records: Count = 12
+    """Members of a cell share records in acknowledged packets of at most this many, to each member. 0: in one
+    broadcast, which a busy channel may lose."""
+    renew_interval_s: Positive = 20.0
     "How often owners renew their advertisements and subscriptions (section 2.2)."
-    record_lifespan_s: float = 35.0
-    "A record that is not renewed for this long expires."
+    renew_cells: Count = 4
+    """A record at a point that is this many cells away, or twice as many, is renewed every second, or third time, so
+    that distant points cost no more. 0: all are renewed every time."""
+    record_lifespan_s: float = 70.0
+    "A record that is not renewed for this long, or as many times longer as it is renewed less often, expires."
     choose_after_s: Positive = 1.0
     "How long a subscriber waits for the slower paths of its first notification before it chooses."
     hold_s: Positive = 5.0
@@ -95,6 +118,14 @@ class GeoRendezvousSettings(CellSettings):
                 f"record_lifespan_s must be longer than renew_interval_s ({self.renew_interval_s:g} s), or records "
                 f"expire before they are renewed, got {self.record_lifespan_s}"
             )
+
+    @property
+    def density_per_m2(self) -> float:
+        return (self.network_nodes or 0) / (self.width_m * self.height_m)
+
+    def renewals(self, cells_away: float) -> int:
+        """A record at a point that is this far away is renewed every so many times."""
+        return 1 + int(cells_away / self.renew_cells) if self.renew_cells else 1
 
     def point(self, topic: str, index: int) -> Position:
         """The topic's rendezvous point of that index."""
@@ -121,7 +152,25 @@ def nearest_points(points: Sequence[Position], position: Position, count: int) -
     return [index for _, index in by_distance[:count]]
 
 
-PAPER = GeoRendezvousSettings()
+AS_WRITTEN: Final[dict[str, Any]] = {
+    "cell_nodes": 0.0,
+    "links": "own",
+    "burst_packets": 0,
+    "neighbour_lifespan_s": 3.5,
+    "home_memory_s": 10.0,
+    "hop_limit": 2000,
+    "content_at_rendezvous": False,
+    "asked_first": False,
+    "rendezvous": 8,
+    "nearest": 2,
+    "keep_records": 0,
+    "renew_interval_s": 10.0,
+    "renew_cells": 0,
+    "record_lifespan_s": 35.0,
+}
+"The settings in which the paper's protocol differs from the defaults, which are for sparser and busier networks."
+
+PAPER = GeoRendezvousSettings(**AS_WRITTEN)
 
 
 @dataclass(slots=True)
@@ -225,23 +274,41 @@ class GeoRendezvous(Machine):
     ) -> None:
         super().__init__(node, settings, location, random, channel)
         self.settings: GeoRendezvousSettings = settings
-        self.routing = CellHashRouting(node, settings, random)
-        self.rendezvous = RendezvousCell(
-            self.routing, self.target, settings.record_lifespan_s, settings.handover_delay_s
+        self.routing = (
+            SharedLinks(node, settings, random)
+            if settings.links == "shared"
+            else CellHashRouting(node, settings, random)
         )
+        margin_m = settings.place_margin_cells * settings.side_m if settings.content_at_rendezvous else math.inf
+        self.rendezvous = RendezvousCell(
+            self.routing,
+            self.target,
+            settings.record_lifespan_s * (MOST_RENEWALS if settings.renew_cells else 1),
+            settings.handover_delay_s,
+            settings.keep_records,
+            margin_m,
+            asks_again=not settings.asked_first,
+        )
+        self.renewed = 0
+        "How often this node has renewed its records."
         self.published: dict[str, PublishedTopic] = {}
         self.subscribed: dict[str, SubscribedTopic] = {}
         self.local = LocalSubscriptions()
         self.seen = RecentKeys(settings.remembered_events)
         self._renewing = False
+        self.in_turn: deque[RoutedPacket] = deque()
+        "Records that wait for their turn to be sent."
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         # Ordered by how often they come; most beacons change nothing.
-        if type(packet) is Beacon:
+        if isinstance(packet, Beacon):
             self.on_beacon(packet, sender, now)
         elif isinstance(packet, RoutedPacket):
             self.update_cell(now)
             self.route(packet, now)
+        elif type(packet) is Notifications:
+            self.update_cell(now)
+            self.notify_all(packet.each(), now)
         elif type(packet) is Keep:
             self.carry_out(self.rendezvous.on_keep(packet, now), now)
         return self.effects() if self._effects else NOTHING
@@ -255,6 +322,8 @@ class GeoRendezvous(Machine):
                 self.on_request(packet, now)
             case Notify() if packet.heading.node:
                 self.on_notification(packet, now)
+            case Notify() if self.settings.links == "shared":
+                self.notify_all(self.rendezvous.on_event(packet, now), now)
             case Notify():
                 self.carry_out(self.rendezvous.on_event(packet, now), now)
             case Prune() if packet.subscriber:
@@ -270,6 +339,8 @@ class GeoRendezvous(Machine):
                 self.carry_out(self.routing.on_beacon_timer(now), now)
             case "listened":
                 self.carry_out(self.routing.listened(), now)
+            case "burst":
+                self.route_burst(now)
             case "renew":
                 self.renew(now)
             case ("choose", str() as topic, str() as publisher):
@@ -288,7 +359,7 @@ class GeoRendezvous(Machine):
         """Withdraw this node's records; the last member of a cell hands its keys over."""
         self.update_cell(now)
         for topic in sorted(self.published):
-            self.advertise(topic, now, lifespan_s=0.0)
+            self.advertise(topic, now, withdraw=True)
         for topic in sorted(self.subscribed):
             self.withdraw(topic, now)
         self.broadcast(Beacon(cell=None))
@@ -310,7 +381,25 @@ class GeoRendezvous(Machine):
         self.routing.forget(peer)
         if isinstance(packet, RoutedPacket):
             self.take_step(self.routing.unreachable(packet, now), now)
+        elif isinstance(packet, Notifications):
+            self.take_steps([self.routing.unreachable(single, now) for single in packet.each()], now)
         return self.effects()
+
+    def notify_all(self, orders: Sequence[Effect | RoutedPacket], now: float) -> None:
+        """Carry out these orders; notifications of one event with the same next hop go there as one packet."""
+        singles = [order for order in orders if isinstance(order, Notify) and order.heading.node]
+        self.carry_out([order for order in orders if order not in singles], now)
+        self.take_steps([self.routing.route(single, now) for single in singles], now)
+
+    def take_steps(self, steps: Sequence[Effect | RoutedPacket | None], now: float) -> None:
+        by_peer: dict[str, list[Notify]] = {}
+        for step in steps:
+            if isinstance(step, Send) and isinstance(step.packet, Notify) and step.packet.heading.walk is None:
+                by_peer.setdefault(step.peer, []).append(step.packet)
+            else:
+                self.take_step(step, now)
+        for peer, group in by_peer.items():
+            self.send(peer, group[0] if len(group) == 1 else Notifications.of(group))
 
     def take_step(self, step: Effect | RoutedPacket | None, now: float) -> None:
         if isinstance(step, RoutedPacket):
@@ -343,10 +432,12 @@ class GeoRendezvous(Machine):
         self.carry_out(self.rendezvous.cell_left(left not in self.routing.members, now), now)
         here = self.routing.cell
         for topic, published in sorted(self.published.items()):
-            if not adjacent(published.advertised_from, here):
+            # With shared links only the next renewal says where a publisher is: its notifications find their way.
+            if self.settings.links == "own" and not adjacent(published.advertised_from, here):
                 self.advertise(topic, now)
         for topic, subscribed in sorted(self.subscribed.items()):
-            if not adjacent(subscribed.subscribed_from, here):
+            moved_cells = 1 if self.settings.links == "shared" else 2
+            if cells_apart(subscribed.subscribed_from, here) >= moved_cells:
                 self.send_subscriptions(topic, now)
 
     # Sections 2.2 and 2.3: the publisher.
@@ -360,7 +451,7 @@ class GeoRendezvous(Machine):
     def unannounce(self, subject: str, now: float) -> Effects:
         if subject in self.published:
             self.update_cell(now)
-            self.advertise(subject, now, lifespan_s=0.0)
+            self.advertise(subject, now, withdraw=True)
             del self.published[subject]
         return self.effects()
 
@@ -388,18 +479,56 @@ class GeoRendezvous(Machine):
         if known is None:
             known = PublishedTopic(now, announced=False, last_at=now, advertised_from=self.routing.cell)
             self.published[topic] = known
+            if self.settings.asked_first:
+                until = now + self.rendezvous.record_lifespan_s
+                known.asking = {i: AskingCell(self.target((topic, i)), until) for i in range(self.settings.rendezvous)}
             self.advertise(topic, now)
             self.keep_renewing(now)
         return known
 
-    def advertise(self, topic: str, now: float, lifespan_s: float | None = None) -> None:
-        """Section 2.3: to all n points; a lifespan of 0 withdraws the advertisement."""
-        lifespan_s = self.settings.record_lifespan_s if lifespan_s is None else lifespan_s
+    def renewals(self, topic: str, index: int, now: float) -> int:
+        """A record at this point is renewed every so many times."""
+        away_m = self.location.position(now).distance_to(self.settings.point(topic, index))
+        return min(self.settings.renewals(away_m / self.routing.grid.side_m), MOST_RENEWALS)
+
+    def advertise(self, topic: str, now: float, withdraw: bool = False, renewal: bool = False) -> None:
+        """Section 2.3: to all n points, or as a renewal to those whose turn it is; or withdraw it."""
         cell = self.routing.cell
         self.published[topic].advertised_from = cell
         for index in range(self.settings.rendezvous):
+            every = self.renewals(topic, index, now)
+            if renewal and (self.renewed + index) % every:
+                continue
+            lifespan_s = 0.0 if withdraw else self.settings.record_lifespan_s * every
             heading = Heading(self.target((topic, index)))
-            self.route(Advertise(heading, 0, topic, index, self.node, cell, now, lifespan_s), now)
+            # Where the publisher says that it has been asked, the rendezvous cell need not ask it again.
+            asked = self.settings.asked_first and self.is_asked(topic, index, now)
+            record = Advertise(heading, 0, topic, index, self.node, cell, now, lifespan_s, asked)
+            if withdraw:
+                self.route(record, now)
+            else:
+                self.route_in_turn(record, now)
+
+    def is_asked(self, topic: str, index: int, now: float) -> bool:
+        """Whether that rendezvous cell has asked for notifications."""
+        asking = self.published[topic].asking.get(index)
+        return asking is not None and asking.expires_at > now + self.settings.renew_interval_s
+
+    def route_in_turn(self, packet: RoutedPacket, now: float) -> None:
+        """Route a record: at once, or after those that wait already."""
+        if not self.settings.burst_packets:
+            self.route(packet, now)
+            return
+        if not self.in_turn:
+            self.start_timer("burst", at=now + BURST_S * self.random.random())
+        self.in_turn.append(packet)
+
+    def route_burst(self, now: float) -> None:
+        """The next records in turn, once the node has heard its neighbours."""
+        for _ in range(0 if self.routing.is_listening else min(self.settings.burst_packets, len(self.in_turn))):
+            self.route(self.in_turn.popleft(), now)
+        if self.in_turn:
+            self.start_timer("burst", at=now + BURST_S)
 
     def notify(self, event: Event, index: int, rendezvous: Cell, now: float) -> None:
         self.route(Notify(Heading(rendezvous), 0, event, self.node, index, rendezvous), now)
@@ -412,7 +541,7 @@ class GeoRendezvous(Machine):
             withdrawn = Advertise(Heading(cell), 0, topic, index, self.node, self.routing.cell, now, 0.0)
             self.route(withdrawn, now)
             return
-        lifespan_s = min(request.lifespan_s, self.settings.record_lifespan_s)
+        lifespan_s = min(request.lifespan_s, self.rendezvous.record_lifespan_s)
         published.asking[index] = AskingCell(cell, now + lifespan_s)
         for event, sent in published.held:
             if index not in sent:
@@ -482,11 +611,12 @@ class GeoRendezvous(Machine):
             return ()
         return tuple(sorted({str(filter) for filter in wanted}))
 
-    def send_subscriptions(self, topic: str, now: float) -> None:
-        """To the m points nearest to where this node is now."""
+    def send_subscriptions(self, topic: str, now: float, renewal: bool = False) -> None:
+        """To the m points nearest to where this node is now; as a renewal, to those whose turn it is."""
         subscribed = self.subscribed[topic]
         here = self.location.position(now)
         points = nearest_points(self.settings.points(topic), here, self.settings.nearest)
+        new = set(points) - set(subscribed.points)
         for index in subscribed.points:
             if index not in points:
                 subscribed.leaving[index] = now
@@ -495,9 +625,12 @@ class GeoRendezvous(Machine):
         subscribed.points = points
         subscribed.subscribed_from = self.routing.cell
         for index in (*points, *sorted(subscribed.leaving)):
+            every = self.renewals(topic, index, now)
+            if renewal and index not in new and (self.renewed + index) % every:
+                continue
             pruned = sorted(publisher for publisher, choice in subscribed.choices.items() if index in choice.pruned)
-            record = self.subscription(topic, index, now, self.settings.record_lifespan_s)
-            self.route(structs.replace(record, filters=subscribed.filters, pruned=tuple(pruned)), now)
+            record = self.subscription(topic, index, now, self.settings.record_lifespan_s * every)
+            self.route_in_turn(structs.replace(record, filters=subscribed.filters, pruned=tuple(pruned)), now)
 
     def subscription(self, topic: str, index: int, now: float, lifespan_s: float = 0.0) -> Subscribe:
         """A subscription at one point; without a lifespan it is withdrawn there."""
@@ -552,9 +685,10 @@ class GeoRendezvous(Machine):
     def renew(self, now: float) -> None:
         """Renew all records; subscribers that have moved choose their points and paths again."""
         self._renewing = False
+        self.renewed += 1
         for topic, published in sorted(self.published.items()):
             if published.announced or now - published.last_at < self.settings.record_lifespan_s:
-                self.advertise(topic, now)
+                self.advertise(topic, now, renewal=True)
             else:
                 del self.published[topic]
         forgotten = now - 10 * self.settings.record_lifespan_s
@@ -568,6 +702,6 @@ class GeoRendezvous(Machine):
             if subscribed.chosen_from != self.routing.cell:
                 subscribed.chosen_from = self.routing.cell
                 subscribed.choices.clear()
-            self.send_subscriptions(topic, now)
+            self.send_subscriptions(topic, now, renewal=True)
         if self.published or self.subscribed:
             self.keep_renewing(now)

@@ -7,7 +7,8 @@ itself: it returns effects, and packets that its machine is to route.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -44,6 +45,32 @@ class Notify(RoutedPacket, frozen=True, tag="gr-notify"):
     "A member of that cell that lacks its keys has passed it to another."
 
 
+class Notifications(Packet, frozen=True, tag="gr-notify-many"):
+    """An event for several subscribers that have the same next hop; it divides where their routes do."""
+
+    event: Event
+    publisher: str
+    index: int
+    rendezvous: Cell
+    hops: int
+    subscribers: tuple[tuple[str, Cell], ...]
+    "The nodes, and the cells that they named."
+
+    @classmethod
+    def of(cls, group: Sequence[Notify]) -> Notifications:
+        """Notifications of one event at the same number of hops, as one packet."""
+        one = group[0]
+        subscribers = tuple((packet.heading.node, packet.heading.target) for packet in group)
+        return cls(one.event, one.publisher, one.index, one.rendezvous, one.hops, subscribers)
+
+    def each(self) -> list[Notify]:
+        """The notification of each subscriber."""
+        return [
+            Notify(Heading(cell, node), self.hops, self.event, self.publisher, self.index, self.rendezvous)
+            for node, cell in self.subscribers
+        ]
+
+
 class Prune(RoutedPacket, frozen=True, tag="gr-prune"):
     """Nothing more of this publisher through here: from a subscriber to the rendezvous cell, or
     (without a subscriber) from there to the publisher."""
@@ -74,6 +101,9 @@ class RendezvousCell:
         target: Callable[[PointKey], Cell],
         record_lifespan_s: float,
         handover_delay_s: float,
+        keep_records: int = 0,
+        place_margin_m: float = math.inf,
+        asks_again: bool = True,
     ) -> None:
         self.routing = routing
         "This node's cell and the other members."
@@ -81,6 +111,12 @@ class RendezvousCell:
         "The cell that a rendezvous point lies in."
         self.record_lifespan_s = record_lifespan_s
         self.handover_delay_s = handover_delay_s
+        self.keep_records = keep_records
+        "How many records one packet to another member carries; 0: members share them in one broadcast."
+        self.asks_again = asks_again
+        "Whether the cell that keys have moved to asks the publishers again."
+        self.place_margin_m = place_margin_m
+        "A subscriber whose cell is farther from an event's area than this does not get the event."
         self.table = RendezvousTable(record_lifespan_s)
         self._handing: set[str] = set()
         self._noted = 0
@@ -112,9 +148,21 @@ class RendezvousCell:
                     orders.append(Request(heading, 0, *key, self.routing.cell, self.record_lifespan_s))
                 else:
                     orders.append(self._prune(advert, now))
-        if changed and self.routing.others():
-            orders.append(Broadcast(Keep(self.routing.cell, tuple(changed), home_for_s=home_for_s)))
-        return orders
+        return orders + self._share(changed, home_for_s)
+
+    def _share(self, records: list[Record], home_for_s: float | None) -> Orders:
+        """Records for the other members: one broadcast, or acknowledged packets to each."""
+        others = self.routing.others()
+        if not records or not others:
+            return []
+        if not self.keep_records:
+            return [Broadcast(Keep(self.routing.cell, tuple(records), home_for_s=home_for_s))]
+        return [Send(member, keep) for member in others for keep in self._keeps(records, "", home_for_s)]
+
+    def _keeps(self, records: list[Record], newcomer: str, home_for_s: float | None = None) -> list[Keep]:
+        size = self.keep_records
+        parts = [tuple(records[first : first + size]) for first in range(0, len(records), size)]
+        return [Keep(self.routing.cell, part, newcomer, home_for_s) for part in parts]
 
     def _prune(self, advert: Advertise, now: float) -> Prune:
         """Inform a publisher that no subscriber is left here."""
@@ -136,8 +184,16 @@ class RendezvousCell:
         return [
             Notify(Heading(record.cell, record.owner), packet.hops, event, packet.publisher, packet.index, here)
             for record in wanting
-            if record.accepts(event)
+            if record.accepts(event) and self.may_reach(event, record)
         ]
+
+    def may_reach(self, event: Event, record: Subscribe) -> bool:
+        """Whether the subscriber, by the cell that it named, may be in the event's area."""
+        area = event.area
+        if area is None:
+            return True
+        away_m = area.at.distance_to(self.routing.grid.centre(record.cell))
+        return away_m <= area.shape.reach_m + self.place_margin_m
 
     def find_keys(self, packet: Notify, key: PointKey) -> Effect | RoutedPacket:
         """This member lacks the keys: another may have them, or they have moved to another cell."""
@@ -196,6 +252,8 @@ class RendezvousCell:
         self._handing.discard(newcomer)
         records = self.table.all_records(now)
         if records and newcomer in self.routing.others():
+            if self.keep_records:
+                return [Send(newcomer, keep) for keep in self._keeps(records, newcomer)]
             return [Broadcast(Keep(self.routing.cell, tuple(records), newcomer))]
         return []
 
@@ -217,7 +275,7 @@ class RendezvousCell:
 
     def sent_home(self, record: Record) -> RoutedPacket:
         """As its owner would send it. The cell that is home now asks the publishers again."""
-        if isinstance(record, Advertise):
+        if isinstance(record, Advertise) and self.asks_again:
             record = msgspec.structs.replace(record, asked=False)
         return msgspec.structs.replace(record, heading=Heading(self.target(record.key)), hops=0)
 

@@ -15,7 +15,7 @@ from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
-from earshot.protocols.georendezvous.machine import GeoRendezvous, GeoRendezvousSettings
+from earshot.protocols.georendezvous.machine import AS_WRITTEN, PAPER, GeoRendezvous, GeoRendezvousSettings
 from earshot.protocols.georendezvous.rendezvous_cell import Notify, Prune, Request
 from earshot.protocols.georendezvous.rendezvous_table import Subscribe
 from earshot.protocols.machine import Announcement, FixedLocation
@@ -42,7 +42,7 @@ def messages(case: Case) -> Sequence[Row]:
     publisher is notifying all of them already. A message counts once, however many hops it takes."""
     n, seed = case["n"], case["seed"]
     quiet = {**FEW_BEACONS, "renew_interval_s": 500.0, "record_lifespan_s": 1000.0}
-    settings = GeoRendezvousSettings(rendezvous=n, nearest=n, range_m=RANGE_M, **quiet)
+    settings = replace(PAPER, rendezvous=n, nearest=n, range_m=RANGE_M, **quiet)
     table, names = _table(case["nodes"], seed, settings)
     random = Random(f"{seed}:messages")
     publisher, *others = random.sample(names, len(names))
@@ -176,7 +176,7 @@ class _Notes(Log):
 
 def _simulated(scenario: Scenario, seed: int, settings: dict[str, Any]) -> Row:
     log = _Notes() if len(scenario.names()) <= 1000 else None
-    result = run(scenario, "georendezvous", settings, seed, log)
+    result = run(scenario, "georendezvous", {**AS_WRITTEN, **settings}, seed, log)
     summary = summarise(scenario, result)
     return {
         "delivery_ratio": summary.delivery_ratio,

@@ -1,0 +1,144 @@
+"""Beyond the paper: Cell Hash Routing in networks where a node does not hear every cell around its own.
+
+Cells small enough that all nodes of neighbouring cells hear each other (section 2.1) are mostly empty in a network
+of a dozen neighbours a node, and the cell graph falls apart. In larger cells some neighbouring nodes do not hear
+each other. So beacons say which neighbouring cells their sender hears, and a cell is what the paper calls it, a
+virtual node: what one member hears, all members can reach, over that member. Greedy steps go to any cell that is
+heard, and look two cells ahead before they turn to a walk around a face. Ranks fall with every such pair of steps, so
+routing still ends; a walk ends after `walk_limit` steps at the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+import msgspec
+
+from earshot.protocols.georendezvous import cells
+from earshot.protocols.georendezvous.cell_hash_routing import (
+    Beacon,
+    CellAppeared,
+    CellHashRouting,
+    CellSettings,
+    Heading,
+    NodeEntered,
+    RoutedPacket,
+    Walk,
+    lost,
+    sent,
+)
+from earshot.protocols.georendezvous.cells import Cell, Perimeter, rank, towards
+from earshot.protocols.machine import Drop, Send
+from earshot.records import DropReason
+
+
+class LinkBeacon(Beacon, frozen=True, tag="chr-links"):
+    """A beacon that says which of the eight neighbouring cells its sender hears, one bit a direction."""
+
+    links: int = 0
+
+
+class SharedLinks(CellHashRouting):
+    """One node's cell, its neighbours and what they hear, and the next hop of a packet."""
+
+    def __init__(self, node: str, settings: CellSettings, random: Random) -> None:
+        super().__init__(node, settings, random)
+        self.links: dict[str, int] = {}
+        "Which cells around their own the neighbours hear."
+
+    def beacon(self) -> Beacon:
+        plain = super().beacon()
+        return LinkBeacon(plain.cell, plain.fresh, self.neighbourhood)
+
+    def on_beacon(self, beacon: Beacon, sender: str, now: float) -> CellAppeared | NodeEntered | None:
+        appeared = super().on_beacon(beacon, sender, now)
+        if isinstance(beacon, LinkBeacon) and sender in self.neighbours:
+            self.links[sender] = beacon.links & 0xFF
+        return appeared
+
+    def forget(self, node: str) -> None:
+        super().forget(node)
+        self.links.pop(node, None)
+
+    def shared_neighbourhood(self) -> int:
+        """The neighbouring cells that some member of this cell hears, one bit a direction."""
+        bits = self.neighbourhood
+        for member in self.members.get(self.cell, ()):
+            bits |= self.links.get(member, 0)
+        return bits
+
+    def _next_hop(self, packet: RoutedPacket, walk: Walk | None, now: float) -> Send | Drop | RoutedPacket:
+        """Greedily, then around the face; to the node itself as soon as it is heard."""
+        heading = packet.heading
+        if not 0 <= packet.hops < self.settings.hop_limit:
+            return lost(packet, DropReason.HOP_LIMIT)
+        if heading.node in self.neighbours:
+            return sent(heading.node, packet, Heading(heading.target, heading.node))
+        least = rank(self.cell, heading.target)
+        if walk is not None:
+            least = min(least, rank(walk.entry, heading.target))
+        if peer := self._closer_peer(heading.target, least):
+            return sent(peer, packet, Heading(heading.target, heading.node))
+        return self._around(packet, walk, now)
+
+    def _closer_peer(self, target: Cell, least: tuple[int, int, int]) -> str:
+        """A neighbour whose cell ranks before `least`, else one that hears such a cell; empty if there is none."""
+        own = {peer: found for peer, known in self.neighbours.items() if (found := rank(known.cell, target)) < least}
+        ahead = {} if own else {peer: self._rank_ahead(peer, target) for peer in self.neighbours}
+        closer = own or {peer: found for peer, found in ahead.items() if found < least}
+        best = min(closer.values(), default=least)
+        return self._latest(peer for peer, found in closer.items() if found == best) if closer else ""
+
+    def _rank_ahead(self, peer: str, target: Cell) -> tuple[int, int, int]:
+        """The best rank among the cells that a neighbour hears around its own."""
+        bits, cell = self.links.get(peer, 0), self.neighbours[peer].cell
+        around = (towards(cell, direction) for direction in range(8) if bits >> direction & 1)
+        return min((rank(one, target) for one in around), default=rank(cell, target))
+
+    def _latest(self, peers: Iterable[str]) -> str:
+        """The one that was heard last: it is the least likely to have moved away."""
+        return max(peers, key=lambda peer: (self.neighbours[peer].heard_at, peer))
+
+    def _around(self, packet: RoutedPacket, walk: Walk | None, now: float) -> Send | Drop | RoutedPacket:
+        """At a local minimum, or on a walk: the next step around the face, over another member if need be."""
+        heading, bits = packet.heading, self.shared_neighbourhood()
+        if cells.adjacent(self.cell, heading.target):
+            # The other cells around the target are neighbours, or neighbours' neighbours: one would be closer.
+            return self._arrived(packet)
+        came_from = None if walk is None else cells.direction_to(self.cell, walk.at)
+        perimeter = None
+        if walk is not None and came_from is not None:
+            perimeter = Perimeter(walk.entry, walk.first)
+        direction, onward = cells.step(self.cell, bits, heading.target, perimeter, came_from or 0)
+        if direction == cells.HOME or onward is None:
+            if perimeter is not None:
+                self.homes[heading.target] = now
+            return self._arrived(packet)
+        begins = onward is not perimeter
+        steps = 1 if begins or walk is None else walk.steps + 1
+        if steps > self.settings.walk_limit or (begins and self._need_not_walk(heading, now)):
+            return self._arrived(packet)
+        peers = list(self.members.get(towards(self.cell, direction), ()))
+        if not peers:
+            # Another member hears that cell: it takes the same step.
+            over = [node for node in self.others() if self.links.get(node, 0) >> direction & 1]
+            return sent(self._latest(over), packet, heading) if over else self._arrived(packet)
+        before = None if begins or walk is None else walk.at
+        mark = (self.cell, direction)
+        taken = Walk(*onward, at=self.cell, before=before, steps=steps, mark=mark)
+        return sent(self._latest(peers), packet, Heading(heading.target, heading.node, taken))
+
+    def _need_not_walk(self, heading: Heading, now: float) -> bool:
+        """A node that its own cell does not hear is not found by walking around it."""
+        unheard = bool(heading.node) and cells.adjacent(self.cell, heading.target)
+        return unheard or super()._need_not_walk(heading, now)
+
+    def _arrived(self, packet: RoutedPacket) -> Send | Drop | RoutedPacket:
+        """A packet for a node that nobody here hears asks one other member of the cell, then is lost."""
+        heading, others = packet.heading, self.others()
+        if heading.node and heading.walk is None and others and self.cell == heading.target:
+            marked = Walk(self.cell, 0, at=self.cell, before=None, steps=self.settings.walk_limit, mark=(self.cell, 0))
+            asked = msgspec.structs.replace(heading, walk=marked)
+            return sent(self.random.choice(others), packet, asked)
+        return super()._arrived(packet)

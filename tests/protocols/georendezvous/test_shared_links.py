@@ -1,0 +1,88 @@
+"""What GeoRendezvous' defaults do beyond the paper: larger cells, shared links, one packet for several subscribers."""
+
+import math
+from random import Random
+
+import pytest
+
+from earshot.errors import SettingsError
+from earshot.events import Event
+from earshot.geometry import Area, Circle, Position
+from earshot.protocols.georendezvous.cell_hash_routing import CellSettings, Heading, RoutedPacket
+from earshot.protocols.georendezvous.machine import PAPER, GeoRendezvous, GeoRendezvousSettings
+from earshot.protocols.georendezvous.rendezvous_cell import Notifications, Notify
+from earshot.protocols.georendezvous.rendezvous_table import Subscribe
+from earshot.protocols.georendezvous.shared_links import LinkBeacon, SharedLinks
+from earshot.protocols.machine import FixedLocation, Send
+from earshot.simulation import load_scenario, run, summarise
+
+SETTINGS = CellSettings(range_m=160.0, cell_side_m=100.0)
+
+
+def links() -> SharedLinks:
+    """The routing of a node in the middle of cell (0, 0)."""
+    routing = SharedLinks("me", SETTINGS, Random("me"))
+    routing.start(Position(50.0, 50.0), 0.0)
+    routing.listened()
+    return routing
+
+
+def test_cells_are_larger_where_the_papers_would_be_empty() -> None:
+    sparse = GeoRendezvousSettings(range_m=160.0, width_m=1000.0, height_m=1000.0, network_nodes=150)
+    dense = GeoRendezvousSettings(range_m=160.0, width_m=1000.0, height_m=1000.0, network_nodes=1000)
+    assert sparse.side_m == pytest.approx(math.sqrt(1.5 / 150e-6))
+    assert dense.side_m == pytest.approx(160.0 / (2 * math.sqrt(2)))
+    assert PAPER.side_m == pytest.approx(PAPER.range_m / (2 * math.sqrt(2)))
+
+
+def test_members_of_a_cell_must_hear_each_other() -> None:
+    with pytest.raises(SettingsError, match="at most range / sqrt 2"):
+        CellSettings(range_m=100.0, cell_side_m=80.0)
+
+
+def test_a_packet_goes_over_a_neighbour_that_hears_a_closer_cell() -> None:
+    routing = links()
+    routing.on_beacon(LinkBeacon((-1, 0), False, 0), "behind", 0.0)
+    routing.on_beacon(LinkBeacon((0, 1), False, 1 << 1), "beside", 0.0)  # it hears the cell north-east of its own
+    found = routing.route(RoutedPacket(Heading((3, 0)), 0), 1.0)
+    assert isinstance(found, Send)
+    assert found.peer == "beside"
+
+
+def test_a_packet_goes_to_its_node_as_soon_as_that_is_heard() -> None:
+    routing = links()
+    routing.on_beacon(LinkBeacon((1, 1), False, 0), "wanted", 0.0)
+    found = routing.route(RoutedPacket(Heading((9, 9), "wanted"), 0), 1.0)
+    assert isinstance(found, Send)
+    assert found.peer == "wanted"
+
+
+def test_a_cell_next_to_an_empty_target_is_its_home_without_a_walk() -> None:
+    routing = links()
+    routing.on_beacon(LinkBeacon((-1, 0), False, 0), "behind", 0.0)
+    packet = RoutedPacket(Heading((1, 1)), 0)
+    assert routing.route(packet, 1.0) is packet
+
+
+def test_notifications_are_one_packet_and_become_single_ones_again() -> None:
+    event = Event("cars").stamped(id="e1", source="p", time=0.0)
+    singles = [Notify(Heading((3, i), f"s{i}"), 2, event, "p", 0, (1, 1)) for i in range(3)]
+    assert Notifications.of(singles).each() == singles
+
+
+def test_a_rendezvous_cell_leaves_out_subscribers_far_from_an_events_area() -> None:
+    settings = GeoRendezvousSettings(range_m=160.0, cell_side_m=100.0)
+    machine = GeoRendezvous("me", settings, FixedLocation(), Random(1))
+    event = Event("cars", area=Area(Circle(300.0), Position(50.0, 50.0)))
+    near, far = (Subscribe(Heading((0, 0)), 0, "cars", 0, "s", (x, 0), 0.0, 60.0) for x in (5, 9))
+    assert machine.rendezvous.may_reach(event, near)
+    assert not machine.rendezvous.may_reach(event, far)
+
+
+def test_a_hundred_nodes_of_the_city_share_a_channel() -> None:
+    scenario = load_scenario("city").with_(
+        {"duration_s": 40.0, "medium": {"kind": "contention", "range_m": 160.0, "bit_rate_bps": 2e6}}
+    )
+    ratio = summarise(scenario, run(scenario, "georendezvous", seed=1)).delivery_ratio
+    assert ratio is not None
+    assert ratio >= 0.8
