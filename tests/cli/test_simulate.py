@@ -161,7 +161,7 @@ def test_every_protocol_is_listed_with_paper_medium_and_settings() -> None:
     assert set(rows) == set(PROTOCOLS)
     for name, row in rows.items():
         assert row["paper"]
-        assert row["medium"] in ("radio", "overlay")
+        assert row["needs_routing"] is (row["name"] in ("codd", "siena"))
         fields = list(PROTOCOLS[name].Settings.__dataclass_fields__)
         assert [setting["name"] for setting in row["settings"]] == fields
     distance = next(setting for setting in rows["gossip"]["settings"] if setting["name"] == "distance_m")
@@ -171,7 +171,7 @@ def test_every_protocol_is_listed_with_paper_medium_and_settings() -> None:
 
 def test_one_protocol_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     text = call("protocols", "gossip").output
-    assert text.startswith("gossip  (radio)\n")
+    assert text.startswith("gossip\n")
     assert "    distance_m = 200.0 metres\n        d: " in text
     assert "flooding" not in text.splitlines()[0]
     assert "no protocol named 'gosip'; did you mean 'gossip'?" in refused(capsys, "protocols", "gosip")

@@ -27,7 +27,7 @@ def test_every_protocol_says_what_it_is_and_can_be_built_by_default(name: str) -
     assert isinstance(machine, Machine)
     assert found.name == name
     assert found.paper
-    assert found.medium in ("radio", "overlay")
+    assert found.needs_routing is (name in ("codd", "siena"))
     assert is_dataclass(found.Settings)
 
 

@@ -131,7 +131,7 @@ def simulate_again(run: RecordedRun, seed: int = 0) -> set[Delivery]:
         presence = [(session.start, session.last + JUST_BEFORE_S) for session in earlier]
         presence.append((last.start, last.last + AFTER_S))
         trajectories.append(Trajectory.through(name, run.knots[name], tuple(presence)))
-    if machine.medium == "overlay":
+    if machine.uses_routing(settings):
         medium: Any = Overlay()
     elif run.range_m is not None:
         medium = UnitDisk(range_m=run.range_m, latency_s=LATENCY_S)

@@ -205,7 +205,7 @@ def protocols(name: str | None, as_json: bool) -> None:
             {
                 "name": one,
                 "paper": machine.paper,
-                "medium": machine.medium,
+                "needs_routing": machine.needs_routing,
                 "settings": [setting.as_dict() for setting in settings_described(machine.Settings)],
             }
             for one, machine in found.items()
@@ -213,7 +213,11 @@ def protocols(name: str | None, as_json: bool) -> None:
         print_json(rows)
         return
     for number, (one, machine) in enumerate(found.items()):
-        click.echo(("\n" if number else "") + click.style(one, bold=True) + f"  ({machine.medium})")
+        click.echo(
+            ("\n" if number else "")
+            + click.style(one, bold=True)
+            + ("  (needs routing)" if machine.needs_routing else "")
+        )
         click.echo(textwrap.fill(machine.paper, WIDTH, initial_indent="  ", subsequent_indent="  "))
         for setting in settings_described(machine.Settings):
             unit = f" {setting.unit}" if setting.unit else ""

@@ -51,7 +51,6 @@ class Flood(Packet, frozen=True, tag="flood"):
 class Flooding(Machine):
     name = "flooding"
     paper = "baseline: every node rebroadcasts every event once"
-    medium = "radio"
     Settings = FloodingSettings
     settings: FloodingSettings
     EventPacket: ClassVar[type[Flood]] = Flood

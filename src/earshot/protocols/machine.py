@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 
@@ -171,8 +171,8 @@ class Machine:
     "Its name in the catalogue."
     paper: ClassVar[str]
     "Where it was published, in one line."
-    medium: ClassVar[Literal["radio", "overlay"]] = "radio"
-    "Whether a `Send` reaches neighbours in radio range, or any node by its name."
+    needs_routing: ClassVar[bool] = False
+    "Whether a `Send` must reach any node by its name, over several hops or infrastructure; else only neighbours."
     Settings: ClassVar[type[Any]]
     "A frozen dataclass; its defaults are the paper's where the paper gives values."
 
@@ -185,6 +185,11 @@ class Machine:
         self.random = random
         self.channel = channel
         self._effects: list[Effect] = []
+
+    @classmethod
+    def uses_routing(cls, settings: Any) -> bool:  # noqa: ARG003
+        """Whether it needs routing with these settings."""
+        return cls.needs_routing
 
     # What happens to a machine.
 

@@ -90,8 +90,9 @@ class Tabletop:
                         self._transmit(node, peer, packet)
             case Send(peer, packet):
                 self.sent.append((node, packet))
-                overlay = self.machines[node].medium == "overlay" and peer in self.machines
-                if overlay or peer in self.links[node]:
+                machine = self.machines[node]
+                routed = machine.uses_routing(machine.settings) and peer in self.machines
+                if routed or peer in self.links[node]:
                     self._transmit(node, peer, packet)
                 else:
                     self._later(self.now + self.delay_s, lambda: self._do(node, "unreachable", packet, peer))

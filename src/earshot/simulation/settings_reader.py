@@ -112,8 +112,9 @@ def _spelled_out(hint: Any, value: Any, default: Any = None) -> Any:
     if kinds := kinds_of(hint):
         if isinstance(value, str):
             value = {"kind": value}
-        elif isinstance(value, Mapping) and "kind" not in value and default is not None:
-            value = {"kind": kind_of(type(default)), **value}
+        elif isinstance(value, Mapping) and "kind" not in value:
+            usual = kind_of(type(default)) or (next(iter(kinds)) if len(kinds) == 1 else "")
+            value = {"kind": usual, **value} if usual else value
         kind = value.get("kind") if isinstance(value, Mapping) else None
         chosen = (kinds[kind],) if isinstance(kind, str) and kind in kinds else ()
     origin = typing.get_origin(chosen[0]) if chosen else None

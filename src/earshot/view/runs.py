@@ -151,7 +151,7 @@ def replayed_run(
         sessions=sessions_of(world, records),
         air=air_of(world, records),
         overlays=overlays_of(protocol, settings, world, hops, deliveries, notes_of(records)),
-        radio=protocol not in PROTOCOLS or PROTOCOLS[protocol].medium == "radio",
+        radio=protocol not in PROTOCOLS or not PROTOCOLS[protocol].needs_routing,
     )
 
 

@@ -24,7 +24,7 @@ def digest(protocol: str) -> str:
         "publish.documents.events.queries": 40,
         "publish.documents.events.shuffle_every": 40,
         "subscribe.documents.at_s": [1.0, 5.0],
-        "overlay.jitter_s": 0.05,
+        "infrastructure.jitter_s": 0.05,
         "faults.churn": {"mean_presence_s": 60.0, "mean_absence_s": 5.0, "start_s": 10.0},
         "warm_up_s": 8.0,
         "duration_s": 30.0,

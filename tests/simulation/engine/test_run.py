@@ -14,10 +14,12 @@ import pytest
 from earshot.errors import SettingsError, UnknownName
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
+from earshot.protocols.machine import Machine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.faults import NO_FAULTS, Churn, FaultSettings
 from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, UnitDisk
+from earshot.simulation.media.open_medium import Network
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
@@ -40,8 +42,8 @@ class Square:
             ways.append(Trajectory.through(f"n{node}", knots))
         return Trajectories(ways)
 
-    def medium_for(self, medium: str) -> MediumSettings:
-        return self.medium
+    def network(self, machine: type[Machine], settings: Any) -> Network:
+        return Network(self.medium, machine.uses_routing(settings))
 
     def workload(self, seed: int, trajectories: Trajectories) -> Workload:
         chance = Random(f"{seed}:work")

@@ -13,10 +13,13 @@ import tomli_w
 
 from earshot.errors import ScenarioError, UnknownName
 from earshot.events import Event
+from earshot.protocols.codd.machine import Codd
+from earshot.protocols.flooding import Flooding
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import summarise
 from earshot.simulation.faults import Churn
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
+from earshot.simulation.media.open_medium import Network
 from earshot.simulation.mobility import Lanes, Uniform
 from earshot.simulation.scenario.library import built_in, load_scenario
 from earshot.simulation.scenario.scenario import NodeGroup, Scenario
@@ -220,7 +223,10 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
         ({"faults.silent_nodes": ["nod-1"]}, "faults.silent_nodes: no node or group is called 'nod-1'; did you mean"),
         ({"faults.crashes": [{"node": "x", "time_s": 1}]}, "faults.crashes: no node or group is called 'x';"),
         ({"medium.links.graph": [["node-0", "x"]]}, "medium.links: no node or group is called 'x'"),
-        ({"overlay.links.changes": [{"time_s": 1, "a": "x", "b": "y", "state": "up"}]}, "overlay.links: no node"),
+        (
+            {"infrastructure.links.changes": [{"time_s": 1, "a": "x", "b": "y", "state": "up"}]},
+            "infrastructure.links: no node",
+        ),
         ({"medium.links.rotations": [{"links": [["x", "y"]], "interval_s": 1}]}, "medium.links: no node"),
         ({"medium": {"kind": "unit_disk"}}, "medium.kind: no such choice as 'unit_disk'; did you mean 'unit-disk'?"),
     ],
@@ -274,14 +280,68 @@ def test_an_override_changes_one_key_and_none_leaves_it_out(tmp_path: Path) -> N
     assert town.with_() == town
 
 
-def test_an_overlay_protocol_runs_over_the_overlay_and_a_radio_one_over_the_radio(tmp_path: Path) -> None:
-    town = small(tmp_path, "[overlay]\nlatency_s = 0.1\n")
-    assert town.medium_for("radio") == UnitDisk(range_m=150.0)
-    assert town.medium_for("overlay") == Overlay(latency_s=0.1)
-    only_overlay = town.with_({"medium": {"kind": "overlay", "latency_s": 0.3}})
-    assert only_overlay.medium_for("overlay") == Overlay(latency_s=0.3)
-    with pytest.raises(ScenarioError, match=r"town: medium.kind is overlay, and this protocol needs a radio"):
-        only_overlay.medium_for("radio")
+def test_each_protocol_has_its_network(tmp_path: Path) -> None:
+    town = small(tmp_path, "[infrastructure]\nlatency_s = 0.1\n")
+    assert town.network(Flooding) == Network(UnitDisk(range_m=150.0))
+    assert town.network(Codd) == Network(UnitDisk(range_m=150.0), routed=True, infrastructure=Overlay(latency_s=0.1))
+    only_overlay = town.with_({"medium": {"kind": "overlay", "latency_s": 0.3}, "infrastructure": False})
+    assert only_overlay.network(Codd).medium == Overlay(latency_s=0.3)
+    with pytest.raises(ScenarioError, match=r"town: medium.kind is overlay, and flooding needs a radio"):
+        only_overlay.network(Flooding)
+    with pytest.raises(ScenarioError, match="infrastructure: stands beside a radio"):
+        town.with_({"medium": {"kind": "overlay"}})
+
+
+def test_a_network_is_said_in_words(tmp_path: Path) -> None:
+    town = small(tmp_path)
+    words = {
+        "ideal": "ideal 150 m",
+        "802.11b-2M": "802.11b-2M 150 m",
+        "lora-sf7": "lora-sf7 150 m",
+    }
+    for radio, expected in words.items():
+        over = town.with_({"medium.radio": radio})
+        assert over.network_of("flooding") == expected
+        assert over.network_of("codd") == f"{expected}, ideal routing"
+        assert over.with_({"medium.routing": "reactive"}).network_of("siena") == f"{expected}, reactive routing"
+        assert over.with_({"infrastructure": True}).network_of("codd") == f"{expected} + infrastructure"
+        assert over.with_({"infrastructure": True}).network_of("flooding") == expected
+    faster = town.with_({"medium.radio": "802.11b-2M", "medium.bit_rate_bps": 11e6})
+    assert faster.network_of("flooding") == "802.11b-2M 150 m (bit_rate_bps=1.1e+07)"
+    assert town.with_({"medium": {"kind": "lossy"}}).network_of("gossip") == "lossy 50 to 150 m"
+    assert town.with_({"medium": {"kind": "overlay"}}).network_of("codd") == "overlay 0.05 s"
+
+
+def test_infrastructure_is_true_or_a_table(tmp_path: Path) -> None:
+    town = small(tmp_path)
+    assert town.infrastructure is False
+    assert town.with_({"infrastructure": True}).infrastructure == Overlay()
+    assert town.with_({"infrastructure.loss": 0.1}).infrastructure == Overlay(loss=0.1)
+    assert town.with_({"infrastructure": True}).with_({"infrastructure.loss": 0.1}).infrastructure == Overlay(loss=0.1)
+    assert town.with_({"infrastructure": True}).with_({"infrastructure": False}) == town
+
+
+def test_the_overlay_table_of_old_is_refused_with_its_new_name(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"town.toml: overlay: this table is called infrastructure now"):
+        small(tmp_path, "[overlay]\nlatency_s = 0.1\n")
+    with pytest.raises(ScenarioError, match="overlay: this table is called infrastructure now"):
+        small(tmp_path).with_({"overlay.loss": 0.1})
+
+
+def test_a_radio_chooses_the_kind_and_explicit_keys_win(tmp_path: Path) -> None:
+    town = small(tmp_path)
+    assert town.with_({"medium.radio": "802.11p-6M"}).medium == Contention(radio="802.11p-6M", range_m=150.0)
+    slow = town.with_({"medium.radio": "802.11p-6M", "medium.slot_s": 2e-5})
+    assert slow.medium == Contention(radio="802.11p-6M", range_m=150.0, slot_s=2e-5)
+    assert slow.with_({"medium.radio": "802.11b-1M"}).medium == Contention(
+        radio="802.11b-1M", range_m=150.0, slot_s=2e-5
+    )
+    assert slow.with_({"medium.radio": "ideal"}).medium == UnitDisk(range_m=150.0)
+    assert slow.with_({"medium.kind": "unit-disk"}).medium == UnitDisk(range_m=150.0, radio="802.11p-6M")
+    with pytest.raises(ScenarioError, match="an ideal radio has no contention"):
+        town.with_({"medium": {"kind": "contention", "radio": "ideal"}})
+    with pytest.raises(ScenarioError, match=r"medium.radio: no such choice as 'lora'; did you mean 'lora-sf7'"):
+        town.with_({"medium.radio": "lora"})
 
 
 # Canonical forms.

@@ -143,17 +143,19 @@ def _flat(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def network_of(scenario: Scenario, name: str) -> str:
     """What carries the protocol's packets in that scenario."""
-    medium = medium_of(scenario, name)
-    range_m = getattr(medium, "range_m", None)
-    return medium.kind if range_m is None else f"{medium.kind} {range_m:g} m"
+    try:
+        return scenario.network_of(name)
+    except ScenarioError:
+        return "none"  # the run will fail, and say why
 
 
 def medium_of(scenario: Scenario, name: str) -> MediumSettings:
     """The medium that carries the protocol's packets."""
     try:
-        return scenario.medium_for(protocol(name).medium)
+        network = scenario.network(protocol(name))
     except ScenarioError:
         return scenario.medium  # the run will fail, and say why
+    return network.infrastructure or network.medium
 
 
 @dataclass(frozen=True)

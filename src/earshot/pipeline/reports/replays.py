@@ -91,7 +91,7 @@ def with_range(world: World, records: Records, name: str) -> World:
 def _overlay_protocols() -> set[str]:
     from earshot.protocols.catalogue import PROTOCOLS
 
-    return {name for name, machine in PROTOCOLS.items() if machine.medium == "overlay"}
+    return {name for name, machine in PROTOCOLS.items() if machine.needs_routing}
 
 
 def settings_of(name: str, scenario: Scenario | None, given: Mapping[str, Any]) -> Any:

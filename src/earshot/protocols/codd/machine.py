@@ -50,7 +50,7 @@ class Codd(Machine):
 
     name = "codd"
     paper = "Chawathe, Anand: Interimistic Data Dissemination (CoDD)"
-    medium = "overlay"
+    needs_routing = True
     Settings = CoddSettings
 
     def __init__(

@@ -215,7 +215,6 @@ class PendingTable:
 class ContentOdmrp(Machine):
     name = "content-odmrp"
     paper = "Yoneki, Bacon: An Adaptive Approach to Content-Based Subscription in Mobile Ad Hoc Networks (2004)"
-    medium = "radio"
     Settings = ContentOdmrpSettings
 
     def __init__(

@@ -88,7 +88,6 @@ class Data(Packet, frozen=True, tag="odmrp-data"):
 class Odmrp(Machine):
     name = "odmrp"
     paper = "Chiang, Gerla, Lee: On-Demand Multicast Routing Protocol (WCNC 1999)"
-    medium = "radio"
     Settings = OdmrpSettings
 
     def __init__(

@@ -35,7 +35,6 @@ from earshot.wire import Packet
 class Drip(Machine):
     name = "drip"
     paper = "Yuan, Wu: DRIP, a Dynamic Voronoi Regions-Based Publish/Subscribe Protocol (ICDCS Workshops 2007)"
-    medium = "radio"
     Settings = DripSettings
     ability: float = 1.0
     "Symbol xi: this node's detecting ability, set by its host."

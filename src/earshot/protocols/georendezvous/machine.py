@@ -261,7 +261,6 @@ class GeoRendezvous(Machine):
 
     name = "georendezvous"
     paper = "Carvalho, Araújo, Rodrigues: Reducing Latency in Rendezvous-Based Publish-Subscribe Systems (DEBS 2006)"
-    medium = "radio"
     Settings = GeoRendezvousSettings
 
     def __init__(

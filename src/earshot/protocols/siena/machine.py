@@ -161,7 +161,7 @@ class Siena(Machine):
 
     name = "siena"
     paper = "Carzaniga, Rosenblum, Wolf: Siena (TOCS 2001), as Chawathe and Anand emulate it"
-    medium = "overlay"
+    needs_routing = True
     Settings = SienaSettings
 
     def __init__(

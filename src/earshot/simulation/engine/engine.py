@@ -46,7 +46,7 @@ from earshot.simulation.event_queue import Priority, Queue
 from earshot.simulation.faults import NO_FAULTS, FaultSettings, plan
 from earshot.simulation.media.channel_use import BusyTime, NodeChannel, RecentUse
 from earshot.simulation.media.medium_settings import MediumSettings
-from earshot.simulation.media.open_medium import open_medium
+from earshot.simulation.media.open_medium import Network, open_network
 from earshot.simulation.media.transmission import Frame, PacketCount, Transmission
 from earshot.simulation.workload.actions import Workload
 from earshot.wire import MAX_PACKET_BYTES, Packet, size, tag_of
@@ -120,6 +120,7 @@ class Engine:
         "machines",
         "names",
         "on_channel",
+        "presence",
         "published",
         "queue",
         "schedule",
@@ -132,7 +133,7 @@ class Engine:
         self,
         make: MakeMachine,
         trajectories: Trajectories,
-        medium: MediumSettings,
+        network: MediumSettings | Network,
         workload: Workload,
         *,
         duration_s: float,
@@ -152,6 +153,7 @@ class Engine:
         self.log = log
         self._transmission_log = log if log is not None and log.keeps_transmissions else None
         self.up = [False] * n
+        self.presence = 0
         self.machines: list[Machine | None] = [None] * n
         self.counts = Counts()
         self.warm_up = Counts()
@@ -191,7 +193,9 @@ class Engine:
         recent_use = RecentUse(n)
         self._airtime = BusyTime(n, recent_use.add) if log is not None else None
         self.on_channel: Callable[[Frame], None] = recent_use.add if self._airtime is None else self._airtime.add
-        self._medium = open_medium(medium, trajectories, faults.partitions, self, seed)
+        if not isinstance(network, Network):
+            network = Network(network)
+        self._medium = open_network(network, trajectories, faults.partitions, self, seed)
         # The ideal radio and the overlay have no channel that could be busy.
         if self._medium.airtime_s(1) == 0:
             self._airtime = None
@@ -225,6 +229,7 @@ class Engine:
             self._airtime.take(i, now)
         self.up[i], self.machines[i] = True, machine
         self._nobody_away = all(self.up)
+        self.presence += 1
         self._hear[i] = _ear(machine, self.clock_offsets_s[i])
         self.call(i, "start")
 
@@ -238,6 +243,7 @@ class Engine:
             self.log.row(Kind.LEAVE, now, i, detail=why, at=self.trajectories.position(i, now))
         self.up[i], self.machines[i], self._hear[i] = False, None, _deaf
         self._nobody_away = False
+        self.presence += 1
         self._timers[i] = {}
         for members in self._members.values():
             members.discard(i)
@@ -436,6 +442,29 @@ class Engine:
             if effects is not NOTHING:
                 self._carry_out(i, effects)
 
+    def relayed(self, transmission: Transmission, detail: str = "relayed") -> list[int]:
+        present = self._there(transmission.receivers, transmission.group)
+        transmission.kind.receives += len(present)
+        if self._transmission_log is not None:
+            self._transmission_log.receive(self.queue.now, transmission, present, detail=detail)
+        return present
+
+    def arrived(self, transmission: Transmission, origin: int) -> None:
+        for i in self.relayed(transmission, detail=""):
+            self.call(i, "hear", transmission.packet, self.names[origin])
+
+    def withholds(self, node: int, transmission: Transmission) -> bool:
+        if node not in self._silent or not transmission.event:
+            return False
+        event: Event = transmission.packet.event  # type: ignore[attr-defined]
+        if event.source == self.names[node]:
+            return False
+        self.drop(node, DropReason.SILENT_NODE, transmission.event)
+        return True
+
+    def control_kind(self, tag: str) -> PacketCount:
+        return self.counts.packets.setdefault(tag, PacketCount(tag, carries_event=False, counts_hops=False))
+
     def _there(self, nodes: list[int], group: int | None) -> list[int]:
         """The nodes that are up and, for a group, members of it: other radios ignore the frame."""
         up = self.up
@@ -472,6 +501,9 @@ class Engine:
 
     def unreachable(self, transmission: Transmission, reason: DropReason = DropReason.UNREACHABLE) -> None:
         self.dropped(transmission, reason)
+        self.failed(transmission)
+
+    def failed(self, transmission: Transmission) -> None:
         if not self.orphaned(transmission):
             self.call(transmission.sender, "unreachable", transmission.packet, transmission.peer_name)
 

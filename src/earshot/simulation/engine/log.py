@@ -190,7 +190,9 @@ class Log:
         if len(self._nodes) >= self._chunk_rows:
             self._flush()
 
-    def receive(self, time: float, transmission: Transmission, nodes: list[int], lost: str = "") -> None:
+    def receive(
+        self, time: float, transmission: Transmission, nodes: list[int], lost: str = "", detail: str = ""
+    ) -> None:
         """A transmission at all nodes that receive it; with `lost`, at those that do not, and why."""
         self._nodes += nodes
         packets, events = self._packets.codes, self._events.codes
@@ -206,7 +208,7 @@ class Log:
             events.setdefault(transmission.event, len(events)),
             0,
             transmission.hops,
-            self._details.code(lost) if lost else 0,
+            self._details.code(lost or detail) if lost or detail else 0,
             len(nodes),
         )
         if len(self._nodes) >= self._chunk_rows:

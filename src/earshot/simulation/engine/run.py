@@ -30,12 +30,11 @@ def run(
     """
     machine = protocol(protocol_name)
     built = settings_in(scenario, machine, settings or {})
-    medium = scenario.medium_for(machine.medium)
     trajectories = scenario.trajectories(seed)
     engine = Engine(
         _maker(machine, built, scenario, seed),
         trajectories,
-        medium,
+        scenario.network(machine, built),
         scenario.workload(seed, trajectories),
         duration_s=scenario.duration_s,
         warm_up_s=scenario.warm_up_s,

@@ -8,7 +8,7 @@ all links across a border for a while.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from earshot.errors import SettingsError
@@ -118,6 +118,9 @@ class Everybody:
     def of(self, i: int, t: float) -> list[int]:
         return self._all
 
+    def version(self, t: float) -> Hashable:
+        return 0
+
 
 class FixedGraph:
     """Neighbours by a given graph."""
@@ -134,6 +137,9 @@ class FixedGraph:
     def of(self, i: int, t: float) -> list[int]:
         return self._lists[i]
 
+    def version(self, t: float) -> Hashable:
+        return 0
+
 
 class ScriptedLinks:
     """The neighbours of another source, with the script's links held up or down."""
@@ -143,21 +149,30 @@ class ScriptedLinks:
         self._under = under
         self._changes = script.in_order()
         self._held: dict[int, dict[int, bool]] = {}
+        self._applied = 0
         self._next = next(self._changes, None)
         turning = (link for rotation in script.rotations for link in rotation.links)
         for a, b in (*((change.a, change.b) for change in script.changes), *turning):
             _numbers(self._index, a, b)
 
     def of(self, i: int, t: float) -> list[int]:
-        while self._next is not None and self._next.time_s <= t:
-            self._apply(self._next)
-            self._next = next(self._changes, None)
+        self._follow_script(t)
         near = self._under.of(i, t)
         held = self._held.get(i)
         if not held:
             return near
         up = [j for j, is_up in held.items() if is_up]
         return sorted({*up, *(j for j in near if j not in held)})
+
+    def version(self, t: float) -> Hashable:
+        self._follow_script(t)
+        return self._under.version(t), self._applied
+
+    def _follow_script(self, t: float) -> None:
+        while self._next is not None and self._next.time_s <= t:
+            self._apply(self._next)
+            self._applied += 1
+            self._next = next(self._changes, None)
 
     def _apply(self, change: LinkChange) -> None:
         i, j = _numbers(self._index, change.a, change.b)
@@ -211,6 +226,12 @@ class Partitioned:
             if partition.start_s <= t < partition.end_s:
                 near = [j for j in near if not self._cut(partition, i, j, t)]
         return near
+
+    def version(self, t: float) -> Hashable:
+        present = tuple(partition.start_s <= t < partition.end_s for partition in self._partitions)
+        # While a partition lasts, nodes that move may cross it at any time.
+        crossing_at = t if any(present) and not self._trajectories.static else None
+        return self._under.version(t), present, crossing_at
 
     def _cut(self, partition: Partition, i: int, j: int, t: float) -> bool:
         here, there = self._trajectories.position(i, t), self._trajectories.position(j, t)

@@ -42,6 +42,13 @@ class UnitDisk(KindTable, frozen=True, tag="unit-disk"):
     links: LinkScript = LinkScript()
     "Which links are scripted instead of left to the radio."
 
+    @property
+    def label(self) -> str:
+        """The network in a few words."""
+        return (
+            f"{self.radio} {self.range_m:g} m" if self.radio == IDEAL else f"{self.radio} unit-disk {self.range_m:g} m"
+        )
+
 
 class Lossy(KindTable, frozen=True, tag="lossy"):
     """Reception is certain up to `certain_m` and impossible beyond `range_m`; between the two its
@@ -63,6 +70,12 @@ class Lossy(KindTable, frozen=True, tag="lossy"):
     "How a unicast finds its way to a distant peer: by the shortest path, or by route discovery as in AODV."
     links: LinkScript = LinkScript()
     "Which links are scripted instead of left to the radio."
+
+    @property
+    def label(self) -> str:
+        """The network in a few words."""
+        radio = "" if self.radio == IDEAL else f"{self.radio} "
+        return f"{radio}lossy {self.certain_m:g} to {self.range_m:g} m"
 
     def validate(self) -> None:
         if self.certain_m > self.range_m:
@@ -117,6 +130,16 @@ class Contention(KindTable, frozen=True, tag="contention"):
             raise SettingsError('radio: an ideal radio has no contention; write kind = "unit-disk"')
         super().__post_init__()
 
+    @property
+    def label(self) -> str:
+        """The network in a few words, with the figures in which it differs from its radio."""
+        preset = RADIOS[self.radio]
+        names = [field.name for field in dataclasses.fields(preset) if field.name != "range_m"]
+        other = [f"{name}={getattr(self, name):g}" for name in names if getattr(self, name) != getattr(preset, name)]
+        if self.carrier_range_m not in (None, self.range_m):
+            other.append(f"carrier_range_m={self.carrier_range_m:g}")
+        return f"{self.radio} {self.range_m:g} m" + (f" ({', '.join(other)})" if other else "")
+
     def default_of(self, name: str) -> Any:
         """The radio's value. The radio itself is always written, so that another kind keeps it."""
         return None if name == "radio" else getattr(RADIOS[self.radio], name, super().default_of(name))
@@ -161,6 +184,11 @@ class Overlay(KindTable, frozen=True, tag="overlay"):
     "The chance that a message is lost; its sender is not notified."
     links: LinkScript = LinkScript()
     "A link held down cuts the pair; a graph leaves only its own pairs."
+
+    @property
+    def label(self) -> str:
+        """The network in a few words."""
+        return f"overlay {self.latency_s:g} s"
 
     def validate(self) -> None:
         if self.latency_s + self.spread_s + self.jitter_s + self.latency_s_per_km == 0:

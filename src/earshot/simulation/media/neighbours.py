@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from collections.abc import Hashable
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -31,6 +32,10 @@ class Neighbours(Protocol):
 
     def of(self, i: int, t: float) -> list[int]:
         """The nodes that node i reaches at time t, in order. Callers must not change the list."""
+        ...
+
+    def version(self, t: float) -> Hashable:
+        """Another value whenever a list has changed."""
         ...
 
 
@@ -64,6 +69,9 @@ class StillNeighbours:
     def of(self, i: int, t: float) -> list[int]:
         return self._lists[i]
 
+    def version(self, t: float) -> Hashable:
+        return 0
+
 
 class MovingNeighbours:
     """Nodes on piecewise linear paths."""
@@ -86,13 +94,19 @@ class MovingNeighbours:
         self._times: list[float] = []
         "When the changes of this window come; ends with infinity."
         self._changes: list[tuple[int, int, bool]] = []
-        self._next = 0
+        self._next = self._version = 0
 
     def of(self, i: int, t: float) -> list[int]:
         if t >= self._next_time:
             self._advance(t)
         self._asked = t
         return self._lists[i]
+
+    def version(self, t: float) -> Hashable:
+        if t >= self._next_time:
+            self._advance(t)
+        self._asked = t
+        return self._version
 
     def _advance(self, t: float) -> None:
         idle_s, used_s = t - self._asked, self._asked - self._opened
@@ -110,6 +124,7 @@ class MovingNeighbours:
             self._change(b, a, comes)
             k += 1
         self._next, self._next_time = k, min(times[k], self._until)
+        self._version += 1
 
     def _change(self, a: int, b: int, comes: bool) -> None:
         near = self._lists[a].copy()  # earlier callers keep the old list

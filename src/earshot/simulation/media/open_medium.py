@@ -1,8 +1,9 @@
-"""Opens the medium that a scenario's settings describe."""
+"""Opens the network that a scenario's settings describe: a medium, and what carries unicasts over or beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
 from earshot.records.trajectories import Trajectories
@@ -12,22 +13,81 @@ from earshot.simulation.media.contention import ContentionRadio
 from earshot.simulation.media.links import Everybody, LinkScript, Partitioned, scripted
 from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours, neighbours_within
-from earshot.simulation.media.transmission import Medium, MediumHost
+from earshot.simulation.media.reactive_routing import ReactiveRouting
+from earshot.simulation.media.routing import BesideInfrastructure, IdealRouting
+from earshot.simulation.media.transmission import Medium, MediumHost, RoutingHost
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What carries the packets of one protocol."""
+
+    medium: MediumSettings
+    routed: bool = False
+    "Whether unicasts go to distant peers."
+    infrastructure: Overlay | None = None
+    "Carries the unicasts beside the radio."
+
+    @property
+    def label(self) -> str:
+        """The network in a few words."""
+        if self.infrastructure is not None:
+            return f"{self.medium.label} + infrastructure"
+        if self.routed and not isinstance(self.medium, Overlay):
+            return f"{self.medium.label}, {self.medium.routing} routing"
+        return self.medium.label
+
+
+def open_network(
+    network: Network, trajectories: Trajectories, partitions: Sequence[Partition], host: RoutingHost, seed: int
+) -> Medium:
+    """The media between these nodes, one over or beside another."""
+    settings, names = network.medium, trajectories.names
+
+    def opened(medium: MediumSettings, under: MediumHost, stream: str) -> Medium:
+        return open_medium(medium, trajectories, partitions, under, seed, stream)
+
+    if network.infrastructure is not None:
+        carrier = opened(network.infrastructure, host, "medium")
+        return BesideInfrastructure(opened(settings, host, "radio"), carrier)
+    if not network.routed or isinstance(settings, Overlay):
+        return opened(settings, host, "medium")
+    if settings.routing == "reactive":
+        reactive = ReactiveRouting(names, host, Random(f"{seed}:routing"))
+        return reactive.over(opened(settings, reactive, "medium"))
+    present = neighbours_in(settings, trajectories, partitions)
+    ideal = IdealRouting(names, present, host)
+    return ideal.over(opened(settings, ideal, "medium"))
+
+
+def neighbours_in(
+    settings: UnitDisk | Lossy | Contention, trajectories: Trajectories, partitions: Sequence[Partition]
+) -> Neighbours:
+    """Which nodes are in range of each other, where scripts and partitions leave them."""
+    return _linked(neighbours_within(trajectories, settings.range_m), settings.links, trajectories, partitions)
+
+
+def _linked(
+    radio: Neighbours, script: LinkScript, trajectories: Trajectories, partitions: Sequence[Partition]
+) -> Neighbours:
+    neighbours = scripted(trajectories.names, radio, script) if script else radio
+    return Partitioned(trajectories, neighbours, partitions) if partitions else neighbours
 
 
 def open_medium(
-    settings: MediumSettings, trajectories: Trajectories, partitions: Sequence[Partition], host: MediumHost, seed: int
+    settings: MediumSettings,
+    trajectories: Trajectories,
+    partitions: Sequence[Partition],
+    host: MediumHost,
+    seed: int,
+    stream: str = "medium",
 ) -> Medium:
     """The medium between these nodes. It has a random stream of its own."""
 
-    def linked(radio: Neighbours, script: LinkScript) -> Neighbours:
-        neighbours = scripted(trajectories.names, radio, script) if script else radio
-        return Partitioned(trajectories, neighbours, partitions) if partitions else neighbours
-
     def within(range_m: float) -> Neighbours:
-        return linked(neighbours_within(trajectories, range_m), settings.links)
+        return _linked(neighbours_within(trajectories, range_m), settings.links, trajectories, partitions)
 
-    random = Random(f"{seed}:medium")
+    random = Random(f"{seed}:{stream}")
     match settings:
         case UnitDisk():
             return UnitDiskRadio(settings, within(settings.range_m), host)
@@ -40,5 +100,6 @@ def open_medium(
             return ContentionRadio(settings, len(trajectories), heard, sensed, host, random)
         case Overlay():
             cut = bool(partitions or settings.links)
-            reachable = linked(Everybody(len(trajectories)), settings.links) if cut else None
+            everybody = Everybody(len(trajectories))
+            reachable = _linked(everybody, settings.links, trajectories, partitions) if cut else None
             return OverlayNetwork(settings, trajectories, reachable, host, random, seed)

@@ -88,6 +88,28 @@ class MediumHost(Protocol):
         """A unicast could not be delivered."""
 
 
+class RoutingHost(MediumHost, Protocol):
+    """What a medium that routes packets over others needs besides."""
+
+    presence: int
+    "Changes whenever a node comes or goes."
+
+    def control_kind(self, tag: str) -> PacketCount:
+        """The count of the routing's own frames of this kind."""
+
+    def withholds(self, node: int, transmission: Transmission) -> bool:
+        """Whether the node passes on no events of others."""
+
+    def relayed(self, transmission: Transmission) -> list[int]:
+        """Nodes have received it now, but not their machines; returns those that are present."""
+
+    def arrived(self, transmission: Transmission, origin: int) -> None:
+        """Its receivers have received it now, and their machines hear it from `origin`."""
+
+    def failed(self, transmission: Transmission) -> None:
+        """The machine that asked for this unicast learns that its peer could not be reached."""
+
+
 class Medium(Protocol):
     """What the engine needs from a medium."""
 

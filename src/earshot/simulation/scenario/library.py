@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from earshot.errors import ScenarioError, UnknownName
-from earshot.simulation.scenario.merging import leaves, merged, without
+from earshot.simulation.scenario.merging import leaves, merged, spelled, without
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import LocatedError, Where, read
 
@@ -48,7 +48,10 @@ def _with_bases(file: Path, above: list[Path]) -> tuple[dict[str, Any], dict[str
         raise LocatedError(str(file), "base", "leads back to itself")
     if len(above) >= MAX_BASES:
         raise LocatedError(str(file), "base", f"has more than {MAX_BASES} bases below it")
-    table = _absolute(_parsed(file), file.parent)
+    try:
+        table = _absolute(spelled(_parsed(file)), file.parent)
+    except ScenarioError as error:
+        raise error if str(file) in str(error) else ScenarioError(f"{file}: {error}") from None
     left_out = _texts(table.pop("without", []), file)
     base = table.pop("base", None)
     origins: dict[str, str] = {}

@@ -12,6 +12,7 @@ from typing import Any
 
 from earshot.errors import ScenarioError
 from earshot.settings import fields_of, is_table, kinds_of
+from earshot.simulation.media.radios import IDEAL
 
 Table = Mapping[str, Any]
 
@@ -40,6 +41,17 @@ def merged(base: Table, over: Table, hint: Any) -> dict[str, Any]:
         else:
             found[key] = value
     return found
+
+
+def spelled(table: Table) -> dict[str, Any]:
+    """A scenario's table with the kind of medium that its radio implies. ScenarioError for a key of old."""
+    if "overlay" in table:
+        raise ScenarioError("overlay: this table is called infrastructure now; write [infrastructure]")
+    medium = table.get("medium")
+    if isinstance(medium, Mapping) and "radio" in medium and "kind" not in medium:
+        kind = "unit-disk" if medium["radio"] == IDEAL else "contention"
+        return {**table, "medium": {**medium, "kind": kind}}
+    return dict(table)
 
 
 def nested(changes: Table) -> dict[str, Any]:

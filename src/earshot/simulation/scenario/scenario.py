@@ -9,20 +9,23 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from earshot.errors import ScenarioError
+from earshot.protocols.catalogue import protocol as protocol_named
+from earshot.protocols.machine import Machine
 from earshot.settings import LARGEST, Count, Finite, KindTable, NotNegative, Positive, SettingsTable
 from earshot.simulation.extent import Extent, box_of
 from earshot.simulation.faults import FaultSettings
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.medium_settings import MediumSettings, Overlay, UnitDisk
+from earshot.simulation.media.open_medium import Network
 from earshot.simulation.mobility import Mobility, Playback, Trajectories, Trajectory, Uniform
-from earshot.simulation.scenario.merging import merged, nested
+from earshot.simulation.scenario.merging import merged, nested, spelled
 from earshot.simulation.settings_reader import Where, as_table, read
 from earshot.simulation.workload.actions import Action, Workload
 from earshot.simulation.workload.traffic import (
@@ -152,8 +155,8 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
     "The rectangle that the nodes are in."
     medium: MediumSettings = UnitDisk()
     "How packets travel between nodes."
-    overlay: Overlay = Overlay()
-    "The network for protocols that run over an overlay, if the medium is a radio."
+    infrastructure: Overlay | bool = False
+    "A network beside the radio, such as a cellular one, that carries unicasts between any two nodes: true, or a table."
     faults: FaultSettings = FaultSettings()
     "Faults."
     nodes: dict[str, NodeGroup] = msgspec.field(default_factory=dict)
@@ -177,6 +180,12 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
             )
         if not self.nodes:
             raise ScenarioError("nodes is missing: write a table such as [nodes.car] with a count")
+        if self.infrastructure is True:
+            msgspec.structs.force_setattr(self, "infrastructure", Overlay())
+        if self.infrastructure and isinstance(self.medium, Overlay):
+            raise ScenarioError(
+                "infrastructure stands beside a radio, and medium.kind is overlay: leave one of them out"
+            )
         # A run must not depend on the order of entries in a file, because `canonical` does not contain it.
         for name in ("nodes", "publish", "subscribe"):
             msgspec.structs.force_setattr(self, name, dict(sorted(getattr(self, name).items())))
@@ -205,7 +214,9 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
                 subscribe.filters.check(sources)
             except ScenarioError as error:
                 raise ScenarioError(f"subscribe.{entry}.filters: {error}") from None
-        links = (*_nodes_of_links("medium", self.medium.links), *_nodes_of_links("overlay", self.overlay.links))
+        links = [*_nodes_of_links("medium", self.medium.links)]
+        if isinstance(self.infrastructure, Overlay):
+            links.extend(_nodes_of_links("infrastructure", self.infrastructure.links))
         for where, name in (*_nodes_of_faults(self.faults), *links):
             if name not in known:
                 raise _no_node(where, name, names)
@@ -273,16 +284,23 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         table: dict[str, Any] = as_table(self, by_content=True)
         return {key: value for key, value in table.items() if key not in ("name", "description")}
 
-    def medium_for(self, medium: Literal["radio", "overlay"]) -> MediumSettings:
-        """The medium for a protocol that needs a radio or an overlay: one scenario serves both."""
-        if medium == "overlay" and not isinstance(self.medium, Overlay):
-            return self.overlay
-        if medium == "radio" and isinstance(self.medium, Overlay):
+    def network(self, machine: type[Machine], settings: Any = None) -> Network:
+        """What carries this protocol's packets. A protocol that needs routing uses the infrastructure, if there is
+        one, and else the radio, hop by hop."""
+        routed = machine.needs_routing if settings is None else machine.uses_routing(settings)
+        if not routed and isinstance(self.medium, Overlay):
             raise ScenarioError(
-                f"{self.name}: medium.kind is overlay, and this protocol needs a radio: "
-                "choose another medium.kind, and put the overlay's settings under overlay"
+                f"{self.name}: medium.kind is overlay, and {machine.name} needs a radio: "
+                "choose another medium.kind, and put the overlay's settings under infrastructure"
             )
-        return self.medium
+        infrastructure = self.infrastructure if routed and isinstance(self.infrastructure, Overlay) else None
+        return Network(self.medium, routed, infrastructure)
+
+    def network_of(self, protocol: str | type[Machine], settings: Any = None) -> str:
+        """What carries this protocol's packets, in words: "802.11b-2M 160 m, ideal routing". Runs with different
+        words must not be ranked together. `settings` are the protocol's own, where they decide about routing."""
+        machine = protocol_named(protocol) if isinstance(protocol, str) else protocol
+        return self.network(machine, settings).label
 
     def with_(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> Scenario:
         """The scenario with some keys changed: `with_({"medium.range_m": 150})`.
@@ -290,7 +308,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         None removes a key. A new `kind` keeps the old table's keys that the new kind has too.
         """
         changed = {**(changes or {}), **more}
-        table = merged(as_table(self, sparse=True), nested(changed), Scenario)
+        table = merged(as_table(self, sparse=True), spelled(nested(changed)), Scenario)
         return read(Scenario, table, Where(self.name, origins=dict.fromkeys(changed, f"override of {self.name}")))
 
     def _groups(self) -> dict[str, tuple[str, ...]]:

@@ -83,7 +83,7 @@ class _Recoveries(Log):
 
 def losing(case: Case) -> Sequence[Row]:
     """A share of all messages is lost, and the sender does not notice."""
-    scenario = _scenario(case["nodes"], case["documents"]).with_({"overlay.loss": case["loss"]})
+    scenario = _scenario(case["nodes"], case["documents"]).with_({"infrastructure.loss": case["loss"]})
     runs = {protocol: run(scenario, protocol, {}, case["seed"]) for protocol in ("codd", "siena")}
     return [{"protocol": protocol, **_summary(scenario, result)} for protocol, result in runs.items()]
 

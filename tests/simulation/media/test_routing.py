@@ -1,0 +1,298 @@
+"""Unicasts over several hops: shortest paths, what is billed and logged, partitions, route discovery."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_networks import Bench, Word, say, standing, tell
+
+from earshot.records.trajectories import Trajectories, Trajectory
+from earshot.simulation.engine.log import Log
+from earshot.simulation.engine.run import run
+from earshot.simulation.engine.summary import summarise
+from earshot.simulation.faults import Crash, FaultSettings
+from earshot.simulation.media.collision_free import OverlayNetwork
+from earshot.simulation.media.links import LinkChange, LinkScript
+from earshot.simulation.media.medium_settings import Contention, Lossy, Routing, UnitDisk
+from earshot.simulation.media.open_medium import Network
+from earshot.simulation.scenario.library import load_scenario
+from earshot.simulation.scenario.scenario import Scenario
+from earshot.wire import size
+
+CHAIN = standing(*((8.0 * k, 0.0) for k in range(5)))
+"a to e, each in range of its neighbours only."
+ROUTINGS: tuple[Routing, ...] = ("ideal", "reactive")
+RADIOS = (UnitDisk, Contention, Lossy)
+
+
+def routed(routing: Routing = "ideal", radio: Any = UnitDisk, **more: Any) -> Network:
+    if radio is Lossy:
+        more["certain_m"] = 10.0
+    return Network(radio(range_m=10.0, routing=routing, **more), routed=True)
+
+
+def words(bench: Bench, kind: str) -> list[tuple[Any, ...]]:
+    return bench.rows("node", "peer", "detail", kind=kind, packet="word of the tests")
+
+
+@pytest.mark.parametrize("radio", RADIOS)
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_a_packet_goes_hop_by_hop_and_only_its_peer_hears_it(routing: Routing, radio: Any) -> None:
+    bench = Bench(CHAIN, routed(routing, radio))
+    bench.do(1.0, "a", tell("e", "hello"))
+    bench.run()
+    assert words(bench, "send") == [("a", "b", ""), ("b", "c", ""), ("c", "d", ""), ("d", "e", "")]
+    assert words(bench, "receive") == [
+        ("b", "a", "relayed"), ("c", "b", "relayed"), ("d", "c", "relayed"), ("e", "d", ""),
+    ]  # fmt: skip
+    assert [(word, sender) for word, sender, _ in bench.calls("e", "hear")] == [(Word("hello"), "a")]
+    assert [bench.calls(node, "hear") for node in "abcd"] == [[], [], [], []]
+    count = bench.engine.counts.packets["word of the tests"]
+    assert (count.sends, count.bytes_sent) == (4, 4 * size(Word("hello")))
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_a_partition_makes_a_peer_unreachable(routing: Routing) -> None:
+    cut = LinkScript(changes=(LinkChange(0.0, "c", "d", "down"),))
+    bench = Bench(CHAIN, routed(routing, links=cut), duration_s=60.0)
+    bench.do(1.0, "a", tell("e", "hello"))
+    bench.run()
+    assert words(bench, "send") == []
+    ((word, peer, at),) = bench.calls("a", "unreachable")
+    assert (word, peer) == (Word("hello"), "e")
+    assert at > 1.0
+    assert words(bench, "drop") == [("a", "e", "unreachable")]
+    assert bench.calls("e", "hear") == []
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_names_that_no_node_has_and_the_node_itself(routing: Routing) -> None:
+    bench = Bench(CHAIN, routed(routing))
+    bench.do(1.0, "a", tell("nobody", "hello"))
+    bench.do(2.0, "a", tell("a", "note"))
+    bench.run()
+    assert [call[:2] for call in bench.calls("a", "unreachable")] == [(Word("hello"), "nobody")]
+    assert bench.calls("a", "hear") == [(Word("note"), "a", 2.0)]
+    assert bench.engine.counts.sends == 0
+
+
+def test_without_routing_a_distant_peer_is_unreachable() -> None:
+    bench = Bench(CHAIN, UnitDisk(range_m=10.0))
+    bench.do(1.0, "a", tell("e", "hello"))
+    assert len(bench.run().calls("a", "unreachable")) == 1
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_a_broadcast_goes_one_hop(routing: Routing) -> None:
+    bench = Bench(CHAIN, routed(routing))
+    bench.do(1.0, "c", say("hello"))
+    bench.run()
+    assert [node for node in "abcde" if bench.calls(node, "hear")] == ["b", "d"]
+    assert bench.engine.counts.sends == 1
+
+
+def test_a_relay_that_crashes_ends_an_ideal_path_and_another_is_taken() -> None:
+    square = standing((0, 0), (7, 7), (7, -7), (14, 0))
+    faults = FaultSettings(crashes=(Crash(node="b", time_s=5.0),))
+    bench = Bench(square, routed(), faults=faults)
+    bench.do(1.0, "a", tell("d", "early"))
+    bench.do(6.0, "a", tell("d", "late"))
+    bench.run()
+    assert words(bench, "send") == [("a", "b", ""), ("b", "d", ""), ("a", "c", ""), ("c", "d", "")]
+
+
+def test_a_silent_node_relays_no_events_of_others() -> None:
+    bench = Bench(CHAIN, routed(), faults=FaultSettings(silent_nodes=("c",)))
+    bench.do(1.0, "a", tell("e", "no event"))
+    bench.run()
+    assert len(bench.calls("e", "hear")) == 1
+
+
+# Shortest paths, held against networkx.
+
+
+@given(st.integers(2, 30), st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_an_ideal_path_is_as_short_as_can_be(nodes: int, seed: int) -> None:
+    chance = Random(seed)
+    places = [(chance.uniform(0, 40), chance.uniform(0, 40)) for _ in range(nodes)]
+    names = [f"n{i}" for i in range(nodes)]
+    still = Trajectories([Trajectory.standing(name, x, y) for name, (x, y) in zip(names, places, strict=True)])
+    graph = nx.Graph()
+    graph.add_nodes_from(range(nodes))
+    for i, (x, y) in enumerate(places):
+        near = [j for j in range(i) if (x - places[j][0]) ** 2 + (y - places[j][1]) ** 2 <= 100.0]
+        graph.add_edges_from((i, j) for j in near)
+    bench = Bench(still, routed())
+    pairs = [(chance.randrange(nodes), chance.randrange(nodes)) for _ in range(10)]
+    for k, (a, b) in enumerate(pairs):
+        bench.do(1.0 + k / 10, names[a], tell(names[b], f"{k}"))
+    bench.run()
+    lengths = [nx.shortest_path_length(graph, a, b) if nx.has_path(graph, a, b) else None for a, b in pairs]
+    assert bench.engine.counts.sends == sum(length or 0 for length in lengths)
+    assert sum(len(bench.calls(name, "unreachable")) for name in names) == lengths.count(None)
+    assert sum(len(bench.calls(name, "hear")) for name in names) == len(pairs) - lengths.count(None)
+
+
+# CoDD and Siena over a radio, against the overlay's log with every message counted by its shortest path.
+
+
+def still_town(**changes: Any) -> Scenario:
+    """Thirty nodes that stand still, a source of documents, a radio of 300 m."""
+    few = {"nodes.node.count": 30, "publish.documents.nodes": "node-00", "subscribe.documents.each": 2}
+    times = {"duration_s": 25.0, "warm_up_s": 5.0, "cool_down_s": 2.0, "subscribe.documents.at_s": [0.0, 3.0]}
+    radio = {"medium": {"kind": "unit-disk", "range_m": 300.0}, "infrastructure": False}
+    return load_scenario("overlay").with_({**few, **times, **radio}).with_(changes)
+
+
+@pytest.mark.parametrize("protocol", ["codd", "siena"])
+def test_transmissions_are_those_of_shortest_paths_under_an_overlay_log(
+    protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An overlay's message takes as long here as its way over the radio, so that both runs send the same messages.
+    Each message in the overlay's log then stands for as many transmissions as its shortest path has hops."""
+    town = still_town()
+    points = town.trajectories(1).positions(0.0)
+    apart = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
+    graph = nx.from_numpy_array((apart <= 300.0**2).astype(int))
+    assert nx.is_connected(graph)
+    hops = dict(nx.all_pairs_shortest_path_length(graph))
+    assert max(max(far.values()) for far in hops.values()) >= 5
+    over_radio, over_overlay = Log(), Log()
+    run(town, protocol, {}, 1, over_radio)
+    monkeypatch.setattr(OverlayNetwork, "latency_s", lambda _, message: 0.001 * hops[message.sender][message.peer])
+    run(town.with_({"medium": {"kind": "overlay"}}), protocol, {}, 1, over_overlay)
+    number = {name: i for i, name in enumerate(town.names())}
+    counted, transmissions = Counter[str](), Counter[str]()
+    for row in over_overlay.rows():
+        if row["kind"] == "send":
+            counted[row["packet"]] += hops[number[row["node"]]][number[row["peer"]]]
+    for row in over_radio.rows():
+        if row["kind"] == "send":
+            transmissions[row["packet"]] += 1
+    assert transmissions == counted
+    assert sum(counted.values()) > 1000
+
+
+def delivered(scenario: Scenario, protocol: str) -> float | None:
+    return summarise(scenario, run(scenario, protocol, {}, 2)).delivery_ratio
+
+
+@pytest.mark.parametrize("protocol", ["codd", "siena"])
+@pytest.mark.parametrize("radio", ["ideal", "802.11p-6M"])
+def test_routed_protocols_deliver_over_a_radio(protocol: str, radio: str) -> None:
+    town = still_town(**{"medium.radio": radio})
+    assert delivered(town, protocol) == pytest.approx(1.0, abs=0.01)
+
+
+def test_route_discovery_is_billed_as_its_own_frames() -> None:
+    town = still_town(**{"medium.routing": "reactive"})
+    result = run(town, "codd", {}, 2)
+    frames = {tag: count for tag, count in result.counts.packets.items() if tag.startswith("route-")}
+    assert set(frames) == {"route-request", "route-reply", "route-error"}
+    assert frames["route-request"].bytes_sent == 24 * frames["route-request"].sends > 0
+    assert frames["route-reply"].bytes_sent == 20 * frames["route-reply"].sends > 0
+    assert summarise(town, result).delivery_ratio == pytest.approx(1.0, abs=0.02)
+
+
+# Route discovery, step by step.
+
+
+def test_a_search_widens_its_rings_and_a_route_is_used_again() -> None:
+    bench = Bench(CHAIN, routed("reactive"))
+    bench.do(1.0, "a", tell("e", "one"))
+    bench.do(2.5, "a", tell("e", "two"))
+    bench.do(2.6, "e", tell("a", "three"))
+    bench.run()
+    starts = bench.rows("time", node="a", kind="send", packet="route-request")
+    assert [time for (time,) in starts] == pytest.approx([1.0, 1.24, 1.64])
+    assert bench.rows("node", "peer", kind="send", packet="route-reply") == [
+        ("e", "d"),
+        ("d", "c"),
+        ("c", "b"),
+        ("b", "a"),
+    ]
+    assert len(bench.calls("e", "hear")) == 2
+    assert len(bench.calls("a", "hear")) == 1
+
+
+def test_a_broken_link_is_reported_and_another_route_found() -> None:
+    square = standing((0, 0), (7, 7), (7, -7), (14, 0), (22, 0))
+    cut = LinkScript(
+        changes=(
+            LinkChange(2.0, "b", "d", "down"),
+            LinkChange(0.0, "c", "d", "down"),
+            LinkChange(2.0, "c", "d", "free"),
+        )
+    )
+    bench = Bench(square, routed("reactive", links=cut))
+    bench.do(1.0, "a", tell("e", "one"))
+    bench.do(3.0, "a", tell("e", "two"))
+    bench.run()
+    assert [word.text for word, _, _ in bench.calls("e", "hear")] == ["one", "two"]
+    assert bench.rows("node", "peer", kind="send", packet="route-error") == [("b", "a")]
+    assert ("c", "d", "") in words(bench, "send")
+    assert bench.calls("a", "unreachable") == []
+
+
+def test_a_search_that_finds_nobody_ends_after_the_last_repeat() -> None:
+    bench = Bench(standing((0, 0), (8, 0), (99, 0)), routed("reactive"), duration_s=60.0)
+    bench.do(1.0, "a", tell("c", "hello"))
+    bench.run()
+    requests = bench.rows("time", node="a", kind="send", packet="route-request")
+    assert len(requests) == 7
+    ((_, _, at),) = bench.calls("a", "unreachable")
+    assert at == pytest.approx(1.0 + 0.24 + 0.4 + 0.56 + 0.72 + 2.8 + 5.6 + 11.2)
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_a_reactive_packet_arrives_or_its_sender_learns_that_it_did_not(seed: int) -> None:
+    """Nodes walk, routes break: no packet goes in circles, none is lost without a word, none arrives twice."""
+    chance = Random(seed)
+    walks = [
+        Trajectory.through(f"n{i}", [(10.0 * k, chance.uniform(0, 60), chance.uniform(0, 60)) for k in range(10)])
+        for i in range(25)
+    ]
+    medium = UnitDisk(range_m=20.0, routing="reactive")
+    bench = Bench(Trajectories(walks), Network(medium, routed=True), duration_s=90.0)
+    for k in range(40):
+        bench.do(1.0 + k / 2, f"n{chance.randrange(25)}", tell(f"n{chance.randrange(25)}", str(k)))
+    bench.run()
+    calls = [
+        (kind, call[0].text)
+        for kind in ("hear", "unreachable")
+        for i in range(25)
+        for call in bench.calls(f"n{i}", kind)
+    ]
+    assert sorted(text for _, text in calls) == sorted(str(k) for k in range(40))
+    assert "hop-limit" not in bench.engine.counts.drops
+
+
+# The same bytes for the same seed.
+
+
+def digest(protocol: str, routing: str) -> str:
+    moving = {"nodes.node.mobility": {"kind": "random-waypoint", "speed_m_s": [5.0, 15.0]}}
+    town = still_town(**{"medium.radio": "802.11b-2M", "medium.routing": routing, **moving})
+    log = Log()
+    run(town, protocol, {}, 5, log)
+    return hashlib.sha256("\n".join(repr(row) for row in log.rows()).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("routing", ROUTINGS)
+def test_another_process_writes_the_same_log(routing: str) -> None:
+    script = f"import test_routing; print(test_routing.digest('codd', {routing!r}))"
+    folders = os.pathsep.join(str(folder) for folder in (Path(__file__).parent, Path(__file__).parents[1]))
+    environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": folders}
+    other = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == digest("codd", routing)
