@@ -145,6 +145,7 @@ def test_on_a_slow_network_every_node_is_attached_to_a_broker_that_was_nearest_w
         {
             "duration_s": 60.0,
             "area": {"width_m": 600.0, "height_m": 600.0},
+            "medium.radio": "ideal",
             "medium.range_m": range_m,
             "nodes.node.count": 40,
             "nodes.node.mobility": {"kind": "random-waypoint", "speed_m_s": [0.5, 2.0], "pause_s": [0.0, 5.0]},

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from earshot.records import DropReason
-from earshot.simulation.media.routing import NO_PACKET, NO_ROUTE_S, ControlFrame, Hop, RoutedMedium
+from earshot.simulation.media.routing import ATTEMPTS, NO_PACKET, NO_ROUTE_S, ControlFrame, Hop, RoutedMedium
 from earshot.simulation.media.transmission import Medium, PacketCount, RoutingHost, Transmission
 
 # Section 10: the default parameters.
@@ -34,8 +34,6 @@ JITTER_S: Final = 0.01
 "A request is passed on after a random time, or neighbours that heard it together would send together (RFC 5148)."
 WAITING_PACKETS: Final = 64
 "At most this many packets wait for a search; the oldest is dropped."
-ATTEMPTS: Final = 3
-"How often a sender looks for another route for a packet whose route broke, as transports do."
 
 UNKNOWN: Final = -1
 "A sequence number that is not known."

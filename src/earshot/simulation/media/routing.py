@@ -19,6 +19,8 @@ from earshot.wire import Packet
 
 NO_ROUTE_S = 0.01
 "After this time a machine learns that there is no route, so that time passes for one that tries again at once."
+ATTEMPTS = 3
+"How often a packet whose link or route failed is sent again, as transports do."
 HOP_LIMIT = 64
 "Routes change while packets are under way: a packet that has taken this many hops is dropped."
 
@@ -179,7 +181,7 @@ class RoutedMedium(ABC):
 
 class IdealRouting(RoutedMedium):
     """The sender takes the shortest path of the present graph. A relay whose next hop has gone takes the shortest
-    path from there. A sender learns at once that its packet was lost on the way."""
+    path from there. A hop that the radio gives up is tried again, up to three times; then the sender learns at once."""
 
     def __init__(self, names: Sequence[str], neighbours: Neighbours, host: RoutingHost) -> None:
         super().__init__(names, host)
@@ -207,8 +209,14 @@ class IdealRouting(RoutedMedium):
             self._host.failed(hop.request)
 
     def _link_failed(self, hop: Hop, reason: DropReason) -> None:
+        node, request = hop.sender, hop.request
+        if reason is not DropReason.QUEUE_FULL and hop.attempt < ATTEMPTS and not self.orphaned(hop):
+            path = self.path(node, request.peer)
+            if path:
+                self._forward(node, request, hop.taken, path, hop.attempt + 1)
+                return
         self._host.dropped(hop, reason)
-        self._host.failed(hop.request)
+        self._host.failed(request)
 
     def path(self, origin: int, destination: int) -> list[int]:
         """The nodes from the origin, without it, to the destination: of several shortest paths the one whose nodes

@@ -138,6 +138,7 @@ def city(brokers: int, subscriptions: int, publishers: int = 5) -> Scenario:
             "cool_down_s": 5.0,
             "area.width_m": side_m,
             "area.height_m": side_m,
+            "medium.radio": "ideal",
             "medium.range_m": RANGE_M,
             "nodes.node.count": brokers,
             "publish.news.count": publishers,
