@@ -225,6 +225,7 @@ def test_an_ideal_flood_over_a_connected_city_delivers_all_and_only_what_it_shou
     still = load_scenario("city").with_(
         {
             "duration_s": 40.0,
+            "medium.radio": "ideal",
             "medium.range_m": 300.0,
             "nodes.car.mobility": "uniform",
             "nodes.walker.mobility": "uniform",
