@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from earshot.records import DropReason
-from earshot.simulation.media.routing import ATTEMPTS, NO_PACKET, NO_ROUTE_S, ControlFrame, Hop, RoutedMedium
+from earshot.simulation.media.routing import ATTEMPTS, NO_PACKET, NO_ROUTE_S, ControlFrame, RoutedHop, RoutedMedium
 from earshot.simulation.media.transmission import Medium, PacketCount, RoutingHost, Transmission
 
 # Section 10: the default parameters.
@@ -98,7 +98,7 @@ class Route:
 
 
 @dataclass(slots=True, eq=False)
-class Search:
+class RouteSearch:
     """An origin's search for a route."""
 
     origin: int
@@ -121,7 +121,7 @@ class ReactiveRouting(RoutedMedium):
         self._draw = random.random
         self._tables: list[dict[int, Route]] = [{} for _ in range(nodes)]
         self._sequences = [0] * nodes
-        self._searches: dict[tuple[int, int], Search] = {}
+        self._searches: dict[tuple[int, int], RouteSearch] = {}
         self._requests = 0
         self._next_request_at = [0.0] * nodes
         self._heard: dict[int, set[int]] = {}
@@ -153,7 +153,7 @@ class ReactiveRouting(RoutedMedium):
         if not self._pass_on(request.sender, request, [], attempt):
             self._wait_for_route(request, attempt)
 
-    def _relay(self, hop: Hop) -> None:
+    def _relay(self, hop: RoutedHop) -> None:
         self._refresh(hop.peer, hop.request.sender)
         came_by = [*hop.path, hop.sender]
         if not self._pass_on(hop.peer, hop.request, came_by, hop.attempt):
@@ -170,7 +170,7 @@ class ReactiveRouting(RoutedMedium):
         self._forward(node, request, len(came_by) + 1, [route.next_hop, *came_by], attempt)
         return True
 
-    def _link_failed(self, hop: Hop, reason: DropReason) -> None:
+    def _link_failed(self, hop: RoutedHop, reason: DropReason) -> None:
         """Section 6.11: the link is broken, unless only the node's own queue was full."""
         node, request = hop.sender, hop.request
         self._host.dropped(hop, reason)
@@ -236,7 +236,7 @@ class ReactiveRouting(RoutedMedium):
         if search is None:
             known = self._known(*pair)
             reach = 1 if known is None else known.distance + RING_STEP
-            search = self._searches[pair] = Search(*pair, reach if reach <= LAST_RING else NETWORK_DIAMETER)
+            search = self._searches[pair] = RouteSearch(*pair, reach if reach <= LAST_RING else NETWORK_DIAMETER)
             self._begin_ring(search)
         search.of_destination |= attempt > 0
         search.waiting.append((request, attempt))
@@ -244,12 +244,12 @@ class ReactiveRouting(RoutedMedium):
             oldest, _ = search.waiting.pop(0)
             self.queue.on_air(self.queue.now + NO_ROUTE_S, self._give_up_full, oldest)
 
-    def _begin_ring(self, search: Search) -> None:
+    def _begin_ring(self, search: RouteSearch) -> None:
         at = max(self.queue.now, self._next_request_at[search.origin])
         self._next_request_at[search.origin] = at + REQUEST_SPACING_S
         self.queue.on_air(at, self._request, search)
 
-    def _request(self, search: Search) -> None:
+    def _request(self, search: RouteSearch) -> None:
         """Section 6.3: flood a request as far as this ring goes, and wait for the reply (section 6.4)."""
         origin, destination, now = search.origin, search.destination, self.queue.now
         if self._searches.get((origin, destination)) is not search:
@@ -286,7 +286,7 @@ class ReactiveRouting(RoutedMedium):
     def _forget(self, number: int) -> None:
         del self._heard[number]
 
-    def _ring_over(self, search: Search) -> None:
+    def _ring_over(self, search: RouteSearch) -> None:
         pair = (search.origin, search.destination)
         if self._searches.get(pair) is not search:
             return

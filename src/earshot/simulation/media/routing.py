@@ -25,7 +25,7 @@ HOP_LIMIT = 64
 "Routes change while packets are under way: a packet that has taken this many hops is dropped."
 
 
-class Hop(Transmission, eq=False, gc=False, kw_only=True):
+class RoutedHop(Transmission, eq=False, gc=False, kw_only=True):
     """One hop of a routed packet. It has the packet's own kind, size and event."""
 
     request: Transmission
@@ -71,11 +71,11 @@ class RoutedMedium(ABC):
         """A machine sends this packet; its peer exists and is another node."""
 
     @abstractmethod
-    def _relay(self, hop: Hop) -> None:
+    def _relay(self, hop: RoutedHop) -> None:
         """The hop has arrived at a relay, its peer: pass it on."""
 
     @abstractmethod
-    def _link_failed(self, hop: Hop, reason: DropReason) -> None:
+    def _link_failed(self, hop: RoutedHop, reason: DropReason) -> None:
         """The radio could not deliver this hop."""
 
     def _control(self, frame: ControlFrame, receivers: list[int]) -> None:  # noqa: B027
@@ -117,7 +117,7 @@ class RoutedMedium(ABC):
         self._host.sent(transmission)
 
     def received(self, transmission: Transmission) -> None:
-        if not isinstance(transmission, Hop):
+        if not isinstance(transmission, RoutedHop):
             if isinstance(transmission, ControlFrame):
                 self._control(transmission, self._host.relayed(transmission))
             else:
@@ -142,7 +142,7 @@ class RoutedMedium(ABC):
         self._host.dropped(transmission, reason)
 
     def unreachable(self, transmission: Transmission, reason: DropReason = DropReason.UNREACHABLE) -> None:
-        if isinstance(transmission, Hop):
+        if isinstance(transmission, RoutedHop):
             self._link_failed(transmission, reason)
         else:
             self._host.dropped(transmission, reason)
@@ -155,8 +155,10 @@ class RoutedMedium(ABC):
         """Send the packet from this node to the first of the path."""
         self._radio.unicast(self._hop(node, path[0], request, taken, path[1:], attempt))
 
-    def _hop(self, node: int, to: int, request: Transmission, taken: int, path: list[int], attempt: int = 0) -> Hop:
-        return Hop(
+    def _hop(
+        self, node: int, to: int, request: Transmission, taken: int, path: list[int], attempt: int = 0
+    ) -> RoutedHop:
+        return RoutedHop(
             node,
             request.packet,
             request.kind,
@@ -173,7 +175,7 @@ class RoutedMedium(ABC):
             attempt=attempt,
         )
 
-    def _drop_at_relay(self, hop: Hop, reason: DropReason) -> None:
+    def _drop_at_relay(self, hop: RoutedHop, reason: DropReason) -> None:
         """The node that has received this hop has no way to pass it on."""
         request = hop.request
         self._host.dropped(self._hop(hop.peer, request.peer, request, hop.taken, []), reason)
@@ -198,7 +200,7 @@ class IdealRouting(RoutedMedium):
         else:
             self.queue.on_air(self.queue.now + NO_ROUTE_S, self._host.unreachable, request)
 
-    def _relay(self, hop: Hop) -> None:
+    def _relay(self, hop: RoutedHop) -> None:
         node, path = hop.peer, hop.path
         if not (self.up[path[0]] and path[0] in self._neighbours.of(node, self.queue.now)):
             path = self.path(node, hop.request.peer)
@@ -208,7 +210,7 @@ class IdealRouting(RoutedMedium):
             self._drop_at_relay(hop, DropReason.UNREACHABLE)
             self._host.failed(hop.request)
 
-    def _link_failed(self, hop: Hop, reason: DropReason) -> None:
+    def _link_failed(self, hop: RoutedHop, reason: DropReason) -> None:
         node, request = hop.sender, hop.request
         if reason is not DropReason.QUEUE_FULL and hop.attempt < ATTEMPTS and not self.orphaned(hop):
             path = self.path(node, request.peer)
