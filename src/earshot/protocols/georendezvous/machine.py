@@ -81,8 +81,8 @@ class GeoRendezvousSettings(CellSettings):
     """Whether rendezvous cells apply subscribers' filters and events' areas, so that only events travel on that a
     subscriber may want; the paper's are topic-only."""
     asked_first: bool = True
-    """Whether a publisher sends its notifications to a rendezvous cell until that cell prunes it. Otherwise it waits
-    until the cell forwards it a subscription (section 2.2), which may miss a publisher that moves."""
+    """Whether a publisher notifies all its rendezvous cells. Otherwise it waits until a cell forwards it a
+    subscription (section 2.2), which may miss a publisher that moves, and stops when the cell prunes it."""
     place_margin_cells: NotNegative = 2.5
     "A subscriber counts as near an event's area within this many cells of the cell that it named."
     keep_records: Count = 12
@@ -479,8 +479,8 @@ class GeoRendezvous(Machine):
             known = PublishedTopic(now, announced=False, last_at=now, advertised_from=self.routing.cell)
             self.published[topic] = known
             if self.settings.asked_first:
-                until = now + self.rendezvous.record_lifespan_s
-                known.asking = {i: AskingCell(self.target((topic, i)), until) for i in range(self.settings.rendezvous)}
+                points = range(self.settings.rendezvous)
+                known.asking = {index: AskingCell(self.target((topic, index)), math.inf) for index in points}
             self.advertise(topic, now)
             self.keep_renewing(now)
         return known

@@ -114,7 +114,7 @@ class RendezvousCell:
         self.keep_records = keep_records
         "How many records one packet to another member carries; 0: members share them in one broadcast."
         self.asks_again = asks_again
-        "Whether the cell that keys have moved to asks the publishers again."
+        "Whether publishers wait to be asked, and are pruned; otherwise they notify all their points."
         self.place_margin_m = place_margin_m
         "A subscriber whose cell is farther from an event's area than this does not get the event."
         self.table = RendezvousTable(record_lifespan_s)
@@ -137,7 +137,7 @@ class RendezvousCell:
         asked and no longer wanted, and share the records with the other members."""
         orders: Orders = []
         changed = list(records)
-        for key in keys:
+        for key in keys if self.asks_again else ():
             for advert in self.table.advertised(key, now):
                 wanted = self.table.wanted(key, advert.owner, now)
                 if wanted == advert.asked:
@@ -178,7 +178,8 @@ class RendezvousCell:
         wanting = [record for record in self.table.subscribed(key, now) if record.wants(packet.publisher)]
         if not wanting:
             # An earlier prune did not reach the publisher: send it again.
-            adverts = [advert for advert in self.table.advertised(key, now) if advert.owner == packet.publisher]
+            known = self.table.advertised(key, now) if self.asks_again else []
+            adverts = [advert for advert in known if advert.owner == packet.publisher]
             return [Drop(DropReason.NO_SUBSCRIBER, event.id), *(self._prune(advert, now) for advert in adverts)]
         here = self.routing.cell
         return [
