@@ -162,6 +162,7 @@ def _print_board(board: Leaderboard) -> None:
             if len(board.rankings) > 1:
                 say(text.verdict_words(ranking))
             print_table(*text.ranking_table(ranking, text.NARROW, WIDTH))
+    say(text.assumption_words(board.rows))
     if any(row.ties for row in board.rows):
         click.echo(f"{text.TIE}: the seeds do not tell it apart from the best of its column")
 

@@ -30,6 +30,7 @@ def run_rows(
     protocols: Sequence[str] = tuple(FIGURES),
     changed: Sequence[Mapping[str, Any]] = ({},),
     networks: Mapping[str, str] | None = None,
+    assumes: Mapping[str, str] | None = None,
     seeds: int = 5,
 ) -> list[dict[str, Any]]:
     """Rows of `runs`."""
@@ -37,7 +38,8 @@ def run_rows(
         {
             "run": f"{protocol}-{number}-{seed}", "scenario": "city", "protocol": protocol, "variant": protocol,
             "settings": "{}", "seed": seed, "point": f"point-{number}",
-            "network": (networks or {}).get(protocol, "802.11b-2M 160 m"), "changed": json.dumps(keys), "base": "{}",
+            "network": (networks or {}).get(protocol, "802.11b-2M 160 m"),
+            "assumes": (assumes or {}).get(protocol, ""), "changed": json.dumps(keys), "base": "{}",
             "trace": "", "window": "", "workload": f"{number}-{seed}", "status": "done", "error": None,
             "took_s": 1.0, "duration_s": 60.0,
         }

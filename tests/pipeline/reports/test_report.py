@@ -11,7 +11,7 @@ from dataclasses import replace
 from html import unescape
 
 from earshot.pipeline.campaigns.capacity import CapacityComparison, LoadPoint, ProtocolCapacity
-from earshot.pipeline.reports.board_page import RankingView, beyond_radio, figures_table, headline, ranked_bars
+from earshot.pipeline.reports.board_page import RankingView, figures_table, headline, ranked_bars
 from earshot.pipeline.reports.charts import AreaCell
 from earshot.pipeline.reports.loss_page import merged_cells
 from earshot.pipeline.reports.marks import marks_of
@@ -52,13 +52,24 @@ def test_a_run_that_failed_is_named_beside_the_answer() -> None:
     assert "15 runs, 5 seeds, 1 failed" in told
 
 
-def test_networks_are_never_ranked_together_and_what_they_assume_is_said() -> None:
-    rows = run_rows(SMALL, networks={"codd": "802.11b-2M 160 m, ideal routing"})
+def test_protocols_with_routing_are_ranked_beside_the_others_and_what_they_were_given_is_said() -> None:
+    rows = run_rows(SMALL, assumes={"codd": "ideal routing"})
+    page = lake_page(ReportFacts(made_board(rows), rows), {})
+    assert "codd had ideal routing (the kindest case: shortest paths, known to all nodes at no cost)." in words(page)
+    table = next(
+        block for section in page.sections for block in section.blocks if getattr(block, "title", "") == "leaderboard"
+    )
+    assert isinstance(table, PageTable)
+    assert sorted(str(row[1]) for row in table.rows) == ["codd", "flooding", "steam"]
+
+
+def test_networks_are_never_ranked_together() -> None:
+    rows = run_rows(SMALL, networks={"codd": "802.11b-2M 160 m + infrastructure"})
     page = lake_page(ReportFacts(made_board(rows), rows), {})
     assert sections(page) == [
         "The answer",
         "city over 802.11b-2M 160 m",
-        "city over 802.11b-2M 160 m, ideal routing",
+        "city over 802.11b-2M 160 m + infrastructure",
         "Runs",
     ]
     tables = [
@@ -69,10 +80,6 @@ def test_networks_are_never_ranked_together_and_what_they_assume_is_said() -> No
     ]
     names = [[str(row[1]) for row in table.rows] for table in tables if isinstance(table, PageTable)]
     assert names == [["steam", "flooding"], ["codd"]]
-    assert "the kindest case" in words(page)
-    assert beyond_radio("802.11b-2M 160 m, ideal routing") == "ideal routing"
-    assert beyond_radio("802.11b-2M 160 m + infrastructure") == "+ infrastructure"
-    assert beyond_radio("802.11b-2M 160 m") == ""
 
 
 def test_a_sweep_has_a_line_a_protocol_and_fixed_key_and_each_point_behind_a_click() -> None:

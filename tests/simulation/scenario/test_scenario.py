@@ -13,6 +13,7 @@ import tomli_w
 
 from earshot.errors import ScenarioError, UnknownName
 from earshot.events import Event
+from earshot.protocols.catalogue import protocol
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.flooding import Flooding
 from earshot.simulation.engine.run import run
@@ -302,8 +303,15 @@ def test_a_network_is_said_in_words(tmp_path: Path) -> None:
     for radio, expected in words.items():
         over = town.with_({"medium.radio": radio})
         assert over.network_of("flooding") == expected
-        assert over.network_of("codd") == f"{expected}, ideal routing"
-        assert over.with_({"medium.routing": "reactive"}).network_of("siena") == f"{expected}, reactive routing"
+        assert over.network_of("codd") == expected
+        assert over.network(protocol("codd")).routing == "ideal routing"
+        assert over.network(protocol("flooding")).routing == ""
+        reactive = over.with_({"medium.routing": "reactive"})
+        assert (reactive.network_of("siena"), reactive.network(protocol("siena")).routing) == (
+            expected,
+            "reactive routing",
+        )
+        assert over.with_({"infrastructure": True}).network(protocol("codd")).routing == ""
         assert over.with_({"infrastructure": True}).network_of("codd") == f"{expected} + infrastructure"
         assert over.with_({"infrastructure": True}).network_of("flooding") == expected
     faster = town.with_({"medium.radio": "802.11b-2M", "medium.bit_rate_bps": 11e6})

@@ -145,6 +145,21 @@ def ranking_heading(ranking: Ranking) -> str:
     return f"{point_words(ranking.point)} on {ranking.point.network}, {count}{reach}"
 
 
+KINDEST = "the kindest case: shortest paths, known to all nodes at no cost"
+
+
+def assumption_words(rows: Iterable[BoardRow]) -> str:
+    """Which protocols were given something beyond the radio; empty where none was."""
+    names: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.assumes:
+            names.setdefault(row.assumes, {})[row.variant] = None
+    return " ".join(
+        f"{_listed(list(some))} had {assumes}{f' ({KINDEST})' if assumes == 'ideal routing' else ''}."
+        for assumes, some in names.items()
+    )
+
+
 def _at_cost(metric: str | None, cost: Figure | None) -> str:
     if metric is None or cost is None:
         return ""
@@ -298,6 +313,7 @@ def _row_json(row: BoardRow) -> dict[str, Any]:
     return {
         "rank": row.rank,
         "protocol": row.protocol,
+        "assumes": row.assumes,
         "variant": row.variant,
         "settings": dict(row.settings),
         "on_front": row.on_front,

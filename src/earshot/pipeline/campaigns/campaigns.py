@@ -76,6 +76,14 @@ class Run:
         return network_of(self.scenario, self.protocol)
 
     @property
+    def assumes(self) -> str:
+        """What the protocol was given beyond the radio, as in "ideal routing"; empty where nothing."""
+        try:
+            return self.scenario.network(protocol(self.protocol)).routing
+        except ScenarioError:
+            return ""  # the run will fail, and say why
+
+    @property
     def range_m(self) -> float:
         """The range of the radios that carry the packets; infinite where every node reaches every other."""
         medium = medium_of(self.scenario, self.protocol)

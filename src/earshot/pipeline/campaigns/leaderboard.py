@@ -101,6 +101,8 @@ class BoardRow:
     "1 is best. Rows that neither delivery nor cost tells apart share a rank."
     ties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     "By metric: the variants of the same ranking that the seeds do not tell apart from this one."
+    assumes: str = ""
+    "What the protocol was given beyond the radio, as in `ideal routing`."
     on_front: bool = False
     "No other row delivers at least as much for at most the same cost."
 
@@ -238,7 +240,7 @@ def keyed_rows(runs: DataFrame, metrics: DataFrame, by: str, names: Sequence[str
 
 def _run_rows(runs: DataFrame) -> list[dict[str, Any]]:
     about = ("run", "scenario", "protocol", "variant", "settings", "seed")
-    where = ("point", "network", "changed", "base", "trace", "window")
+    where = ("point", "network", "assumes", "changed", "base", "trace", "window")
     return [row.asDict() for row in runs.where("status = 'done'").select(*about, *where).collect()]
 
 
@@ -353,7 +355,9 @@ def _rows(runs: Iterable[Mapping[str, Any]], points: Mapping[str, ScenarioPoint]
         point = points[row["run"]]
         place = (point.id, row["variant"])
         settings = json.loads(row["settings"] or "{}")
-        made = rows.get(place) or BoardRow(point, row["protocol"], row["variant"], settings, figures[place])
+        made = rows.get(place) or BoardRow(
+            point, row["protocol"], row["variant"], settings, figures[place], assumes=row.get("assumes") or ""
+        )
         rows[place] = replace(made, runs={**made.runs, row["seed"]: row["run"]})
     return list(rows.values())
 

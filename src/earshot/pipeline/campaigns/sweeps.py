@@ -42,6 +42,7 @@ class Outcome:
     scenario: str
     point: str
     network: str
+    assumes: str
     range_m: float
     changed: str
     base: str
@@ -165,6 +166,7 @@ def _planned(campaign: str, one: Run) -> Outcome:
         scenario=one.scenario.name,
         point=one.point,
         network=one.network,
+        assumes=one.assumes,
         range_m=one.range_m,
         changed=json.dumps(changed, sort_keys=True),
         base=json.dumps(base, sort_keys=True),

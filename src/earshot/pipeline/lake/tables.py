@@ -240,6 +240,7 @@ RUNS = Table(
         "scenario": "string",
         "point": "string",  # the hash of everything that decides it but protocol, settings and seed
         "network": "string",  # what carried the packets; runs over different networks are never ranked together
+        "assumes": "string",  # what the protocol was given beyond it, as in "ideal routing"
         "range_m": "double",  # of its radios; infinite: every node reaches every other; null: unknown
         "changed": "string",  # the keys in which the scenario differs from the one it is named after, as JSON
         "base": "string",  # the values of these keys in the scenario it is named after, as JSON

@@ -92,8 +92,8 @@ class RankingView:
         return point_words(self.ranking.point, [name for name in self.keys if name not in set(shared)])
 
     def name_without(self, shared: Iterable[str]) -> str:
-        """The point and its network, with what the network assumes."""
-        return f"{self.title_without(shared)} over {assumed(self.network)}"
+        """The point and its network."""
+        return f"{self.title_without(shared)} over {self.network}"
 
     @property
     def delivery(self) -> str:
@@ -105,26 +105,13 @@ class RankingView:
         return self.delivery if name == "delivery" else name
 
     def name(self, row: BoardRow) -> PageCell:
-        """The row's name, with what its network assumes beyond the radio."""
-        return PageCell(row.variant, note=beyond_radio(row.point.network), mark=self.marks[row.variant])
-
-
-def assumed(network: str) -> str:
-    """A network's label; where it is kinder than a real one, it says so."""
-    if "ideal routing" in network:
-        return f"{network} (the kindest case: shortest paths, known to all nodes at no cost)"
-    return network
+        """The row's name, with what the protocol was given beyond the radio."""
+        return PageCell(row.variant, note=row.assumes, mark=self.marks[row.variant])
 
 
 def plain(value: Any) -> str:
     """A key's value, a whole number without decimals."""
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def beyond_radio(network: str) -> str:
-    """What a network's label says after the radio: its routing, its infrastructure."""
-    found = min((at for at in (network.find(", "), network.find(" + ")) if at >= 0), default=-1)
-    return network[found:].strip(" ,") if found >= 0 else ""
 
 
 # -- the answer

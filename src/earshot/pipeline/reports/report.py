@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from earshot.pipeline.campaigns.board_text import board_json, figure_json, point_json, point_words
+from earshot.pipeline.campaigns.board_text import assumption_words, board_json, figure_json, point_json, point_words
 from earshot.pipeline.campaigns.capacity import CapacityComparison
 from earshot.pipeline.campaigns.leaderboard import (
     BoardRow,
@@ -234,7 +234,9 @@ def _answer(facts: ReportFacts, views: Sequence[parts.RankingView]) -> PageSecti
     shared = parts.common_keys(views)
     if len(views) <= MOST_OPEN:
         carried = [capacity_words(facts.capacity)] if facts.capacity and len(views) == 1 else []
-        blocks += [parts.verdict_block(view, view.name_without(shared), carried) for view in views]
+        for view in views:
+            given = [words] if (words := assumption_words(view.ranking.rows)) else []
+            blocks.append(parts.verdict_block(view, view.name_without(shared), [*carried, *given]))
     else:
         blocks += parts.answers(views)
     if failed := [run for run in facts.runs if run["status"] != "done"]:

@@ -194,6 +194,7 @@ def _run_row(sessions: WatchedSessions, name: str, protocol: str) -> dict[str, A
         "scenario": name,
         "point": name,
         "network": "live",
+        "assumes": "",
         "range_m": None,
         "changed": "{}",
         "base": "{}",

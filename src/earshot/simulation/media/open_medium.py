@@ -30,12 +30,15 @@ class Network:
 
     @property
     def label(self) -> str:
-        """The network in a few words."""
-        if self.infrastructure is not None:
-            return f"{self.medium.label} + infrastructure"
-        if self.routed and not isinstance(self.medium, Overlay):
-            return f"{self.medium.label}, {self.medium.routing} routing"
-        return self.medium.label
+        """The network in a few words: what is equal for all protocols that may be compared."""
+        return self.medium.label if self.infrastructure is None else f"{self.medium.label} + infrastructure"
+
+    @property
+    def routing(self) -> str:
+        """What finds the routes to distant peers over the radio: "ideal routing", "reactive routing", or ""."""
+        if not self.routed or self.infrastructure is not None or isinstance(self.medium, Overlay):
+            return ""
+        return f"{self.medium.routing} routing"
 
 
 def open_network(

@@ -297,8 +297,8 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         return Network(self.medium, routed, infrastructure)
 
     def network_of(self, protocol: str | type[Machine], settings: Any = None) -> str:
-        """What carries this protocol's packets, in words: "802.11b-2M 160 m, ideal routing". Runs with different
-        words must not be ranked together. `settings` are the protocol's own, where they decide about routing."""
+        """What carries this protocol's packets, in words: "802.11b-2M 160 m". Runs with different words must not
+        be ranked together. `settings` are the protocol's own, where they decide about routing."""
         machine = protocol_named(protocol) if isinstance(protocol, str) else protocol
         return self.network(machine, settings).label
 
