@@ -56,6 +56,21 @@ def test_contacts_agree_with_brute_force_over_many_stretches_of_time(spark: Spar
 
 
 @pytest.mark.spark
+def test_fifty_samples_a_second_since_1970_have_the_contacts_of_small_times(spark: SparkSession) -> None:
+    """Stretches number more than 32 bits hold, and times are rounded to a quarter of a microsecond."""
+    rows = wandering(nodes=12, steps=100, side_m=120, seed=5)
+    truth = contacts_by_brute_force(rows, 30.0, 1.0)
+    assert any(end - start > contacts_module.SLICES_A_STRETCH for _, _, start, end in truth)
+
+    def since_1970(sample: float) -> float:
+        return 1.7e9 + sample / 50
+
+    late = positions(spark, [(node, since_1970(t), x, y) for node, t, x, y in rows])
+    contacts = found(late.transform(contacts_within(30.0, interval_s=0.02)))
+    assert contacts == [(a, b, since_1970(start), since_1970(end)) for a, b, start, end in truth]
+
+
+@pytest.mark.spark
 def test_each_trace_is_searched_for_itself(spark: SparkSession) -> None:
     rows = [("a", 0.0, 0.0, 0.0), ("b", 0.0, 1.0, 0.0), ("c", 0.0, 2.0, 0.0)]
     one = positions(spark, rows[:2]).selectExpr("'one' as trace", "*")

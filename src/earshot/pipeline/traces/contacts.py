@@ -94,7 +94,7 @@ def _contacts(positions: DataFrame, range_m: float, interval_s: float) -> DataFr
     names = ", ".join(f"{name} string" for name in traces)
     return (
         positions.select(*traces, "node", "time", "x_m", "y_m")
-        .repartitionById(tasks, F.floor(F.col("time") / stretch_s).cast("int"))
+        .repartitionById(tasks, F.pmod(F.floor(F.col("time") / stretch_s), F.lit(tasks)).cast("int"))
         .mapInArrow(search.runs, "task int, trace string, runs binary")
         .repartitionById(tasks, "task")
         .mapInArrow(
@@ -138,8 +138,8 @@ class _Search:
             )
             number = float(stretch[begin])
             start, last = times[found.first], times[found.last]
-            touching = (start - number * self.stretch_s <= self.gap_s) | (
-                (number + 1.0) * self.stretch_s - last <= self.gap_s
+            touching = ~parted(number * self.stretch_s, start, self.gap_s) | ~parted(
+                last, (number + 1.0) * self.stretch_s, self.gap_s
             )
             home = np.where(
                 touching, (pair_hash[found.a] * 31 + pair_hash[found.b]) % self.tasks, int(number) % self.tasks
@@ -151,6 +151,12 @@ class _Search:
                     packed = _packed(names, found.a[some], found.b[some], start[some], last[some], touching[some])
                     yield _row(int(task), trace, packed)
             begin = end
+
+
+def parted(before: Any, after: Any, gap_s: float) -> Any:
+    """Whether more than `gap_s` lies between two times. At epoch times a float is only right to 0.24 us: what
+    rounding may have added is no gap."""
+    return after - before > gap_s + 2.0 * np.spacing(np.abs(after))
 
 
 class PairRuns(NamedTuple):
@@ -182,9 +188,9 @@ def runs_of_pairs(
     met.sort()
     at = met & ((1 << slice_bits) - 1)
     when = times[at]
-    parted = np.ones(len(met), dtype=bool)
-    parted[1:] = (met[1:] >> slice_bits != met[:-1] >> slice_bits) | (when[1:] - when[:-1] > gap_s)
-    first = np.flatnonzero(parted)
+    begins = np.ones(len(met), dtype=bool)
+    begins[1:] = (met[1:] >> slice_bits != met[:-1] >> slice_bits) | parted(when[:-1], when[1:], gap_s)
+    first = np.flatnonzero(begins)
     last = np.append(first[1:], len(met)) - 1 if len(met) else first
     pair = met[first] >> slice_bits
     return PairRuns(pair >> node_bits, pair & ((1 << node_bits) - 1), at[first], at[last])
@@ -238,9 +244,9 @@ class _Stitch:
         pair = a.indices.to_numpy().astype(np.int64) * max(1, len(b.dictionary)) + b.indices.to_numpy()
         order = np.lexsort((start, pair))
         pair, start, end = pair[order], start[order], end[order]
-        parted = np.ones(len(pair), dtype=bool)
-        parted[1:] = (pair[1:] != pair[:-1]) | (start[1:] - end[:-1] > self.gap_s)
-        first = np.flatnonzero(parted)
+        begins = np.ones(len(pair), dtype=bool)
+        begins[1:] = (pair[1:] != pair[:-1]) | parted(end[:-1], start[1:], self.gap_s)
+        first = np.flatnonzero(begins)
         last = np.append(first[1:], len(pair)) - 1
         picked = pa.array(order[first])
         return pa.table({"a": a.take(picked), "b": b.take(picked), "start": start[first], "end": end[last]})
