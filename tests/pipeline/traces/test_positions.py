@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.errors import TraceError
+from earshot.pipeline.traces import positions
 from earshot.pipeline.traces.motion import legs_at_steps, resampled
 from earshot.pipeline.traces.positions import REASONS, judged
 from sizes import sized
@@ -52,6 +53,46 @@ def test_what_is_kept_is_in_order_and_possible(rows: list[tuple[float, float]]) 
     for (t0, x0), (t1, x1) in itertools.pairwise(kept):
         assert t0 < t1
         assert abs(x1 - x0) <= 10.0 * (t1 - t0) * (1 + 1e-9)
+
+
+def verdicts_row_by_row(rows: list[tuple[float, float]], max_speed: float) -> list[str]:
+    """What the module says of each reason, one row after the other."""
+
+    def reachable(before: tuple[float, float], after: tuple[float, float]) -> bool:
+        return abs(after[1] - before[1]) <= (after[0] - before[0]) * max_speed * (1 + 1e-9)
+
+    found = [KEPT]
+    kept = [rows[0]]
+    if len(rows) > 2 and rows[0][0] < rows[1][0] < rows[2][0]:
+        one, two, three = rows[:3]
+        if not reachable(one, two) and not reachable(one, three) and reachable(two, three):
+            found, kept = ["impossible", KEPT], [two]
+    for row in rows[len(found) :]:
+        if any(row[0] == time for time, _ in kept):
+            found.append("duplicate")
+        elif row[0] < kept[-1][0]:
+            found.append("unordered")
+        elif not reachable(kept[-1], row):
+            found.append("impossible")
+        else:
+            found.append(KEPT)
+            kept.append(row)
+    return found
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 12).map(float), st.integers(-50, 50).map(float)), min_size=1, max_size=25),
+    max_speed=st.sampled_from([1.0, 10.0, 40.0, 100.0, math.inf]),
+)
+@settings(max_examples=sized(600, 6000))
+def test_the_verdicts_are_those_of_one_row_after_the_other(rows: list[tuple[float, float]], max_speed: float) -> None:
+    assert verdicts(rows, max_speed) == verdicts_row_by_row(rows, max_speed)
+
+
+def test_copied_and_late_rows_are_found_without_a_walk_over_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(positions, "_judged_one_by_one")
+    rows = [(float(t), t * 5.0) for t in (0, 1, 1, 3, 2, 1, 4, 4)]
+    assert verdicts(rows) == [KEPT, KEPT, "duplicate", KEPT, "unordered", "duplicate", KEPT, "duplicate"]
 
 
 ways = st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=8, unique=True).map(sorted), min_size=1, max_size=4)

@@ -105,12 +105,25 @@ class _Check:
 
 def judged(time: Floats, x: Floats, y: Floats, max_speed_m_s: float) -> npt.NDArray[np.int64]:
     """One node's rows in the order of its files: 0 for a row to keep, else which reason it fails by."""
-    verdict = np.full(len(time), _KEPT)
-    gap = np.diff(time)
+    newer = np.ones(len(time), dtype=bool)
+    newer[1:] = time[1:] > np.maximum.accumulate(time)[:-1]
+    way = np.flatnonzero(newer)
+    gap = np.diff(time[way])
     with np.errstate(over="ignore", invalid="ignore"):
-        fast = np.hypot(np.diff(x), np.diff(y)) > gap * max_speed_m_s * (1.0 + 1e-9)
-    if (gap > 0).all() and not fast.any():
-        return verdict
+        fast = np.hypot(np.diff(x[way]), np.diff(y[way])) > gap * max_speed_m_s * (1.0 + 1e-9)
+    if fast.any():
+        return _judged_one_by_one(time, x, y, max_speed_m_s)
+    verdict = np.full(len(time), _KEPT)
+    late = np.flatnonzero(~newer)
+    kept_times = time[way]  # they grow, and none that is kept later is as small as a late one
+    same = kept_times[np.searchsorted(kept_times, time[late])] == time[late]
+    verdict[late] = np.where(same, _DUPLICATE, _UNORDERED)
+    return verdict
+
+
+def _judged_one_by_one(time: Floats, x: Floats, y: Floats, max_speed_m_s: float) -> npt.NDArray[np.int64]:
+    """`judged` where a jump is impossible: each row's verdict then depends on the one before."""
+    verdict = np.full(len(time), _KEPT)
 
     def reachable(i: int, j: int) -> bool:
         return bool(math.hypot(x[j] - x[i], y[j] - y[i]) <= (time[j] - time[i]) * max_speed_m_s * (1.0 + 1e-9))
