@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from earshot.errors import TraceError, UnknownName
 from earshot.geometry import LocalPlane
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.traces import ingest as ingest_module
 from earshot.pipeline.traces.ingest import IngestSettings, ingest
 
 pytestmark = pytest.mark.spark
@@ -53,6 +54,24 @@ def test_bad_rows_go_to_rejects_and_none_is_lost(lake: Lake, tmp_path: Path) -> 
         (str(path), 8, "a", "unparsable", "time 'x' is not a time"),
         (str(path), 10, None, "unparsable", "2 values for 4 columns"),
     ]
+
+
+def test_many_rejects_are_written_in_order_in_several_files(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest_module, "ROWS_A_FILE", 100)
+    path = tmp_path / "twice.csv"
+    rows = [f"{node},{t},{t},0" for t in range(50) for node in "abcd"]
+    path.write_text("\n".join(["node,time,x,y", *rows, *rows]) + "\n")
+    assert ingest(lake, [str(path)]).rejected == {"duplicate": 200}
+    rejects = lake.read("rejects", trace="twice").selectExpr("_metadata.file_path as part", "line").collect()
+    assert sorted(row["line"] for row in rejects) == list(range(202, 402))
+    parts: dict[str, list[int]] = {}
+    for row in rejects:
+        parts.setdefault(row["part"], []).append(row["line"])
+    assert len(parts) == 2
+    first, second = sorted(parts.values())
+    assert max(first) < min(second), "a file holds a range of lines"
 
 
 def test_ingesting_again_replaces_the_trace_and_leaves_the_others(lake: Lake, tmp_path: Path) -> None:

@@ -171,14 +171,15 @@ def _written(
     if settings.interval_s is not None:
         positions = kept.transform(resampled(settings.interval_s, longest_gap(motion, interval_s))).persist()
         interval_s, common, motion, count = settings.interval_s, True, "samples", positions.count()
-    lake.write(_by_time(positions, count), "positions", trace=trace)
-    lake.write(rejected.coalesce(1).sortWithinPartitions("file", "line"), "rejects", trace=trace)
+    lake.write(_in_files(positions, count, count, "time", "node"), "positions", trace=trace)
+    bad = sum(reasons.values())
+    lake.write(_in_files(rejected, bad, seen["rows"] + bad, "file", "line"), "rejects", trace=trace)
     positions.unpersist()
     summary = IngestSummary(
         trace=trace,
         format=format_name,
         files=list(files),
-        rows_read=seen["rows"] + sum(reasons.values()),
+        rows_read=seen["rows"] + bad,
         rows_kept=seen["rows"],
         rejected=reasons,
         positions=count,
@@ -195,12 +196,15 @@ def _written(
     return summary
 
 
-def _by_time(positions: DataFrame, count: int) -> DataFrame:
-    """In order of time, in files of a few hundred thousand rows: a period of time is then in few files."""
+def _in_files(rows: DataFrame, count: int, among: int, *order: str) -> DataFrame:
+    """In order, in files of a few hundred thousand rows: a period of time is then in few files. `count` rows are
+    picked from `among`: from many they are picked by all tasks, also where one file holds them."""
     files = math.ceil(count / ROWS_A_FILE)
-    if files <= 1:
-        return positions.coalesce(1).sortWithinPartitions("time", "node")
-    return positions.repartitionByRange(files, "time").sortWithinPartitions("time", "node")
+    if files > 1:
+        rows = rows.repartitionByRange(files, *order)
+    else:
+        rows = rows.coalesce(1) if among <= ROWS_A_FILE else rows.repartition(1)
+    return rows.sortWithinPartitions(*order)
 
 
 def _share_moments(seen: Any) -> bool:
