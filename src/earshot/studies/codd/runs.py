@@ -291,7 +291,7 @@ def run_systems(
         due = min(len(order), math.ceil(len(order) * (number + 1) / joining))
         changes = [*((node, stream.filters(node)) for node in order[joined:due]), *stream.changes(number)]
         joined = due
-        stamped = event.stamped(id=f"d{number}", source=SOURCE, time=float(number))
+        stamped = event.stamped(id=f"d{number}", source=SOURCE, time=runs[0].pipes.now)
         for run in runs:
             for node, filters in changes:
                 run.subscribe(node, filters)
