@@ -129,5 +129,6 @@ def test_the_quick_study_judges_every_claim() -> None:
         for experiment in STUDY.experiments
     }
     (crashed,) = rows["crashes"]
-    assert (crashed["replaced"], 8.0 < crashed["replacement_s"] < 30.0) == (1, True)
+    # 12 s after its last sign of life; on a shared channel up to three announcements, 2 s apart, may be lost before.
+    assert (crashed["replaced"], 12.0 - 3 * 2.0 < crashed["replacement_s"] < 30.0) == (1, True)
     assert [bool(judged.finding.measured) for judged in judge(STUDY, rows)] == [True] * len(STUDY.claims)
