@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -123,26 +124,54 @@ samples = st.lists(
 )
 
 
-@given(samples=samples, tasks=st.integers(1, 5), stretch=st.integers(1, 8))
+@given(
+    samples=samples,
+    tasks=st.integers(1, 5),
+    stretch=st.integers(1, 8),
+    batch_rows=st.integers(1, 30),
+    rows_held=st.integers(1, 30),
+)
 @settings(max_examples=sized(200, 4000))
 def test_however_time_is_cut_and_spread_the_contacts_are_the_same(
-    samples: list[tuple[int, int, int, int]], tasks: int, stretch: int
+    samples: list[tuple[int, int, int, int]], tasks: int, stretch: int, batch_rows: int, rows_held: int
 ) -> None:
     """The two stages by hand, without Spark between them."""
     rows = [(f"n{node}", t / 10, float(x), float(y)) for node, t, x, y in samples]
     gap = 0.1 * (1 + 1e-6)
     search = contacts_module._Search(1.5, gap, stretch / 10, tasks)
     by_task: dict[int, list[Row]] = defaultdict(list)
-    for row in rows:
+    for row in sorted(rows, key=lambda row: math.floor(row[1] / (stretch / 10))):
         by_task[math.floor(row[1] / (stretch / 10)) % tasks].append(row)
     moved: dict[int, list[pa.RecordBatch]] = defaultdict(list)
     for some in by_task.values():
         columns = dict(zip(("node", "time", "x_m", "y_m"), zip(*some, strict=True), strict=True))
-        for packed in search.runs([pa.record_batch({name: list(values) for name, values in columns.items()})]):
-            moved[packed.column(0)[0].as_py()].append(packed)
+        batches = pa.table({name: list(values) for name, values in columns.items()}).to_batches(batch_rows)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(contacts_module, "ROWS_HELD", rows_held)
+            for packed in search.runs(batches):
+                moved[packed.column(0)[0].as_py()].append(packed)
     stitch = contacts_module._Stitch(gap, with_trace=False)
     contacts = [row for batches in moved.values() for batch in stitch(batches) for row in batch.to_pylist()]
     assert sorted(tuple(row.values()) for row in contacts) == contacts_by_brute_force(rows, 1.5, gap)
+
+
+def test_a_task_holds_a_few_stretches_and_not_all_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contacts_module, "ROWS_HELD", 5)
+    taken = 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal taken
+        for number in range(1000):  # three rows a stretch, in batches of seven
+            taken += 7
+            yield pa.record_batch({"time": [float((number * 7 + i) // 3) for i in range(7)]})
+
+    seen: list[float] = []
+    for table in contacts_module.whole_stretches(batches(), 1.0):
+        assert taken - len(seen) <= 5 + 3 + 7
+        times = table.column("time").to_pylist()
+        assert not seen or seen[-1] < times[0], "a stretch is cut"
+        seen += times
+    assert seen == [float(row // 3) for row in range(7000)]
 
 
 @pytest.mark.spark

@@ -14,8 +14,13 @@ from pyspark.sql import SparkSession
 from earshot.errors import TraceError, UnknownName
 from earshot.geometry import LocalPlane
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.spark import tasks
+from earshot.pipeline.spark.session import parallelism
+from earshot.pipeline.spark.tasks import tasks_for
 from earshot.pipeline.traces import ingest as ingest_module
-from earshot.pipeline.traces.ingest import IngestSettings, ingest
+from earshot.pipeline.traces.contacts import contacts_within
+from earshot.pipeline.traces.ingest import IngestSettings, ingest, read_trace
+from earshot.pipeline.traces.motion import resampled
 
 pytestmark = pytest.mark.spark
 
@@ -72,6 +77,24 @@ def test_many_rejects_are_written_in_order_in_several_files(
     assert len(parts) == 2
     first, second = sorted(parts.values())
     assert max(first) < min(second), "a file holds a range of lines"
+
+
+def test_tasks_grow_with_the_rows_and_not_with_the_cores(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores = parallelism(spark)
+    assert [tasks_for(spark, rows) for rows in (None, 0, 1_000_000_000)] == [4 * cores, cores, 1000]
+    monkeypatch.setattr(tasks, "ROWS_A_TASK", 100)
+    path = tmp_path / "long.csv"
+    path.write_text("node,time,x,y\n" + "".join(f"n{t % 90},{t},{t},0.125\n" for t in range(2000)))
+    read = read_trace(spark, str(path))
+    sized = [
+        read,
+        read.transform(resampled(1.0, rows=2000)),
+        read.transform(contacts_within(1.0, interval_s=1.0, rows=2000)),
+    ]
+    assert [frame.rdd.getNumPartitions() for frame in sized] == [math.ceil(path.stat().st_size / 20 / 100), 20, 20]
+    assert read.count() == 2000
 
 
 def test_ingesting_again_replaces_the_trace_and_leaves_the_others(lake: Lake, tmp_path: Path) -> None:

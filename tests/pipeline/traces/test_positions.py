@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from earshot.errors import TraceError
 from earshot.pipeline.traces import positions
-from earshot.pipeline.traces.motion import legs_at_steps, resampled
+from earshot.pipeline.traces.motion import legs_at_steps, resampled, rows_at_steps
 from earshot.pipeline.traces.positions import REASONS, judged
 from sizes import sized
 
@@ -115,6 +115,7 @@ def test_ways_are_read_off_at_every_step_they_live_through(ways: list[list[int]]
             if at_a_sample or inside:
                 truth.add((number, k))
     assert found == sorted(truth)
+    assert len(found) <= rows_at_steps(len(time), len(ways), float(time.max() - time.min()), step, max_gap)
 
 
 @pytest.mark.parametrize("wrong", [(0.0, 1.0), (math.nan, 1.0), (1.0, 0.0)])

@@ -8,12 +8,15 @@ result under its own id and says so in the row that it returns.
 from __future__ import annotations
 
 import gc
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from earshot.pipeline.spark.session import parallelism
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 ROW = "item long, answer string"
 POLL_S = 0.2
+ROWS_A_TASK = 1_000_000
+"Of positions: some 450 MB in a worker that holds them all."
 
 
 def _freeze_survivors() -> None:
@@ -99,6 +104,13 @@ def _interrupt(spark: SparkSession) -> None:
         context.cancelAllJobs()
     else:
         spark.interruptAll()
+
+
+def tasks_for(session: SparkSession, rows: int | None) -> int:
+    """How many tasks share about `rows` rows, so that each fits in a worker's memory: at least one a core.
+    Four a core where nobody knows how many rows there are."""
+    cores = parallelism(session)
+    return 4 * cores if rows is None else max(cores, math.ceil(rows / ROWS_A_TASK))
 
 
 def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from earshot.pipeline.traces.contacts import contacts_within
 from earshot.pipeline.traces.ingest import longest_gap
+from earshot.pipeline.traces.motion import rows_at_steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,7 +69,12 @@ def find_contacts(
     if max_gap_s is None:
         max_gap_s = longest_gap(about["motion"], about["interval_s"])
     positions = lake.read("positions", trace=trace).drop("trace")
-    found = positions.transform(contacts_within(range_m, interval_s=interval_s, step_s=step_s, max_gap_s=max_gap_s))
+    rows = about["rows"]
+    if step_s is not None:
+        rows = rows_at_steps(rows, about["nodes"], about["end"] - about["start"], step_s, max_gap_s)
+    found = positions.transform(
+        contacts_within(range_m, interval_s=interval_s, step_s=step_s, max_gap_s=max_gap_s, rows=rows)
+    )
     lake.write(found, "contacts", trace=trace, range_m=range_m)
     return _statistics(lake, about, range_m, interval_s, step_s)
 

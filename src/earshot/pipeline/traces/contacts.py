@@ -10,9 +10,10 @@ meeting has start == end, and a missed sample ends a contact. Nodes that are sam
 moments never meet: with `step_s`, every node's position is first interpolated at multiples of it,
 between two of its samples at most `max_gap_s` apart.
 
-How it is found. Rows go to tasks by stretches of time, each stretch whole in one task, which finds
-its pairs and joins them into runs (`closeness`). Runs that touch an end of their stretch go on, by
-pair, to be stitched. Runs travel packed, many to a Spark row: Spark's cost is by the row.
+How it is found. Rows go to tasks by stretches of time, each stretch whole in one task, which takes one
+after the other (Spark sorts them), finds the pairs and joins them into runs. Runs that touch an end of
+their stretch go on, by pair, to be stitched. Runs travel packed, many to a Spark row: Spark's cost is by
+the row.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ import numpy.typing as npt
 
 from earshot.errors import TraceError
 from earshot.pairs import pairs_within
-from earshot.pipeline.spark.session import parallelism
-from earshot.pipeline.spark.tasks import coded, table_of
+from earshot.pipeline.spark.tasks import coded, tasks_for
 from earshot.pipeline.traces.motion import resampled
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ SLICES_A_STRETCH = 32
 _SLACK = 1.0 + 1e-6
 "Times are floats: 0.1 s steps are not quite 0.1 s apart."
 _RUNS_AT_ONCE = 500_000
+ROWS_HELD = 250_000
+"Rows of whole stretches that a task gathers before it searches them: numpy and Arrow cost by the call."
 ROWS_AT_ONCE = 32_768
 "Rows searched together: small enough for the processor's cache, large enough for numpy."
 
@@ -54,8 +56,10 @@ def contacts_within(
     interval_s: float | None = None,
     step_s: float | None = None,
     max_gap_s: float = math.inf,
+    rows: int | None = None,
 ) -> Transform:
-    """Positions to contacts. Without `interval_s` it is measured, in one more pass over the positions."""
+    """Positions to contacts. Without `interval_s` it is measured, in one more pass over the positions. `rows`: about
+    how many positions there are, interpolated ones included, where that is known; tasks are then sized by it."""
     if not (math.isfinite(range_m) and range_m > 0):
         raise TraceError(f"range_m must be a positive number of metres, got {range_m}")
     for name, value in (("interval_s", interval_s), ("step_s", step_s)):
@@ -64,11 +68,11 @@ def contacts_within(
 
     def transform(positions: DataFrame) -> DataFrame:
         if step_s is not None:
-            positions = positions.transform(resampled(step_s, max_gap_s))
+            positions = positions.transform(resampled(step_s, max_gap_s, rows=rows))
             interval = step_s
         else:
             interval = interval_s if interval_s is not None else sampling_interval(positions)
-        return _contacts(positions, float(range_m), float(interval))
+        return _contacts(positions, float(range_m), float(interval), tasks_for(positions.sparkSession, rows))
 
     return transform
 
@@ -84,17 +88,18 @@ def sampling_interval(positions: DataFrame) -> float:
     return float(row[0]) if row is not None and row[0] is not None else 1.0
 
 
-def _contacts(positions: DataFrame, range_m: float, interval_s: float) -> DataFrame:
+def _contacts(positions: DataFrame, range_m: float, interval_s: float, tasks: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     traces = ["trace"] if "trace" in positions.columns else []
     stretch_s = interval_s * SLICES_A_STRETCH
-    tasks = 4 * parallelism(positions.sparkSession)
+    stretch = F.floor(F.col("time") / stretch_s)
     search = _Search(range_m, interval_s * _SLACK, stretch_s, tasks)
     names = ", ".join(f"{name} string" for name in traces)
     return (
         positions.select(*traces, "node", "time", "x_m", "y_m")
-        .repartitionById(tasks, F.pmod(F.floor(F.col("time") / stretch_s), F.lit(tasks)).cast("int"))
+        .repartitionById(tasks, F.pmod(stretch, F.lit(tasks)).cast("int"))
+        .sortWithinPartitions(stretch)
         .mapInArrow(search.runs, "task int, trace string, runs binary")
         .repartitionById(tasks, "task")
         .mapInArrow(
@@ -105,7 +110,7 @@ def _contacts(positions: DataFrame, range_m: float, interval_s: float) -> DataFr
 
 
 class _Search:
-    """The first stage's work in one task: from stretches of positions to packed runs."""
+    """The first stage's work in one task: from positions in order of stretches to packed runs."""
 
     def __init__(self, range_m: float, gap_s: float, stretch_s: float, tasks: int) -> None:
         self.range_m = range_m
@@ -114,11 +119,9 @@ class _Search:
         self.tasks = tasks
 
     def runs(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = table_of(batches)
-        if table is None:
-            return
-        for trace, rows in _by_trace(table):
-            yield from self._of_trace(trace, rows)
+        for table in whole_stretches(batches, self.stretch_s):
+            for trace, rows in _by_trace(table):
+                yield from self._of_trace(trace, rows)
 
     def _of_trace(self, trace: str | None, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         time, x, y = (rows.column(name).to_numpy() for name in ("time", "x_m", "y_m"))
@@ -151,6 +154,28 @@ class _Search:
                     packed = _packed(names, found.a[some], found.b[some], start[some], last[some], touching[some])
                     yield _row(int(task), trace, packed)
             begin = end
+
+
+def whole_stretches(batches: Iterable[pa.RecordBatch], stretch_s: float) -> Iterator[pa.Table]:
+    """Rows that come in order of stretches as tables of whole stretches, of `ROWS_HELD` rows and the rest of the
+    stretch: what a task holds does not grow with its rows."""
+    import pyarrow as pa
+
+    held: list[pa.RecordBatch] = []
+    count, last = 0, math.nan
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        stretch = np.floor(batch.column("time").to_numpy(zero_copy_only=False) / stretch_s)
+        begin = 0
+        for cut in np.flatnonzero(np.diff(stretch, prepend=last)).tolist():
+            if count + cut - begin >= ROWS_HELD:
+                yield pa.Table.from_batches([*held, batch.slice(begin, cut - begin)])
+                held, count, begin = [], 0, cut
+        held.append(batch.slice(begin))
+        count, last = count + batch.num_rows - begin, stretch[-1]
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def parted(before: Any, after: Any, gap_s: float) -> Any:

@@ -6,6 +6,7 @@ Nothing is lost: rows read = rows kept + rows rejected, and the summary counts t
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from earshot.errors import TraceError
 from earshot.geometry import LocalPlane
 from earshot.pipeline.spark.failures import named_errors
-from earshot.pipeline.traces.motion import resampled
+from earshot.pipeline.traces.motion import resampled, rows_at_steps
 from earshot.pipeline.traces.positions import REASONS, checked
-from earshot.traces.files import expanded, stem
+from earshot.traces.files import expanded, is_address, local_path, stem
 from earshot.traces.formats import FoundFormat, find_format
 from earshot.traces.sightings import TraceOptions
 
@@ -28,6 +29,10 @@ MAX_SPEED_M_S = 100.0
 "By default: 360 km/h. Faster than vehicles and people, slower than the jump of a bad satellite fix."
 
 ROWS_A_FILE = 250_000
+BYTES_A_ROW = 20
+"Of a table in text: few have less."
+BYTES_A_DENSE_ROW = 4
+"Of a compressed file or Parquet."
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,21 @@ def _checked_rows(
     if found.geo:
         sightings = sightings.persist()
         plane = _plane(sightings, settings, files)
-    return sightings.transform(checked(settings.max_speed_m_s, plane)), sightings, found, plane
+    check = checked(settings.max_speed_m_s, plane, rows=_rows_about(files, found.form))
+    return sightings.transform(check), sightings, found, plane
+
+
+def _rows_about(files: Sequence[str], form: str) -> int | None:
+    """About how many rows the files have, by their sizes, rather too many than too few; None where a size is not
+    to be had here."""
+    rows = 0
+    for file in files:
+        path = local_path(file)
+        if is_address(file) or not os.path.isfile(path):
+            return None
+        dense = form == "parquet" or path.endswith((".gz", ".bz2", ".xz"))
+        rows += os.path.getsize(path) // (BYTES_A_DENSE_ROW if dense else BYTES_A_ROW)
+    return rows
 
 
 def _plane(sightings: DataFrame, settings: IngestSettings, files: Sequence[str]) -> LocalPlane:
@@ -169,7 +188,9 @@ def _written(
     positions, interval_s, count = kept, seen["interval_s"], seen["rows"]
     common = motion == "samples" and _share_moments(seen)
     if settings.interval_s is not None:
-        positions = kept.transform(resampled(settings.interval_s, longest_gap(motion, interval_s))).persist()
+        gap_s, step_s = longest_gap(motion, interval_s), settings.interval_s
+        made = rows_at_steps(count, seen["nodes"], seen["end"] - seen["start"], step_s, gap_s)
+        positions = kept.transform(resampled(step_s, gap_s, rows=made)).persist()
         interval_s, common, motion, count = settings.interval_s, True, "samples", positions.count()
     lake.write(_in_files(positions, count, count, "time", "node"), "positions", trace=trace)
     bad = sum(reasons.values())

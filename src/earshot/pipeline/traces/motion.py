@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.errors import TraceError
-from earshot.pipeline.spark.session import parallelism
-from earshot.pipeline.spark.tasks import coded, table_of
+from earshot.pipeline.spark.tasks import coded, table_of, tasks_for
 from earshot.records.trajectories import legs_from
 
 if TYPE_CHECKING:
@@ -29,10 +28,11 @@ _NEAR = 1e-9
 "In steps: a sample this close to a step is at the step; times are rounded."
 
 
-def resampled(step_s: float, max_gap_s: float = math.inf) -> Transform:
+def resampled(step_s: float, max_gap_s: float = math.inf, *, rows: int | None = None) -> Transform:
     """Positions at every multiple of `step_s` that lies between two samples of a node at most
     `max_gap_s` apart, with the speed and heading of the leg. Columns: trace (where there is one), node,
-    time, x_m, y_m, speed_m_s, heading_deg, and until, x_m_s, y_m_s to the next of them."""
+    time, x_m, y_m, speed_m_s, heading_deg, and until, x_m_s, y_m_s to the next of them. `rows`: about how many
+    are read or made (`rows_at_steps`), where that is known; tasks are then sized by it."""
     if not (math.isfinite(step_s) and step_s > 0):
         raise TraceError(f"step_s must be a positive number of seconds, got {step_s}")
     if not max_gap_s > 0:
@@ -44,7 +44,7 @@ def resampled(step_s: float, max_gap_s: float = math.inf) -> Transform:
         schema = ", ".join(f"{name} string" for name in names)
         return (
             positions.select(*names, "time", "x_m", "y_m")
-            .repartition(4 * parallelism(positions.sparkSession), "node")
+            .repartition(tasks_for(positions.sparkSession, rows), "node")
             .mapInArrow(
                 _Resample(step_s, max_gap_s, names),
                 f"{schema}, time double, x_m double, y_m double, speed_m_s double, heading_deg double, "
@@ -53,6 +53,12 @@ def resampled(step_s: float, max_gap_s: float = math.inf) -> Transform:
         )
 
     return transform
+
+
+def rows_at_steps(rows: int, nodes: int, lasts_s: float, step_s: float, max_gap_s: float) -> int:
+    """At most how many rows interpolation reads or makes, of a trace of some rows and nodes that lasts so long."""
+    present_throughout = nodes * (lasts_s / step_s + 1.0)
+    return max(rows, math.ceil(min(present_throughout, rows * (max_gap_s / step_s + 1.0))))
 
 
 class _Resample:

@@ -22,8 +22,7 @@ import numpy.typing as npt
 
 from earshot.errors import TraceError
 from earshot.geometry import LocalPlane
-from earshot.pipeline.spark.session import parallelism
-from earshot.pipeline.spark.tasks import coded, table_of
+from earshot.pipeline.spark.tasks import coded, table_of, tasks_for
 from earshot.records.trajectories import legs_from
 
 if TYPE_CHECKING:
@@ -44,13 +43,14 @@ CHECKED = (
 "`reason` is null in the rows that are kept; `gap_s` is the time since the node's row before."
 
 
-def checked(max_speed_m_s: float = math.inf, plane: LocalPlane | None = None) -> Transform:
-    """Sightings to checked rows (`CHECKED`). With a plane, latitude and longitude are laid on it."""
+def checked(max_speed_m_s: float = math.inf, plane: LocalPlane | None = None, *, rows: int | None = None) -> Transform:
+    """Sightings to checked rows (`CHECKED`). With a plane, latitude and longitude are laid on it. `rows`: about how
+    many there are, where that is known; tasks are then sized by it."""
     if not max_speed_m_s > 0:
         raise TraceError(f"max_speed_m_s must be positive, got {max_speed_m_s}")
 
     def transform(sightings: DataFrame) -> DataFrame:
-        return sightings.repartition(4 * parallelism(sightings.sparkSession), "node").mapInArrow(
+        return sightings.repartition(tasks_for(sightings.sparkSession, rows), "node").mapInArrow(
             _Check(max_speed_m_s, plane), CHECKED
         )
 
