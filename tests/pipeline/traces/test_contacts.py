@@ -174,6 +174,20 @@ def test_a_task_holds_a_few_stretches_and_not_all_its_rows(monkeypatch: pytest.M
     assert seen == [float(row // 3) for row in range(7000)]
 
 
+def test_packed_runs_carry_the_names_of_their_own_nodes_only() -> None:
+    pairs = [(f"{side}{number:03}", 0.0, number * 100.0, 0.0) for number in range(200) for side in "ab"]
+    columns = dict(zip(("node", "time", "x_m", "y_m"), map(list, zip(*pairs, strict=True)), strict=True))
+    search = contacts_module._Search(1.0, 1.0, 32.0, tasks=50)
+    met: list[tuple[str, str]] = []
+    for row in search.runs([pa.record_batch(columns)]):
+        runs = pa.ipc.open_stream(row.column("runs")[0].as_buffer()).read_all()
+        a, b = (runs.column(name).chunk(0) for name in ("a", "b"))
+        here = list(zip(a.to_pylist(), b.to_pylist(), strict=True))
+        assert sorted(a.dictionary.to_pylist()) == sorted(b.dictionary.to_pylist()) == sorted(sum(here, ()))
+        met += here
+    assert sorted(met) == [(f"a{number:03}", f"b{number:03}") for number in range(200)]
+
+
 @pytest.mark.spark
 def test_statistics_count_contacts_pairs_gaps_and_peers(spark: SparkSession, tmp_path: Path) -> None:
     trace = tmp_path / "trio.csv"

@@ -124,8 +124,11 @@ class _Search:
                 yield from self._of_trace(trace, rows)
 
     def _of_trace(self, trace: str | None, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
         time, x, y = (rows.column(name).to_numpy() for name in ("time", "x_m", "y_m"))
         codes, names = coded(rows.column("node"))
+        texts = pa.array(names, pa.string())
         pair_hash = np.array([zlib.crc32(name.encode()) for name in names], dtype=np.int64)
         known = np.isfinite(time) & np.isfinite(x) & np.isfinite(y)
         order = np.flatnonzero(known)
@@ -147,12 +150,12 @@ class _Search:
             home = np.where(
                 touching, (pair_hash[found.a] * 31 + pair_hash[found.b]) % self.tasks, int(number) % self.tasks
             )
-            for task in np.unique(home):
-                rows_here = np.flatnonzero(home == task)
+            by_home = np.argsort(home, kind="stable")
+            for rows_here in np.split(by_home, np.flatnonzero(np.diff(home[by_home])) + 1):
                 for at in range(0, len(rows_here), _RUNS_AT_ONCE):
                     some = rows_here[at : at + _RUNS_AT_ONCE]
-                    packed = _packed(names, found.a[some], found.b[some], start[some], last[some], touching[some])
-                    yield _row(int(task), trace, packed)
+                    packed = _packed(texts, found.a[some], found.b[some], start[some], last[some], touching[some])
+                    yield _row(int(home[some[0]]), trace, packed)
             begin = end
 
 
@@ -296,14 +299,16 @@ def _by_trace(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
         yield trace, table.filter(pc.equal(table.column("trace"), trace))
 
 
-def _packed(names: list[str], a: Any, b: Any, start: Any, end: Any, touching: Any) -> bytes:
+def _packed(names: pa.Array, a: Ints, b: Ints, start: Floats, end: Floats, touching: Any) -> bytes:
+    """Runs as one value, with the names of their own nodes only: all names in each would outweigh the runs."""
     import pyarrow as pa
 
-    texts = pa.array(names, pa.string())
+    used, numbers = np.unique(np.concatenate((a, b)), return_inverse=True)
+    numbers, texts = pa.array(numbers.astype(np.int32)), names.take(pa.array(used))
     batch = pa.record_batch(
         {
-            "a": pa.DictionaryArray.from_arrays(pa.array(a.astype(np.int32)), texts),
-            "b": pa.DictionaryArray.from_arrays(pa.array(b.astype(np.int32)), texts),
+            "a": pa.DictionaryArray.from_arrays(numbers[: len(a)], texts),
+            "b": pa.DictionaryArray.from_arrays(numbers[len(a) :], texts),
             "start": start,
             "end": end,
             "touching": touching,
