@@ -195,7 +195,7 @@ def measure(spark: SparkSession, quick: bool) -> None:
             asked = wanted.transform(with_demands).persist()
             candidates = published.transform(place_candidates(asked, table)).count()
             stages: dict[str, DataFrame] = {
-                "contacts": table.transform(contacts_within(RANGE_M, interval_s=1.0)),
+                "contacts": table.transform(contacts_within(RANGE_M, interval_s=1.0, rows=rows)),
                 "oracle": published.transform(expected_receivers(asked, table)),
             }
             for name, stage in stages.items():
