@@ -177,16 +177,16 @@ PICTURE = """async () => {
 
 
 def test_protocols_stand_side_by_side_and_share_clock_and_choice(page: Page, served: str, artifacts: Path) -> None:
-    opened(page, f"{served}#run=steam")
-    page.click("[data-run=georendezvous]")
+    opened(page, f"{served}#run=georendezvous")
+    page.click("[data-run=steam]")
     page.click("[data-run=drip]")
     until(page, "earshot.panes.length === 3")
     page.keyboard.press("m")
     settled(page)
     assert page.locator(".card.why h4").count() == 3
     assert [pane.split("\n")[0] for pane in page.locator(".pane header").all_inner_texts()] == [
-        "steam",
         "georendezvous",
+        "steam",
         "drip",
     ]
     page.screenshot(path=artifacts / "side-by-side.png")

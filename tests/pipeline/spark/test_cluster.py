@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from test_contacts import wandering
 
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.lake.tables import POSITIONS
 from earshot.pipeline.traces.contacts import contacts_within
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
@@ -60,8 +61,10 @@ def test_contacts_on_a_cluster_that_loses_a_worker_are_those_of_local_mode(
 ) -> None:
     lake, gate = Lake(spark, tmp_path / "lake"), tmp_path / "gate"
     gate.mkdir()
-    rows = [(*row, None, None) for row in wandering(nodes=25, steps=80, side_m=200, seed=9)]
-    schema = "node string, time double, x_m double, y_m double, speed_m_s double, heading_deg double"
+    columns = POSITIONS.data_columns
+    known = [dict(zip(columns, row, strict=False)) for row in wandering(nodes=25, steps=80, side_m=200, seed=9)]
+    rows = [tuple(row.get(name) for name in columns) for row in known]
+    schema = ", ".join(f"`{name}` {POSITIONS.columns[name]}" for name in columns)
     lake.write(spark.createDataFrame(rows, schema), "positions", trace="walk")
     running = cluster.start(CONTACTS, lake.name, gate, QUICK)
     wait_for(lambda: running.poll() is not None or len(list(gate.iterdir())) == 2)

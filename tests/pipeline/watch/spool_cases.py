@@ -26,6 +26,7 @@ SMALL = {
     "nodes.car.count": 10,
     "nodes.walker.count": 6,
     "nodes.sign.count": 8,
+    "medium.radio": "ideal",
 }
 
 

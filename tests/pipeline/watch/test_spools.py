@@ -31,6 +31,16 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
+CEILINGS = (
+    "ceiling",
+    "ceiling_at_once",
+    "delivery_of_reachable",
+    "missed_impossible",
+    "missed_needed_carrying",
+    "missed_lost",
+)
+
+
 def figures(lake: Lake, campaign_name: str) -> dict[tuple[str, str, str], float]:
     run = lake.read("runs").where(f"campaign = '{campaign_name}'").first()
     assert run is not None
@@ -39,10 +49,14 @@ def figures(lake: Lake, campaign_name: str) -> dict[tuple[str, str, str], float]
 
 
 def test_spools_are_measured_as_the_simulated_run_they_were_written_from(lake: Lake) -> None:
-    truth = figures(lake, "truth")
+    truth, spooled = figures(lake, "truth"), figures(lake, "told")
     assert truth["expected", "all", ""] > 50
     assert 0.5 < truth["delivery_ratio", "all", ""] < 1.0
-    assert figures(lake, "told") == truth
+    # Spools do not say how far the radio reached, so what was reachable is not known of them.
+    only_simulated = {key for key in truth if key[0] in CEILINGS or key[1] == "cause"}
+    assert ("ceiling", "all", "") in only_simulated
+    measured = {key: value for key, value in spooled.items() if key[1] != "cause"}
+    assert measured == {key: value for key, value in truth.items() if key not in only_simulated}
 
 
 def test_why_answers_for_a_live_run(lake: Lake) -> None:
