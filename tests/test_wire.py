@@ -61,8 +61,17 @@ def test_noise_is_malformed(noise: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", f"wire version missing, this node speaks {WIRE_VERSION}"),
-        (b"\x07abc", f"wire version 7, this node speaks {WIRE_VERSION}"),
+        (b"", "no bytes, so no wire version"),
+        (
+            b"\x01abc",
+            "a packet of wire version 1, this node speaks 2: its sender runs an older Earshot; "
+            "run the same version everywhere",
+        ),
+        (
+            b"\x07abc",
+            "a packet of wire version 7, this node speaks 2: its sender runs a newer Earshot; "
+            "run the same version everywhere",
+        ),
         (bytes([WIRE_VERSION]) + b"\x91\xa3odd", "no packet is tagged 'odd'"),
         (bytes([WIRE_VERSION]) + b"\x90", "no packet is tagged ''"),
         (b"x" * (MAX_PACKET_BYTES + 1), "1,200,001 bytes are more than a packet's 1,200,000"),
@@ -82,9 +91,21 @@ def test_a_field_of_the_wrong_type_is_malformed() -> None:
 
 def test_an_event_that_cannot_be_is_malformed() -> None:
     empty = Event(type="x")
-    data = encode(Letter(empty, 1)).replace(b"\xa4type\xa1x", b"\xa4type\xa0")
+    data = encode(Letter(empty, 1)).replace(b"\x9a\xa1x", b"\x9a\xa0")
     with pytest.raises(MalformedPacket, match="an event needs a type"):
         decode(data)
+
+
+def test_an_event_is_an_array_without_the_names_of_its_fields_and_without_defaults_of_its_area() -> None:
+    area = Area(Circle(300.0), Position(100.5, 20.5))
+    data = encode(Letter(Event(type="x", content={"speed": 18.0}, position=Position(1.5, 2.5), area=area), 1))
+    for name in (b"type", b"content", b"source", b"position", b"lifespan_s", b"priority", b"reference"):
+        assert name not in data
+    assert b"speed" in data
+    packet = decode(data)
+    assert isinstance(packet, Letter)
+    assert packet.event is not None
+    assert packet.event.area == area
 
 
 def test_a_tag_belongs_to_one_packet() -> None:

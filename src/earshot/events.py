@@ -40,7 +40,7 @@ _LEAST, _MOST = -(2**63), 2**64 - 1
 "The whole numbers that the wire carries."
 
 
-class Event(msgspec.Struct, frozen=True, dict=True):
+class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
     """Something that happened.
 
     The publisher gives only `type` and `content`; `id`, `source`, `position`, `velocity`,

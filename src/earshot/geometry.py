@@ -83,7 +83,7 @@ def _positive(what: str, value: float) -> None:
         raise GeometryError(f"{what} must be a positive number of metres, got {value}")
 
 
-class Shape(msgspec.Struct, frozen=True, tag_field="shape", dict=True):
+class Shape(msgspec.Struct, frozen=True, tag_field="shape", omit_defaults=True, dict=True):
     """Dimensions around a reference point. `reference` says where in the shape that point lies,
     as an offset in metres from its centre (of a polygon: from the origin of its corners)."""
 
@@ -285,7 +285,7 @@ def _reference_text(reference: Position) -> str:
     return f"+{reference}" if reference != ORIGIN else ""
 
 
-class Area(msgspec.Struct, frozen=True):
+class Area(msgspec.Struct, frozen=True, omit_defaults=True):
     """A shape laid at a fixed position: a region of interest, or a place named in a filter."""
 
     shape: AnyShape

@@ -14,7 +14,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-GOLDEN = {"codd": "6d4d541606d11ec8", "siena": "00802c861f5f64d5"}
+GOLDEN = {"codd": "4dd41136c958a901", "siena": "5458efae0a471c4c"}
 
 
 def digest(protocol: str) -> str:

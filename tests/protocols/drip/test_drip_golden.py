@@ -15,8 +15,8 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-PAPER_GOLDEN = "e4530e46acbdb481"
-GOLDEN = "c1bd59dcd40b6b01"
+PAPER_GOLDEN = "573ff26b45d23ff6"
+GOLDEN = "cf1122c72ce1cdaf"
 
 
 def digest(settings: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from earshot.simulation.media.medium_settings import Lossy
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
-GOLDEN = "02c3e470a4a08ec3"
+GOLDEN = "a1cf9c40fbcc7c9e"
 
 
 def digest() -> str:
