@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from earshot.errors import UnknownName
+from earshot.protocols.cbf import Cbf
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.content_odmrp.machine import ContentOdmrp
 from earshot.protocols.content_odmrp.odmrp import Odmrp
@@ -19,6 +20,7 @@ from earshot.protocols.steam.machine import Steam
 from earshot.settings import read_settings
 
 PROTOCOLS: dict[str, type[Machine]] = {
+    "cbf": Cbf,
     "codd": Codd,
     "content-odmrp": ContentOdmrp,
     "drip": Drip,

@@ -34,6 +34,10 @@ class DropReason(StrEnum):
     # Gossip.
     GOSSIP = "gossip", "The node chose at random not to pass the event on."
 
+    # Contention-based forwarding.
+    NOT_NEARER = "not-nearer", "The node was outside the event's area, and no nearer to it than the sender."
+    PASSED_ON_BY_ANOTHER = "passed-on-by-another", "Another node had already passed the event on."
+
     # STEAM.
     ANNOUNCEMENT_CHANGED = "announcement-changed", "An announcement changed without a new number."
     ANNOUNCEMENT_IMPOSSIBLE_NUMBERS = "announcement-impossible-numbers", "An announcement held impossible numbers."

@@ -24,7 +24,7 @@ COLOURS = (
     ("siena", "#65affe", "#2c76c1"),
     ("steam", "#0ea98d", "#21b195"),
     ("hearsay", "#045155", "#b8fafd"),
-    ("", "#8f616d", "#ecb7c5"),
+    ("cbf", "#8f616d", "#ecb7c5"),
 )
 "Whose colour it is in every report, on white, and on a dark page."
 
