@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from earshot.errors import ScenarioError, UnknownName
 from earshot.events import Event
-from earshot.simulation import Scenario
+from earshot.protocols.catalogue import PROTOCOLS
+from earshot.simulation import Scenario, run
 from earshot.simulation.settings_reader import Where, read
 from earshot.simulation.workload.presets import PRESETS, TraceFacts, preset_tables
 
@@ -74,3 +75,10 @@ def test_an_unknown_preset_and_a_trace_without_nodes_are_refused():
         preset_tables("alert-nearby", TraceFacts(1.0, 1.0, 1))
     with pytest.raises(ScenarioError, match="at least one node"):
         TraceFacts(1.0, 1.0, 0)
+
+
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+def test_every_protocol_takes_the_mixed_workload(protocol: str):
+    """GeoRendezvous, for one, refuses filters that name no event type."""
+    found = scenario("mixed", TraceFacts(300.0, 300.0, 12), 12, 30.0)
+    assert run(found, protocol, seed=1).published

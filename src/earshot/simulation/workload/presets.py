@@ -136,7 +136,7 @@ def _convoy(facts: TraceFacts, events_per_s: float) -> Tables:
             },
         },
     }
-    texts = ["Convoy", "Convoy: braking = true"]
+    texts = ["Convoy: speed >= 0", "Convoy: braking = true"]
     return _entries("convoy", publish, {"share": 0.6, "filters": {"kind": "written", "texts": texts}})
 
 
