@@ -82,7 +82,7 @@ def drip_brokers(delay: float, nearest: int, copies: int, grid: float) -> None:
     Example:
       earshot drip-brokers --delay 150 --nearest 4 --copies 2 --grid 400
     """
-    from earshot.studies.drip.delay import brokers_for, exact_delay, printed_delay
+    from earshot.protocols.drip.delay import brokers_for, exact_delay, printed_delay
 
     rows = []
     for name, formula in (("as it follows", exact_delay), ("as printed", printed_delay)):

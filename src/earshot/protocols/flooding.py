@@ -17,6 +17,7 @@ from earshot.filters import Subscription
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
+from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, NotNegative, check_bounds
 from earshot.wire import Packet
@@ -68,6 +69,12 @@ class Flooding(Machine):
         self.subscriptions = LocalSubscriptions()
         self.heard = RecentKeys(settings.memory)
         self.jittered = Jitter(self, settings.jitter_s, random, settings.memory)
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        first = guess(around.speaking_time_s(0.004, 0.1), 0.001, 0.3)
+        reason = f"{around.mean_neighbours:.0f} neighbours pass an event on and must not all begin at once"
+        return (Tunable("jitter_s", first, 0.001, 0.3, reason, step=3.0),)
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         self.subscriptions.add(subscription, now)

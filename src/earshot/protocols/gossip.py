@@ -10,7 +10,11 @@ from dataclasses import dataclass
 
 from earshot.events import Event
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
+from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.settings import NotNegative, Share
+
+ENOUGH_NEIGHBOURS = 6.0
+"So many neighbours that pass an event on keep it alive."
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,15 @@ class Gossip(Flooding):
     Settings = GossipSettings
     settings: GossipSettings
     EventPacket = Rumour
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        """An event dies out where on average fewer than some six neighbours pass it on."""
+        first = guess(ENOUGH_NEIGHBOURS / max(around.mean_neighbours, 1.0), 0.2, 1.0)
+        reason = f"about {ENOUGH_NEIGHBOURS:g} of {around.mean_neighbours:.0f} neighbours should pass an event on"
+        near = guess(around.range_m, 1.0, 1e6)
+        always = Tunable("distance_m", near, near / 2.0, near * 2.0, "the source's own neighbours always pass it on")
+        return (Tunable("probability", first, 0.2, 1.0, reason, step=1.5), *super().tuning(around), always)
 
     def chooses_to_forward(self, event: Event, now: float) -> bool:
         """Within d of the event's position always; an event without a position counts as far away."""

@@ -18,6 +18,7 @@ import msgspec
 from earshot.events import Event, EventType
 from earshot.filters import Subscription, Viewer
 from earshot.geometry import STILL, Position, Proximity, Velocity
+from earshot.protocols.tuning import Surroundings, Tunable
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -190,6 +191,11 @@ class Machine:
     def uses_routing(cls, settings: Any) -> bool:  # noqa: ARG003
         """Whether it needs routing with these settings."""
         return cls.needs_routing
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:  # noqa: ARG003
+        """The settings that are worth trying in these surroundings, the most telling first."""
+        return ()
 
     # What happens to a machine.
 

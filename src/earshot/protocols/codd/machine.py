@@ -38,6 +38,7 @@ from earshot.protocols.machine import (
     Send,
     Timer,
 )
+from earshot.protocols.tuning import Surroundings, Tunable, clamp
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -74,6 +75,11 @@ class Codd(Machine):
         self._join_requests = count(1)
         self._overhead_requests = count(1)
         self._sends_keep_alives = False
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        first = round(clamp(around.present**0.4, 3, 12))
+        return (Tunable("fan_out", first, 2, 24, f"a tree of {around.present:.0f} nodes is then three levels deep"),)
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:

@@ -7,7 +7,7 @@ it names. Both are soft state: what is not refreshed within the forwarding timeo
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,6 +17,7 @@ from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import RecentKeys, has_expired
 from earshot.protocols.common.soft_table import SoftTable
 from earshot.protocols.machine import Machine
+from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, NotNegative, Positive, check_bounds
 from earshot.wire import Packet
@@ -51,6 +52,17 @@ class MeshSettings:
             raise SettingsError(
                 f"forwarding_timeout_s must exceed {name}, got {self.forwarding_timeout_s:g} and {value:g}"
             )
+
+
+def mesh_tuning(around: Surroundings, follows: Mapping[str, float]) -> tuple[Tunable, ...]:
+    """Routes should be refreshed some four times while a link lasts."""
+    refresh = guess(around.link_lifetime_s / 4.0, 1.0, 10.0)
+    lasting = f"a link lasts {around.link_lifetime_s:.2g} s, and routes break with their links"
+    waiting = guess(around.speaking_time_s(0.005, 0.1), 0.002, 0.3)
+    return (
+        Tunable("refresh_interval_s", refresh, 0.5, 20.0, lasting, follows=follows),
+        Tunable("jitter_s", waiting, 0.002, 0.3, f"{around.mean_neighbours:.0f} neighbours take turns", step=3.0),
+    )
 
 
 @dataclass(frozen=True, slots=True)

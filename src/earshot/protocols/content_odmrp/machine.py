@@ -29,11 +29,12 @@ from earshot.filters.summaries.summary import DEFAULT_SHAPE
 from earshot.geometry import Position, Velocity
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
 from earshot.protocols.common.soft_table import SoftTable
-from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack
+from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack, mesh_tuning
 from earshot.protocols.content_odmrp.groups import ContentGroups
 from earshot.protocols.content_odmrp.local_summaries import SLACK, LocalSummaries, PassRates
 from earshot.protocols.content_odmrp.reports import ReportTable, SummaryReport, fitting, read_summary
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
+from earshot.protocols.tuning import Surroundings, Tunable
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, NotNegative, Positive, Share
 from earshot.wire import Packet
@@ -254,6 +255,11 @@ class ContentOdmrp(Machine):
         "By source: the reports that came through this node."
         self.passed_up = RecentKeys(settings.memory)
         "What was passed on of Join Tables, by round."
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        follows = {"forwarding_timeout_s": 5.0, "refresh_max_s": 4.0, "report_interval_s": 2.0}
+        return mesh_tuning(around, follows)
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         # Ordered by how often they come; most are duplicates, or for other nodes.

@@ -20,8 +20,9 @@ from earshot.errors import FilterSyntaxError, SettingsError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
-from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack
+from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack, mesh_tuning
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
+from earshot.protocols.tuning import Surroundings, Tunable
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -106,6 +107,10 @@ class Odmrp(Machine):
         "When this source last flooded a Join Request, by channel."
         self.delivered = RecentKeys(settings.memory)
         "Events that local subscribers have got: an event may come on several channels."
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        return mesh_tuning(around, {"forwarding_timeout_s": 5.0})
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         # Ordered by how often they come; most are duplicates, or for other nodes.

@@ -21,6 +21,7 @@ from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.drip import packets
 from earshot.protocols.drip.broker import Action, Broker
+from earshot.protocols.drip.delay import brokers_for
 from earshot.protocols.drip.election import Election, Role
 from earshot.protocols.drip.packets import DripSettings, RoutedPacket
 from earshot.protocols.drip.region_broker import RegionBroker
@@ -28,8 +29,12 @@ from earshot.protocols.drip.region_copies import RegionCopies
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Epidemic, Sharing
 from earshot.protocols.machine import QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
+from earshot.protocols.tuning import Surroundings, Tunable, clamp
 from earshot.records import DropReason
 from earshot.wire import Packet
+
+WANTED_DELAY_S = 30.0
+"What the first guess of the number of brokers aims at."
 
 
 class Drip(Machine):
@@ -77,6 +82,25 @@ class Drip(Machine):
         self.copies = RegionCopies(settings)
         self.reported: dict[tuple[str, str], tuple[float, int]] = {}
         "Bridge reports forwarded for each pair of regions: since when, and how many."
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        """Section V.C: the most brokers (k) whose copies arrive in time, if nodes walk half a range in a step."""
+        usual, most = DripSettings(), math.floor(around.present)
+        fewest = usual.nearest + usual.copies + 1
+        if most <= fewest:
+            return ()
+        step_m = around.range_m / 2.0
+        grid = max(4.0 * fewest, around.width_m * around.height_m / step_m**2)
+        steps = max(1.0, WANTED_DELAY_S * around.median_speed_m_s / step_m)
+        analysed = brokers_for(steps, usual.nearest, usual.copies, grid).k
+        brokers = round(clamp(analysed if analysed is not None else fewest, fewest, most))
+        reason = f"copies arrive within {WANTED_DELAY_S:g} s" if analysed is not None else "fewest brokers, least delay"
+        return (
+            Tunable("brokers", brokers, fewest, most, f"{reason}, by the paper's analysis"),
+            Tunable("copies", usual.copies, 1, 4, "symbol m: more copies arrive sooner and cost more"),
+            Tunable("nearest", usual.nearest, 2, 6, "symbol l: a subscriber that moves needs more destinations"),
+        )
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:

@@ -54,6 +54,7 @@ from earshot.protocols.machine import (
     Send,
     Timer,
 )
+from earshot.protocols.tuning import Surroundings, Tunable, clamp, guess, rounded
 from earshot.settings import AtLeastOne, Count, NotNegative, Positive
 from earshot.wire import Packet
 
@@ -297,6 +298,19 @@ class GeoRendezvous(Machine):
         self._renewing = False
         self.in_turn: deque[RoutedPacket] = deque()
         "Records that wait for their turn to be sent."
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        """Cells that are seldom empty, and as few replicas of a topic as a subscriber has to go far for."""
+        smallest, largest = rounded(around.range_m / 4.0), float(math.floor(around.range_m / math.sqrt(2.0)))
+        occupied = math.sqrt(2.0 / around.density_per_m2)
+        side = clamp(occupied, around.range_m / (2.0 * math.sqrt(2.0)), largest)
+        held = around.density_per_m2 * side**2
+        far = math.hypot(around.width_m, around.height_m) > 8.0 * around.range_m
+        return (
+            Tunable("rendezvous", 2 if far else 1, 1, 4, "each replica costs every publisher its advertisements"),
+            Tunable("cell_side_m", guess(side, smallest, largest), smallest, largest, f"a cell holds {held:.1f} nodes"),
+        )
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         # Ordered by how often they come; most beacons change nothing.

@@ -18,6 +18,7 @@ from earshot.filters import FilterIndex, Subscription
 from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts, could_match_any, read_filter
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.machine import QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
+from earshot.protocols.tuning import Surroundings, Tunable, clamp
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, Count, Positive, check_bounds
 from earshot.wire import Packet
@@ -196,6 +197,11 @@ class Siena(Machine):
         self.askers: dict[str, str] = {}
         "Nodes that look for a control too, and the neighbour that each has lost."
         self._asking = False
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        first = round(clamp(around.present**0.4, 3, 12))
+        return (Tunable("clients", first, 2, 24, f"{around.present:.0f} nodes, brokers of {first} clients each"),)
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:

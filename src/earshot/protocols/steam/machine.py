@@ -38,6 +38,7 @@ from earshot.protocols.steam.packets import (
     SteamSettings,
 )
 from earshot.protocols.steam.relevant_proximities import Change, RelevantProximities, RelevantProximity
+from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -84,6 +85,19 @@ class Steam(Machine):
         self.recovering: set[Key] = set()
         self.recent_events = RecentKeys(settings.seen_limit)
         self.recent_answers = RecentKeys(settings.seen_limit)
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        """Section 4.5 leaves the period to the application: a node should not cross much of a range within it."""
+        speed = max(around.median_speed_m_s, 0.1)
+        period = guess(around.range_m / (20.0 * speed), 0.5, 4.0)
+        moving = f"nodes move at {speed:.2g} m/s and cross a twentieth of the range in a period"
+        waiting = guess(around.speaking_time_s(0.02, 0.2), 0.01, 0.5)
+        return (
+            Tunable("forward_copies", 4, 1, 8, "copies of an event tell a node that its neighbours have it"),
+            Tunable("beacon_interval_s", period, 0.25, 8.0, moving, follows={"expiry_s": 3.5}),
+            Tunable("forward_jitter_s", waiting, 0.01, 0.5, f"{around.mean_neighbours:.0f} neighbours take turns"),
+        )
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         match packet:

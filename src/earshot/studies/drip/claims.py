@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
-from earshot.studies.drip.delay import exact_factor, printed_factor, series_factor
+from earshot.protocols.drip.delay import exact_factor, printed_factor, series_factor
 from earshot.studies.study import Claims, Finding, Row, Rows, Series, curve, estimate, grouped, rows_at, verdict
 
 CLAIMS = Claims()

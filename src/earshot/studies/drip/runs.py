@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
+from earshot.protocols.drip.delay import exact_factor, printed_factor
 from earshot.protocols.drip.packets import AS_WRITTEN
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import quantile, summarise
 from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
-from earshot.studies.drip.delay import exact_factor, printed_factor
 from earshot.studies.drip.run_log import NoteLog, RunLog
 from earshot.studies.study import Case, Row
 

@@ -39,7 +39,10 @@ def reach(k: float, grid: float) -> float:
 def meeting_time(alpha: float, grid: float) -> float:
     """1 / lambda: steps until two random walks on a torus come within alpha of each other, after the paper's
     reference [9], whose term is alpha / (2 ** alpha - 1)."""
-    return 0.5 * grid * (0.34 * math.log(grid) - 2 + alpha / math.expm1(alpha * math.log(2)))
+    # alpha / (2 ** alpha - 1), written so that a large alpha does not overflow.
+    halvings = alpha * math.log(2)
+    term = alpha * math.exp(-halvings) / -math.expm1(-halvings)
+    return 0.5 * grid * (0.34 * math.log(grid) - 2 + term)
 
 
 def printed_meeting_time(alpha: float, grid: float) -> float:

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 
 from earshot.errors import SettingsError
-from earshot.studies.drip.delay import (
+from earshot.protocols.drip.delay import (
     brokers_for,
     exact_delay,
     exact_factor,

@@ -1,0 +1,98 @@
+"""Tuning: every first guess and every value to try is accepted by its protocol, in any surroundings."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot.errors import SettingsError
+from earshot.protocols.catalogue import PROTOCOLS, build_settings
+from earshot.protocols.tuning import Surroundings, Tunable
+
+CITY = Surroundings(
+    nodes=1300,
+    present=620.0,
+    width_m=1800.0,
+    height_m=1350.0,
+    range_m=150.0,
+    mean_neighbours=24.0,
+    median_speed_m_s=7.0,
+    link_lifetime_s=20.0,
+    events_per_s=2.0,
+    packet_airtime_s=0.0005,
+)
+
+surroundings = st.builds(
+    Surroundings,
+    nodes=st.integers(2, 20_000),
+    present=st.floats(1.0, 20_000.0),
+    width_m=st.floats(1.0, 1e5),
+    height_m=st.floats(1.0, 1e5),
+    range_m=st.floats(10.0, 2000.0),
+    mean_neighbours=st.floats(0.0, 500.0),
+    median_speed_m_s=st.floats(0.0, 60.0),
+    link_lifetime_s=st.floats(0.1, 5000.0),
+    events_per_s=st.floats(0.01, 100.0),
+    packet_airtime_s=st.floats(0.0, 0.5),
+)
+
+
+def facts(name: str, around: Surroundings) -> dict[str, object]:
+    """What a scenario tells the protocol about its network."""
+    known = {"medium.range_m": around.range_m, "node_count": around.nodes}
+    fields = PROTOCOLS[name].Settings.__dataclass_fields__.values()
+    return {one.name: known[path] for one in fields if (path := one.metadata.get("scenario")) in known}
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+@given(around=surroundings)
+def test_a_protocol_accepts_each_of_its_tuned_values(name: str, around: Surroundings):
+    around = replace(around, present=min(around.present, around.nodes))
+    for tunable in PROTOCOLS[name].tuning(around):
+        for value in tunable.values():
+            build_settings(PROTOCOLS[name].Settings, {**facts(name, around), **tunable.settings(value)})
+        assert tunable.reason
+
+
+def first(name: str, setting: str, around: Surroundings) -> float:
+    return next(one.first for one in PROTOCOLS[name].tuning(around) if one.name == setting)
+
+
+def test_gossip_is_less_probable_among_more_neighbours():
+    assert first("gossip", "probability", CITY) == 0.25
+    assert first("gossip", "probability", replace(CITY, mean_neighbours=8.0)) == 0.75
+    assert first("gossip", "probability", replace(CITY, mean_neighbours=3.0)) == 1.0
+
+
+def test_steam_beacons_more_often_where_nodes_are_fast():
+    assert first("steam", "beacon_interval_s", CITY) == 1.1
+    assert first("steam", "beacon_interval_s", replace(CITY, median_speed_m_s=30.0)) == 0.5
+
+
+def test_odmrp_refreshes_several_times_while_a_link_lasts():
+    tuned = PROTOCOLS["odmrp"].tuning(replace(CITY, link_lifetime_s=8.0))[0]
+    assert tuned.settings(tuned.first) == {"refresh_interval_s": 2.0, "forwarding_timeout_s": 10.0}
+
+
+def test_georendezvous_has_longer_cells_where_nodes_are_few():
+    assert first("georendezvous", "cell_side_m", CITY) == 75.0
+    assert first("georendezvous", "cell_side_m", replace(CITY, mean_neighbours=6.0)) == 106.0
+    assert first("georendezvous", "rendezvous", replace(CITY, width_m=500.0, height_m=500.0)) == 1
+
+
+def test_drip_has_as_many_brokers_as_its_analysis_allows():
+    assert first("drip", "brokers", CITY) == 7
+    assert first("drip", "brokers", replace(CITY, median_speed_m_s=700.0)) > 7
+    assert PROTOCOLS["drip"].tuning(replace(CITY, present=5.0)) == ()
+
+
+def test_values_begin_with_the_guess_and_stay_in_the_range():
+    assert Tunable("interval_s", 1.0, 0.3, 1.5, "because").values() == [1.0, 0.5, 1.5]
+    assert Tunable("copies", 2, 1, 4, "because").values() == [2, 1, 4]
+    assert Tunable("copies", 1, 1, 1, "because").values() == [1]
+
+
+def test_a_guess_outside_its_range_is_refused():
+    with pytest.raises(SettingsError, match="interval_s: the first guess must lie between low and high"):
+        Tunable("interval_s", 3.0, 0.3, 1.5, "because")
