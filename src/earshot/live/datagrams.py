@@ -1,4 +1,5 @@
-"""Datagrams: what two hosts exchange. A frame names its sender and carries packets, or a fragment of one.
+"""Datagrams: what two hosts exchange. A frame names its sender and carries packets, or a fragment of one; a
+challenge and its echo show that a host is at its address.
 
 On the wire: two letters, a version, whether it is sealed, then msgpack (or a nonce and the encrypted
 frame; see `trust.py`). Bytes from outside become a frame or `MalformedPacket`, nothing else. A packet
@@ -28,6 +29,8 @@ MAX_NAME = 128
 MAX_PACKETS = 4096
 "In one datagram; the numbers of transmissions depend on it."
 MAX_ACKS = 512
+COOKIE_BYTES = 8
+DIGEST_BYTES = 4
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
@@ -68,13 +71,50 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
         return (self.life // 1_000_000 % 2**20) << 43 | (sequence * MAX_PACKETS + index) % 2**43
 
 
+class Challenge(msgspec.Struct, frozen=True, gc=False):
+    """Asks the host of one name and life to send the same bytes back as an echo. It is smaller than any frame, and an
+    echo is as large, so that nobody can make a host send more than he sent himself."""
+
+    cookie: bytes
+    digest: bytes
+    "Of the name and the life: the host answers only if they are its own."
+
+
+class Echo(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a challenge."""
+
+    cookie: bytes
+    digest: bytes
+
+
+class Goodbye(msgspec.Struct, frozen=True, gc=False):
+    """The host of this name and life ends. (The cookie is for challenges alone.)"""
+
+    digest: bytes
+    cookie: bytes = bytes(COOKIE_BYTES)
+
+
+Short = Challenge | Echo | Goodbye
+_SHORT_KINDS: list[type[Short]] = [Challenge, Echo, Goodbye]
+"By the first byte. (A frame is an array and begins with another one.)"
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Frame)
 
 
-def encode(frame: Frame) -> bytes:
-    """The frame's bytes, without the header."""
-    return _encoder.encode(frame)
+def encode(frame: Frame | Short) -> bytes:
+    """The bytes of a frame, a challenge, an echo or a goodbye, without the header."""
+    if isinstance(frame, Frame):
+        return _encoder.encode(frame)
+    return bytes((_SHORT_KINDS.index(type(frame)),)) + frame.cookie + frame.digest
+
+
+def decode_short(data: bytes | memoryview) -> Short | None:
+    """The challenge, echo or goodbye in these bytes; None if they are a frame, or nothing."""
+    if len(data) != 1 + COOKIE_BYTES + DIGEST_BYTES or data[0] >= len(_SHORT_KINDS):
+        return None
+    cookie, digest = bytes(data[1 : 1 + COOKIE_BYTES]), bytes(data[1 + COOKIE_BYTES :])
+    return _SHORT_KINDS[data[0]](cookie=cookie, digest=digest)
 
 
 def decode(data: bytes | memoryview) -> Frame:

@@ -53,6 +53,7 @@ class Host:
         spool: str | Path | None = None,
         stale_s: float = STALE_S,
         precision_m: float | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         if not 1 <= len(name) <= MAX_NAME:
             raise UsageError(f"a node's name has 1 to {MAX_NAME} characters, got {len(name)}")
@@ -63,6 +64,7 @@ class Host:
         self.settings = settings
         self.drops: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
+        self._clock = clock
         self._now = 0.0
         self._plane = plane_name(service.plane)
         self.location = TrackedLocation(service, self.warn, stale_s=stale_s, precision_m=precision_m)
@@ -79,7 +81,7 @@ class Host:
 
     def now(self) -> float:
         """Seconds since the epoch; never earlier than before."""
-        now = time.time()
+        now = self._clock()
         if now < self._now:
             return self._now
         self._now = now
@@ -114,6 +116,7 @@ class Host:
         for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
+        self.transport.say_goodbye()
         self.transport.close()
         if self.spool is not None:
             self.record(Kind.LEAVE, self.location.exact(self.now()), detail=STOPPED)

@@ -42,6 +42,8 @@ class HeardPeer:
     address: Address
     position: Position | None
     heard_s_ago: float
+    both_ways: bool = True
+    "Whether it has answered this node, and is not only heard."
 
 
 class Node:
@@ -220,10 +222,9 @@ class Node:
 
     def peers(self) -> list[HeardPeer]:
         """The peers that have been heard recently, sorted by name."""
-        host = self.host
-        now = host.now()
-        present = host.transport.peers.present(now)
-        return [HeardPeer(peer.name, peer.address, peer.position, now - peer.heard_at) for peer in present]
+        now = time.monotonic()
+        present = self.host.transport.peers.present(now)
+        return [HeardPeer(peer.name, peer.address, peer.position, now - peer.heard_at, peer.proven) for peer in present]
 
     def fix(self) -> Fix:
         """This node's latest fix."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,10 +21,23 @@ import msgspec
 from earshot.errors import MalformedPacket
 from earshot.geometry import Position
 from earshot.live import datagrams, sockets
-from earshot.live.datagrams import MAX_ACKS, MAX_DATAGRAM_BYTES, MAX_PACKETS, Fragment, Frame, Reassembly, split
+from earshot.live.datagrams import (
+    MAX_ACKS,
+    MAX_DATAGRAM_BYTES,
+    MAX_PACKETS,
+    Challenge,
+    Echo,
+    Fragment,
+    Frame,
+    Goodbye,
+    Reassembly,
+    Short,
+    split,
+)
 from earshot.live.network import NetworkSettings
+from earshot.live.peers import Peer, Peers, RateLimits, digest_of
 from earshot.live.sockets import MulticastSockets, group_address
-from earshot.live.trust import Address, Peers, RateLimits, Refused, Seal
+from earshot.live.trust import Address, Refused, Seal
 from earshot.records import DropReason
 from earshot.wire import Packet, encode
 
@@ -31,6 +45,8 @@ logger = logging.getLogger("earshot.live")
 
 PACKETS_A_TURN = 1024
 "At most this many packets are received before other tasks run, so that subscribers can empty their queues."
+TURN_S = 0.002
+"And at most this long."
 BACKLOG_BYTES = 16 << 20
 PENDING_LIMIT = 4096
 IP_AND_UDP_BYTES = 28
@@ -38,6 +54,10 @@ LARGEST_SHARED_BYTES = 32_768
 "Packets share a datagram up to this size, even if the interface carries more."
 GREET_S = 0.02
 "After a new peer was heard, the host waits this long for other new peers before it sends a hello."
+SETTLE_S = 0.1
+"How often the known host of a contested name is challenged."
+CLOCK_WARNING_S = 2.0
+"A peer whose clock differs by more than this is reported."
 FRAME_BYTES = 480
 "Room for a frame without its packets."
 
@@ -74,6 +94,8 @@ class _Pending:
     packets: list[Packet]
     due: float
     attempts: int = 1
+    held: bool = False
+    "Whether it waits until the peer has proved itself."
 
 
 class Transport:
@@ -90,7 +112,7 @@ class Transport:
     ) -> None:
         self.name = name
         self.network = network
-        self.peers = Peers(network.peer_expiry_s)
+        self.peers = Peers(network.peer_expiry_s, self._challenge)
         self.reassembly = Reassembly(listener.dropped)
         self.address: Address = ("", 0)
         self.joined: set[int] = set()
@@ -98,6 +120,10 @@ class Transport:
         self._plane = plane
         self._listener = listener
         self._clock = clock
+        self._ticks = time.monotonic
+        "What the transport measures intervals with: a wall clock may be set, and uvloop's is read once a turn."
+        self._digest = digest_of(name, life)
+        self._opened_at = clock()
         self._seal = Seal(network.keys)
         self._limits = RateLimits(network.rate_limit)
         self._sequence = 0
@@ -148,6 +174,14 @@ class Transport:
         local = self._configured and all(host.startswith("127.") for host, _ in self._configured)
         return MAX_DATAGRAM_BYTES if local or self.address[0].startswith("127.") else 1500 - IP_AND_UDP_BYTES
 
+    def say_goodbye(self) -> None:
+        """Send the waiting packets, and tell all peers that this host ends."""
+        if self._own is not None and self._own.fileno() >= 0:
+            self._end_turn()
+            datagram = self._seal.close(datagrams.encode(Goodbye(self._digest)))
+            for address in self._addresses(None):
+                self._transmit(datagram, address)
+
     def close(self) -> None:
         """Send the waiting packets and close the sockets."""
         if self._own is None or self._own.fileno() < 0:
@@ -187,7 +221,7 @@ class Transport:
 
     def send(self, peer: str, packet: Packet) -> None:
         """Send to one peer; the listener's `unreachable` is called if it is unknown or does not acknowledge."""
-        if self.peers.get(peer, self._clock()) is None or len(self._pending) >= PENDING_LIMIT:
+        if self.peers.get(peer, self._ticks()) is None or len(self._pending) >= PENDING_LIMIT:
             self._loop.call_soon(self._listener.unreachable, packet, peer)
         else:
             self._queue(peer, packet, encode(packet))
@@ -264,23 +298,37 @@ class Transport:
             for address in self._addresses(destination):
                 self._transmit(datagram, address)
             return
-        peer = self.peers.get(destination, self._clock())
+        peer = self.peers.get(destination, self._ticks())
         if peer is None:
             for packet in packets:
                 self._loop.call_soon(self._listener.unreachable, packet, destination)
             packets.clear()
             return
-        due = self._clock() + self.network.acknowledge_s
-        self._pending[frame.sequence] = _Pending(datagram, peer.address, destination, packets, due)
-        self._transmit(datagram, peer.address)
+        due = self._ticks() + self.network.acknowledge_s
+        held = not self._transmit_to(peer, datagram)
+        self._pending[frame.sequence] = _Pending(datagram, peer.address, destination, packets, due, held=held)
         self._start_timer("retransmit", self.network.acknowledge_s, self._retransmit)
 
     def _addresses(self, group: int | None) -> list[Address]:
         if self._multicast is not None:
             return [(group_address(group), self._base[1]) if group is not None else self._base]
         known = dict.fromkeys(self._configured)
-        known.update(dict.fromkeys(peer.address for peer in self.peers.present(self._clock())))
+        known.update(dict.fromkeys(peer.address for peer in self.peers.proven(self._ticks())))
         return list(known)
+
+    def _transmit_to(self, peer: Peer, datagram: bytes) -> bool:
+        """Send to one peer; not if it has not proved itself yet and would get more bytes than it sent."""
+        if not peer.proven:
+            if len(datagram) > peer.credit_bytes:
+                return False
+            peer.credit_bytes -= len(datagram)
+        self._transmit(datagram, peer.address)
+        return True
+
+    def _challenge(self, peer: Peer, challenge: Challenge) -> None:
+        datagram = self._seal.close(datagrams.encode(challenge))
+        peer.credit_bytes -= len(datagram)
+        self._transmit(datagram, peer.address)
 
     def _transmit(self, datagram: bytes, address: Address) -> None:
         if not self._backlog and self._own is not None:
@@ -320,16 +368,16 @@ class Transport:
 
     def _acknowledge(self, to: str) -> None:
         """Send the acknowledgements alone: no packet to that peer in this turn could carry them."""
-        peer = self.peers.get(to, self._clock())
+        peer = self.peers.get(to, self._ticks())
         if peer is None:
             del self._acks[to]
             return
         bare = msgspec.structs.replace(self._frame(to, []), to="")
-        self._transmit(self._seal.close(datagrams.encode(bare)), peer.address)
+        self._transmit_to(peer, self._seal.close(datagrams.encode(bare)))
 
     def _retransmit(self) -> None:
         """Send again what was not acknowledged; give up after the last attempt."""
-        now = self._clock()
+        now = self._ticks()
         for sequence, pending in list(self._pending.items()):
             if pending.due > now:
                 continue
@@ -344,14 +392,14 @@ class Transport:
                 continue
             pending.attempts += 1
             pending.due = now + self.network.acknowledge_s * pending.attempts
-            self._transmit(pending.datagram, pending.address)
+            pending.held = not self._transmit_to(peer, pending.datagram)
         if self._pending:
             self._start_timer("retransmit", self.network.acknowledge_s / 2, self._retransmit)
 
     def _hello(self) -> None:
         """Every interval: greet, and drop the packets whose fragments did not come."""
         self._greet()
-        self.reassembly.expire(self._clock())
+        self.reassembly.expire(self._ticks())
         self._start_timer("hello", self.network.hello_interval_s, self._hello)
 
     def _greet(self) -> None:
@@ -366,9 +414,11 @@ class Transport:
     # Receiving.
 
     def _drain(self, receiver: socket.socket) -> None:
-        """Receive all that the socket holds, up to the limit of one turn."""
+        """Receive all that the socket holds, up to the limits of one turn."""
         left = PACKETS_A_TURN
-        while left > 0:
+        ticks = self._ticks()
+        end = ticks + TURN_S
+        while left > 0 and ticks < end:
             try:
                 size, address = receiver.recvfrom_into(self._buffer)
             except (BlockingIOError, InterruptedError):
@@ -378,32 +428,43 @@ class Transport:
                 self._warn_once(f"receive {error.errno}", f"cannot receive: {error.strerror}")
                 return
             left -= 1
-            if address == self.address:
-                continue
-            try:
-                left -= self._receive(self._view[:size], address, self._loop.time())
-            except Refused as refused:
-                self._listener.dropped(refused.reason)
-            except MalformedPacket:
-                self._listener.dropped(DropReason.MALFORMED)
+            if address != self.address:
+                try:
+                    left -= self._receive(self._view[:size], address, ticks)
+                except Refused as refused:
+                    self._listener.dropped(refused.reason)
+                except MalformedPacket:
+                    self._listener.dropped(DropReason.MALFORMED)
+            ticks = self._ticks()
 
     def _receive(self, datagram: memoryview, address: Address, ticks: float) -> int:
         """Receive a datagram; returns the number of its packets."""
-        if not self._limits.allows(address, ticks):
+        allowance = self._limits.of(self.peers.at(address))
+        if not self._limits.allows(allowance, ticks):
             raise Refused(DropReason.RATE_LIMIT)
-        frame = datagrams.decode(self._seal.open(datagram))
+        opened = self._seal.open(datagram)
+        if (short := datagrams.decode_short(opened)) is not None:
+            self._receive_short(short, address, ticks)
+            return 0
+        frame = datagrams.decode(opened)
         now = self._clock()
         self._check(frame, now)
-        peer, new = self.peers.admit(frame, address, now)
-        self._limits.know(address, ticks)
-        if new:
-            self._start_timer("greet", GREET_S, self._greet)
+        peer = self.peers.find(frame, address, frame.time - now, ticks)
+        if self._seal.keyed and self._is_stale(frame, peer, now):
+            self.peers.ask(peer, frame.time - now, ticks)
+            raise Refused(DropReason.STALE_DATAGRAM)
         if frame.to:
             self._acks.setdefault(frame.sender, []).append(frame.sequence)
             if not self._turn_open:
                 self._open_turn()
         if not peer.window.fresh(frame.sequence):
+            if not self._seal.keyed and peer.window.is_behind(frame.sequence):
+                peer.suspects_window = True
+                self.peers.ask(peer, frame.time - now, ticks)
             raise Refused(DropReason.DUPLICATE_DATAGRAM)
+        self.peers.heard(peer, frame.position, ticks)
+        if not peer.proven:
+            peer.credit_bytes += len(datagram)
         for sequence in frame.acks:
             pending = self._pending.get(sequence)
             if pending is not None and pending.peer == frame.sender:
@@ -411,23 +472,65 @@ class Transport:
         if frame.group is not None and frame.group not in self.joined:
             return 0
         if frame.fragment is not None:
-            whole = self.reassembly.add(frame.sender, frame.life, frame.fragment, now)
+            whole = self.reassembly.add(frame.sender, frame.life, frame.fragment, ticks)
             if whole is not None:
                 self._listener.heard(whole, frame, 0, now)
-            return 0
         for index, data in enumerate(frame.packets):
             self._listener.heard(data, frame, index, now)
+        if frame.fragment is not None or frame.packets:
+            self._limits.charge(allowance, self._ticks() - ticks, ticks)
         return len(frame.packets)
 
+    def _receive_short(self, short: Short, address: Address, ticks: float) -> None:
+        """Answer a challenge that is meant for this host; take an echo as proof; forget a host that ends."""
+        match short:
+            case Challenge(cookie, digest):
+                if digest == self._digest:
+                    self._transmit(self._seal.close(datagrams.encode(Echo(cookie, digest))), address)
+            case Echo(cookie):
+                proven = self.peers.echo(cookie, address, ticks)
+                if proven is not None:
+                    self._welcome(proven)
+                self._settle()
+            case Goodbye(digest):
+                self.peers.goodbye(digest, address)
+
+    def _settle(self) -> None:
+        """Ask the known hosts of contested names until the contests are over."""
+        won, open_contests = self.peers.settle(self._ticks())
+        for peer in won:
+            self._welcome(peer)
+        if open_contests:
+            self._start_timer("settle", SETTLE_S, self._settle)
+
+    def _welcome(self, peer: Peer) -> None:
+        """A peer has proved itself: greet it, and send what waited for it."""
+        self._start_timer("greet", GREET_S, self._greet)
+        for pending in self._pending.values():
+            if pending.held and pending.peer == peer.name and pending.address == peer.address:
+                pending.held = False
+                self._transmit(pending.datagram, pending.address)
+        if abs(peer.clock_ahead_s) > CLOCK_WARNING_S:
+            self._warn_once(
+                f"clock {peer.name}",
+                f"the clock of {peer.name!r} is {abs(peer.clock_ahead_s):,.0f} s "
+                f"{'ahead of' if peer.clock_ahead_s > 0 else 'behind'} this node's; events count as younger or older "
+                "by that much, so set the clocks",
+            )
+
+    def _is_stale(self, frame: Frame, peer: Peer, now: float) -> bool:
+        """Whether the frame may be a replay by its time. A newcomer's must be sent after this host has started; a
+        proven peer's clock may be wrong, but not change."""
+        ahead_s = frame.time - now - peer.clock_ahead_s
+        return abs(ahead_s) > self.network.clock_skew_s or (not peer.proven and frame.time < self._opened_at)
+
     def _check(self, frame: Frame, now: float) -> None:
-        """Refuse a frame that is for another host, too old, from another plane or from too far away."""
+        """Refuse a frame that is for another host, from another plane or from too far away."""
         if frame.sender == self.name:
             self._warn_once("name", f"another node on this network is also called {self.name!r}; names must differ")
             raise Refused(DropReason.OWN_NAME)
         if frame.to and frame.to != self.name:
             raise Refused(DropReason.NOT_FOR_US)
-        if self._seal.keyed and abs(frame.time - now) > self.network.clock_skew_s:
-            raise Refused(DropReason.STALE_DATAGRAM)
         if frame.plane != self._plane:
             self._warn_once(
                 f"plane {frame.plane}",

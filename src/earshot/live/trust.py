@@ -1,17 +1,16 @@
-"""Trust: sealed datagrams, refused replays, limits for each sender, and the peers that were heard.
+"""Trust: sealed datagrams and refused replays.
 
 With a key every datagram is encrypted and authenticated (ChaCha20-Poly1305). All nodes of a network
 share it; a second key is accepted while the first is being changed. Each peer has a window of sequence
 numbers, which refuses replays. A node that has just started has no windows yet, so old datagrams are
-also refused by their time. One address speaks for one name.
+also refused by their time. Who speaks for a name: `peers.py`.
 """
 
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,8 +18,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from earshot.errors import UsageError
-from earshot.geometry import Position
-from earshot.live.datagrams import HEADER_BYTES, PLAIN, SEALED, Frame
+from earshot.live.datagrams import HEADER_BYTES, PLAIN, SEALED
 from earshot.records import DropReason
 
 KEY_BYTES = 32
@@ -132,101 +130,9 @@ class Window:
         self._bits |= 1 << -ahead
         return True
 
+    def is_behind(self, sequence: int) -> bool:
+        """Whether this number lies before the window."""
+        return self._highest - sequence >= self.WIDTH
+
 
 Address = tuple[str, int]
-
-
-class RateLimits:
-    """Datagrams per second from one address. All addresses that have not sent a valid datagram yet
-    share one limit, so that a flood from many ports costs no more than a flood from one port."""
-
-    def __init__(self, per_second: float, addresses: int = 4096) -> None:
-        self._per_second = per_second
-        self._addresses = addresses
-        self._known: OrderedDict[Address, list[float]] = OrderedDict()
-        self._strangers = [per_second, 0.0]
-
-    def allows(self, address: Address, now: float) -> bool:
-        """Whether one more datagram from this address may be read."""
-        bucket = self._known.get(address, self._strangers)
-        left = min(self._per_second, bucket[0] + (now - bucket[1]) * self._per_second)
-        allowed = left >= 1.0
-        bucket[:] = left - allowed, now
-        return allowed
-
-    def know(self, address: Address, now: float) -> None:
-        """A valid datagram came from this address: from now on it has its own limit."""
-        if address in self._known:
-            return
-        if len(self._known) >= self._addresses:
-            self._known.popitem(last=False)
-        self._known[address] = [self._per_second, now]
-
-
-@dataclass(slots=True)
-class Peer:
-    """One host that was heard."""
-
-    name: str
-    address: Address
-    life: int
-    heard_at: float
-    position: Position | None = None
-    window: Window = field(default_factory=Window)
-
-
-class Peers:
-    """Peers by name and by address. One address speaks for one name, and one name has one address, until the peer
-    has been silent for `expiry_s`. A restarted host has another address and a later start."""
-
-    def __init__(self, expiry_s: float, limit: int = 4096) -> None:
-        self.expiry_s = expiry_s
-        self._limit = limit
-        self._by_name: OrderedDict[str, Peer] = OrderedDict()
-        self._by_address: dict[Address, str] = {}
-
-    def __len__(self) -> int:
-        return len(self._by_name)
-
-    def admit(self, frame: Frame, address: Address, now: float) -> tuple[Peer, bool]:
-        """The peer that sent this frame, and whether it is new; Refused if its name or address is another's."""
-        peer = self._by_name.get(frame.sender)
-        new = peer is None or peer.address != address or peer.life != frame.life
-        if peer is None or new:
-            peer = self._introduce(frame, address, now, peer)
-        peer.heard_at = now
-        peer.position = frame.position
-        return peer, new
-
-    def _introduce(self, frame: Frame, address: Address, now: float, known: Peer | None) -> Peer:
-        if known is not None and (
-            frame.life < known.life or (frame.life == known.life and now - known.heard_at <= self.expiry_s)
-        ):
-            raise Refused(DropReason.FORGED_SENDER)
-        there = self._by_name.get(self._by_address.get(address, ""))
-        if there is not None and there.name != frame.sender and now - there.heard_at <= self.expiry_s:
-            raise Refused(DropReason.FORGED_SENDER)
-        for old in (known, there):
-            if old is not None:
-                self._forget(old)
-        if len(self._by_name) >= self._limit:
-            self._forget(min(self._by_name.values(), key=lambda peer: peer.heard_at))
-        window = known.window if known is not None and known.life == frame.life else Window()
-        peer = self._by_name[frame.sender] = Peer(frame.sender, address, frame.life, now, frame.position, window)
-        self._by_address[address] = frame.sender
-        return peer
-
-    def _forget(self, peer: Peer) -> None:
-        if self._by_name.get(peer.name) is peer:
-            del self._by_name[peer.name]
-            self._by_address.pop(peer.address, None)
-
-    def get(self, name: str, now: float) -> Peer | None:
-        """The peer of that name, if it has been heard recently."""
-        peer = self._by_name.get(name)
-        return peer if peer is not None and now - peer.heard_at <= self.expiry_s else None
-
-    def present(self, now: float) -> list[Peer]:
-        """All peers that have been heard recently, sorted by name."""
-        found = [peer for peer in self._by_name.values() if now - peer.heard_at <= self.expiry_s]
-        return sorted(found, key=lambda peer: peer.name)
