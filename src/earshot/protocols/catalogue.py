@@ -14,6 +14,7 @@ from earshot.protocols.drip.machine import Drip, SimpleFramework
 from earshot.protocols.flooding import Flooding
 from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.gossip import Gossip
+from earshot.protocols.hearsay.machine import Hearsay
 from earshot.protocols.machine import Machine
 from earshot.protocols.siena.machine import Siena
 from earshot.protocols.steam.machine import Steam
@@ -28,6 +29,7 @@ PROTOCOLS: dict[str, type[Machine]] = {
     "flooding": Flooding,
     "georendezvous": GeoRendezvous,
     "gossip": Gossip,
+    "hearsay": Hearsay,
     "odmrp": Odmrp,
     "siena": Siena,
     "steam": Steam,

@@ -1,0 +1,457 @@
+"""Hearsay: an event is passed on only by a node that still knows somebody to reach.
+
+Whoever can reach most neighbours that lack the event speaks first; the others hear it and fall silent. What was
+missed is repaired when neighbours compare digests of what they hold. State is soft and one hop wide: there are no
+routes, groups, trees or elections. docs/papers/hearsay.md has the rules with their reasons, and the evaluation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, hypot, isfinite
+from random import Random
+
+from earshot.events import Event
+from earshot.filters import Subscription
+from earshot.geometry import Area, Position
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
+from earshot.protocols.hearsay.digest import (
+    DigestSpan,
+    HeldDigest,
+    digest_size,
+    make_digest,
+    quarter_of,
+    salt_at,
+    unwrapped,
+    wrapped,
+)
+from earshot.protocols.hearsay.held_events import Copy, LiveEvent, LiveEvents
+from earshot.protocols.hearsay.neighbours import KnownNeighbours, Neighbour
+from earshot.protocols.hearsay.packets import HearsaySettings, Hello, Said
+from earshot.protocols.hearsay.reach import UNKNOWN, Reach
+from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
+from earshot.records import DropReason
+from earshot.wire import Packet, size
+
+CHECK_S = 0.5
+"How often a node asks whether a hello is due."
+USUAL_FRAME_S = 0.003
+"The time of a packet on air where the host cannot tell: an event at 1 Mb/s."
+FARTHEST_SHARE = 0.62
+"Of a node's neighbours, this share is at most beyond the reach of a sender that the node hears."
+AREA_MARGIN = 0.05
+"Rule 2: neighbours this share of the range outside an event's area count as inside: places are rounded."
+BUSIEST = 0.75
+"A channel that is busier than this stretches waits no further: to 4 times."
+REPAIR_BURST_S = 5.0
+"Repairs may use the airtime of this many seconds at once."
+MOST_COPIES = 3
+"Places from which an event was heard, remembered to learn the reach."
+MOST_WAITING = 4096
+"Events that wait to be said; more are only held, and repaired later."
+
+Place = tuple[float, float]
+
+
+@dataclass(slots=True)
+class WaitingToSay:
+    """An event that this node will say, unless others reach everybody first."""
+
+    live: LiveEvent
+    lacking: dict[str, float]
+    "By neighbour, the chance that it still lacks the event."
+
+
+def wait_s(
+    gain: float, neighbours: int, frame_s: float, priority: int, draw: float, settings: HearsaySettings
+) -> float:
+    """Rule 2: how long a node waits that can reach so many neighbours anew. `draw` is uniform from 0 to 1."""
+    share = min(1.0, gain / (FARTHEST_SHARE * neighbours)) if neighbours else 1.0
+    crowd = min(max(neighbours / settings.crowd, 1.0), settings.crowd_stretch)
+    longest_s = settings.wait_frames * frame_s * crowd / (1.0 + max(priority, 0) / 2.0)
+    return longest_s * (0.75 * (1.0 - share) + 0.25 * draw)
+
+
+def hello_interval_s(neighbours: int, airtime_s: float, settings: HearsaySettings) -> float:
+    """Rule 4: longer where the hellos of the neighbourhood would take more than their share of the airtime."""
+    return max(settings.hello_interval_s, (neighbours + 1) * airtime_s / settings.hello_airtime)
+
+
+def near_area(area: Area, x: float, y: float, margin_m: float) -> bool:
+    """Whether the place lies in the area, or no more than the margin outside it."""
+    centre = area.centre
+    dx, dy = centre.x_m - x, centre.y_m - y
+    away_m = hypot(dx, dy)
+    if away_m > margin_m:
+        x, y = x + dx * margin_m / away_m, y + dy * margin_m / away_m
+    else:
+        x, y = centre.x_m, centre.y_m
+    return area.contains(Position(x, y))
+
+
+class Hearsay(Machine):
+    name = "hearsay"
+    paper = "ours: docs/papers/hearsay.md"
+    Settings = HearsaySettings
+    settings: HearsaySettings
+
+    def __init__(
+        self, node: str, settings: HearsaySettings, location: Location, random: Random, channel: Channel = QUIET_CHANNEL
+    ) -> None:
+        super().__init__(node, settings, location, random, channel)
+        self.subscriptions = LocalSubscriptions()
+        self.heard = RecentKeys(settings.memory)
+        self.live = LiveEvents(settings.memory, settings.carry_bytes)
+        self.neighbours = KnownNeighbours(settings.neighbour_limit)
+        self.reach = Reach(settings.range_m)
+        self.waiting: dict[str, WaitingToSay] = {}
+        self.repair_airtime_s = REPAIR_BURST_S * settings.repair_airtime
+        "The airtime that repairs may still use,"
+        self.repair_counted_at = 0.0
+        "counted at this time."
+        self.started_at = 0.0
+        self.hellos = 0
+        self.hello_due = 0.0
+        self.last_hello: Neighbour | None = None
+        "This node as its neighbours see it."
+        self.older_until: int | None = None
+        "Rule 6: the older spans have been told down to this quarter of a second."
+
+    def start(self, now: float) -> Effects:
+        self.started_at = self.repair_counted_at = now
+        self.hello_due = now + self.random.uniform(0.0, 1.0)
+        self.start_timer("check", at=self.hello_due)
+        return self.effects()
+
+    def subscribe(self, subscription: Subscription, now: float) -> Effects:
+        self.subscriptions.add(subscription, now)
+        return NOTHING
+
+    def unsubscribe(self, subscription: str, now: float) -> Effects:
+        self.subscriptions.remove(subscription)
+        return NOTHING
+
+    def hear(self, packet: Packet, sender: str, now: float) -> Effects:
+        match packet:
+            case Said():
+                if packet.event.id in self.heard.keys:
+                    if packet.event.id not in self.waiting:
+                        return NOTHING
+                    self.on_copy(packet, now)
+                else:
+                    self.on_new(packet, sender, now)
+            case Hello():
+                self.on_hello(packet, sender, now)
+        return self.effects()
+
+    def wake(self, timer: Timer, now: float) -> Effects:
+        match timer:
+            case "check":
+                self.check(now)
+            case ("say", str(event_id)):
+                self.say(event_id, now)
+        return self.effects()
+
+    # Rule 1: publish.
+
+    def publish(self, event: Event, now: float) -> Effects:
+        """Broadcast it at once, and hold it for the neighbours that miss it."""
+        self.heard.add(event.id)
+        if (live := self.hold(event, 0, now)) is not None:
+            self.speak(live, now)
+        return self.effects()
+
+    # Rule 2: the first hearing.
+
+    def on_new(self, said: Said, sender: str, now: float) -> None:
+        """Deliver it, hold it, and wait to pass it on if that would reach somebody."""
+        event = said.event
+        self.heard.add(event.id)
+        if said.at is not None and (known := self.neighbours.by_name.get(sender)) is not None:
+            known.seen_at(said.at, now)
+        live = self.hold(event, said.hops, now)
+        if live is None:
+            self.drop(DropReason.EXPIRED, event.id)
+            return
+        self.remember_copy(live, said.at, now)
+        self.subscriptions.deliver_local(self, event, said.hops, now)
+        if said.hops >= self.settings.hop_limit:
+            self.drop(DropReason.HOP_LIMIT, event.id)
+            return
+        lacking, gain = self.lacking_after(said.at, sender, event, now)
+        if lacking:
+            draw = self.random.random()
+            frame_s = self.frame_s(live.size_bytes) / (1.0 - min(self.channel.busy_share(now), BUSIEST))
+            wait = wait_s(gain, len(self.neighbours), frame_s, event.priority, draw, self.settings)
+            self.wait_to_say(live, lacking, now + wait)
+
+    def lacking_after(
+        self, at: tuple[int, int] | None, sender: str, event: Event, now: float
+    ) -> tuple[dict[str, float], float]:
+        """The neighbours that we could reach and that probably did not hear this copy, with that chance; and how
+        many of them we would reach."""
+        lacking: dict[str, float] = {}
+        gain = 0.0
+        here, worth = self.place(now), self.settings.worth
+        margin_m = AREA_MARGIN * self.settings.range_m
+        for name, neighbour in self.neighbours:
+            if name in (sender, event.source):
+                continue
+            chance = 1.0 - self.chance_from(at, neighbour, now)
+            reached = chance * self.chance_from(here, neighbour, now, ours=True)
+            if reached < worth:
+                continue
+            if event.area is not None and neighbour.placed:
+                x, y = neighbour.place(min(event.time, now))
+                if not near_area(event.area, x, y, margin_m):
+                    continue
+            lacking[name] = chance
+            gain += reached
+        return lacking, gain
+
+    def chance_from(
+        self, at: tuple[float, float] | None, neighbour: Neighbour, now: float, ours: bool = False
+    ) -> float:
+        """The chance that the neighbour hears what is said there. Where a place is unknown, it certainly hears us,
+        whom it greets, and others by the share of common neighbours."""
+        if at is None or not neighbour.placed:
+            return 1.0 if ours else UNKNOWN
+        return self.reach.chance(*at, *neighbour.place(now))
+
+    def wait_to_say(self, live: LiveEvent, lacking: dict[str, float], at: float) -> None:
+        if len(self.waiting) >= MOST_WAITING:
+            self.drop(DropReason.TOO_MANY_PACKETS_WAITING, live.id)
+            return
+        self.waiting[live.id] = WaitingToSay(live, lacking)
+        self.start_timer(("say", live.id), at)
+
+    # Rule 3: heard again while waiting.
+
+    def on_copy(self, said: Said, now: float) -> None:
+        """Whom that sender reaches lacks it no longer; with nobody left, stay silent."""
+        waiting = self.waiting[said.event.id]
+        self.remember_copy(waiting.live, said.at, now)
+        here, by_name, worth = self.place(now), self.neighbours.by_name, self.settings.worth
+        left: dict[str, float] = {}
+        for name, chance in waiting.lacking.items():
+            neighbour = by_name.get(name)
+            if neighbour is None:
+                continue
+            chance *= 1.0 - self.chance_from(said.at, neighbour, now)
+            if chance * self.chance_from(here, neighbour, now, ours=True) >= worth:
+                left[name] = chance
+        self.now_lacking(waiting, left)
+
+    def now_lacking(self, waiting: WaitingToSay, left: dict[str, float]) -> None:
+        if left:
+            waiting.lacking = left
+        else:
+            del self.waiting[waiting.live.id]
+            self.cancel_timer(("say", waiting.live.id))
+
+    def say(self, event_id: str, now: float) -> None:
+        """Nobody else reached them all: pass it on."""
+        waiting = self.waiting.pop(event_id, None)
+        if waiting is not None and waiting.live.event is not None and waiting.live.expires > now:
+            self.speak(waiting.live, now)
+
+    def speak(self, live: LiveEvent, now: float) -> None:
+        assert live.event is not None
+        at = self.place_to_tell(now)
+        self.remember_copy(live, at, now)
+        self.broadcast(Said(live.event, live.hops + 1, at))
+
+    # Rule 4: hellos.
+
+    def check(self, now: float) -> None:
+        """Greet when it is time, or early when we are not where our neighbours believe us to be."""
+        self.live.forget(now)
+        self.neighbours.forget(now)
+        if now >= self.hello_due or self.drifted(now):
+            self.greet(now)
+        self.start_timer("check", at=min(now + CHECK_S, max(self.hello_due, now + 0.01)))
+
+    def drifted(self, now: float) -> bool:
+        here = self.place(now)
+        if here is None or self.last_hello is None:
+            return False
+        x, y = self.last_hello.place(now)
+        return hypot(here[0] - x, here[1] - y) > self.settings.hello_drift * self.settings.range_m
+
+    def greet(self, now: float) -> None:
+        """Tell where we are, and what we hold."""
+        self.hellos += 1
+        velocity = self.location.velocity(now)
+        span, events = self.span_to_tell()
+        salt = salt_at(now)
+        size_bytes = digest_size(len(events), self.settings.digest_bits, self.settings.digest_bytes)
+        digest = make_digest(events, salt, size_bytes)
+        interval_s = hello_interval_s(len(self.neighbours), self.channel.airtime_s(size_bytes + 24), self.settings)
+        hello = Hello(
+            self.hellos % 256,
+            self.place_to_tell(now),
+            (_tenths(velocity.x_m_s), _tenths(velocity.y_m_s)),
+            min(ceil(interval_s), 0xFFFF),
+            wrapped(span.since),
+            min(span.until - span.since, 0xFFFF) if span.until else 0,
+            salt,
+            digest,
+        )
+        self.last_hello = Neighbour(hello, now, now)
+        self.hello_due = now + interval_s * self.random.uniform(0.8, 1.2)
+        self.broadcast(hello)
+
+    # Rule 6: more events than a digest holds.
+
+    def span_to_tell(self) -> tuple[DigestSpan, list[str]]:
+        """The span of the next digest, and the events in it. Newest and older spans take turns where one digest
+        cannot hold all. `until` 0: until now."""
+        begins = quarter_of(self.started_at)
+        capacity = self.settings.digest_bytes * 8 // self.settings.digest_bits
+        if len(self.live) <= capacity:
+            return DigestSpan(begins, 0), list(self.live.by_id)
+        ordered = sorted((live.quarter, live.id) for live in self.live.by_id.values())
+        until = self.older_until if self.hellos % 2 else None
+        if until is not None:
+            ordered = [entry for entry in ordered if entry[0] < until]
+        since = ordered[-capacity - 1][0] + 1 if len(ordered) > capacity else begins
+        if until is not None:
+            self.older_until = since if since > begins else None
+        elif self.older_until is None:
+            self.older_until = since
+        return DigestSpan(since, until or 0), [event_id for quarter, event_id in ordered if quarter >= since]
+
+    # Rule 5: repair.
+
+    def on_hello(self, hello: Hello, sender: str, now: float) -> None:
+        """Learn where the neighbour is and what it heard, and say again what it lacks."""
+        expires = now + self.settings.neighbour_hellos * hello.again_s
+        neighbour = Neighbour(hello, now, expires)
+        known = self.neighbours.greeted(sender, neighbour)
+        digest = HeldDigest(hello.digest, hello.salt, unwrapped(hello.since, hello.length, now))
+        self.learn_from_numbers(neighbour, known, now)
+        lacked = self.lacked_by(sender, neighbour, known, digest, now)
+        if self.waiting:
+            self.strike_out(sender, digest)
+        here = self.place(now)
+        if not lacked or self.chance_from(here, neighbour, now, ours=True) < self.settings.worth:
+            return
+        self.repair(sender, lacked, now)
+
+    def lacked_by(
+        self, name: str, neighbour: Neighbour, known: Neighbour | None, digest: HeldDigest, now: float
+    ) -> list[LiveEvent]:
+        """The events that we hold and the neighbour should have heard, but lacks. On the way, learn from both."""
+        settled = now - self.settings.wait_frames * self.settings.crowd_stretch * self.frame_s(300)
+        last_greeted = known.greeted_at if known is not None else now
+        margin_m = AREA_MARGIN * self.settings.range_m
+        span, lacks = digest.span, digest.lacks
+        lacked = []
+        for live in self.live.by_id.values():
+            if not span.since <= live.quarter < span.until or live.heard_at > settled:
+                continue
+            missed = lacks(live.id)
+            if live.heard_at > last_greeted and live.copies and neighbour.placed:
+                self.learn_from_copies(live, neighbour, missed)
+            if not missed or live.event is None or live.id in self.waiting or live.expires <= now:
+                continue
+            event = live.event
+            if event.source == name or live.hops >= self.settings.hop_limit:
+                continue
+            if event.area is not None and neighbour.placed:
+                x, y = neighbour.place(min(event.time, now))
+                if not near_area(event.area, x, y, margin_m):
+                    continue
+            if live.offers.get(name, 0) < self.settings.repair_tries:
+                lacked.append(live)
+        return lacked
+
+    def repair(self, name: str, lacked: list[LiveEvent], now: float) -> None:
+        """Say them again, the most urgent first, each after a random time in which others may come first."""
+        earned_s = (now - self.repair_counted_at) * self.settings.repair_airtime
+        most_s = REPAIR_BURST_S * self.settings.repair_airtime
+        self.repair_airtime_s = min(self.repair_airtime_s + earned_s, most_s)
+        self.repair_counted_at = now
+        lacked.sort(key=lambda live: (-_priority(live), live.expires, live.id))
+        for n, live in enumerate(lacked[: self.settings.repair_batch]):
+            frame_s = self.frame_s(live.size_bytes)
+            if frame_s > self.repair_airtime_s:
+                return
+            self.repair_airtime_s -= frame_s
+            live.offers[name] = live.offers.get(name, 0) + 1
+            longest_s = self.settings.repair_frames * frame_s * (1.0 + n / 2.0)
+            self.wait_to_say(live, {name: 1.0}, now + self.random.uniform(0.0, longest_s))
+
+    def strike_out(self, name: str, digest: HeldDigest) -> None:
+        """The neighbour holds some of what waits to be said: not for its sake, then."""
+        for waiting in list(self.waiting.values()):
+            live = waiting.live
+            if name in waiting.lacking and digest.span.holds(live.quarter) and not digest.lacks(live.id):
+                self.now_lacking(waiting, {one: chance for one, chance in waiting.lacking.items() if one != name})
+
+    # Learning the reach.
+
+    def learn_from_numbers(self, neighbour: Neighbour, known: Neighbour | None, now: float) -> None:
+        """Its hello arrived; the numbers it skipped did not."""
+        here = self.place(now)
+        if here is None or not neighbour.placed:
+            return
+        x, y = neighbour.x, neighbour.y
+        distance_m = hypot(x - here[0], y - here[1])
+        self.reach.observe(distance_m, 1.0, 0.0)
+        if known is not None and known.placed:
+            skipped = (neighbour.number - known.number - 1) % 256
+            if 0 < skipped <= 3:
+                middle = now - (now - known.greeted_at) / 2.0
+                x, y = neighbour.place(middle)
+                self.reach.observe(hypot(x - here[0], y - here[1]), 0.0, float(skipped))
+
+    def learn_from_copies(self, live: LiveEvent, neighbour: Neighbour, missed: bool) -> None:
+        """The neighbour missed every copy that we know of, or probably heard the nearest."""
+        distances = []
+        for copy in live.copies:
+            x, y = neighbour.place(copy.time)
+            distances.append(hypot(x - copy.x, y - copy.y))
+        if missed:
+            for distance_m in distances:
+                self.reach.observe(distance_m, 0.0, 1.0)
+        else:
+            self.reach.observe(min(distances), 1.0, 0.0)
+
+    def remember_copy(self, live: LiveEvent, at: tuple[int, int] | None, now: float) -> None:
+        if at is not None and len(live.copies) < MOST_COPIES:
+            live.copies.append(Copy(now, float(at[0]), float(at[1])))
+
+    # What a node knows about itself and its channel.
+
+    def hold(self, event: Event, hops: int, now: float) -> LiveEvent | None:
+        """The event, held until its lifespan ends; None if it has ended. A clock that runs ahead gains nothing."""
+        lifespan_s = self.settings.lifespan_s if event.lifespan_s is None else event.lifespan_s
+        expires = min(event.time, now) + lifespan_s
+        if not isfinite(event.time) or not expires >= now:
+            return None
+        live = LiveEvent(event, hops, now, expires, size(Said(event, hops, None)))
+        self.live.add(live, now)
+        return live
+
+    def frame_s(self, size_bytes: int) -> float:
+        """The time of a packet on air."""
+        return self.channel.airtime_s(size_bytes) or USUAL_FRAME_S
+
+    def place(self, now: float) -> Place | None:
+        if not self.settings.knows_place:
+            return None
+        at = self.location.position(now)
+        return at.x_m, at.y_m
+
+    def place_to_tell(self, now: float) -> tuple[int, int] | None:
+        at = self.place(now)
+        return None if at is None else (round(at[0]), round(at[1]))
+
+
+def _tenths(metres_per_second: float) -> int:
+    return round(min(max(metres_per_second, -10_000.0), 10_000.0) * 10.0)
+
+
+def _priority(live: LiveEvent) -> int:
+    return live.event.priority if live.event is not None else 0

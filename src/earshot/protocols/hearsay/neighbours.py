@@ -1,0 +1,61 @@
+"""The neighbours: where each was, how it moves, and when it was last heard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from earshot.protocols.hearsay.packets import Hello
+
+
+class Neighbour:
+    """A neighbour as its hellos show it."""
+
+    __slots__ = ("at_s", "expires", "greeted_at", "number", "placed", "vx", "vy", "x", "y")
+
+    def __init__(self, hello: Hello, now: float, expires: float) -> None:
+        self.number = hello.number
+        self.greeted_at = self.at_s = now
+        "When its last hello came, and when it was at its place."
+        self.expires = expires
+        self.placed = hello.at is not None
+        self.x, self.y = (float(metres) for metres in hello.at or (0, 0))
+        self.vx, self.vy = (tenths / 10.0 for tenths in hello.velocity)
+
+    def place(self, time: float) -> tuple[float, float]:
+        """Where it is or was, if it goes straight on."""
+        ahead_s = time - self.at_s
+        return self.x + self.vx * ahead_s, self.y + self.vy * ahead_s
+
+    def seen_at(self, at: tuple[int, int], now: float) -> None:
+        """It said something, and from where."""
+        self.placed = True
+        self.x, self.y = float(at[0]), float(at[1])
+        self.at_s = now
+
+
+class KnownNeighbours:
+    """All neighbours by name, at most `capacity`: the one that has been silent longest makes room."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.by_name: dict[str, Neighbour] = {}
+
+    def __len__(self) -> int:
+        return len(self.by_name)
+
+    def __iter__(self) -> Iterator[tuple[str, Neighbour]]:
+        return iter(self.by_name.items())
+
+    def greeted(self, name: str, neighbour: Neighbour) -> Neighbour | None:
+        """Remember what its hello says; returns what was known before."""
+        known = self.by_name.pop(name, None)
+        if known is None and len(self.by_name) >= self.capacity:
+            del self.by_name[next(iter(self.by_name))]  # in the order of their hellos
+        self.by_name[name] = neighbour
+        return known
+
+    def forget(self, now: float) -> None:
+        """Forget those that have been silent for too long."""
+        gone = [name for name, neighbour in self.by_name.items() if neighbour.expires <= now]
+        for name in gone:
+            del self.by_name[name]

@@ -1,0 +1,106 @@
+"""Hearsay's settings and packets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from msgspec import Meta
+
+from earshot.events import Event
+from earshot.settings import AtLeastOne, NotNegative, Positive, Share, check_bounds
+from earshot.wire import Packet
+
+MAX_DIGEST_BYTES = 512
+"A longer digest is refused when it is decoded."
+MAX_COORDINATE_M = 100_000_000
+"Farther than the way around the Earth."
+
+
+@dataclass(frozen=True, slots=True)
+class HearsaySettings:
+    """How long nodes wait, how often they greet, and what they hold. docs/papers/hearsay.md gives the reasons."""
+
+    range_m: Positive = field(default=100.0, metadata={"scenario": "medium.range_m"})
+    "How far the radio is believed to reach, until the nodes have learnt it."
+    knows_place: bool = True
+    "False: this node does not know where it is. It then counts copies instead of measuring distances."
+    hop_limit: AtLeastOne = 64
+    "An event is transmitted over at most this many hops."
+    lifespan_s: Positive = 60.0
+    "For events without a lifespan of their own; older events are dropped."
+
+    wait_frames: NotNegative = 32.0
+    "Rule 2: the longest wait before an event is passed on, in times that its packet takes on air."
+    crowd: Positive = 12.0
+    "Rule 2: with more neighbours than this, waits grow in proportion."
+    crowd_stretch: Annotated[float, Meta(ge=1)] = 3.0
+    "Rule 2: but at most this many times."
+    worth: Share = 0.2
+    "Rules 2, 3 and 5: speak for a neighbour while the chance that it lacks the event and hears us is at least this."
+
+    hello_interval_s: Positive = 4.0
+    "Rule 4: the time between a node's hellos, on a radio that is fast enough."
+    hello_airtime: Share = 0.05
+    "Rule 4: the hellos of a neighbourhood may take this share of the airtime; on slow radios they become rarer."
+    hello_drift: NotNegative = 0.15
+    "Rule 4: a node greets early when it is this share of the range away from where its last hello puts it."
+    neighbour_hellos: Annotated[float, Meta(ge=1)] = 3.2
+    "Rule 4: a neighbour that is silent for this many of its intervals is forgotten."
+    neighbour_limit: AtLeastOne = 512
+    "At most this many neighbours are known; the one that has been silent longest makes room."
+
+    repair_frames: NotNegative = 50.0
+    "Rule 5: the longest wait before the first missing event is sent again, in times of a packet on air."
+    repair_batch: AtLeastOne = 32
+    "Rule 5: at most this many events are sent again after one hello."
+    repair_tries: AtLeastOne = 3
+    "Rule 5: an event is offered to one neighbour at most this often."
+    repair_airtime: Share = 0.1
+    "Rule 5: repairs take at most this share of the airtime, in the long run."
+
+    digest_bytes: Annotated[int, Meta(ge=8, le=MAX_DIGEST_BYTES)] = 192
+    "Rule 6: the longest digest in a hello."
+    digest_bits: AtLeastOne = 8
+    "Rule 6: bits of a digest for each event in it."
+    carry_bytes: AtLeastOne = 2_000_000
+    "Live events are held up to this many bytes; the least useful are dropped first."
+    memory: AtLeastOne = 8192
+    "How many events a node remembers having heard; the oldest are forgotten first."
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+PLAIN = HearsaySettings()
+
+Metres = Annotated[int, Meta(ge=-MAX_COORDINATE_M, le=MAX_COORDINATE_M)]
+TenthsPerSecond = Annotated[int, Meta(ge=-100_000, le=100_000)]
+Byte = Annotated[int, Meta(ge=0, le=255)]
+Quarters = Annotated[int, Meta(ge=0, le=0xFFFF)]
+
+
+class Said(Packet, frozen=True, tag="said"):
+    """An event; `hops` counts the transmissions, this one included."""
+
+    event: Event
+    hops: int
+    at: tuple[Metres, Metres] | None
+    "Where its sender is; None: it does not know."
+
+
+class Hello(Packet, frozen=True, tag="hi"):
+    """Where a node is and which live events it holds."""
+
+    number: Byte
+    "Counts the node's hellos, so that its neighbours notice the ones they missed."
+    at: tuple[Metres, Metres] | None
+    velocity: tuple[TenthsPerSecond, TenthsPerSecond]
+    again_s: Annotated[int, Meta(ge=1, le=0xFFFF)]
+    "The next hello comes within about this time."
+    since: Quarters
+    "The digest covers events from this time on, in quarters of a second modulo 2 ** 16."
+    length: Quarters
+    "For this many quarters of a second; 0: until now."
+    salt: Byte
+    digest: Annotated[bytes, Meta(max_length=MAX_DIGEST_BYTES)]

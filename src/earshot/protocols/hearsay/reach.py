@@ -1,0 +1,54 @@
+"""Reach: the chance that a packet is heard at a distance, learnt from what neighbours show to have heard or missed.
+
+The curve begins as a disk with the radius that the settings believe in. Two things change it:
+
+- Hellos are numbered. A hello that arrives is a hit at its distance, a number that was skipped a miss.
+- Digests. An event that a neighbour lacks although we heard it said from some place is a miss at the distance
+  between that place and the neighbour; one that it holds is a hit at the distance to the nearest such place.
+
+Errors of position blur the curve's edge as they blur the distances, so the decisions see them too.
+"""
+
+from __future__ import annotations
+
+from math import hypot
+
+STEPS = 10
+"Distances are told apart in tenths of the believed range,"
+FARTHEST = 4 * STEPS
+"up to four times that range."
+TRUST = 4.0
+"The disk counts as this many observations."
+RECENT = 64.0
+"At each distance the last observations count, about this many."
+UNKNOWN = 0.6
+"""The chance that a node hears a neighbour of its neighbour, where a place is unknown: of two nodes in the same disk,
+59 % are in each other's range."""
+
+
+class Reach:
+    """One node's curve."""
+
+    __slots__ = ("_chances", "_hits", "_misses", "_step_m")
+
+    def __init__(self, range_m: float) -> None:
+        self._step_m = range_m / STEPS
+        self._chances = [1.0] * STEPS + [0.0] * (FARTHEST - STEPS + 1)
+        self._hits = [TRUST * chance for chance in self._chances]
+        self._misses = [TRUST * (1.0 - chance) for chance in self._chances]
+
+    def chance(self, from_x: float, from_y: float, to_x: float, to_y: float) -> float:
+        """The chance that a packet sent at one place is heard at another."""
+        step = hypot(to_x - from_x, to_y - from_y) / self._step_m
+        return self._chances[int(step)] if step < FARTHEST else 0.0
+
+    def observe(self, distance_m: float, hits: float, misses: float) -> None:
+        """So many packets were heard and missed at that distance."""
+        at = int(min(distance_m / self._step_m, FARTHEST))
+        self._hits[at] += hits
+        self._misses[at] += misses
+        total = self._hits[at] + self._misses[at]
+        self._chances[at] = self._hits[at] / total
+        if total > RECENT:
+            self._hits[at] *= 0.5
+            self._misses[at] *= 0.5

@@ -1,0 +1,344 @@
+"""Hearsay, rule by rule: who speaks, who falls silent, and what is repaired."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+
+from earshot.events import Event
+from earshot.filters import Filter, Subscription
+from earshot.geometry import Area, Circle, Position, Rectangle, Velocity
+from earshot.protocols.hearsay.digest import make_digest, quarter_of, wrapped
+from earshot.protocols.hearsay.machine import Hearsay, hello_interval_s, near_area, wait_s
+from earshot.protocols.hearsay.packets import PLAIN, HearsaySettings, Hello, Said
+from earshot.protocols.machine import (
+    NOTHING,
+    Broadcast,
+    CancelTimer,
+    Deliver,
+    Drop,
+    Effects,
+    FixedLocation,
+    StartTimer,
+)
+from earshot.protocols.tabletop import Tabletop
+
+EVENT = Event(type="CD", content={"price": 18}, id="x-0", source="x", time=10.0, position=Position(0.0, 0.0))
+RANGE = HearsaySettings(range_m=100.0)
+
+
+def node(x: float = 0.0, y: float = 0.0, settings: HearsaySettings = RANGE, name: str = "a") -> Hearsay:
+    machine = Hearsay(name, settings, FixedLocation(Position(x, y)), Random(name))
+    machine.start(0.0)
+    machine.subscribe(Subscription(f"{name}/0", name, Filter.of_type("CD")), now=0.0)
+    return machine
+
+
+def hello(
+    x: int | None, y: int = 0, *, velocity: tuple[int, int] = (0, 0), holds: list[str] | None = None, number: int = 1
+) -> Hello:
+    """Of a node at this place that holds these events and covers all times."""
+    held = holds or []
+    digest = make_digest(held, 7, 16) if held else b""
+    return Hello(number, None if x is None else (x, y), velocity, 4, 0, 0, 7, digest)
+
+
+def said(event: Event = EVENT, hops: int = 1, at: tuple[int, int] | None = (0, 0)) -> Said:
+    return Said(event, hops, at)
+
+
+def timer(effects: Effects) -> StartTimer:
+    [found] = [effect for effect in effects if isinstance(effect, StartTimer)]
+    return found
+
+
+# Rules 1 and 2.
+
+
+def test_a_publisher_broadcasts_at_once_and_ignores_the_echo() -> None:
+    a = node(5.0, 7.0)
+    assert a.publish(EVENT, now=10.0) == [Broadcast(Said(EVENT, 1, (5, 7)))]
+    assert a.hear(said(), "b", now=10.1) is NOTHING
+
+
+def test_a_node_that_knows_nobody_to_reach_delivers_and_stays_silent() -> None:
+    a = node(50.0)
+    a.hear(hello(20), "near", now=9.0)
+    assert a.hear(said(), "s", now=10.1) == [Deliver(EVENT, "a/0", 1)]
+
+
+def test_a_neighbour_beyond_the_senders_reach_is_spoken_for() -> None:
+    a = node(80.0)
+    a.hear(hello(150), "far", now=9.0)
+    effects = a.hear(said(hops=3), "s", now=10.1)
+    assert effects[0] == Deliver(EVENT, "a/0", 3)
+    assert timer(effects).name == ("say", "x-0")
+    assert 10.1 <= timer(effects).at <= 10.1 + 32 * 0.003
+    assert a.wake(("say", "x-0"), timer(effects).at) == [Broadcast(Said(EVENT, 4, (80, 0)))]
+
+
+def test_the_sender_and_the_source_are_not_spoken_for() -> None:
+    a = node(80.0)
+    a.hear(hello(150), "x", now=9.0)
+    a.hear(hello(160), "s", now=9.0)
+    assert a.hear(said(at=None), "s", now=10.1) == [Deliver(EVENT, "a/0", 1)]
+
+
+def test_places_are_extrapolated() -> None:
+    a = node(80.0)
+    a.hear(hello(60, velocity=(300, 0)), "fast", now=7.0)
+    assert timer(a.hear(said(), "s", now=10.1)).name == ("say", "x-0")
+
+
+def test_only_those_in_the_area_at_publication_are_spoken_for() -> None:
+    area = Area(Circle(140.0))
+    inside, outside = (Event("CD", id=f"x-{k}", source="x", time=10.0, area=area) for k in range(2))
+    a = node(80.0)
+    a.hear(hello(142), "border", now=9.0)
+    a.hear(said(inside), "s", now=10.1)
+    assert set(a.waiting) == {"x-0"}
+    b = node(80.0)
+    b.hear(hello(155, velocity=(-200, 0)), "arrives", now=9.99)
+    b.hear(said(outside), "s", now=11.0)
+    assert b.waiting == {}
+
+
+@pytest.mark.parametrize(
+    ("gain", "neighbours", "priority", "draw", "expected"),
+    [
+        (6.2, 10, 0, 0.0, 0.0),
+        (6.2, 10, 0, 1.0, 0.25 * 0.096),
+        (0.0, 10, 0, 0.0, 0.75 * 0.096),
+        (3.1, 10, 0, 0.0, 0.375 * 0.096),
+        (0.0, 24, 0, 0.0, 0.75 * 0.192),
+        (0.0, 100, 0, 0.0, 0.75 * 0.288),
+        (0.0, 10, 2, 0.0, 0.75 * 0.048),
+    ],
+)
+def test_waits(gain: float, neighbours: int, priority: int, draw: float, expected: float) -> None:
+    assert wait_s(gain, neighbours, 0.003, priority, draw, PLAIN) == pytest.approx(expected)
+
+
+def test_waits_stretch_with_the_time_on_air_and_with_a_busy_channel() -> None:
+    class Slow:
+        busy = 0.0
+
+        def busy_share(self, now: float) -> float:
+            return self.busy
+
+        def airtime_s(self, size_bytes: int) -> float:
+            return 0.05
+
+    ends = []
+    for busy in (0.0, 0.5, 1.0):
+        channel = Slow()
+        channel.busy = busy
+        a = Hearsay("a", RANGE, FixedLocation(Position(80.0, 0.0)), Random("a"), channel)
+        a.start(0.0)
+        for k in range(20):
+            a.hear(hello(90, k), f"near{k}", now=9.0)
+        a.hear(hello(150), "far", now=9.0)
+        ends.append(timer(a.hear(said(), "s", now=10.0)).at - 10.0)
+    assert ends[0] > 0.5
+    assert ends == [pytest.approx(ends[0]), pytest.approx(2 * ends[0]), pytest.approx(4 * ends[0])]
+
+
+def test_an_event_stops_at_the_hop_limit_and_after_its_lifespan() -> None:
+    a = node(80.0, settings=HearsaySettings(range_m=100.0, hop_limit=3, lifespan_s=10.0))
+    a.hear(hello(150), "far", now=9.0)
+    assert a.hear(said(hops=3), "s", now=10.1) == [Deliver(EVENT, "a/0", 3), Drop("hop-limit", "x-0")]
+    late = Event("CD", id="x-1", source="x", time=1.0)
+    assert a.hear(said(late), "s", now=11.5) == [Drop("expired", "x-1")]
+
+
+# Rule 3.
+
+
+def test_a_copy_that_reaches_the_rest_silences_a_waiting_node() -> None:
+    a = node(80.0)
+    a.hear(hello(150), "far", now=9.0)
+    a.hear(hello(80, 90), "other", now=9.0)
+    a.hear(said(), "s", now=10.0)
+    assert set(a.waiting["x-0"].lacking) == {"far", "other"}
+    assert a.hear(said(at=(90, 0), hops=2), "b", now=10.001) == [CancelTimer(("say", "x-0"))]
+    assert a.wake(("say", "x-0"), 10.01) == []
+
+
+def test_a_copy_that_reaches_only_some_leaves_the_others() -> None:
+    a = node(80.0)
+    a.hear(hello(150), "far", now=9.0)
+    a.hear(hello(80, 90), "other", now=9.0)
+    a.hear(said(), "s", now=10.0)
+    a.hear(said(at=(30, 60), hops=2), "b", now=10.001)
+    assert set(a.waiting["x-0"].lacking) == {"far"}
+
+
+# Rule 4.
+
+
+def test_hellos_come_with_the_interval_and_early_when_the_node_turns() -> None:
+    class Turning(FixedLocation):
+        def position(self, time: float) -> Position:
+            return Position(10.0 * min(time, 5.0), 0.0)
+
+        def velocity(self, time: float) -> Velocity:
+            return Velocity(10.0 if time < 5.0 else 0.0, 0.0)
+
+    a = Hearsay("a", HearsaySettings(range_m=100.0, hello_interval_s=20.0), Turning(), Random(3))
+    table = Tabletop([a], [])
+    table.run(4.9)
+    [(_, first)] = table.sent
+    assert isinstance(first, Hello)
+    assert first.velocity == (100, 0)
+    table.run(8.0)
+    [_, (_, second)] = table.sent
+    assert isinstance(second, Hello)
+    assert (second.at, second.velocity, second.number) == ((50, 0), (0, 0), 2)
+
+
+def test_slow_radios_have_rarer_hellos() -> None:
+    assert hello_interval_s(20, 0.001, PLAIN) == 4.0
+    assert hello_interval_s(19, 0.1, PLAIN) == pytest.approx(40.0)
+
+
+def test_a_silent_neighbour_is_forgotten() -> None:
+    a = node()
+    a.hear(hello(10), "b", now=1.0)
+    a.wake("check", 13.7)
+    assert len(a.neighbours) == 1
+    a.wake("check", 13.9)
+    assert len(a.neighbours) == 0
+
+
+def test_neighbours_are_bounded() -> None:
+    a = node(settings=HearsaySettings(neighbour_limit=3))
+    for k in range(5):
+        a.hear(hello(10), f"n{k}", now=1.0 + k)
+    assert list(a.neighbours.by_name) == ["n2", "n3", "n4"]
+
+
+# Rule 5.
+
+
+def test_what_a_neighbour_lacks_is_said_again() -> None:
+    a = node(80.0)
+    a.hear(said(hops=2), "s", now=10.0)
+    effects = a.hear(hello(150), "late", now=12.0)
+    assert timer(effects).name == ("say", "x-0")
+    assert a.wake(("say", "x-0"), 12.1) == [Broadcast(Said(EVENT, 3, (80, 0)))]
+
+
+@pytest.mark.parametrize(
+    ("greeting", "now"),
+    [
+        (hello(150, holds=["x-0"]), 12.0),
+        (hello(150), 10.1),
+        (Hello(1, (150, 0), (0, 0), 4, wrapped(quarter_of(11.0)), 0, 7, b""), 12.0),
+        (Hello(1, (150, 0), (0, 0), 4, 0, 20, 7, b""), 12.0),
+    ],
+    ids=["it holds it", "too early", "before its span", "after its span"],
+)
+def test_no_repair_is_needed(greeting: Hello, now: float) -> None:
+    a = node(80.0)
+    a.hear(said(), "s", now=10.0)
+    a.hear(greeting, "late", now=now)
+    assert a.waiting == {}
+
+
+def test_no_repair_for_a_neighbour_that_was_outside_the_area() -> None:
+    a = node(80.0)
+    a.hear(said(Event("CD", id="x-1", source="x", time=10.0, area=Area(Circle(100.0)))), "s", now=10.0)
+    a.hear(hello(150), "late", now=12.0)
+    assert a.waiting == {}
+
+
+def test_a_repair_that_another_neighbour_makes_is_not_made_twice() -> None:
+    a = node(80.0)
+    a.hear(said(), "s", now=10.0)
+    a.hear(hello(150), "late", now=12.0)
+    assert a.hear(said(at=(120, 0), hops=2), "b", now=12.01) == [CancelTimer(("say", "x-0"))]
+
+
+def test_a_hello_that_shows_the_event_ends_the_wait() -> None:
+    a = node(80.0)
+    a.hear(hello(150), "far", now=9.0)
+    a.hear(said(), "s", now=10.0)
+    assert CancelTimer(("say", "x-0")) in a.hear(hello(150, holds=["x-0"], number=2), "far", now=10.01)
+
+
+def test_a_healed_partition_floods_itself() -> None:
+    """A line of six; the link in the middle is down when the event is published, and up again later."""
+    names = "abcdef"
+    machines = [node(80.0 * k, name=name) for k, name in enumerate(names)]
+    table = Tabletop(machines, pairwise(names))
+    table.run(5.0)
+    table.cut("c", "d")
+    table.do("a", "publish", Event("CD", id="x-0", source="a", time=table.now))
+    table.run(8.0)
+    assert {name for name, _, _ in table.delivered} == {"b", "c"}
+    table.link("c", "d")
+    table.run(20.0)
+    assert {name for name, _, _ in table.delivered} == {"b", "c", "d", "e", "f"}
+
+
+def test_repairs_come_most_urgent_first_and_within_their_airtime() -> None:
+    a = node(80.0)
+    for k in range(40):
+        a.hear(said(Event("CD", id=f"x-{k}", source="x", time=10.0, priority=k % 4)), "s", now=10.0)
+    a.hear(hello(150), "late", now=12.0)
+    assert len(a.waiting) == 32
+    assert [a.waiting[key].live.event.priority for key in list(a.waiting)[:10]] == [3] * 10  # type: ignore[union-attr]
+    for k in range(200):
+        a.hear(hello(150), f"liar{k}", now=12.0)
+    offers = sum(sum(live.offers.values()) for live in a.live.by_id.values())
+    assert offers <= 40
+
+
+# Rule 6.
+
+
+def test_digests_take_turns_where_one_cannot_hold_all_events() -> None:
+    a = node(settings=HearsaySettings(digest_bytes=16, digest_bits=8))
+    for k in range(40):
+        a.hear(said(Event("CD", id=f"x-{k}", source="x", time=10.0 + k)), "s", now=50.0)
+    told: set[str] = set()
+    for _ in range(5):
+        a.hellos += 1
+        span, events = a.span_to_tell()
+        assert len(events) <= 16
+        quarters = [quarter_of(10.0 + k) for k in range(40)]
+        until = span.until or max(quarters) + 1
+        covered = [k for k, quarter in enumerate(quarters) if span.since <= quarter < until]
+        assert events == [f"x-{k}" for k in covered]
+        told |= set(events)
+    assert len(told) == 40
+
+
+# Without a place.
+
+
+def test_without_a_place_copies_are_counted() -> None:
+    blind = HearsaySettings(range_m=100.0, knows_place=False)
+    a = node(settings=blind)
+    a.hear(hello(None), "b", now=9.0)
+    a.hear(said(at=None), "s", now=10.0)
+    assert "x-0" in a.waiting
+    assert a.hear(said(at=None), "t", now=10.001) == [CancelTimer(("say", "x-0"))]
+
+
+def test_a_node_without_a_place_says_so() -> None:
+    a = node(settings=HearsaySettings(knows_place=False))
+    assert a.publish(EVENT, now=10.0) == [Broadcast(Said(EVENT, 1, None))]
+
+
+# Geometry.
+
+
+def test_near_area() -> None:
+    area = Area(Rectangle(100.0, 50.0), Position(10.0, 0.0))
+    assert near_area(area, 62.0, 0.0, 5.0)
+    assert not near_area(area, 66.0, 0.0, 5.0)
+    assert near_area(area, 10.0, 0.0, 5.0)
+    assert near_area(Area(Circle(1.0)), 3.0, 0.0, 5.0)

@@ -1,0 +1,29 @@
+"""The reach is learnt: from a disk to what packets really do."""
+
+from random import Random
+
+from earshot.protocols.hearsay.reach import Reach
+
+
+def test_it_begins_as_a_disk() -> None:
+    reach = Reach(100.0)
+    assert [reach.chance(0.0, 0.0, x, 0.0) for x in (0.0, 99.0, 101.0, 1e9)] == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_it_learns_the_chance_at_each_distance() -> None:
+    reach, chance = Reach(100.0), Random(1)
+    for _ in range(2000):
+        distance = chance.uniform(0.0, 200.0)
+        heard = chance.random() < 1.0 - (distance / 200.0) ** 2
+        reach.observe(distance, float(heard), float(not heard))
+    for distance in range(5, 200, 10):
+        assert abs(reach.chance(0.0, 0.0, float(distance), 0.0) - (1.0 - (distance / 200.0) ** 2)) < 0.2
+
+
+def test_it_forgets_what_was_true_long_ago() -> None:
+    reach = Reach(100.0)
+    for _ in range(1000):
+        reach.observe(50.0, 0.0, 1.0)
+    for _ in range(200):
+        reach.observe(50.0, 1.0, 0.0)
+    assert reach.chance(0.0, 0.0, 50.0, 0.0) > 0.9
