@@ -25,7 +25,19 @@ PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 pytestmark = pytest.mark.timeout(1800)
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
-SPARK_COMMANDS = ("capacity", "compare", "contacts", "ingest", "oracle", "report", "sweep", "watch", "why", "workload")
+SPARK_COMMANDS = (
+    "capacity",
+    "compare",
+    "contacts",
+    "ingest",
+    "oracle",
+    "profile",
+    "report",
+    "sweep",
+    "watch",
+    "why",
+    "workload",
+)
 
 FORWARD = """#!{python} -IS
 import json, os, socket, sys

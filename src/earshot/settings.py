@@ -69,6 +69,11 @@ class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def validate(self) -> None:
         """Raise a `SettingsError` that begins with the key, where values do not fit together."""
 
+    def content(self) -> dict[str, Any]:
+        """For settings that name something outside of the scenario's files: keys that say what it holds. They
+        replace the keys that name it where two runs are compared."""
+        return {}
+
     def default_of(self, name: str) -> Any:
         """The value that the key has in these settings when it is not given."""
         return fields_of(type(self))[name].default

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "simulate": ("simulate", "Run one protocol on one scenario."),
     "protocols": ("simulate", "List the protocols, their papers and settings."),
     "scenarios": ("simulate", "List the built-in scenarios."),
+    "scenario": ("traces", "Write a scenario that plays a trace back."),
     "node": ("live", "Run a node that passes on events of other nodes."),
     "sub": ("live", "Print events from nearby nodes as they arrive."),
     "pub": ("live", "Publish events to nearby nodes."),

@@ -15,6 +15,7 @@ from earshot.cli.capacity import print_capacity
 from earshot.cli.options import chosen_protocols, default_option, pairs, set_option, toml_value
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
+from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
 
 if TYPE_CHECKING:
     from earshot.pipeline.campaigns.leaderboard import Leaderboard
@@ -81,7 +82,8 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("scenario")
+@click.argument("scenario", required=False)
+@trace_options
 @click.option("--protocols", help="Comma-separated names; all of them by default.")
 @default_option("--seeds", type=click.IntRange(1, 10_000), default=DEFAULT_SEEDS, help="How many seeds.")
 @set_option
@@ -90,7 +92,8 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
 def compare(
-    scenario: str,
+    scenario: str | None,
+    choice: TraceChoice,
     protocols: str | None,
     seeds: int,
     changes: Sequence[str],
@@ -99,7 +102,7 @@ def compare(
     report_to: str | None,
     as_json: bool,
 ) -> None:
-    """Compare protocols on one scenario and print the leaderboard.
+    """Compare protocols on one scenario, or on your own trace, and print the leaderboard.
 
     Simulates every protocol with every seed, computes who should have received what, and measures
     delivery ratio, precision, cost and latency with confidence intervals. Ends with the path of a
@@ -108,14 +111,14 @@ def compare(
     \b
       earshot compare city
       earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
+      earshot compare --trace bologna --window 5min-7min --workload alerts-nearby
     """
     from earshot.pipeline.campaigns.campaigns import campaign
     from earshot.pipeline.campaigns.capacity import find_capacity
     from earshot.pipeline.campaigns.flow import run_campaign
     from earshot.pipeline.reports.report import facts_json, report_facts, write_page_of
-    from earshot.simulation.scenario.library import load_scenario
 
-    named = load_scenario(scenario)
+    named = scenario_or_trace(scenario, choice, lake)
     changed = named.with_(**pairs(changes, "--set", toml_value))
     names = chosen_protocols(protocols)
     title = f"compare-{changed.name}"

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from earshot.cli.options import default_option, pairs, set_option, setting_option, toml_value
+from earshot.cli.spark import LakeOptions, lake_options
 from earshot.cli.tables import print_json, print_table
+from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ WIDTH = 100
 
 
 @click.command()
-@click.argument("scenario")
+@click.argument("scenario", required=False)
+@trace_options
 @click.option("--protocol", "-p", required=True, metavar="NAME", help="The protocol; `earshot protocols` lists them.")
 @default_option("--seed", default=1, type=click.IntRange(min=0), help="Seed of all random numbers.")
 @set_option
@@ -43,18 +46,21 @@ WIDTH = 100
     type=click.FloatRange(min=0),
     help="How often the log records the positions of all nodes; 0: never.",
 )
+@lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def simulate(
-    scenario: str,
+    scenario: str | None,
+    choice: TraceChoice,
     protocol: str,
     seed: int,
     changes: tuple[str, ...],
     settings: tuple[str, ...],
     log: Path | None,
     positions_every_s: float,
+    lake: LakeOptions,
     as_json: bool,
 ) -> None:
-    """Run one protocol on one scenario and print a summary.
+    """Run one protocol on one scenario, or on your own trace, and print a summary.
 
     SCENARIO is the name of a built-in scenario (`earshot scenarios` lists them) or the path of a TOML
     file. The same scenario, settings and seed give the same run, and the same bytes of log.
@@ -66,6 +72,7 @@ def simulate(
       earshot simulate base -p flooding --set nodes.node.count=300 --set medium.range_m=120
       earshot simulate city -p flooding --set medium.kind=contention --log runs/one
       earshot simulate my-town.toml -p flooding --json
+      earshot simulate --trace bologna --window 5min-7min -p steam
 
     A value after --set is written as in TOML, but quotes around texts may be left out; an empty value
     removes the key. --log writes DIR/log.parquet, one row per record, and DIR/run.json, which says what
@@ -73,9 +80,8 @@ def simulate(
     """
     from earshot.simulation.engine.run import run
     from earshot.simulation.engine.summary import summarise
-    from earshot.simulation.scenario.library import load_scenario
 
-    chosen = load_scenario(scenario).with_(pairs(changes, "--set", toml_value))
+    chosen = scenario_or_trace(scenario, choice, lake).with_(pairs(changes, "--set", toml_value))
     given = pairs(settings, "--setting", str)
     started = perf_counter()
     with _progress(chosen, protocol, seed) as progress, _log(log, positions_every_s) as records:

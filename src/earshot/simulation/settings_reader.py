@@ -234,6 +234,8 @@ def as_table(value: Any, *, by_content: bool = False, sparse: bool = False) -> A
             one = getattr(value, name)
             if one is not None and not (sparse and not key.required and one == value.default_of(name)):
                 found[name] = as_table(one, by_content=by_content, sparse=sparse)
+        if by_content and (held := value.content()):
+            found = {key: one for key, one in {**found, **held}.items() if one is not None}
         return found
     raise TypeError(f"{type(value).__name__} cannot be written as a table")
 

@@ -101,7 +101,7 @@ def guess_format(file: str) -> tuple[str, str] | None:
         return "csv", "parquet"
     text = head.decode("utf-8-sig", "replace")
     if text.lstrip().startswith("<"):
-        root = re.search(r"<(?:\w+:)?([A-Za-z][\w-]*)[\s>/]", re.sub(r"<[?!][^>]*>|<!--.*?-->", "", text, flags=re.S))
+        root = re.search(r"<(?:\w+:)?([A-Za-z][\w-]*)[\s>/]", re.sub(r"<!--.*?-->|<[?!][^>]*>", "", text, flags=re.S))
         return {"fcd-export": ("sumo-fcd", "xml"), "gpx": ("gpx", "xml")}.get(root[1] if root else "")
     if re.search(r'^\s*\$\w+\([^)]+\)\s+set\s+[XYZ]_|^\s*\$\w+\s+at\s+\S+\s+"\$\w+\([^)]+\)\s+setdest', text, re.M):
         return "ns2", "text"

@@ -79,9 +79,15 @@ def test_latitudes_and_longitudes_are_projected(tmp_path: Path) -> None:
     plane = LocalPlane(53.4, -3.0)
     for t, place in ((0.0, plane.position(53.40, -2.98)), (10.0, plane.position(53.41, -2.98))):
         assert given.position(0, t) == pytest.approx((place.x_m, place.y_m))
-    # Without an origin, the trace's south-west corner is it.
-    assert play(Playback(csv(tmp_path, degrees))).position(0, 0.0) == pytest.approx((0.0, 0.0), abs=1e-6)
-    assert play(Playback(csv(tmp_path, degrees))).position(0, 10.0) == pytest.approx((0.0, 1112.9), abs=1.0)
+    # Without an origin, the trace's median place is it, as for `earshot ingest`.
+    assert play(Playback(csv(tmp_path, degrees))).position(0, 5.0) == pytest.approx((0.0, 0.0), abs=1e-3)
+    assert play(Playback(csv(tmp_path, degrees))).position(0, 10.0) == pytest.approx((0.0, 556.4), abs=1.0)
+
+
+def test_a_window_has_only_the_nodes_that_are_there(tmp_path: Path) -> None:
+    window = Playback(csv(tmp_path), start_s=102.0, end_s=103.5)
+    assert window.names() == ("a", "b")
+    assert play(window, until_s=1.5).position(0, 0.5) == (6.5, 5.0)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +150,12 @@ def test_impossible_settings_are_refused(tmp_path: Path) -> None:
         Playback(csv(tmp_path), max_gap_s=0)
     with pytest.raises(ScenarioError, match="write both or neither"):
         Playback(csv(tmp_path), origin_lat_deg=1.0)
+    with pytest.raises(ScenarioError, match="write one of file"):
+        Playback()
+    with pytest.raises(ScenarioError, match="lake and trace belong together"):
+        Playback(lake="lake")
+    with pytest.raises(ScenarioError, match="end_s must come after start_s"):
+        Playback(csv(tmp_path), start_s=5.0, end_s=4.0)
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ class Run:
 
     @cached_property
     def trace(self) -> str:
-        """The trace files that are played back, by name; empty where there are none."""
-        return ", ".join(dict.fromkeys(one.file.name for one in self._playbacks))
+        """The traces that are played back, by name; empty where there are none."""
+        return ", ".join(dict.fromkeys(one.source for one in self._playbacks))
 
     @cached_property
     def window(self) -> str:
@@ -100,7 +100,7 @@ class Run:
         starts = dict.fromkeys(one.start_s for one in self._playbacks)
         duration_s = self.scenario.duration_s
         return ", ".join(
-            f"first {duration_s:g} s" if start_s is None else f"{start_s:g} to {start_s + duration_s:g} s"
+            f"first {duration_s:g} s" if start_s is None else f"{start_s:.12g} to {start_s + duration_s:.12g} s"
             for start_s in starts
         )
 

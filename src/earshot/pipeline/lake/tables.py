@@ -83,6 +83,12 @@ TRACES = Table(
         "common_times": "boolean",  # all nodes are seen at the same moments, one interval apart
         "origin_lat_deg": "double",  # the plane the positions lie on; null where the trace is in metres
         "origin_lon_deg": "double",
+        "west_m": "double",  # the bounding box of the positions
+        "south_m": "double",
+        "east_m": "double",
+        "north_m": "double",
+        "content": "string",  # a hash of the positions: the same for the same ones
+        "source": "string",  # a hash of the files' names, sizes and times, and of how they were read
     },
     partition_by=("trace",),
     made_by="earshot ingest FILE --trace {trace}",

@@ -63,13 +63,20 @@ def world_from_tables(
         end=times[1],
         counted_from=times[2],
         range_m=None if medium is None or isinstance(medium, Overlay) else medium.range_m,
-        extent=(scenario.area.width_m, scenario.area.height_m) if scenario else None,
+        extent=_shown_extent(scenario),
         nodes=nodes,
         trajectories=trajectories,
         events=sorted((event_of(row) for row in events), key=lambda event: (event.time, event.id)),
         subscriptions=[span_of(row) for row in subscriptions],
         announcements=[announcement_of(row) for row in announcements],
     )
+
+
+def _shown_extent(scenario: Scenario | None) -> tuple[float, float] | None:
+    """The area's width and height. The page draws it from 0,0 on: an area elsewhere shows by where its nodes are."""
+    if scenario is None or scenario.area.box[:2] != (0.0, 0.0):
+        return None
+    return scenario.area.width_m, scenario.area.height_m
 
 
 def with_range(world: World, records: Records, name: str) -> World:

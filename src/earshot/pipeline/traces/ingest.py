@@ -5,6 +5,8 @@ Nothing is lost: rows read = rows kept + rows rejected, and the summary counts t
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
 from collections.abc import Sequence
@@ -77,6 +79,10 @@ class IngestSummary:
     common_times: bool = False
     motion: str = "samples"
     origin: tuple[float, float] | None = None
+    box: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    "Least x, least y, most x, most y of the positions, in metres."
+    content: str = ""
+    "A hash of the positions: the same for the same ones."
 
     def as_json(self) -> dict[str, Any]:
         """The summary as plain values."""
@@ -114,6 +120,37 @@ def ingest(
         finally:
             rows.unpersist()
             sightings.unpersist()
+
+
+def source_of(files: Sequence[str], settings: IngestSettings) -> str:
+    """A hash of what would be read, and how: the files' names, sizes and times of change, and the settings."""
+    facts: list[Any] = [asdict(settings)]
+    for file in files:
+        path = os.path.abspath(local_path(file))
+        known = None if is_address(file) or not os.path.exists(path) else os.stat(path)
+        facts.append([file if known is None else path, known and known.st_size, known and known.st_mtime_ns])
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def trace_in_lake(lake: Lake, trace: str | Sequence[str], settings: IngestSettings | None = None) -> str:
+    """The name of a trace that the lake has: `trace` itself, or the name under which the files that it stands for
+    are in the lake. Files that were read as they are now are not read again."""
+    paths = [trace] if isinstance(trace, str) else list(trace)
+    if len(paths) == 1 and lake.has("traces", trace=paths[0]):
+        return paths[0]
+    settings = settings or IngestSettings()
+    try:
+        files = expanded(paths)
+    except TraceError:
+        if len(paths) == 1 and not os.path.splitext(paths[0])[1] and os.sep not in paths[0]:
+            lake.read("traces", trace=paths[0])  # raises an error that says which traces there are
+        raise
+    name = stem(paths[0])
+    if lake.has("traces", trace=name):
+        (row,) = lake.arrow.read("traces", trace=name).to_pylist()
+        if row["source"] == source_of(files, settings):
+            return name
+    return ingest(lake, files, name, settings).trace
 
 
 def _checked_rows(
@@ -179,6 +216,9 @@ def _written(
         F.min("time").alias("start"),
         F.max("time").alias("end"),
         F.percentile_approx("gap_s", 0.5, 10_000).alias("interval_s"),
+        *(F.min(name).alias(f"least_{name}") for name in ("x_m", "y_m")),
+        *(F.max(name).alias(f"most_{name}") for name in ("x_m", "y_m")),
+        F.bit_xor(F.xxhash64("node", "time", "x_m", "y_m")).alias("content"),
     )
     found = {row["reason"]: row for row in by_reason.collect()}
     reasons = {reason: found[reason]["rows"] for reason in REASONS if reason in found}
@@ -211,9 +251,11 @@ def _written(
         common_times=common,
         motion=motion,
         origin=(plane.origin_lat_deg, plane.origin_lon_deg) if plane else None,
+        box=tuple(seen[name] for name in ("least_x_m", "least_y_m", "most_x_m", "most_y_m")),
+        content=hashlib.sha256(f"{seen['content']} {seen['rows']} {motion} {interval_s}".encode()).hexdigest()[:16],
     )
     # Last: a trace exists once it has this row.
-    lake.write(_trace_row(lake, summary), "traces", trace=trace)
+    lake.write(_trace_row(lake, summary, source_of(files, settings)), "traces", trace=trace)
     return summary
 
 
@@ -241,7 +283,7 @@ def longest_gap(motion: str, interval_s: float | None) -> float:
     return math.inf if motion == "waypoints" or interval_s is None else 5.0 * interval_s
 
 
-def _trace_row(lake: Lake, summary: IngestSummary) -> DataFrame:
+def _trace_row(lake: Lake, summary: IngestSummary, source: str) -> DataFrame:
     from earshot.pipeline.lake.tables import TRACES
 
     lat, lon = summary.origin or (None, None)
@@ -259,6 +301,9 @@ def _trace_row(lake: Lake, summary: IngestSummary) -> DataFrame:
         "common_times": summary.common_times,
         "origin_lat_deg": lat,
         "origin_lon_deg": lon,
+        **dict(zip(("west_m", "south_m", "east_m", "north_m"), summary.box, strict=True)),
+        "content": summary.content,
+        "source": source,
     }
     return lake.session.createDataFrame([tuple(row[name] for name in TRACES.columns)], TRACES.ddl).coalesce(1)
 

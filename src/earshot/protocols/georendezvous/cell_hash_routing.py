@@ -51,9 +51,9 @@ class CellSettings:
     queue. 0: all at once."""
     walk_limit: AtLeastOne = 12
     "With shared links, a walk around a face ends after this many steps, at the cell that it has reached."
-    origin_x_m: Finite = 0.0
-    "The arbitrary origin of space (section 2.1)."
-    origin_y_m: Finite = 0.0
+    origin_x_m: Finite = field(default=0.0, metadata={"scenario": "area.west_m"})
+    "The arbitrary origin of space (section 2.1); in a simulation, the area's south-west corner."
+    origin_y_m: Finite = field(default=0.0, metadata={"scenario": "area.south_m"})
     beacon_interval_s: Positive = 1.0
     neighbour_lifespan_s: float = 2.5
     "A neighbour that has been silent for this long expires."

@@ -12,6 +12,7 @@ from earshot.errors import ScenarioError, UnknownName
 from earshot.simulation.scenario.merging import leaves, merged, spelled, without
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import LocatedError, Where, read
+from earshot.traces.files import is_address
 
 MAX_BASES = 16
 
@@ -101,9 +102,11 @@ def _absolute(table: dict[str, Any], folder: Path) -> dict[str, Any]:
         for entry in _tables(table.get(section)):
             for chosen in _tables({"": entry.get(inner)}):
                 _resolve(chosen, "file", folder)
+                _resolve(chosen, "lake", folder)
     for own in _tables({"": table.get("own")}):
         _resolve(own, "events", folder)
         _resolve(own, "subscriptions", folder)
+        _resolve(own, "lake", folder)
     return table
 
 
@@ -112,5 +115,5 @@ def _tables(value: Any) -> list[dict[str, Any]]:
 
 
 def _resolve(table: dict[str, Any], key: str, folder: Path) -> None:
-    if isinstance(table.get(key), str):
+    if isinstance(table.get(key), str) and not is_address(table[key]):
         table[key] = str((folder / Path(table[key]).expanduser()).resolve())

@@ -25,7 +25,13 @@ from earshot.simulation.settings_reader import ShapeSetting, SpanSetting
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
 from earshot.simulation.workload.generators import EventGenerator, Generator, Generators, structure_of
 from earshot.simulation.workload.interests import FilterSource
-from earshot.simulation.workload.workload_files import TimedEvent, read_timed_events, read_timed_subscriptions
+from earshot.simulation.workload.workload_files import (
+    TimedEvent,
+    TimedSubscription,
+    read_lake_workload,
+    read_timed_events,
+    read_timed_subscriptions,
+)
 
 # When events are published, and by which node. Each class is one kind of `when` table.
 
@@ -260,7 +266,8 @@ class RegionSettings(SettingsTable, frozen=True):
             return Area(self.shape, self.at)
         if self.at == "node":
             return Area(self.shape, here)
-        return Area(self.shape, Position(random.uniform(0.0, extent.width_m), random.uniform(0.0, extent.height_m)))
+        west, south, east, north = extent.box
+        return Area(self.shape, Position(random.uniform(west, east), random.uniform(south, north)))
 
 
 class Who(SettingsTable, frozen=True, kw_only=True):
@@ -416,7 +423,7 @@ class SubscribeEntry(Who, frozen=True, kw_only=True):
 
 
 class OwnWorkload(SettingsTable, frozen=True):
-    """A workload from the user's files, in addition to what publish and subscribe draw."""
+    """A workload of the user's own, in addition to what publish and subscribe draw."""
 
     events: Path | None = None
     'A .jsonl file; a line is {"time_s": 12.5, "node": "car-03", "type": "Siren", "content": {"speed": 21.5}}, '
@@ -424,23 +431,59 @@ class OwnWorkload(SettingsTable, frozen=True):
     subscriptions: Path | None = None
     'A .jsonl file; a line is {"node": "car-03", "filter": "Siren: within 300 m"}, with at_s, until_s, '
     'id and region ({"shape": "circle:300m", "at": [500, 500]}) as options.'
+    lake: str | None = None
+    "Instead of files, the lake that `earshot workload` keeps a workload in:"
+    workload: str | None = None
+    "the workload's name there."
+    start_s: Finite | None = None
+    "The time of files or lake that becomes the run's 0, for a window of a longer trace. What is published outside of "
+    "the window, or by a node that is not in it, is left out. By default times count from the run's start."
     announce: bool = True
     "Whether the events' publishers announce their types at the start."
     proximity: ProximitySettings | None = None
     "Where the events are of interest; by default everywhere."
 
+    def validate(self) -> None:
+        if (self.lake is None) != (self.workload is None):
+            raise ScenarioError("lake and workload belong together: write both or neither")
+        if self.lake is not None and (self.events is not None or self.subscriptions is not None):
+            raise ScenarioError("write files (events, subscriptions) or a workload in a lake, not both")
+
+    def content(self) -> dict[str, Any]:
+        """What a workload in a lake is, in place of where it is."""
+        if self.lake is None or self.workload is None:
+            return {}
+        return {"lake": None, "workload": None, "content": read_lake_workload(self.lake, self.workload).content}
+
+    def rows(self) -> tuple[Sequence[TimedEvent], Sequence[TimedSubscription]]:
+        """The events and the subscriptions, at the times of files or lake."""
+        if self.lake is not None and self.workload is not None:
+            kept = read_lake_workload(self.lake, self.workload)
+            return kept.events, kept.subscriptions
+        return (
+            () if self.events is None else read_timed_events(self.events),
+            () if self.subscriptions is None else read_timed_subscriptions(self.subscriptions),
+        )
+
     def actions(self, context: DrawContext, event_rate: float = 1.0) -> Iterator[Action]:
         index = {name: i for i, name in enumerate(context.trajectories.names)}
-        if self.subscriptions is not None:
-            yield from self._subscriptions(self.subscriptions, index, context)
-        if self.events is not None:
-            yield from self._events(self.events, index, context, event_rate)
+        events, subscriptions = self.rows()
+        if self.start_s is not None:
+            start_s = self.start_s
+            events = [replace(row, time_s=row.time_s - start_s) for row in events if row.node in index]
+            events = [row for row in events if row.time_s >= 0]
+            subscriptions = [_from(row, start_s) for row in subscriptions if row.node in index]
+        yield from self._subscriptions(subscriptions, index, context)
+        yield from self._events(events, index, context, event_rate)
 
     def _events(
-        self, file: Path, index: Mapping[str, int], context: DrawContext, event_rate: float
+        self, rows: Sequence[TimedEvent], index: Mapping[str, int], context: DrawContext, event_rate: float
     ) -> Iterator[Action]:
+        file = self.events or self.workload
         announced: dict[tuple[int, str], EventType] = {}
-        for row in _at_rate(read_timed_events(file), event_rate):
+        for row in _at_rate(rows, event_rate):
+            if self.start_s is not None and row.time_s >= context.duration_s:
+                continue
             node = _numbered(row.node, index, file)
             if self.announce and (node, row.event.type) not in announced:
                 announced[node, row.event.type] = structure_of(row.event)
@@ -452,28 +495,36 @@ class OwnWorkload(SettingsTable, frozen=True):
             if row.time_s < context.duration_s:
                 yield Action(row.time_s, node, row.event)
 
-    def _subscriptions(self, file: Path, index: Mapping[str, int], context: DrawContext) -> Iterator[Action]:
-        for number, row in enumerate(read_timed_subscriptions(file)):
-            node = _numbered(row.node, index, file)
+    def _subscriptions(
+        self, rows: Sequence[TimedSubscription], index: Mapping[str, int], context: DrawContext
+    ) -> Iterator[Action]:
+        for number, row in enumerate(rows):
+            node = _numbered(row.node, index, self.subscriptions or self.workload)
             id = row.id or f"{row.node}/own/{number}"
             time = context.first_there(node, row.at_s)
-            if time >= context.duration_s:
+            if time >= context.duration_s or (row.until_s is not None and time >= row.until_s):
                 continue
             yield Action(time, node, Subscription(id, row.node, row.filter, row.region))
             if row.until_s is not None and time < row.until_s < context.duration_s:
                 yield Action(row.until_s, node, Unsubscribe(id))
 
 
+def _from(row: TimedSubscription, start_s: float) -> TimedSubscription:
+    """The subscription on a clock that is 0 at `start_s`; one that stands by then begins there."""
+    until_s = None if row.until_s is None else row.until_s - start_s
+    return replace(row, at_s=max(0.0, row.at_s - start_s), until_s=until_s)
+
+
 def _at_rate(rows: Sequence[TimedEvent], multiple: float) -> Sequence[TimedEvent]:
     """The rows, so many times as often."""
-    if multiple == 1.0:
+    if multiple == 1.0 or not rows:
         return rows
     ordered = sorted(rows, key=lambda row: row.time_s)
     moments = repeated([row.time_s for row in ordered], multiple)
     return [replace(ordered[number], time_s=time) for time, number in moments]
 
 
-def _numbered(name: str, index: Mapping[str, int], file: Path) -> int:
+def _numbered(name: str, index: Mapping[str, int], file: Path | str | None) -> int:
     if name not in index:
         raise ScenarioError(f"{file}: no node is called {name!r}")
     return index[name]

@@ -1,7 +1,8 @@
-"""Events and subscriptions from the user's files: JSON lines and XML documents."""
+"""Events and subscriptions of the user's own: JSON lines, XML documents, and workloads in a lake."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,10 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from earshot.errors import EarshotError, ScenarioError
 from earshot.events import Event
 from earshot.filters import Filter
 from earshot.geometry import Area, Position, parse_shape
+from earshot.traces.lake_tables import LakeTable, open_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,58 @@ def read_timed_subscriptions(path: Path) -> tuple[TimedSubscription, ...]:
             )
         )
     return tuple(found)
+
+
+# -- a workload in a lake, as `earshot workload` keeps it
+
+
+@dataclass(frozen=True, slots=True)
+class LakeWorkload:
+    """The events and subscriptions of a workload in a lake."""
+
+    events: tuple[TimedEvent, ...]
+    subscriptions: tuple[TimedSubscription, ...]
+    content: str
+    "The same for the same events and subscriptions."
+
+
+def read_lake_workload(lake: str, workload: str) -> LakeWorkload:
+    """The workload of that name."""
+    made_by = f"earshot workload {workload} --events FILE --subscriptions FILE --lake {lake}"
+    tables = (open_table(lake, table, "workload", workload, made_by) for table in ("events", "subscriptions"))
+    return _lake_workload(*tables)
+
+
+@lru_cache(maxsize=4)
+def _lake_workload(events: LakeTable, subscriptions: LakeTable) -> LakeWorkload:
+    published = events.read(("event", "type", "source", "time", "lifespan_s", "priority", "format", "content"))
+    wanted = subscriptions.read(("subscription", "node", "filter", "region", "start", "end"))
+    published = sorted(published.to_pylist(), key=lambda row: (row["time"], row["event"]))
+    wanted = sorted(wanted.to_pylist(), key=lambda row: (row["start"], row["subscription"]))
+    digest = hashlib.sha256(json.dumps([published, wanted], sort_keys=True).encode()).hexdigest()
+    return LakeWorkload(
+        tuple(TimedEvent(row["time"], row["source"], _lake_event(row)) for row in published),
+        tuple(
+            TimedSubscription(
+                row["node"],
+                Filter.parse(row["filter"]),
+                row["start"],
+                row["end"],
+                None if row["region"] is None else msgspec.json.decode(row["region"], type=Area),
+                row["subscription"],
+            )
+            for row in wanted
+        ),
+        digest[:16],
+    )
+
+
+def _lake_event(row: Mapping[str, Any]) -> Event:
+    extra = {"lifespan_s": row["lifespan_s"], "priority": row["priority"] or 0}
+    if row["format"] == "xml":
+        return Event.from_xml(row["content"], **extra)
+    event = Event.from_json(json.dumps({"type": row["type"], "content": json.loads(row["content"])}))
+    return msgspec.structs.replace(event, **extra)
 
 
 def _lines_of_events(path: Path) -> Iterator[tuple[int, Event]]:

@@ -1,0 +1,174 @@
+"""What commands that start from a trace share, and `earshot scenario from-trace`."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from earshot.cli.options import DELAY, DURATION, LENGTH, together
+from earshot.cli.spark import LakeOptions, lake_options, open_lake
+from earshot.errors import UsageError
+
+if TYPE_CHECKING:
+    from earshot.simulation.scenario.scenario import Scenario
+
+
+class TimesSinceStart(click.ParamType[tuple[float, float]]):
+    """Two times since the start of a trace, as in `10min-12min`."""
+
+    name = "FROM-TO"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        if isinstance(value, tuple):
+            return value
+        start, sign, end = str(value).partition("-")
+        if not sign:
+            self.fail(
+                f"{value!r} is not a window: write two times since the trace's start, as in 600s-720s", param, ctx
+            )
+        unit = re.sub(r"[0-9.\s]", "", end)
+        start = start if re.search(r"[a-z]", start) else f"{start}{unit}"
+        window = DELAY.convert(start, param, ctx), DURATION.convert(end, param, ctx)
+        if not window[0] < window[1]:
+            self.fail(f"{value!r} ends before it begins", param, ctx)
+        return window
+
+
+@dataclass(frozen=True)
+class TraceChoice:
+    """A trace, a window of it, a radio and a workload, as options name them."""
+
+    trace: str | None = None
+    window: tuple[float, float] | None = None
+    radio: str | None = None
+    range_m: float | None = None
+    workload: str | None = None
+    events: str | None = None
+    subscriptions: str | None = None
+
+    def scenario(self, lake: LakeOptions) -> Scenario:
+        """The scenario that plays the trace back. Files are read into the lake first, if they are not in it."""
+        from earshot.pipeline.lake.folder import Folder
+        from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, relative_window, scenario_from_trace
+        from earshot.traces.lake_tables import trace_about
+
+        trace = named_trace(self.trace or "", lake)
+        about = trace_about(Folder(lake.lake).root, trace)
+        start_s, end_s = relative_window(about, self.window)
+        found = scenario_from_trace(
+            lake.lake,
+            trace,
+            start_s=start_s,
+            end_s=end_s,
+            radio=self.radio or DEFAULT_RADIO,
+            range_m=self.range_m,
+            workload=self.workload,
+            events=self.events,
+            subscriptions=self.subscriptions,
+        )
+        whole_s = about.end - about.start
+        if self.window is None and found.duration_s < whole_s:
+            click.echo(
+                f"window: {found.duration_s:g} s in the middle of {whole_s:,.0f} s; --window FROM-TO chooses another",
+                err=True,
+            )
+        return found
+
+
+def named_trace(trace: str, lake: LakeOptions) -> str:
+    """The name of the trace in the lake; Spark is started only where files must be read first."""
+    from earshot.pipeline.lake.arrow_lake import ArrowLake
+
+    if ArrowLake(lake.lake).has("traces", trace=trace):
+        return trace
+    from earshot.pipeline.traces.ingest import IngestSettings, check_files, trace_in_lake
+
+    if os.path.exists(trace):
+        check_files([trace], IngestSettings())
+    with open_lake(lake) as opened:
+        return trace_in_lake(opened, trace)
+
+
+def _as_choice(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command gets these options as one `choice`."""
+    names = tuple(TraceChoice.__dataclass_fields__)
+
+    @functools.wraps(command)
+    def with_choice(*args: Any, **kwargs: Any) -> Any:
+        given = {name: kwargs.pop(f"{name}_of_trace") for name in names if f"{name}_of_trace" in kwargs}
+        return command(*args, choice=TraceChoice(**given), **kwargs)
+
+    return with_choice
+
+
+window_options = together(
+    click.option(
+        "--window", "window_of_trace", type=TimesSinceStart(), help="Which part of the trace, as in 600s-720s."
+    ),
+    click.option("--radio", "radio_of_trace", metavar="PRESET", help="The radio  [default: 802.11p-6M]"),
+    click.option("--range", "range_m_of_trace", type=LENGTH, help="The radio's range  [default: the radio's own]"),
+    click.option(
+        "--workload",
+        "workload_of_trace",
+        metavar="NAME",
+        help="alerts-nearby, parking, convoy, news, mixed, or a workload of the lake.  [default: mixed]",
+    ),
+    click.option("--events", "events_of_trace", metavar="FILE", help="Your own events, .jsonl."),
+    click.option("--subscriptions", "subscriptions_of_trace", metavar="FILE", help="Your own subscriptions, .jsonl."),
+    _as_choice,
+)
+trace_options = together(
+    click.option("--trace", "trace_of_trace", metavar="TRACE", help="Instead of a scenario: a trace, by name or file."),
+    window_options,
+)
+
+
+def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptions) -> Scenario:
+    """The scenario that is named, or the one that plays a trace back."""
+    from earshot.simulation.scenario.library import load_scenario
+
+    if choice.trace is not None:
+        if scenario is not None:
+            raise UsageError("name a scenario or --trace, not both")
+        return choice.scenario(lake)
+    if choice != TraceChoice():
+        raise UsageError("--window, --radio, --range, --workload, --events and --subscriptions belong to --trace")
+    if scenario is None:
+        raise UsageError("name a scenario (`earshot scenarios` lists them), or a trace with --trace")
+    return load_scenario(scenario)
+
+
+@click.group()
+def scenario() -> None:
+    """Make a scenario of your own."""
+
+
+@scenario.command("from-trace")
+@click.argument("trace")
+@window_options
+@lake_options
+def from_trace(trace: str, choice: TraceChoice, lake: LakeOptions) -> None:
+    """Write a scenario that plays TRACE back, as TOML.
+
+    TRACE is the name of a trace in the lake, or a file or folder, which is read into the lake first. The scenario
+    has the trace's area, the window, the radio and the workload; edit it, and run it with `simulate`, `compare`
+    or `sweep`.
+
+    \b
+      earshot scenario from-trace bologna > mine.toml
+      earshot scenario from-trace fcd.xml.gz --window 5min-7min --workload parking > mine.toml
+    """
+    from dataclasses import replace
+
+    import tomli_w
+
+    from earshot.simulation.settings_reader import as_table
+
+    found = replace(choice, trace=trace).scenario(lake)
+    click.echo(tomli_w.dumps(as_table(found, sparse=True)), nl=False)

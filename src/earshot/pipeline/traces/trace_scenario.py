@@ -1,0 +1,178 @@
+"""From a trace in a lake to a scenario: the one way from a trace to a run.
+
+The scenario plays the lake's positions back, in their own coordinates and for a window of their time. It
+needs no Spark: it can be written to a file, run here, or sent to tasks.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earshot.errors import ScenarioError, TraceError
+from earshot.pipeline.lake.folder import Folder
+from earshot.pipeline.traces.ingest import longest_gap
+from earshot.simulation.media.radios import IDEAL, RADIOS
+from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.settings_reader import Where, read
+from earshot.simulation.workload.presets import DEFAULT_PRESET, PRESETS, TraceFacts, preset_tables
+from earshot.traces.lake_tables import TraceAbout, TraceRows, trace_about, trace_rows
+
+DEFAULT_RADIO = "802.11p-6M"
+LONGEST_WINDOW_S = 120.0
+"Without a window, a longer trace is played back for this long, around its middle."
+WARM_UP_S, COOL_DOWN_S = 20.0, 5.0
+"Of a window of two minutes or more; of a shorter one a sixth and a twenty-fourth."
+LONGEST_GAP_S = 1e9
+"Instead of no limit, which a scenario file cannot write."
+MOST_GROUPS = 12
+"A trace with more types of vehicles has one group of nodes; `type:NAME` names those of a type."
+
+
+@dataclass(frozen=True, slots=True)
+class TraceWindow:
+    """A part of a trace in a lake, by the trace's own times."""
+
+    lake: str
+    trace: str
+    start_s: float
+    end_s: float
+
+    @property
+    def duration_s(self) -> float:
+        return self.end_s - self.start_s
+
+
+def scenario_from_trace(
+    lake: str | os.PathLike[str],
+    trace: str,
+    *,
+    start_s: float | None = None,
+    end_s: float | None = None,
+    radio: str = DEFAULT_RADIO,
+    range_m: float | None = None,
+    workload: str | None = None,
+    events: str | os.PathLike[str] | None = None,
+    subscriptions: str | os.PathLike[str] | None = None,
+) -> Scenario:
+    """A scenario whose nodes go where the trace says, from `start_s` until `end_s` (the trace's times).
+
+    `workload` is a preset's name (`mixed` by default) or that of a workload in the lake; `events` and
+    `subscriptions` are .jsonl files instead. Their times are the trace's. `range_m` is the radio's by default.
+    """
+    root = Folder(lake).root
+    about = trace_about(root, trace)
+    window = window_of(root, trace, about, start_s, end_s)
+    rows = trace_rows(root, trace, window.start_s, window.end_s)
+    if not rows.names:
+        raise TraceError(f"trace {trace} has no node between {window.start_s:.12g} and {window.end_s:.12g} s")
+    west, south, east, north = about.box or _box_of(rows)
+    width_m, height_m = (float(max(1, math.ceil(side))) for side in (east - west, north - south))
+    max_gap_s = min(longest_gap(about.motion, about.interval_s), LONGEST_GAP_S)
+    table: dict[str, Any] = {
+        "name": trace,
+        "description": f"{len(rows.names):,} nodes of trace {trace}, {window.start_s:.12g} to {window.end_s:.12g} s",
+        "duration_s": window.duration_s,
+        "warm_up_s": min(WARM_UP_S, window.duration_s / 6.0),
+        "cool_down_s": min(COOL_DOWN_S, window.duration_s / 24.0),
+        "area": {"width_m": width_m, "height_m": height_m, "west_m": west, "south_m": south},
+        "medium": _medium(radio, range_m),
+        "nodes": {"node": {"mobility": _playback(window, max_gap_s)}},
+    }
+    facts = TraceFacts(width_m, height_m, len(rows.names), mean_present(rows, window, max_gap_s))
+    table |= _workload(window, facts, workload, events, subscriptions)
+    return read(Scenario, table, Where(f"trace {trace}"))
+
+
+def window_of(lake: str, trace: str, about: TraceAbout, start_s: float | None, end_s: float | None) -> TraceWindow:
+    """The window, cut to the trace; TraceError where it lies outside. Without one, the whole of a short trace, and
+    the middle of a longer one."""
+    if start_s is None and end_s is None:
+        middle = (about.start + about.end) / 2.0
+        half = LONGEST_WINDOW_S / 2.0
+        start_s, end_s = max(about.start, middle - half), min(about.end, middle + half)
+    start = about.start if start_s is None else max(start_s, about.start)
+    end = about.end if end_s is None else min(end_s, about.end)
+    if not start < end:
+        wanted = [about.start if start_s is None else start_s, about.end if end_s is None else end_s]
+        raise TraceError(
+            f"the window {wanted[0]:.12g} to {wanted[1]:.12g} s is outside of trace {trace}, "
+            f"which lasts from {about.start:.12g} to {about.end:.12g} s; choose a window within it"
+        )
+    return TraceWindow(lake, trace, start, end)
+
+
+def mean_present(rows: TraceRows, window: TraceWindow, max_gap_s: float) -> float:
+    """How many nodes are there at a time, on average over the window."""
+    time, following = rows.time[:-1], rows.time[1:]
+    same = np.ones(len(rows.time), dtype=bool)
+    same[rows.first[1:-1]] = False
+    there = same[1:] & ((following - time <= max_gap_s) | (rows.motion == "waypoints"))
+    lasted = np.minimum(following, window.end_s) - np.maximum(time, window.start_s)
+    return float(lasted[there & (lasted > 0)].sum() / window.duration_s)
+
+
+def _playback(window: TraceWindow, max_gap_s: float) -> dict[str, Any]:
+    return {
+        "kind": "playback",
+        "lake": window.lake,
+        "trace": window.trace,
+        "start_s": window.start_s,
+        "end_s": window.end_s,
+        "max_gap_s": max_gap_s,
+    }
+
+
+def _medium(radio: str, range_m: float | None) -> dict[str, Any]:
+    if radio != IDEAL and radio not in RADIOS:
+        raise ScenarioError(f"radio: there is no {radio!r}; there are: {', '.join([*RADIOS, IDEAL])}")
+    kind = "unit-disk" if radio == IDEAL else "contention"
+    return {"kind": kind, "radio": radio} | ({} if range_m is None else {"range_m": range_m})
+
+
+def _box_of(rows: TraceRows) -> tuple[float, float, float, float]:
+    return float(rows.x_m.min()), float(rows.y_m.min()), float(rows.x_m.max()), float(rows.y_m.max())
+
+
+def _workload(
+    window: TraceWindow,
+    facts: TraceFacts,
+    workload: str | None,
+    events: str | os.PathLike[str] | None,
+    subscriptions: str | os.PathLike[str] | None,
+) -> dict[str, Any]:
+    """The tables `publish` and `subscribe`, or `own`."""
+    if (events is None) != (subscriptions is None):
+        raise ScenarioError("a workload of your own needs both events and subscriptions")
+    if events is not None and subscriptions is not None:
+        if workload is not None:
+            raise ScenarioError("name a workload, or give files of events and subscriptions, not both")
+        files = {"events": Path(events).absolute(), "subscriptions": Path(subscriptions).absolute()}
+        return {"own": {**{key: _json_lines(file) for key, file in files.items()}, "start_s": window.start_s}}
+    name = workload or DEFAULT_PRESET
+    if name in PRESETS:
+        return dict(preset_tables(name, facts))
+    return {"own": {"lake": window.lake, "workload": name, "start_s": window.start_s}}
+
+
+def _json_lines(file: Path) -> str:
+    if file.suffix != ".jsonl":
+        raise ScenarioError(
+            f"{file}: a scenario reads .jsonl; put other files into the lake (`earshot workload NAME --events ... "
+            "--subscriptions ...`) and name that workload"
+        )
+    return str(file)
+
+
+def relative_window(about: TraceAbout, window: Sequence[float] | None) -> tuple[float | None, float | None]:
+    """A window in seconds since the trace's start, by the trace's own times."""
+    if window is None:
+        return None, None
+    start_s, end_s = window
+    return about.start + start_s, about.start + end_s
