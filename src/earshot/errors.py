@@ -41,6 +41,10 @@ def _surroundings(text: str, at: int) -> tuple[str, int]:
     return f"{front}{plain}{back}", len(front) + at - start
 
 
+class FilterTooCostly(UsageError):
+    """A filter whose evaluation on one document exceeds its budget; the message says how to make it cheaper."""
+
+
 class EventError(UsageError):
     """An event that cannot be built."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -40,9 +41,12 @@ class Filter:
         return Filter, (self.condition, self.type)
 
     @classmethod
-    def xpath(cls, expression: str) -> Filter:
-        """An XPath 1.0 subset: matches when XPath would select at least one node of the document."""
-        return cls(xpath.parse(expression))
+    def xpath(cls, expression: str, namespaces: Mapping[str, str] | None = None) -> Filter:
+        """XPath 1.0: matches when it selects at least one node of the document, or gives a value that is true.
+
+        Names are local names, so a prefix is read and left out. With `namespaces` (prefix to address), a prefix that
+        is not declared there is refused."""
+        return cls(xpath.parse(expression, namespaces))
 
     @classmethod
     def where(cls, expression: str, type: str | None = None) -> Filter:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
+from earshot.errors import FilterTooCostly
 from earshot.events import Element, Event, Value
+from earshot.filters.filter import Filter
 from earshot.filters.index.automaton import ANY
+from earshot.filters.language.matching import Viewer
 from earshot.filters.language.values import boolean_of, number_of, text_of
 
 
@@ -67,7 +70,7 @@ SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
 class EventValues:
     """An event's values by source, gathered when they are first asked for."""
 
-    __slots__ = ("_compared", "_elements", "_values", "event", "flat")
+    __slots__ = ("_compared", "_elements", "_values", "event", "flat", "given_up")
 
     def __init__(self, event: Event) -> None:
         self.event = event
@@ -77,6 +80,16 @@ class EventValues:
         self._compared: dict[tuple[type[SimpleTest], Source], frozenset[Any]] = {}
         "The converted values of a source, by the kind of test."
         self._elements: dict[str, list[Element]] | None = None
+        self.given_up: set[Hashable] = set()
+        "Filters that were given up as too costly."
+
+    def meet(self, key: Hashable, filter: Filter, viewer: Viewer | None) -> bool:
+        """Whether the event meets the filter itself; one that is given up as too costly is noted, and not met."""
+        try:
+            return key not in self.given_up and filter.matches(self.event, viewer)
+        except FilterTooCostly:
+            self.given_up.add(key)
+            return False
 
     def has(self, source: Source) -> bool:
         """Whether there is a value."""

@@ -14,6 +14,7 @@ changes only the filter's own rows and paths.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from typing import Any
 
@@ -37,6 +38,8 @@ class FilterIndex:
         self._by_type: dict[str | None, PlanGroup] = {}
         self._by_path: dict[PathMoves, PlanGroup] = {}
         self._paths = PathAutomaton()
+        self.given_up: Counter[Hashable] = Counter()
+        "By key, how often a filter was too costly for an event and counted as not met; other filters are answered."
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -58,6 +61,7 @@ class FilterIndex:
 
     def remove(self, key: Hashable) -> None:
         """Remove a filter; KeyError if the key is unknown."""
+        self.given_up.pop(key, None)
         for part in self._parts.pop(key):
             if not isinstance(part, IndexedPlan):
                 self._paths.remove(part, key, is_answer=True)
@@ -80,6 +84,8 @@ class FilterIndex:
             group.collect(event_values, viewer, found)
         if (group := self._by_type.get(event.type)) is not None:
             group.collect(event_values, viewer, found)
+        if event_values.given_up:
+            self.given_up.update(event_values.given_up)
         return found
 
     def _group_for(self, indexed: IndexedPlan) -> PlanGroup:

@@ -125,7 +125,7 @@ class PlanGroup:
             plan = indexed.plan
             if indexed.key in found or (self._in_document and not event_values.allow(plan.needs, plan.tests)):
                 continue
-            if indexed.sure or indexed.filter.matches(event_values.event, viewer):
+            if indexed.sure or event_values.meet(indexed.key, indexed.filter, viewer):
                 found.add(indexed.key)
 
     def _place_new(self, indexed: IndexedPlan) -> None:

@@ -32,6 +32,7 @@ from earshot.filters.index.event_values import (
     SimpleTest,
     Source,
 )
+from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -42,6 +43,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    Holds,
     Literal,
     LocationPath,
     NodeKind,
@@ -131,6 +133,8 @@ def _alternatives(condition: Condition, here: str) -> list[Plan]:
             return _walked(path, here)
         case Contains(Field(name), _) | StartsWith(Field(name), _) | Exists(Field(name)):
             return [_present(name)]
+        case Holds():
+            return _all([[_UNKNOWN], _alternatives(loosened(condition), here)])
         case Always():
             return [_ANYTHING]
         case Not(Always()):

@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from earshot.errors import FilterSyntaxError
 from earshot.filters.language import where
+from earshot.filters.language.expressions import (
+    ANYWHERE_BELOW,
+    NAMED,
+    PARENT,
+    PRECEDENCE,
+    SELF,
+    AxisStep,
+    Constant,
+    Expression,
+    FunctionCall,
+    Narrowed,
+    Negative,
+    Operation,
+    PathExpression,
+)
 from earshot.filters.language.parser import Parser, name_text, number_text, quoted
 from earshot.filters.language.syntax import (
     Always,
@@ -16,6 +31,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    Holds,
     Inside,
     Literal,
     LocationPath,
@@ -71,6 +87,8 @@ def condition_text(condition: Condition) -> str:
             return f"starts-with({_operand(operand)}, {quoted(literal)})"
         case Exists(field):
             return _operand(field)
+        case Holds(expression):
+            return _whole_text(expression)
         case PositionTest(Comparison.EQ, number):
             return number_text(number)
         case PositionTest(op, number):
@@ -93,6 +111,13 @@ def condition_text(condition: Condition) -> str:
             return f"inside {_area(area)}"
         case Always():
             return "true"
+
+
+def _whole_text(expression: Expression) -> str:
+    """An expression that `where` reads as XPath: by its first slash, or by its function's name."""
+    text = expression_text(expression)
+    is_call = any(text.startswith(f"{name}(") for name in where.XPATH_CALLS)
+    return text if text.startswith("/") or is_call else f"/self::node()[{text}]"
 
 
 def _conjunct(condition: Condition) -> str:
@@ -157,3 +182,69 @@ def _call(kind: str, *numbers: float) -> str:
 
 def _ring(corners: tuple[Corner, ...]) -> str:
     return ", ".join(f"{number_text(x)} {number_text(y)}" for x, y in corners)
+
+
+# Expressions, as XPath.
+
+
+def expression_text(expression: Expression, binding: int = 0) -> str:
+    """XPath's text; in parentheses where an operator around it binds tighter than its own."""
+    match expression:
+        case Constant(float() as value):
+            return number_text(value)
+        case Constant(value):
+            return quoted(str(value))
+        case FunctionCall(name, arguments):
+            return f"{name}({', '.join(map(expression_text, arguments))})"
+        case Operation("|", operands):
+            return " | ".join(expression_text(each, _UNION + 1) for each in operands)
+        case Operation(op, operands):
+            return _in_parentheses(f" {op} ", operands, _level(op), binding)
+        case Negative(operand):
+            return f"-{expression_text(operand, _UNARY)}"
+        case Narrowed(nodes, predicates):
+            return f"({expression_text(nodes)}){_predicates_text(predicates)}"
+        case PathExpression():
+            return _path_text(expression)
+        case AxisStep():
+            return _axis_step_text(expression)
+
+
+_UNARY = len(PRECEDENCE)
+_UNION = _UNARY + 1
+
+
+def _level(op: str) -> int:
+    return next(level for level, several in enumerate(PRECEDENCE) if op in several)
+
+
+def _in_parentheses(op: str, operands: tuple[Expression, ...], level: int, binding: int) -> str:
+    first, *others = operands
+    text = op.join([expression_text(first, level), *(expression_text(each, level + 1) for each in others)])
+    return f"({text})" if level < binding else text
+
+
+def _path_text(path: PathExpression) -> str:
+    start = "/" if path.absolute else ""
+    if path.start is not None:
+        start = expression_text(path.start, _UNION + 1)
+        start = (start if isinstance(path.start, Narrowed) else f"({start})") + "/"
+    text = start
+    for index, step in enumerate(path.steps):
+        doubled = step == ANYWHERE_BELOW and index + (start != "") > 0 and index + 1 < len(path.steps)
+        text += "/" if doubled else _axis_step_text(step) + ("/" if index + 1 < len(path.steps) else "")
+    return text
+
+
+def _axis_step_text(step: AxisStep) -> str:
+    if step == SELF:
+        return "."
+    if step == PARENT:
+        return ".."
+    axis = {"child": "", "attribute": "@"}.get(step.axis, f"{step.axis}::")
+    test = step.name if step.test == NAMED else f"{step.test}()"
+    return axis + test + _predicates_text(step.predicates)
+
+
+def _predicates_text(predicates: tuple[Expression, ...]) -> str:
+    return "".join(f"[{expression_text(predicate)}]" for predicate in predicates)

@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from earshot.events import Event
-from earshot.filters.language.canonical_text import condition_text, path_text
-from earshot.filters.language.matching import Viewer, closing_m_s, predicate
+from earshot.filters.language.canonical_text import condition_text, expression_text, path_text
+from earshot.filters.language.evaluation import compiled, text_from
+from earshot.filters.language.expressions import (
+    COMPARISONS,
+    Constant,
+    Expression,
+    Operation,
+    PathExpression,
+    is_nodes,
+)
+from earshot.filters.language.matching import Viewer, closing_m_s, nodes_of, predicate
+from earshot.filters.language.nodes import Evaluation
 from earshot.filters.language.parser import quoted
 from earshot.filters.language.paths import Memo, Node, node_test, selector, string_value
 from earshot.filters.language.syntax import (
@@ -23,6 +34,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    Holds,
     Inside,
     LocationPath,
     NodeKind,
@@ -108,8 +120,36 @@ def _event_finding(condition: Condition, event: Event, viewer: Viewer | None) ->
             return _place_finding(condition, event, viewer)
         case LocationPath(steps=steps):
             return _path_finding(steps, event.document)
+        case Holds(expression):
+            return _expression_finding(expression, event)
         case _:
             return ""
+
+
+def _expression_finding(expression: Expression, event: Event) -> str:
+    """What the operands of a comparison are, or the first step of a path that selects nothing."""
+
+    def value(part: Expression) -> Any:
+        return compiled(part)(Evaluation(nodes_of(event)), 0, 1, 1)
+
+    match expression:
+        case Operation(op, operands) if op in COMPARISONS:
+            asked = [operand for operand in operands if not isinstance(operand, Constant)]
+            return " and ".join(_operand_finding(operand, value(operand), event) for operand in asked)
+        case PathExpression(absolute, steps, start):
+            for done in range(len(steps)):
+                if not value(PathExpression(absolute, steps[: done + 1], start)):
+                    before = PathExpression(absolute, steps[:done], start)
+                    missing = expression_text(steps[done])
+                    return f"{expression_text(before)} has no {missing}" if done else f"there is no {missing}"
+    return ""
+
+
+def _operand_finding(operand: Expression, value: Any, event: Event) -> str:
+    evaluation = Evaluation(nodes_of(event))
+    nodes = value if is_nodes(operand) else ()
+    texts = [evaluation.text(node) for node in nodes] if is_nodes(operand) else [text_from(evaluation, value)]
+    return _shown(expression_text(operand), texts)
 
 
 def _place_finding(condition: Condition, event: Event, viewer: Viewer | None) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 import msgspec
 
 from earshot.events import Event, Value
+from earshot.filters.language.evaluation import as_boolean
+from earshot.filters.language.nodes import DocumentNodes, Evaluation
 from earshot.filters.language.paths import Memo, all_of, any_of, node_test
 from earshot.filters.language.syntax import (
     Always,
@@ -23,6 +25,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    Holds,
     Inside,
     LocationPath,
     NodeKind,
@@ -91,11 +94,22 @@ def predicate(condition: Condition) -> Predicate:
             return lambda event, _: event.position is not None and area.contains(event.position)
         case Always():
             return lambda _event, _viewer: True
+        case Holds(expression):
+            test_document = as_boolean(expression)
+            return lambda event, _: test_document(Evaluation(nodes_of(event)), 0, 1, 1)
         case LocationPath(absolute=True, steps=(PathStep(Axis.CHILD, NodeKind.ELEMENT, name, ()),)) if name != "*":
             return lambda event, _: event.type == name
         case _:
             test = node_test(condition)
             return lambda event, _: test(event.document, Memo(event.document))
+
+
+def nodes_of(event: Event) -> DocumentNodes:
+    """The numbered nodes of an event's document, made once."""
+    known = event.__dict__.get("_nodes")
+    if not isinstance(known, DocumentNodes):
+        known = event.__dict__["_nodes"] = DocumentNodes(event.document)
+    return known
 
 
 def needs_viewer(condition: Condition) -> bool:

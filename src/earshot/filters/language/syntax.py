@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from earshot.filters.language.expressions import Expression
 from earshot.geometry import Area
 
 
@@ -133,6 +134,14 @@ class PositionTest:
 
 
 @dataclass(frozen=True, slots=True)
+class Holds:
+    """XPath's boolean() of an expression that is no tree pattern, asked of the document. Only events meet or fail
+    it: it is never a predicate of a `LocationPath`."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class And:
     terms: tuple[Condition, ...]
 
@@ -178,7 +187,18 @@ class Always:
 
 LocationTerm = Within | Approaching | Receding | Inside
 Condition = (
-    LocationPath | Compare | Contains | StartsWith | Exists | PositionTest | And | Or | Not | LocationTerm | Always
+    LocationPath
+    | Compare
+    | Contains
+    | StartsWith
+    | Exists
+    | PositionTest
+    | Holds
+    | And
+    | Or
+    | Not
+    | LocationTerm
+    | Always
 )
 
 

@@ -63,6 +63,8 @@ _LOGIC = ("and", "or", "not", "true", "false", "in", "contains", "starts", "star
 _PLACES = ("within", "approaching", "receding", "inside")
 WORDS = frozenset((*_LOGIC, *_PLACES))
 "Words of the language: as names they are written in backquotes."
+XPATH_CALLS = frozenset(xpath.FUNCTIONS) - WORDS
+"A function of XPath with a parenthesis after it begins an XPath expression, as a slash does."
 _TERMS = (
     'a term is like price < 20, category = "jazz", price in 10..20, name contains "x", within 200 m, approaching, '
     "receding or inside circle(0, 0, 100)"
@@ -94,8 +96,8 @@ def _term(parser: Parser) -> Condition:
 
 def _structure(parser: Parser) -> Condition | None:
     """Read a negation, a constant or a path."""
-    if parser.sees("/"):
-        return xpath.absolute_path(parser)
+    if parser.sees("/") or _sees_xpath_call(parser):
+        return xpath.term(parser)
     if parser.take_word("not"):
         return Not(parenthesis(parser, _term) or _term(parser))
     start = parser.at
@@ -105,6 +107,15 @@ def _structure(parser: Parser) -> Condition | None:
                 return constant
             parser.at = start
     return None
+
+
+def _sees_xpath_call(parser: Parser) -> bool:
+    start, word = parser.at, parser.word()
+    if word not in XPATH_CALLS:
+        return False
+    called = parser.take_word(word) and parser.sees("(")
+    parser.at = start
+    return called
 
 
 def _place(parser: Parser) -> Condition | None:

@@ -14,6 +14,7 @@ from datetime import datetime
 from math import isnan
 from typing import TypeVar
 
+from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -24,6 +25,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    Holds,
     Inside,
     Literal,
     LocationPath,
@@ -36,6 +38,7 @@ from earshot.filters.language.syntax import (
     Within,
 )
 from earshot.filters.language.values import COMPARE, NAN, moment, number, string_test, value_test
+from earshot.filters.relations.normal_form import normal
 
 BUDGET = 20_000
 "A proof is given up after this many comparisons of two conditions."
@@ -130,6 +133,8 @@ def _facts(known: Known) -> Known:
         match condition:
             case And(terms):
                 facts.extend(_facts(terms))
+            case Holds():
+                facts.extend((condition, *_facts((normal(loosened(condition)),))))
             case Contains(LocationPath() as path) | StartsWith(LocationPath() as path) if path != _SELF:
                 facts.extend((condition, path))  # a text that is not empty comes from a node
             case _:

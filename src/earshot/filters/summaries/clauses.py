@@ -20,6 +20,7 @@ from typing import Protocol
 
 from earshot.events import Element, Event, Value
 from earshot.filters.filter import Filter
+from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -30,6 +31,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    Holds,
     Literal,
     LocationPath,
     NodeKind,
@@ -116,6 +118,8 @@ def _needed(condition: Condition, here: str | None) -> list[Clause]:
             return _text_term(operand, PREFIX, literal, here)
         case Exists(Field(name)):
             return [_clause(PresenceTerm(name))]
+        case Holds():
+            return _needed(loosened(condition), here)
         case _:
             return [ANY]
 

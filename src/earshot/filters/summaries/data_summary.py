@@ -14,6 +14,7 @@ from typing import Any
 from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.filters.filter import Filter
+from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -23,6 +24,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    Holds,
     Inside,
     LocationPath,
     Not,
@@ -212,6 +214,8 @@ class DataSummary:
                 return Bounds(~found.possible, ~found.certain)
             case Always():
                 return Bounds(-1, -1)
+            case Holds():
+                return Bounds(0, self._look_up(loosened(condition)).possible)
             case Within() | Approaching() | Receding() | Inside():
                 return Bounds(0, -1)
             case (

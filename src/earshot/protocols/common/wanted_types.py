@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from earshot.filters import Filter
-from earshot.filters.language.syntax import And, Axis, Condition, LocationPath, NodeKind, Or
+from earshot.filters.language.lowering import loosened
+from earshot.filters.language.syntax import And, Axis, Condition, Holds, LocationPath, NodeKind, Or
 
 
 def could_match(filter: Filter, subject: str) -> bool:
@@ -23,6 +24,8 @@ def _types_of(condition: Condition) -> frozenset[str] | None:
             first.axis is Axis.CHILD and first.kind is NodeKind.ELEMENT and first.name != "*"
         ):
             return frozenset((first.name,))
+        case Holds():
+            return _types_of(loosened(condition))
         case And(terms):
             named = [types for types in map(_types_of, terms) if types is not None]
             return frozenset.intersection(*named) if named else None
