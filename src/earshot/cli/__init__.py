@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sub": ("live", "Print events from nearby nodes as they arrive."),
     "pub": ("live", "Publish events to nearby nodes."),
     "peers": ("live", "List the nodes in range."),
+    "bridge": ("bridge", "Bridge the network to an MQTT broker, in both directions."),
     "replay": ("replay", "Repeat a recorded live run in the simulator, and compare."),
     "ingest": ("pipeline", "Read a mobility trace into a lake (Spark)."),
     "contacts": ("pipeline", "Find which nodes meet, when and for how long (Spark)."),

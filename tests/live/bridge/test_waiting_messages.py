@@ -1,0 +1,74 @@
+"""The queue on disk: in order, there after a restart, bounded."""
+
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from earshot.errors import UsageError
+from earshot.live.bridge.waiting_messages import Message, QueueFailed, WaitingMessages
+
+
+def message(number: int, size: int = 10) -> Message:
+    return Message(f"t/{number % 3}", str(number).encode().ljust(size), 1, False, f"e-{number}")
+
+
+def numbers(queue: WaitingMessages, after: int = 0) -> list[int]:
+    return [int(found.payload) for _, found in queue.after(after, 100_000)]
+
+
+def test_messages_wait_in_order_and_outlive_the_process(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 1_000_000)
+    queue.add(message(n) for n in range(5))
+    rows = queue.after(0, 2)
+    assert [found for _, found in rows] == [message(0), message(1)]
+    queue.remove([rows[0][0]])
+    assert numbers(queue, rows[1][0]) == [2, 3, 4]
+    queue.close()
+    again = WaitingMessages(tmp_path / "q.db", 1_000_000)
+    assert (len(again), numbers(again)) == (4, [1, 2, 3, 4])
+    again.add([message(5)])
+    assert numbers(again)[-1] == 5
+    again.remove(number for number, _ in again.after(0, 100))
+    assert (len(again), again._bytes) == (0, 0)
+
+
+def test_a_full_queue_loses_its_oldest_and_counts_them(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 10_000)
+    for start in range(0, 300, 10):
+        queue.add(message(n, size=97) for n in range(start, start + 10))
+    left = numbers(queue)
+    assert left == list(range(300 - len(left), 300))
+    assert 85 <= len(left) <= 100
+    assert len(queue) + queue.lost == 300
+
+
+def test_only_its_owner_may_read_it_and_only_one_bridge_may_use_it(tmp_path: Path) -> None:
+    path = tmp_path / "q.db"
+    queue = WaitingMessages(path, 1000)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    queue.add([message(1)])
+    with pytest.raises(UsageError, match="another bridge may use it"):
+        WaitingMessages(path, 1000)
+
+
+def test_a_file_that_is_no_queue_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "q.db"
+    path.write_text("something else, long enough not to be empty" * 100)
+    with pytest.raises(UsageError, match="not a queue of a bridge"):
+        WaitingMessages(path, 1000)
+
+
+def test_what_the_disk_refuses_is_not_half_there(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 10_000_000)
+    queue.add([message(1)])
+    pages = queue._file.execute("PRAGMA page_count").fetchone()[0]
+    queue._file.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(QueueFailed, match="full"):
+        queue.add(message(n, size=1000) for n in range(100))
+    assert (len(queue), numbers(queue)) == (1, [1])
+    queue._file.execute("PRAGMA max_page_count = 100000")
+    queue.add([message(2)])
+    assert numbers(queue) == [1, 2]
+    assert isinstance(queue._file, sqlite3.Connection)
