@@ -9,7 +9,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "earshot"
 
-GROUND = {"errors", "events", "geometry", "wire", "documents", "records", "traces", "pairs", "settings"}
+GROUND = {"errors", "events", "geometry", "wire", "documents", "records", "traces", "pairs", "settings", "plugins"}
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
     "filters": GROUND | {"filters"},

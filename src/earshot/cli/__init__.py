@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("match", "Explain why a filter matches an event, or which term failed."),
     "simulate": ("simulate", "Run one protocol on one scenario."),
     "protocols": ("simulate", "List the protocols, their papers and settings."),
+    "plugins": ("plugins", "List the plug-ins that are installed, and from where."),
     "scenarios": ("simulate", "List the built-in scenarios."),
     "scenario": ("traces", "Write a scenario that plays a trace back."),
     "node": ("live", "Run a node that passes on events of other nodes."),

@@ -12,9 +12,10 @@ import click
 
 from earshot.cli.options import default_option
 from earshot.cli.tables import print_json
-from earshot.errors import UsageError
+from earshot.errors import UnknownName, UsageError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
+from earshot.plugins import is_outside
 from earshot.protocols.machine import Announcement
 from earshot.records import Kind, Record
 from earshot.records.details import read_announce, read_subscribe
@@ -113,8 +114,9 @@ def _action(record: Record) -> What | None:
     return None
 
 
-def simulate_again(run: RecordedRun, seed: int = 0) -> set[Delivery]:
-    """The deliveries of the same publications, subscriptions and trajectories in the simulator."""
+def simulate_again(run: RecordedRun, seed: int = 0, protocol_name: str | None = None) -> set[Delivery]:
+    """The deliveries of the same publications, subscriptions and trajectories in the simulator. `protocol_name`
+    names the recorded protocol where it is a plug-in: a recording never loads code by itself."""
     from earshot.protocols.catalogue import build_settings, protocol
     from earshot.records.trajectories import Trajectories, Trajectory
     from earshot.simulation.engine.engine import Engine
@@ -122,7 +124,11 @@ def simulate_again(run: RecordedRun, seed: int = 0) -> set[Delivery]:
     from earshot.simulation.media.medium_settings import Overlay, UnitDisk
     from earshot.simulation.workload.actions import Workload
 
-    machine = protocol(run.protocol)
+    try:
+        machine = protocol(run.protocol, load=False) if protocol_name is None else protocol(protocol_name)
+    except UnknownName as error:
+        hint = "; for a plug-in give --protocol module:Class" if is_outside(run.protocol) else ""
+        raise UsageError(f"the recording ran {run.protocol!r}: {error}{hint}") from None
     settings = build_settings(machine.Settings, run.settings)
     names = sorted(run.sessions.sessions)
     trajectories = []
@@ -194,11 +200,12 @@ def write_log(spool: Path, log: Path) -> None:
 @click.command()
 @click.argument("spool", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @default_option("--seed", default=0, type=click.IntRange(min=0), help="The simulated run's seed.")
+@click.option("--protocol", "-p", metavar="NAME", help="The recorded protocol, where it is a plug-in.")
 @click.option(
     "--log", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write the records as FILE.parquet."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
-def replay(spool: Path, seed: int, log: Path | None, as_json: bool) -> int:
+def replay(spool: Path, seed: int, protocol: str | None, log: Path | None, as_json: bool) -> int:
     """Run a recorded live run again in the simulator, and print where the deliveries differ.
 
     SPOOL is a folder that live nodes recorded into (`--spool`). Positions, publications and
@@ -209,12 +216,13 @@ def replay(spool: Path, seed: int, log: Path | None, as_json: bool) -> int:
     Examples:
       earshot replay run-1
       earshot replay run-1 --json
+      earshot replay run-1 --protocol ./frugal.py:Frugal
       earshot replay run-1 --log run-1.parquet
     """
     if log is not None:
         write_log(spool, log)
     run = read_run(spool)
-    simulated = simulate_again(run, seed)
+    simulated = simulate_again(run, seed, protocol)
     both = run.deliveries & simulated
     only_live, only_simulated = sorted(run.deliveries - simulated), sorted(simulated - run.deliveries)
     nodes = len(run.sessions.sessions)

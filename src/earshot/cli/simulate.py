@@ -194,18 +194,24 @@ def _time(value: float | None) -> str:
 def protocols(name: str | None, as_json: bool) -> None:
     """List the protocols: where each was published, its medium, and its settings.
 
-    With NAME, only that protocol.
+    With NAME, only that protocol. NAME may be a plug-in: an installed one, module:Class or ./file.py:Class.
 
     \b
     Examples:
       earshot protocols
       earshot protocols gossip
+      earshot protocols ./frugal.py:Frugal
       earshot protocols --json
     """
-    from earshot.protocols.catalogue import PROTOCOLS, protocol
+    from earshot.protocols.catalogue import known_protocols, protocol
     from earshot.simulation.settings_schema import settings_described
 
-    found = PROTOCOLS if name is None else {name: protocol(name)}
+    found = {}
+    for one, machine in (known_protocols() if name is None else {name: protocol(name)}).items():
+        if isinstance(machine, UsageError):
+            click.echo(f"earshot: {machine}", err=True)
+        else:
+            found[one] = machine
     if as_json:
         rows = [
             {

@@ -26,6 +26,7 @@ from earshot.live.network import NetworkSettings
 from earshot.live.spool import Spool
 from earshot.live.transport import Transport
 from earshot.protocols import machine as machines
+from earshot.protocols.catalogue import protocol_name
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
 from earshot.records import DropReason, Kind, Record
 from earshot.records.details import STARTED, STOPPED, JoinDetail, SubscribeDetail, write_announcement, write_detail
@@ -100,7 +101,12 @@ class Host:
             )
         if self.spool is not None:
             detail = JoinDetail(
-                self.machine.name, self.settings, self._plane, self.network.emulate_range_m, self.life, STARTED
+                protocol_name(type(self.machine)),
+                self.settings,
+                self._plane,
+                self.network.emulate_range_m,
+                self.life,
+                STARTED,
             )
             self.record(Kind.JOIN, self.location.exact(self.now()), detail=write_detail(detail))
         self._carry_out(self.machine.start(self.now()))

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -71,8 +71,9 @@ class Node:
         machine = protocol_named(protocol)
         given = dict(settings or {})
         range_m = network.get("emulate_range_m")
-        if range_m is not None and "range_m" in getattr(machine.Settings, "__dataclass_fields__", {}):
-            given.setdefault("range_m", range_m)
+        for setting in fields(machine.Settings) if range_m is not None else ():
+            if setting.metadata.get("scenario") == "medium.range_m":
+                given.setdefault(setting.name, range_m)
         try:
             options = NetworkSettings(**network)
         except TypeError:

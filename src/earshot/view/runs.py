@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from earshot.protocols.catalogue import PROTOCOLS
+from earshot.protocols.catalogue import needs_routing
 from earshot.records import Kind
 from earshot.records.sessions import Session, SessionReader
 from earshot.view.overlays import Hops, Overlays, overlays_of
@@ -151,7 +151,7 @@ def replayed_run(
         sessions=sessions_of(world, records),
         air=air_of(world, records),
         overlays=overlays_of(protocol, settings, world, hops, deliveries, notes_of(records)),
-        radio=protocol not in PROTOCOLS or not PROTOCOLS[protocol].needs_routing,
+        radio=not needs_routing(protocol),
     )
 
 

@@ -18,11 +18,13 @@ from earshot.simulation.scenario.library import load_scenario
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 SEEDS = 4
+PLUGINS = Path(__file__).parents[2] / "plugins"
+"The driver finds the module of a plug-in here; the workers do not."
 
 
 def wanted() -> Campaign:
     city = load_scenario("city").with_(duration_s=30, warm_up_s=5, cool_down_s=5)
-    return campaign("cluster", [city], {"flooding": {}, "gossip": {}}, range(SEEDS))
+    return campaign("cluster", [city], {"flooding": {}, "shout_protocol:Shout": {}}, range(SEEDS))
 
 
 ON_THE_CLUSTER = """
@@ -36,6 +38,8 @@ from earshot.pipeline.session import spark_session
 
 settings = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": quick, "spark.driver.memory": "512m"}
 outcomes = run_campaign(Lake(spark_session(master=master, settings=settings), lake), wanted())
+import earshot.plugins
+assert [one.name for one in earshot.plugins.shipment()] == ["shout_protocol:Shout"]
 print(sorted({outcome.status for outcome in outcomes}), len(outcomes))
 """
 
@@ -50,7 +54,7 @@ def test_a_campaign_on_a_cluster_that_loses_a_worker_gives_the_tables_of_local_m
     here = Path(__file__).parent
     there = ArrowLake(tmp_path / "there")
     with running_cluster(tmp_path) as cluster:
-        running = cluster.start(ON_THE_CLUSTER, tmp_path / "there", QUICK, here, here.parent / "spark")
+        running = cluster.start(ON_THE_CLUSTER, tmp_path / "there", QUICK, here, here.parent / "spark", PLUGINS)
         wait_for(lambda: running.poll() is not None or len(there.keys("runs")) >= 2)
         assert running.poll() is None, running.communicate()
         cluster.kill_worker()

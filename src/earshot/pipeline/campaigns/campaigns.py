@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from earshot.errors import ScenarioError, SettingsError, UnknownName
-from earshot.protocols.catalogue import build_settings, protocol
+from earshot.plugins import PluginError, located
+from earshot.protocols.catalogue import build_settings, protocol, protocol_digest
 from earshot.simulation.media.medium_settings import MediumSettings
 from earshot.simulation.mobility import Playback
 from earshot.simulation.scenario.library import load_scenario
@@ -28,7 +29,7 @@ from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import as_table
 
 DEFAULT_SEEDS = 5
-DECISIVE_ROOMS = ("records", "traces", "filters", "protocols", "simulation")
+DECISIVE_ROOMS = ("plugins", "records", "traces", "filters", "protocols", "simulation")
 
 
 @cache
@@ -117,7 +118,8 @@ class Run:
     @cached_property
     def id(self) -> str:
         """The run's own id."""
-        return digest_of(self.workload, self.protocol, dict(self.settings))
+        code = protocol_digest(self.protocol)
+        return digest_of(self.workload, self.protocol, dict(self.settings), *([code] if code else []))
 
     @property
     def variant(self) -> str:
@@ -231,16 +233,17 @@ def read_campaign(path: str | Path) -> Campaign:
     scenarios = _strings(file, table, "scenarios")
     protocols = _strings(file, table, "protocols")
     settings = _table(file, table, "settings")
+    places = {name: located(name, file.parent) for name in protocols}
     for name in settings:
         if name not in protocols:
             raise ScenarioError(f"{file}: settings.{name}: the campaign runs no protocol of that name")
     bases = [load_scenario(name, folder=file.parent) for name in scenarios]
     changed = [base.with_(**chosen) for base in bases for chosen in _swept(_table(file, table, "set"))]
-    chosen = {name: _table(file, settings, name) for name in protocols}
+    chosen = {places[name]: _table(file, settings, name) for name in protocols}
     seeds = _seeds(file, table.get("seeds", DEFAULT_SEEDS))
     try:
         return campaign(str(table.get("name", file.stem)), changed, chosen, seeds, bases)
-    except (UnknownName, SettingsError) as error:
+    except (UnknownName, SettingsError, PluginError) as error:
         raise ScenarioError(f"{file}: {error}") from None
 
 

@@ -20,7 +20,8 @@ from earshot.errors import ScenarioError, SettingsError, UnknownName, UsageError
 from earshot.pipeline.oracle.workloads import announcement_of, event_of, span_of, workload_tables
 from earshot.pipeline.reports.catalogues import AnswerableRun, RunCatalogue, answerable_run, expected_pairs
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
-from earshot.protocols.catalogue import build_settings, protocol
+from earshot.plugins import PluginError
+from earshot.protocols.catalogue import build_settings, needs_routing, protocol
 from earshot.simulation.engine.run import settings_in
 from earshot.simulation.media.medium_settings import Overlay
 from earshot.simulation.scenario.scenario import Scenario
@@ -81,7 +82,7 @@ def _shown_extent(scenario: Scenario | None) -> tuple[float, float] | None:
 
 def with_range(world: World, records: Records, name: str) -> World:
     """The world with a range from the log, where none is given: the greatest distance at which a node was heard."""
-    over_a_radio = name not in _overlay_protocols()
+    over_a_radio = not needs_routing(name)
     if world.range_m is not None or not over_a_radio:
         return world
     rows = np.flatnonzero((records.event >= 0) & (records.node >= 0) & (records.peer >= 0))[:20_000]
@@ -95,18 +96,12 @@ def with_range(world: World, records: Records, name: str) -> World:
     return replace(world, range_m=float(far.max()), notes=[*world.notes, note])
 
 
-def _overlay_protocols() -> set[str]:
-    from earshot.protocols.catalogue import PROTOCOLS
-
-    return {name for name, machine in PROTOCOLS.items() if machine.needs_routing}
-
-
 def settings_of(name: str, scenario: Scenario | None, given: Mapping[str, Any]) -> Any:
     """A protocol's settings; None where this version knows no such protocol, or it has other settings now."""
     try:
-        machine = protocol(name)
+        machine = protocol(name, load=False)
         return settings_in(scenario, machine, given) if scenario else build_settings(machine.Settings, given)
-    except (UnknownName, SettingsError):
+    except (UnknownName, SettingsError, PluginError):
         return None
 
 

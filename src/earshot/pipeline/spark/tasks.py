@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot.pipeline.spark.session import parallelism
+from earshot.plugins import install, shipment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,11 +38,12 @@ def _freeze_survivors() -> None:
 
 
 class _Work(Generic[Item]):
-    """Sent to the executors: items by number, and what to do with one."""
+    """Sent to the executors: items by number, what to do with one, and the code of plug-ins."""
 
     def __init__(self, items: Sequence[Item], work: Callable[[Item], str]) -> None:
         from pyspark import cloudpickle
 
+        self.plugins = shipment()
         self.items = [cloudpickle.dumps(item) for item in items]  # type: ignore[no-untyped-call]
         self.work = work
 
@@ -49,6 +51,7 @@ class _Work(Generic[Item]):
         import pyarrow as pa
         from pyspark import cloudpickle
 
+        install(self.plugins)
         schema = pa.schema([("item", pa.int64()), ("answer", pa.string())])
         for batch in batches:
             for number in batch.column(0).to_pylist():

@@ -19,6 +19,7 @@ import msgspec
 from earshot.errors import MachineFailure, SettingsError
 from earshot.events import Event
 from earshot.geometry import Position, Velocity
+from earshot.plugins import name_of
 from earshot.protocols.machine import (
     NOTHING,
     Broadcast,
@@ -223,7 +224,7 @@ class Engine:
         except Exception as error:
             raise self._failure(i, "construction", error) from error
         if self.log is not None:
-            detail = JoinDetail(getattr(machine, "name", ""), machine.settings, life=session, reason=why)
+            detail = JoinDetail(_name(machine), machine.settings, life=session, reason=why)
             self.log.row(Kind.JOIN, now, i, detail=write_detail(detail), at=self.trajectories.position(i, now))
         if self._airtime is not None:
             self._airtime.take(i, now)
@@ -506,6 +507,11 @@ class Engine:
     def failed(self, transmission: Transmission) -> None:
         if not self.orphaned(transmission):
             self.call(transmission.sender, "unreachable", transmission.packet, transmission.peer_name)
+
+
+def _name(machine: Machine) -> str:
+    """The name that the protocol was loaded by."""
+    return name_of("protocols", type(machine)) or str(getattr(machine, "name", ""))
 
 
 def _deaf(packet: Packet, sender: str, now: float) -> Effects:  # noqa: ARG001

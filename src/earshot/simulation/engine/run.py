@@ -7,7 +7,7 @@ from dataclasses import fields
 from random import Random
 from typing import Any
 
-from earshot.protocols.catalogue import build_settings, protocol
+from earshot.protocols.catalogue import build_settings, protocol, protocol_name
 from earshot.protocols.machine import Channel, Location, Machine
 from earshot.simulation.engine.engine import Engine, MakeMachine
 from earshot.simulation.engine.log import Log
@@ -17,7 +17,7 @@ from earshot.simulation.scenario.scenario import Scenario
 
 def run(
     scenario: Scenario,
-    protocol_name: str,
+    protocol_or_name: str | type[Machine],
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
     log: Log | None = None,
@@ -25,10 +25,10 @@ def run(
 ) -> RunResult:
     """Simulate the scenario under this protocol. The same arguments give the same result and the same log.
 
-    `settings` are the protocol's settings by name; the others have their defaults. `progress` is called with
-    the simulated time now and then.
+    The protocol is a name, as everywhere, or a class. `settings` are its settings by name; the others have
+    their defaults. `progress` is called with the simulated time now and then.
     """
-    machine = protocol(protocol_name)
+    machine = protocol(protocol_or_name)
     built = settings_in(scenario, machine, settings or {})
     trajectories = scenario.trajectories(seed)
     engine = Engine(
@@ -46,7 +46,7 @@ def run(
     engine.run()
     return RunResult(
         scenario=scenario.name,
-        protocol=protocol_name,
+        protocol=protocol_or_name if isinstance(protocol_or_name, str) else protocol_name(machine),
         settings={name: getattr(built, name) for name in machine.Settings.__dataclass_fields__},
         seed=seed,
         duration_s=scenario.duration_s,
