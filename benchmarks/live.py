@@ -7,7 +7,8 @@ Messages of 200 bytes, from one process to one and to ten others. Latency is mea
 easy pace, all systems up at once and taking turns of a fifth of a second, so that whatever else the
 machine does, it does to all of them. Messages a second are measured one system after the other, as
 fast as the publisher can, and for Earshot, which runs over UDP, at the highest pace at which nothing
-is lost. A system that is not installed is left out.
+is lost. A system that is not installed is left out. `signed` is Earshot with a signature on every event
+and subscribers that require it; `--signatures` prints what one signature costs, and nothing else.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ SOONEST_S = 0.001
 "An event loop does not sleep for less: what is due sooner goes at once."
 
 
-def earshot_node(name: str, port: int) -> Any:
+def earshot_node(name: str, port: int, **credentials: Any) -> Any:
     from earshot.live.node import Node
 
     return Node(
@@ -153,12 +154,13 @@ def earshot_node(name: str, port: int) -> Any:
         interface="lo",
         group=f"239.255.69.83:{port}",
         rate_limit=1e9,
+        **credentials,
     )
 
 
-def earshot_subscribe(port: int, tally: Tally) -> None:
+def earshot_subscribe(port: int, tally: Tally, **credentials: Any) -> None:
     async def run() -> None:
-        async with earshot_node(f"sub-{os.getpid()}", port) as node:
+        async with earshot_node(f"sub-{os.getpid()}", port, **credentials) as node:
 
             def heard(event: Any) -> None:
                 tally.add(event.content["t"], event.content["n"])
@@ -170,9 +172,9 @@ def earshot_subscribe(port: int, tally: Tally) -> None:
     earshot_run(run())
 
 
-def earshot_publish(port: int, pace: Pace) -> None:
+def earshot_publish(port: int, pace: Pace, **credentials: Any) -> None:
     async def run() -> None:
-        async with earshot_node("pub", port) as node:
+        async with earshot_node("pub", port, **credentials) as node:
             tick = await node.announce("Tick")
             say("ready")
             await asyncio.to_thread(pace.wait_for_start)
@@ -184,6 +186,62 @@ def earshot_publish(port: int, pace: Pace) -> None:
             await asyncio.sleep(0.5)
 
     earshot_run(run())
+
+
+def publisher_files(port: int) -> tuple[Path, Path]:
+    """The publisher's identity and a trust file that names it, the same in every process of one run."""
+    from base64 import urlsafe_b64encode
+
+    from earshot.live.identity import read_identity
+    from earshot.live.signatures import trust_line
+
+    folder = Path(tempfile.mkdtemp())
+    identity, trust = folder / "pub.identity", folder / "trust"
+    identity.touch(mode=0o600)
+    identity.write_text(f"name pub\nprivate {urlsafe_b64encode(port.to_bytes(32, 'big')).decode()}\n")
+    trust.write_text(trust_line("node", read_identity(identity).public_key, "pub"))
+    return identity, trust
+
+
+def signed_subscribe(port: int, tally: Tally) -> None:
+    earshot_subscribe(port, tally, trust=publisher_files(port)[1], require_signed=True)
+
+
+def signed_publish(port: int, pace: Pace) -> None:
+    earshot_publish(port, pace, identity=publisher_files(port)[0])
+
+
+def print_signature_costs() -> None:
+    """What one signature costs: bytes, and processor time to sign, to verify, and to know a copy again."""
+    from earshot.events import Event
+    from earshot.live.identity import Identity, read_identity
+    from earshot.live.signatures import Verifier, read_trust
+    from earshot.protocols.flooding import Flood
+    from earshot.wire import decode, encode
+
+    path, trust = publisher_files(1)
+    identity = read_identity(path)
+    certificate = identity.certify("pub", identity.public_key, 2**31).encoded()
+    certified = Identity("pub", identity.private_key, certificate)
+    events = [
+        Event("Tick", {"t": number, "body": BODY}).stamped(id=f"pub-{number}", source="pub", time=float(number))
+        for number in range(2000)
+    ]
+    plain, signed = len(encode(Flood(events[0], 1))), len(encode(Flood(identity.sign_event(events[0]), 1)))
+    print(f"event of {plain} bytes; signed +{signed - plain}", end="")
+    print(f", with a certificate +{len(encode(Flood(certified.sign_event(events[0]), 1))) - plain}")
+
+    def per_event_us(what: str, work: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+        before = time.process_time_ns()
+        made = [work(item) for item in items]
+        print(f"{what:32} {(time.process_time_ns() - before) / len(items) / 1000:8.1f} us")
+        return made
+
+    packets = [Flood(event, 1) for event in per_event_us("sign", identity.sign_event, events)]
+    verifier = Verifier(True, read_trust(trust))
+    copies = [decode(encode(packet)) for packet in packets]
+    per_event_us("verify", lambda packet: verifier.check_packet(packet, "relay", 1.0), packets)
+    per_event_us("know a copy again", lambda packet: verifier.check_packet(packet, "relay", 1.0), copies)
 
 
 def zenoh_session(mode: str, port: int) -> Any:
@@ -280,6 +338,7 @@ def zeromq_publish(port: int, pace: Pace) -> None:
 
 SYSTEMS: dict[str, tuple[Callable[..., None], Callable[..., None], str]] = {
     "earshot": (earshot_subscribe, earshot_publish, "earshot"),
+    "signed": (signed_subscribe, signed_publish, "earshot"),
     "zenoh": (zenoh_subscribe, zenoh_publish, "zenoh"),
     "mqtt": (mqtt_subscribe, mqtt_publish, "paho.mqtt.client"),
     "zeromq": (zeromq_subscribe, zeromq_publish, "zmq"),
@@ -430,10 +489,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--quick", action="store_true", help="fewer messages")
+    parser.add_argument("--signatures", action="store_true", help="print what one signature costs")
     parser.add_argument("--role", nargs=7, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.role:
         play(given.role)
+        return
+    if given.signatures:
+        print_signature_costs()
         return
     chosen = [system for system in given.systems.split(",") if installed(system)]
     left_out = [system for system in given.systems.split(",") if system not in chosen]

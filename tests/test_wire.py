@@ -91,7 +91,7 @@ def test_a_field_of_the_wrong_type_is_malformed() -> None:
 
 def test_an_event_that_cannot_be_is_malformed() -> None:
     empty = Event(type="x")
-    data = encode(Letter(empty, 1)).replace(b"\x9a\xa1x", b"\x9a\xa0")
+    data = encode(Letter(empty, 1)).replace(b"\x9b\xa1x", b"\x9b\xa0")
     with pytest.raises(MalformedPacket, match="an event needs a type"):
         decode(data)
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from math import isfinite
 from operator import is_
-from typing import Any, NoReturn, cast
+from typing import Annotated, Any, ClassVar, NoReturn, cast
 
 import msgspec
 
@@ -38,6 +38,7 @@ _PLAIN_TYPES = frozenset(_TYPE_NAMES) - {datetime}
 "Values of these types are kept as they are."
 _LEAST, _MOST = -(2**63), 2**64 - 1
 "The whole numbers that the wire carries."
+MAX_SIGNATURE_BYTES = 1024
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
@@ -60,6 +61,11 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
     area: Area | None = None
     lifespan_s: float | None = None
     priority: int = 0
+    signature: Annotated[bytes, msgspec.Meta(max_length=MAX_SIGNATURE_BYTES)] | None = None
+    "Its source's signature, and perhaps a certificate: bytes that machines carry as they are."
+
+    verified: ClassVar[bool] = False
+    "Whether the host that received it holds a valid signature of its source; set by live nodes."
 
     def __post_init__(self) -> None:
         if not self.type or not isinstance(self.type, str):
@@ -161,6 +167,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
             area=Area(parse_shape(raw.area.shape), Position(raw.area.x_m, raw.area.y_m)) if raw.area else None,
             lifespan_s=raw.lifespan_s,
             priority=raw.priority,
+            signature=raw.signature,
         )
         return schema.read(event) if schema is not None else event
 
@@ -180,6 +187,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
             area=_JsonArea(str(area.shape), area.at.x_m, area.at.y_m) if area else None,
             lifespan_s=self.lifespan_s,
             priority=self.priority,
+            signature=self.signature,
         )
         return msgspec.json.encode(written)
 
@@ -234,6 +242,7 @@ class _JsonEvent(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
     area: _JsonArea | None = None
     lifespan_s: float | None = None
     priority: int = 0
+    signature: bytes | None = None
 
 
 _json_event_decoder = msgspec.json.Decoder(_JsonEvent)
@@ -356,7 +365,10 @@ class EventType:
         plain = {name: self._typed(name, value) for name, value in content.items()}
         if all(map(is_, plain.values(), content.values())):
             return event
-        return msgspec.structs.replace(event, content=plain)
+        typed = msgspec.structs.replace(event, content=plain)
+        if event.verified:
+            typed.__dict__["verified"] = True
+        return typed
 
     def _refuse(self, event: Event) -> NoReturn:
         missing = [name for name in self.content if name not in event.fields]

@@ -359,9 +359,7 @@ def test_a_replay_from_another_address_binds_no_name_and_a_wrong_clock_costs_no_
                 await until(lambda: fresh.drops["stale-datagram"] >= len(replayed))
                 assert fresh.host.counts["receive"] == len(wanted) == 0
             # A node whose clock is an hour behind proves itself, and is heard.
-            late = desk.node("late")
-            late._make_host.keywords["clock"] = lambda: time.time() - 3600
-            async with late:
+            async with desk.node("late", clock=lambda: time.time() - 3600) as late:
                 await until(lambda: "late" in [peer.name for peer in b.peers() if peer.both_ways])
                 before = b.host.counts["receive"]
                 await (await late.announce("Bell")).publish()

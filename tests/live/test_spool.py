@@ -113,3 +113,19 @@ def test_a_live_exchange_is_recorded_as_the_simulator_records_it(tmp_path: Path)
     assert (delivered["subscription"], delivered["hops"], received["hops"]) == ("b/1", 1, 1)
     assert {row["kind"] for row in rows} >= {"join", "leave", "announce", "subscribe"}
     assert [path.name for path in tmp_path.glob("*.open.jsonl")] == []
+
+
+def test_only_its_owner_reads_a_spool_and_one_that_others_can_read_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "spool"
+    Spool(folder, "a", 1).close()
+    one = Spool(folder, "a", 2)
+    one.write(Record(1.0, "a", Kind.JOIN))
+    one.close()
+    (segment,) = folder.glob("*.jsonl")
+    assert (segment.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert not caplog.records
+    segment.chmod(0o644)
+    Spool(folder, "a", 3).close()
+    assert "1 segments of the spool" in caplog.text

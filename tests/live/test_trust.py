@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import os
 import socket
 from pathlib import Path
 
@@ -48,11 +49,76 @@ def test_a_datagram_changed_in_any_bit_is_refused(frame: bytes, at: int, change:
         opened(Seal([NEW]), bytes(datagram))
 
 
-def test_no_nonce_is_used_twice_even_when_the_count_runs_over() -> None:
+def test_no_nonce_is_used_twice_by_a_forked_process_or_a_restored_snapshot() -> None:
     seal = Seal([NEW])
-    seal._counter = 2**32 - 2
-    nonces = [seal.close(b"")[4:16] for _ in range(5)]
-    assert len(set(nonces)) == 5
+    seal.close(b"")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, b"".join(seal.close(b"")[4:16] for _ in range(50)))
+        os._exit(0)
+    os.waitpid(child, 0)
+    forked = os.read(reading, 12 * 50)
+    for end in (reading, writing):
+        os.close(end)
+    nonces = [forked[start : start + 12] for start in range(0, len(forked), 12)]
+    snapshot = dict(vars(seal))
+    nonces += [seal.close(b"")[4:16] for _ in range(50)]
+    vars(seal).update(snapshot)
+    nonces += [seal.close(b"")[4:16] for _ in range(50)]
+    assert len(set(nonces)) == 150
+
+
+def test_a_network_changes_its_key_while_it_runs_and_is_whole_at_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Add the new key everywhere, then put it first everywhere, then remove the old one: node by node, no restart."""
+    monkeypatch.setattr("earshot.live.host.POSITION_EVERY_S", 0.05)
+    paths = {name: tmp_path / name for name in "abc"}
+
+    def write(name: str, *keys: bytes) -> None:
+        paths[name].write_text("\n".join(key.hex() for key in keys))
+        paths[name].chmod(0o600)
+
+    async def run() -> None:
+        for name in paths:
+            write(name, OLD)
+        desk = Desk()
+        async with (
+            desk.node("a", key_file=paths["a"]) as a,
+            desk.node("b", key_file=paths["b"]) as b,
+            desk.node("c", key_file=paths["c"]) as c,
+        ):
+            nodes = (a, b, c)
+            await acquainted(*nodes)
+            ticks = {node: await node.announce(EventType("Tick")) for node in nodes}
+            wanted = {node: node.subscribe("Tick") for node in nodes}
+            for keys in ((OLD, NEW), (NEW, OLD), (NEW,)):
+                for changed in nodes:
+                    write(changed.name, *keys)
+                    await until(lambda changed=changed, keys=keys: changed.host._credentials.keys == keys)  # type: ignore[misc]
+                    for node in nodes:
+                        await ticks[node].publish()
+                    for node in nodes:
+                        sources = {event.source for event in await taken(wanted[node], 2)}
+                        assert sources == set("abc") - {node.name}
+            assert all(not node.drops["wrong-key"] for node in nodes)
+            assert opened(Seal([NEW]), a.host.transport._seal.close(b"new")) == b"new"
+            paths["a"].write_text("half a key")
+            await until(lambda: not a.host._credentials._watched[0][0].changed())
+            await ticks[a].publish()
+            assert len(await taken(wanted[b], 1)) == 1
+
+    asyncio.run(run())
+
+
+def test_a_key_that_others_can_read_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = key_file(tmp_path, NEW)
+    read_keys(path)
+    assert not caplog.records
+    path.chmod(0o640)
+    read_keys(path)
+    assert f"chmod 600 {path}" in caplog.text
 
 
 @given(st.lists(st.integers(0, 3000), max_size=60))
@@ -80,6 +146,7 @@ def test_a_key_file_holds_one_or_two_keys(tmp_path: Path) -> None:
 def key_file(folder: Path, *keys: bytes) -> Path:
     path = folder / f"key-{keys[0][:2].hex()}-{len(keys)}"
     path.write_text("\n".join(key.hex() for key in keys))
+    path.chmod(0o600)
     return path
 
 

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pub": ("live", "Publish events to nearby nodes."),
     "peers": ("live", "List the nodes in range."),
     "bridge": ("bridge", "Bridge the network to an MQTT broker, in both directions."),
+    "identity": ("identity", "Make and show a node's own key, and say whose keys to trust."),
     "replay": ("replay", "Repeat a recorded live run in the simulator, and compare."),
     "ingest": ("pipeline", "Read a mobility trace into a lake (Spark)."),
     "contacts": ("pipeline", "Find which nodes meet, when and for how long (Spark)."),

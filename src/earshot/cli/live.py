@@ -49,6 +49,9 @@ node_options = together(
     click.option("--listen", default="", metavar="[HOST:]PORT", help="Where peers reach this node without multicast."),
     click.option("--emulate-range", metavar="200m", type=LENGTH, help="Discard packets from farther away."),
     click.option("--key-file", metavar="FILE", help="The network's key: encrypts and authenticates every datagram."),
+    click.option("--identity", metavar="FILE", help="This node's own key, which signs its events; it names the node."),
+    click.option("--trust", metavar="FILE", help="The trust file: whose signatures count (earshot identity trust)."),
+    click.option("--require-signed", is_flag=True, help="Refuse events and peers without a signature that counts."),
     click.option("--precision", metavar="100m", type=LENGTH, help="Round the position that leaves the node."),
     click.option(
         "--rate-limit", type=float, metavar="N", help="At most N datagrams a second per sender. [default: 5000]"
@@ -75,13 +78,16 @@ def make_node(options: dict[str, Any]) -> Node:
         group = f"{group}:{DEFAULT_PORT}"
     optional = {"group": group, "rate_limit": options["rate_limit"], "bit_rate_bps": options["bit_rate"]}
     return Node(
-        options["name"] or f"{os.uname().nodename.split('.')[0]}-{os.getpid()}",
+        options["name"] or _default_name(options["identity"]),
         protocol=options["protocol"],
         settings=pairs(options["settings"], "--setting", str),
         location=parse_location(options["location"]),
         origin=options["origin"],
         precision_m=options["precision"],
         key_file=options["key_file"],
+        identity=options["identity"],
+        trust=options["trust"],
+        require_signed=options["require_signed"],
         spool=options["spool"],
         interface=options["interface"],
         peers=tuple(options["peers"]),
@@ -89,6 +95,15 @@ def make_node(options: dict[str, Any]) -> Node:
         emulate_range_m=options["emulate_range"],
         **{name: value for name, value in optional.items() if value is not None},
     )
+
+
+def _default_name(identity: str | None) -> str:
+    """The name of the identity, or else of the host and the process."""
+    if identity is None:
+        return f"{os.uname().nodename.split('.')[0]}-{os.getpid()}"
+    from earshot.live.identity import read_identity
+
+    return read_identity(identity).name
 
 
 def parse_location(text: str) -> LocationService:
@@ -216,7 +231,7 @@ def sub(
             async def read() -> None:
                 seen = 0
                 async for event in stream:
-                    click.echo(event.to_json() if options["as_json"] else _line(event))
+                    click.echo(_json(event) if options["as_json"] else _line(event))
                     seen += 1
                     if seen == count:
                         return
@@ -231,6 +246,11 @@ def sub(
     _run(work())
 
 
+def _json(event: Event) -> str:
+    """An event as JSON, and whether its signature counts."""
+    return json.dumps({**json.loads(event.to_json()), "verified": event.verified}, ensure_ascii=False)
+
+
 def _line(event: Event) -> str:
     """An event on one line."""
     from earshot.events import Element
@@ -241,7 +261,8 @@ def _line(event: Event) -> str:
     else:
         content = " ".join(f"{name}={value}" for name, value in event.content.items())
     where = "" if event.position is None else f" at {event.position}"
-    return f"{moment} {event.source} {event.type} {content}{where}"
+    verified = " (verified)" if event.verified else ""
+    return f"{moment} {event.source} {event.type} {content}{where}{verified}"
 
 
 @click.command()

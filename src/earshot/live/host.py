@@ -20,11 +20,13 @@ from earshot.events import Element, Event
 from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.live.channel import MeasuredChannel
+from earshot.live.credentials import Credentials
 from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.location import STALE_S, LocationService, TrackedLocation, plane_name
 from earshot.live.network import NetworkSettings
 from earshot.live.spool import Spool
 from earshot.live.transport import Transport
+from earshot.live.trust import Refused
 from earshot.protocols import machine as machines
 from earshot.protocols.catalogue import protocol_name
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
@@ -54,13 +56,14 @@ class Host:
         spool: str | Path | None = None,
         stale_s: float = STALE_S,
         precision_m: float | None = None,
+        credentials: Credentials | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if not 1 <= len(name) <= MAX_NAME:
             raise UsageError(f"a node's name has 1 to {MAX_NAME} characters, got {len(name)}")
         self.name = name
         self.network = network
-        self.life = time.time_ns()
+        self.life = int(clock() * 1e9)
         self.spool = Spool(spool, name, self.life) if spool else None
         self.settings = settings
         self.drops: Counter[str] = Counter()
@@ -71,7 +74,11 @@ class Host:
         self.location = TrackedLocation(service, self.warn, stale_s=stale_s, precision_m=precision_m)
         self.channel = MeasuredChannel(network.bit_rate_bps)
         self.machine = protocol(name, settings, self.location, Random(f"{self.life}:{name}"), self.channel)
+        self._credentials = credentials or Credentials(name)
+        self._identity, self._verifier = self._credentials.identity, self._credentials.verifier
         self.transport = Transport(name, self.life, self._plane, network, self, self.now)
+        if self._credentials.keys:
+            self.transport.use_keys(self._credentials.keys)
         self._published = 0
         self._announcements: dict[str, Announcement] = {}
         self._handlers: dict[str, Handler] = {}
@@ -131,7 +138,10 @@ class Host:
         self._loop = None
 
     def _tick(self) -> None:
-        """Once a second: write the position into the spool, and warn if it has become stale."""
+        """Once a second: write the position into the spool, warn if it has become stale, and read the files of keys
+        that have changed."""
+        if self._credentials.reread():
+            self.transport.use_keys(self._credentials.keys)
         self.record(Kind.POSITION, self.location.exact(self.now()))
         if self._loop is not None:
             self._ticking = self._loop.call_later(POSITION_EVERY_S, self._tick)
@@ -193,9 +203,14 @@ class Host:
             lifespan_s,
             priority,
         )
+        if self._identity is not None:
+            if announcement is not None and announcement.event_type.content:
+                event = announcement.event_type.read(event)
+            event = self._identity.sign_event(event)
         effects = self.machine.publish(event, now)
         if self.spool is not None:
             self.record(Kind.PUBLISH, self.location.exact(now), event=event.id, detail=event.to_json().decode())
+            self._flush_spool()
         self._carry_out(effects)
         return event
 
@@ -254,6 +269,7 @@ class Host:
         if self.spool is not None:
             at = self.location.exact(self.now())
             self.record(Kind.DELIVER, at, event=effect.event.id, subscription=effect.subscription, hops=effect.hops)
+            self._flush_spool()
         handler = self._handlers.get(effect.subscription)
         if handler is not None:
             handler(effect.event)
@@ -266,6 +282,12 @@ class Host:
         except MalformedPacket:
             self.dropped(DropReason.MALFORMED, frame.sender)
             return
+        if self._verifier is not None:
+            try:
+                self._verifier.check_packet(packet, frame.sender, now)
+            except Refused as refused:
+                self.dropped(refused.reason, frame.sender)
+                return
         self.counts["receive"] += 1
         self.channel.count(len(data), now)
         if self.spool is not None:

@@ -18,10 +18,11 @@ from earshot.errors import UsageError
 from earshot.events import Element, Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import AnyShape, Area, Circle, Ellipse, LocalPlane, Polygon, Position, Proximity, Rectangle
+from earshot.live.credentials import Credentials
 from earshot.live.host import Host
 from earshot.live.location import STALE_S, Fix, Fixed, LocationService
 from earshot.live.network import NetworkSettings
-from earshot.live.trust import Address, read_keys
+from earshot.live.trust import Address
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.catalogue import protocol as protocol_named
 from earshot.protocols.machine import Announcement
@@ -50,7 +51,9 @@ class Node:
     """One node of the network. Use it as an async context manager.
 
     `location` says where the node is (`Fixed`, `Gpsd`, `NmeaFile`, `TracePlayback`); without one it is at the
-    origin of a plane without degrees. `network` takes the options of `NetworkSettings` by name.
+    origin of a plane without degrees. `identity` (a file) signs this node's events, and `trust` (a file) says whose
+    signatures count: see `earshot identity`. `clock` gives seconds since the epoch. `network` takes the options of
+    `NetworkSettings` by name.
     """
 
     def __init__(
@@ -64,7 +67,11 @@ class Node:
         stale_s: float = STALE_S,
         precision_m: float | None = None,
         key_file: str | Path | None = None,
+        identity: str | Path | None = None,
+        trust: str | Path | None = None,
+        require_signed: bool = False,
         spool: str | Path | None = None,
+        clock: Callable[[], float] = time.time,
         **network: Any,
     ) -> None:
         self.name = name
@@ -80,14 +87,18 @@ class Node:
             known = NetworkSettings.__dataclass_fields__
             wrong = ", ".join(repr(option) for option in network if option not in known)
             raise UsageError(f"a node has no option {wrong}; the options are: {', '.join(known)}") from None
+        credentials = Credentials(name, key_file, identity, trust, require_signed)
         if key_file is not None:
-            options = replace(options, keys=read_keys(key_file))
+            options = replace(options, keys=credentials.keys)
         if precision_m is not None and not precision_m > 0:
             raise UsageError(f"precision_m must be a positive number of metres, got {precision_m}")
         self._location = location if location is not None else Fixed.on_plane()
         self._plane = None if origin is None else LocalPlane(*origin)
         built = build_settings(machine.Settings, given)
-        self._make_host = partial(Host, name, machine, built, options, self._location, spool, stale_s, precision_m)
+        self._clock = clock
+        self._make_host = partial(
+            Host, name, machine, built, options, self._location, spool, stale_s, precision_m, credentials, clock
+        )
         self._host: Host | None = None
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._subscribed = 0
@@ -95,7 +106,7 @@ class Node:
     async def __aenter__(self) -> Node:
         if self._host is not None:
             raise UsageError(f"the node {self.name!r} is already running")
-        await self._location.start(time.time, self._plane)
+        await self._location.start(self._clock, self._plane)
         try:
             host = self._make_host()
             try:

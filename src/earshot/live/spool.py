@@ -8,6 +8,7 @@ Empty columns are left out of a line; `read_spool` adds them again.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,10 @@ from typing import Any
 import msgspec
 
 from earshot.errors import UsageError
+from earshot.live.private_files import readable_by_others
 from earshot.records import Kind, Record
+
+logger = logging.getLogger("earshot.live")
 
 SEGMENT_BYTES = 16 << 20
 BUFFER_BYTES = 1 << 16
@@ -37,8 +41,9 @@ class Spool:
         self._written = 0
         self._buffer = bytearray()
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             close_abandoned(self.folder)
+            warn_of_readable(self.folder)
             self._open()
         except OSError as error:
             raise UsageError(f"cannot write the spool {folder}: {error.strerror}") from None
@@ -46,7 +51,7 @@ class Spool:
     def _open(self) -> None:
         self._segment += 1
         self._path = self.folder / f"{self._stem}-{self._segment:05}.open.jsonl"
-        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
+        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         # A process that can lock a segment knows that its writer is gone.
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._written = 0
@@ -92,12 +97,24 @@ def _closed(path: Path) -> Path:
     return path.with_name(path.name.replace(".open.jsonl", ".jsonl"))
 
 
+def warn_of_readable(folder: Path) -> None:
+    """Warn of segments that other users can read: they hold the node's exact positions and its events."""
+    found = sum(readable_by_others(path) for path in folder.glob("*.jsonl"))
+    if found:
+        logger.warning(
+            "%d segments of the spool %s can be read by other users; run: chmod -R go= %s", found, folder, folder
+        )
+
+
 def close_abandoned(folder: Path) -> int:
     """Close segments that killed nodes left open: cut them after the last whole record and rename them.
     Returns how many there were."""
     found = 0
     for path in sorted(folder.glob("*.open.jsonl")):
-        file = os.open(path, os.O_RDWR)
+        try:
+            file = os.open(path, os.O_RDWR)
+        except PermissionError:  # Another user's.
+            continue
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -12,7 +12,7 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -198,6 +198,10 @@ class Transport:
     def _listen(self, opened: socket.socket | None) -> None:
         if opened is not None:
             self._loop.add_reader(opened, self._drain, opened)
+
+    def use_keys(self, keys: Sequence[bytes]) -> None:
+        """Seal and open datagrams with these keys from now on."""
+        self._seal = Seal(keys)
 
     def join(self, group: int) -> None:
         """Receive broadcasts to this group from now on."""

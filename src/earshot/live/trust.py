@@ -1,7 +1,8 @@
 """Trust: sealed datagrams and refused replays.
 
 With a key every datagram is encrypted and authenticated (ChaCha20-Poly1305). All nodes of a network
-share it; a second key is accepted while the first is being changed. Each peer has a window of sequence
+share it; a second key is accepted while the first is being changed. Its nonce is drawn anew for every datagram,
+so that a forked process or a restored snapshot never uses one again. Each peer has a window of sequence
 numbers, which refuses replays. A node that has just started has no windows yet, so old datagrams are
 also refused by their time. Who speaks for a name: `peers.py`.
 """
@@ -19,6 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from earshot.errors import UsageError
 from earshot.live.datagrams import HEADER_BYTES, PLAIN, SEALED
+from earshot.live.private_files import warn_if_readable
 from earshot.records import DropReason
 
 KEY_BYTES = 32
@@ -43,7 +45,6 @@ class Seal:
             if len(key) != KEY_BYTES:
                 raise UsageError(f"a network key has {KEY_BYTES} bytes, got {len(key)}")
         self._ciphers = [ChaCha20Poly1305(key) for key in keys]
-        self._renew()
 
     @property
     def keyed(self) -> bool:
@@ -58,10 +59,7 @@ class Seal:
         """The datagram for a frame."""
         if not self._ciphers:
             return PLAIN + frame
-        if self._counter == 2**32:
-            self._renew()
-        nonce = self._prefix + self._counter.to_bytes(4, "big")
-        self._counter += 1
+        nonce = os.urandom(NONCE_BYTES)
         return SEALED + nonce + self._ciphers[0].encrypt(nonce, frame, SEALED)
 
     def open(self, datagram: memoryview) -> bytes | memoryview:
@@ -85,11 +83,6 @@ class Seal:
                     continue
         raise Refused(DropReason.WRONG_KEY)
 
-    def _renew(self) -> None:
-        """A nonce is never used twice: it is a random prefix of 8 bytes and a counter."""
-        self._prefix = os.urandom(NONCE_BYTES - 4)
-        self._counter = 0
-
 
 def read_keys(path: str | Path) -> tuple[bytes, ...]:
     """The keys in a file, 64 hexadecimal digits in each line. The first one encrypts, all of them decrypt."""
@@ -106,6 +99,7 @@ def read_keys(path: str | Path) -> tuple[bytes, ...]:
             f"the key file {path} must hold one or two keys, 64 hexadecimal digits a line; make one with: "
             "openssl rand -hex 32"
         )
+    warn_if_readable(path, "the key file")
     return keys
 
 

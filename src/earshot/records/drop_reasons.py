@@ -109,11 +109,14 @@ class DropReason(StrEnum):
     FRAGMENT_BUFFER_FULL = "fragment-buffer-full", "Too many packets were waiting for their fragments."
     FRAGMENTS_MISSING = "fragments-missing", "Some fragments of the packet did not arrive in time."
     HANDLER_FAILURE = "handler-failure", "The application's handler raised an exception."
+    KEY_EXPIRED = "key-expired", "The key or certificate of the signer had expired."
+    KEY_REVOKED = "key-revoked", "The key of the signer had been revoked."
     MACHINE_FAILURE = "machine-failure", "The protocol raised an exception."
     MALFORMED = "malformed", "The datagram or packet could not be decoded."
     NOT_A_DATAGRAM = "not-a-datagram", "The bytes are not one of our datagrams."
     NOT_FOR_US = "not-for-us", "The datagram was addressed to another node."
     NOT_SEALED = "not-sealed", "The datagram was not sealed, and this network has a key."
+    NOT_SIGNED = "not-signed", "The event or hello was not signed, and its sender must sign."
     OTHER_PLANE = "other-plane", "The sender measures positions on another plane."
     OUT_OF_RANGE = "out-of-range", "The sender was beyond the emulated range."
     OWN_NAME = "own-name", "Another node uses the name of this node."
@@ -125,7 +128,9 @@ class DropReason(StrEnum):
     SLOW_SUBSCRIBER = "slow-subscriber", "The application read its events too slowly."
     STALE_DATAGRAM = "stale-datagram", "The datagram was too old."
     TOO_MANY_TIMERS = "too-many-timers", "The protocol asked for too many timers."
+    UNKNOWN_SIGNER = "unknown-signer", "The signer is not in the trust file, and no trusted owner certified it."
     WRONG_KEY = "wrong-key", "The datagram was sealed with a key this network does not have."
+    WRONG_SIGNATURE = "wrong-signature", "The signature was not made by the key of the name, or not for this content."
 
 
 def sentence_of(word: str) -> str:

@@ -14,7 +14,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-GOLDEN = {"codd": "4dd41136c958a901", "siena": "5458efae0a471c4c"}
+GOLDEN = {"codd": "dace3f75086163d9", "siena": "f3b30895de228597"}
 
 
 def digest(protocol: str) -> str:

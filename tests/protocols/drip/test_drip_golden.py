@@ -15,8 +15,8 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-PAPER_GOLDEN = "573ff26b45d23ff6"
-GOLDEN = "cf1122c72ce1cdaf"
+PAPER_GOLDEN = "b9dfb99de8147bda"
+GOLDEN = "788c1b67138e4bae"
 
 
 def digest(settings: Mapping[str, Any]) -> str:

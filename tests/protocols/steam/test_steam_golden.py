@@ -20,7 +20,7 @@ from earshot.simulation.media.medium_settings import Lossy
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
-GOLDEN = "a1cf9c40fbcc7c9e"
+GOLDEN = "d66caf6aa19264b7"
 
 
 def digest() -> str:

@@ -1,0 +1,249 @@
+"""Signatures: whose keys this node trusts, and what it makes of signed events and hellos.
+
+A trust file is the allow-list. Each line binds a name to a key, names an owner whose certificates count, or revokes
+a key:
+
+    node ambulance-7 ed25519:... until 2027-01-31
+    owner ed25519:...
+    revoked ed25519:...
+
+A name in the list must sign: what comes under that name without its signature is refused. A certificate in a
+signature binds a name that is not in the list. With `require_signed`, all that is not verified is refused.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import blake2b
+from math import inf
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from earshot.errors import UsageError
+from earshot.events import Event
+from earshot.live.identity import (
+    SIGNATURE_BYTES,
+    checked_name,
+    decode_certificate,
+    event_message,
+    is_signed_by,
+    key_text,
+    parse_key,
+)
+from earshot.live.trust import Refused
+from earshot.records import DropReason
+from earshot.wire import Packet
+
+MAX_OWNERS = 16
+REMEMBERED = 16_384
+"So many verified events and certificates are remembered: a copy of one is not verified again."
+FAILURES_A_SECOND = 32.0
+"So many wrong signatures of one sender are looked at per second; further signed packets are dropped unseen."
+
+
+@dataclass(frozen=True)
+class TrustFile:
+    """The names, owners and revoked keys of a trust file."""
+
+    keys: dict[str, dict[bytes, float]] = field(default_factory=dict)
+    "By name: its keys, and until when each is valid. A name may have several, while its key is being changed."
+    owners: tuple[bytes, ...] = ()
+    revoked: frozenset[bytes] = frozenset()
+
+
+NOBODY = TrustFile()
+
+
+def parse_until(text: str) -> float:
+    """A date or a time in ISO 8601 as seconds since the epoch; without a zone it is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text[:40]!r} is not a date; write it as 2027-01-31") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def read_trust(path: str | Path) -> TrustFile:
+    """Read a trust file."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the trust file {path}: {error}") from None
+    keys: dict[str, dict[bytes, float]] = {}
+    owners: list[bytes] = []
+    revoked: set[bytes] = set()
+    for number, line in enumerate(lines, 1):
+        try:
+            match line.partition("#")[0].split() if line.lstrip().startswith("#") else line.split():
+                case []:
+                    continue
+                case ["node", name, key]:
+                    keys.setdefault(checked_name(name), {})[parse_key(key)] = inf
+                case ["node", name, key, "until", until]:
+                    keys.setdefault(checked_name(name), {})[parse_key(key)] = parse_until(until)
+                case ["owner", key]:
+                    owners.append(parse_key(key))
+                case ["revoked", key]:
+                    revoked.add(parse_key(key))
+                case _:
+                    raise UsageError("write: node NAME KEY [until DATE], owner KEY, or revoked KEY")
+        except UsageError as error:
+            raise UsageError(f"{path}, line {number}: {error}") from None
+    if len(owners) > MAX_OWNERS:
+        raise UsageError(f"{path} names {len(owners)} owners; at most {MAX_OWNERS} are allowed")
+    return TrustFile(keys, tuple(owners), frozenset(revoked))
+
+
+def trust_line(kind: str, key: bytes, name: str = "", until: str = "") -> str:
+    """One line of a trust file."""
+    if until:
+        parse_until(until)
+    words = [kind, checked_name(name) if kind == "node" else "", key_text(key), f"until {until}" if until else ""]
+    return " ".join(word for word in words if word)
+
+
+class Verifier:
+    """Judges the signatures of events and hellos."""
+
+    def __init__(self, require_signed: bool = False, trust: TrustFile = NOBODY) -> None:
+        self.require_signed = require_signed
+        self._trust = trust
+        self._verified: OrderedDict[bytes, float] = OrderedDict()
+        self._certificates: OrderedDict[bytes, float] = OrderedDict()
+        self._allowances: OrderedDict[str, list[float]] = OrderedDict()
+
+    def use(self, trust: TrustFile) -> None:
+        """Trust other keys from now on."""
+        self._trust = trust
+        self._verified.clear()
+        self._certificates.clear()
+
+    def must_sign(self, name: str) -> bool:
+        """Whether nothing unsigned is accepted under this name."""
+        return self.require_signed or name in self._trust.keys
+
+    def check_packet(self, packet: Packet, sender: str, now: float) -> None:
+        """Mark the packet's events that are verified; Refused if one of them is not acceptable."""
+        for event in events_in(packet):
+            if self._judge(event.source, event.signature, lambda event=event: event_message(event), sender, now):  # type: ignore[misc]
+                event.__dict__["verified"] = True
+
+    def _judge(
+        self, name: str, signature: bytes | None, message_of: Callable[[], bytes], sender: str, now: float
+    ) -> bool:
+        """Whether this name's key signed the message; Refused if that is required and not so, or pretended."""
+        if signature is None:
+            if self.must_sign(name):
+                raise Refused(DropReason.NOT_SIGNED)
+            return False
+        message = message_of()
+        digest = blake2b(signature + message, digest_size=16).digest()
+        if (until := self._verified.get(digest)) is not None and until >= now:
+            return True
+        if not self._allows(sender, now):
+            raise Refused(DropReason.RATE_LIMIT)
+        try:
+            until = self._valid_until(name, signature, message, now)
+        except Refused:
+            self._allowances[sender][0] -= 1.0
+            raise
+        if until is None:
+            if self.require_signed:
+                raise Refused(DropReason.UNKNOWN_SIGNER)
+            return False
+        _remember(self._verified, digest, until)
+        return True
+
+    def _valid_until(self, name: str, signature: bytes, message: bytes, now: float) -> float | None:
+        """Until when the signature counts; None if nobody we trust knows the signer."""
+        keys = self._trust.keys.get(name)
+        if keys is None:
+            keys = self._certified(name, signature[SIGNATURE_BYTES:], now)
+            if keys is None:
+                return None
+        for key, until in keys.items():
+            if is_signed_by(key, signature[:SIGNATURE_BYTES], message):
+                if key in self._trust.revoked:
+                    raise Refused(DropReason.KEY_REVOKED)
+                if until < now:
+                    raise Refused(DropReason.KEY_EXPIRED)
+                return until
+        raise Refused(DropReason.WRONG_SIGNATURE)
+
+    def _certified(self, name: str, data: bytes, now: float) -> dict[bytes, float] | None:
+        """The key that a certificate of a trusted owner binds to this name."""
+        certificate = decode_certificate(data) if data and self._trust.owners else None
+        if certificate is None:
+            return None
+        if certificate.name != name:
+            raise Refused(DropReason.WRONG_SIGNATURE)
+        if data not in self._certificates:
+            message = certificate.message()
+            owners = (owner for owner in self._trust.owners if owner not in self._trust.revoked)
+            if not any(is_signed_by(owner, certificate.signature, message) for owner in owners):
+                return None
+            _remember(self._certificates, data, certificate.until)
+        return {certificate.key: float(certificate.until)}
+
+    def _allows(self, sender: str, now: float) -> bool:
+        """Whether this sender's signatures are looked at: each wrong one costs it a part of its allowance."""
+        allowance = self._allowances.get(sender)
+        if allowance is None:
+            allowance = self._allowances[sender] = [FAILURES_A_SECOND, now]
+            if len(self._allowances) > REMEMBERED:
+                self._allowances.popitem(last=False)
+        left, since = allowance
+        allowance[:] = min(FAILURES_A_SECOND, left + max(0.0, now - since) * FAILURES_A_SECOND), now
+        return allowance[0] >= 1.0
+
+
+def _remember(table: OrderedDict[bytes, float], key: bytes, until: float) -> None:
+    table[key] = until
+    if len(table) > REMEMBERED:
+        table.popitem(last=False)
+
+
+# The events in a packet.
+
+
+def events_in(packet: Packet) -> Iterator[Event]:
+    """All events that a packet carries, however deep."""
+    for name in _event_fields(type(packet)):
+        yield from _events_of(getattr(packet, name))
+
+
+def _events_of(value: Any) -> Iterator[Event]:
+    if isinstance(value, Event):
+        yield value
+    elif isinstance(value, list | tuple | frozenset):
+        for one in value:
+            yield from _events_of(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _events_of(one)
+    elif isinstance(value, msgspec.Struct):
+        for name in _event_fields(type(value)):
+            yield from _events_of(getattr(value, name))
+
+
+@cache
+def _event_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a struct that may hold events."""
+    hints = get_type_hints(kind)
+    return tuple(name for name in kind.__struct_fields__ if _may_hold_events(hints[name], (kind,)))
+
+
+def _may_hold_events(hint: Any, above: tuple[Any, ...]) -> bool:
+    if hint is Event or hint is Any:
+        return True
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        if hint in above:
+            return False
+        return any(_may_hold_events(inner, (*above, hint)) for inner in get_type_hints(hint).values())
+    return any(_may_hold_events(inner, above) for inner in getattr(hint, "__args__", ()))
