@@ -1,6 +1,7 @@
 """Signed events and hellos: by their source, end to end, through every protocol."""
 
 import asyncio
+import logging
 import stat
 import time
 from collections.abc import Iterable
@@ -13,9 +14,11 @@ from desk import Desk, acquainted, taken, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earshot.errors import UsageError
+from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Element, Event, EventType
 from earshot.geometry import Area, Circle, Position
+from earshot.live import datagrams
+from earshot.live.datagrams import Frame
 from earshot.live.identity import (
     Identity,
     certificate_line,
@@ -184,6 +187,19 @@ def test_what_was_signed_is_what_a_receiver_decodes(
     assert Event.from_json(signed.to_json()).signature == signed.signature
 
 
+def test_only_a_hello_is_signed_and_only_its_own_node_signs_it(people: dict[str, Identity]) -> None:
+    a, verifier = people["a"], Verifier(trust=trusting(people["a"]))
+    hello = a.sign_hello(Frame("a", 1, 1, NOW, "", None, None, "", [], []))
+    assert verifier.proves(hello, "", NOW)
+    with pytest.raises(MalformedPacket, match="carries nothing"):
+        datagrams.decode(datagrams.encode(msgspec.structs.replace(hello, packets=[b"more"])))
+    with pytest.raises(Refused, match="wrong-signature"):
+        verifier.proves(msgspec.structs.replace(hello, sequence=2), "", NOW)
+    mistaken = people["mallory"].sign_hello(Frame("a", 2, 1, NOW, "", None, None, "", [], []))
+    with pytest.raises(Refused, match="wrong-signature"):
+        verifier.proves(mistaken, "", NOW)
+
+
 # Files.
 
 
@@ -303,6 +319,7 @@ def test_a_node_that_requires_signatures_hears_no_other_and_is_told_of_none(tmp_
                 ("mallory", False),
                 ("plain", False),
             }
+            assert [peer.name for peer in b.peers()] == ["a"]
             await until(lambda: b.drops["not-signed"] and b.drops["unknown-signer"])
 
     asyncio.run(run())
@@ -316,9 +333,9 @@ def test_nobody_speaks_under_a_trusted_name_and_a_revoked_node_is_silenced(tmp_p
         async with desk.node("b", identity=found["b"]) as b:
             wanted = b.subscribe("Siren")
             async with Desk.node(desk, "a", trust=None) as impostor:
-                await acquainted(impostor, b)
-                await (await impostor.announce(EventType("Siren"))).publish()
                 await until(lambda: b.drops["not-signed"])
+                await (await impostor.announce(EventType("Siren"))).publish()
+                assert b.peers() == []
             async with desk.node("a", identity=found["a"]) as a:
                 await acquainted(a, b)
                 siren = await a.announce(EventType("Siren"))
@@ -327,15 +344,34 @@ def test_nobody_speaks_under_a_trusted_name_and_a_revoked_node_is_silenced(tmp_p
                 key = key_text(read_identity(found["a"]).public_key)
                 with found["trust"].open("a") as file:
                     file.write(f"revoked {key}\n")
-
-                async def publish_until_refused() -> None:
-                    while not b.drops["key-revoked"]:
-                        await siren.publish()
-                        await asyncio.sleep(0.1)
-
-                await asyncio.wait_for(publish_until_refused(), 60)
+                await until(lambda: b.drops["key-revoked"])
+                await siren.publish()
+                await until(lambda: not b.peers())
+                assert len(wanted) == 0
 
     asyncio.run(run())
+
+
+def test_a_signed_hello_takes_a_name_back_from_an_impostor(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Before the trust file names it, anybody may have had the name, even with a start far in the future."""
+    found = files(tmp_path, "a", "b")
+    found["trust"].write_text("")
+
+    async def run() -> None:
+        desk = Desk(trust=found["trust"])
+        later = lambda: time.time() + 20  # noqa: E731
+        async with desk.node("b", identity=found["b"]) as b, desk.node("a", clock=later) as impostor:
+            await until(lambda: b.peers())
+            async with desk.node("a", identity=found["a"]) as a:
+                key = key_text(read_identity(found["a"]).public_key)
+                found["trust"].write_text(f"node a {key}\n")
+                await until(lambda: [peer.address for peer in b.peers()] == [a.host.transport.address])
+                before = b.drops["not-signed"]
+                await until(lambda: b.drops["not-signed"] > before)
+                assert [peer.address for peer in b.peers()] != [impostor.host.transport.address]
+
+    with caplog.at_level(logging.CRITICAL, logger="earshot.live"):
+        asyncio.run(run())
 
 
 def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Annotated
 import msgspec
 
 from earshot.errors import MalformedPacket
+from earshot.events import MAX_SIGNATURE_BYTES
 from earshot.geometry import Position
 from earshot.records import DropReason
 from earshot.wire import MAX_PACKET_BYTES
@@ -64,6 +65,8 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     "Sequences of the receiver's frames that have arrived here."
     packets: Annotated[list[bytes], msgspec.Meta(max_length=MAX_PACKETS)]
     fragment: Fragment | None = None
+    signature: Annotated[bytes, msgspec.Meta(max_length=MAX_SIGNATURE_BYTES)] | None = None
+    "Of a hello: its sender's signature; see `identity.py`."
 
     def transmission(self, index: int = 0) -> int:
         """The number of one packet's transmission, the same at its sender and at its receivers."""
@@ -130,6 +133,8 @@ def decode(data: bytes | memoryview) -> Frame:
         raise MalformedPacket("a time must be finite")
     if frame.fragment is not None and frame.fragment.index >= frame.fragment.count:
         raise MalformedPacket("a fragment's index must be below its count")
+    if frame.signature is not None and (frame.packets or frame.fragment or frame.to or frame.acks):
+        raise MalformedPacket("a signed frame is a hello and carries nothing")
     return frame
 
 

@@ -76,7 +76,9 @@ class Host:
         self.machine = protocol(name, settings, self.location, Random(f"{self.life}:{name}"), self.channel)
         self._credentials = credentials or Credentials(name)
         self._identity, self._verifier = self._credentials.identity, self._credentials.verifier
-        self.transport = Transport(name, self.life, self._plane, network, self, self.now)
+        self.transport = Transport(
+            name, self.life, self._plane, network, self, self.now, self._identity, self._verifier
+        )
         if self._credentials.keys:
             self.transport.use_keys(self._credentials.keys)
         self._published = 0

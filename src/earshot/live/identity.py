@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from earshot.errors import UsageError
 from earshot.events import Event
-from earshot.live.datagrams import MAX_NAME
+from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.private_files import make_private, warn_if_readable
 
 SIGNATURE_BYTES = 64
@@ -95,6 +95,13 @@ def event_message(event: Event) -> bytes:
     )
 
 
+def hello_message(frame: Frame) -> bytes:
+    """What the sender of a hello signs."""
+    return b"earshot hello 1\0" + _encoder.encode(
+        (frame.sender, frame.life, frame.sequence, frame.time, frame.plane, frame.position)
+    )
+
+
 class Certificate(msgspec.Struct, frozen=True, array_like=True):
     """An owner's word that a key belongs to a name, until a time."""
 
@@ -141,6 +148,10 @@ class Identity:
         signature = self.private_key.sign(event_message(decoded)) + self.certificate
         msgspec.structs.force_setattr(decoded, "signature", signature)
         return decoded
+
+    def sign_hello(self, frame: Frame) -> Frame:
+        """The hello with its signature."""
+        return msgspec.structs.replace(frame, signature=self.private_key.sign(hello_message(frame)) + self.certificate)
 
     def certify(self, name: str, key: bytes, until: int) -> Certificate:
         """A certificate for a node, signed by this identity, which is an owner's."""

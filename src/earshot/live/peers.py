@@ -240,6 +240,14 @@ class Peers:
         del self._proven[peer.name]
         del self._by_address[peer.address]
 
+    def release(self, name: str, address: Address, life: int) -> None:
+        """A signature says that the name belongs to the host at this address: no other host keeps it."""
+        known, newcomer = self._proven.get(name), self._newcomers.get(name)
+        if known is not None and (known.address, known.life) != (address, life):
+            self._forget(known)
+        if newcomer is not None and (newcomer.address, newcomer.life) != (address, life):
+            self._dismiss(newcomer)
+
     # Asking.
 
     def _is_present(self, peer: Peer, now: float) -> bool:

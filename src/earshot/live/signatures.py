@@ -27,16 +27,19 @@ import msgspec
 
 from earshot.errors import UsageError
 from earshot.events import Event
+from earshot.live.datagrams import Frame
 from earshot.live.identity import (
     SIGNATURE_BYTES,
     checked_name,
     decode_certificate,
     event_message,
+    hello_message,
     is_signed_by,
     key_text,
     parse_key,
 )
-from earshot.live.trust import Refused
+from earshot.live.peers import Peer
+from earshot.live.trust import Address, Refused
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -134,6 +137,13 @@ class Verifier:
             if self._judge(event.source, event.signature, lambda event=event: event_message(event), sender, now):  # type: ignore[misc]
                 event.__dict__["verified"] = True
 
+    def proves(self, hello: Frame, peer: str, now: float) -> bool:
+        """Whether the hello is signed by the key of its name; Refused if its signature is wrong.
+
+        `peer` is the name that its address has proved so far; all other addresses share the empty one.
+        """
+        return self._judge(hello.sender, hello.signature, lambda: hello_message(hello), peer, now)
+
     def _judge(
         self, name: str, signature: bytes | None, message_of: Callable[[], bytes], sender: str, now: float
     ) -> bool:
@@ -201,6 +211,54 @@ class Verifier:
         left, since = allowance
         allowance[:] = min(FAILURES_A_SECOND, left + max(0.0, now - since) * FAILURES_A_SECOND), now
         return allowance[0] >= 1.0
+
+
+@dataclass(slots=True)
+class _SignedName:
+    address: Address
+    life: int
+    time: float
+    "The time in the latest hello: an older hello proves nothing."
+    at: float
+    "When that hello arrived, on the monotonic clock."
+
+
+class SignedNames:
+    """Which host has proved by a signed hello that a name is its own.
+
+    A name that must sign counts only where such a hello came from, and while such hellos come.
+    """
+
+    def __init__(self, verifier: Verifier, expiry_s: float, clock_skew_s: float) -> None:
+        self._verifier = verifier
+        self._expiry_s = expiry_s
+        self._clock_skew_s = clock_skew_s
+        self._names: OrderedDict[str, _SignedName] = OrderedDict()
+
+    def admits(self, frame: Frame, address: Address, now: float, ticks: float, peer: Peer | None) -> bool:
+        """Whether this frame gives its name to its sender; Refused if the name must sign and is not its sender's.
+
+        `now` is the time of the wall clock, `ticks` that of the monotonic one, `peer` the proven peer at the address.
+        """
+        name = frame.sender
+        known = self._names.get(name)
+        if frame.signature is None:
+            if self._verifier.must_sign(name) and (
+                known is None
+                or (known.address, known.life) != (address, frame.life)
+                or ticks - known.at > self._expiry_s
+            ):
+                raise Refused(DropReason.NOT_SIGNED)
+            return False
+        if not self._verifier.proves(frame, "" if peer is None else peer.name, now):
+            return False
+        if abs(frame.time - now) > self._clock_skew_s or (known is not None and frame.time <= known.time):
+            raise Refused(DropReason.STALE_DATAGRAM)
+        self._names[name] = _SignedName(address, frame.life, frame.time, ticks)
+        self._names.move_to_end(name)
+        if len(self._names) > REMEMBERED:
+            self._names.popitem(last=False)
+        return True
 
 
 def _remember(table: OrderedDict[bytes, float], key: bytes, until: float) -> None:

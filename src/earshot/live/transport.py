@@ -34,8 +34,10 @@ from earshot.live.datagrams import (
     Short,
     split,
 )
+from earshot.live.identity import Identity
 from earshot.live.network import NetworkSettings
 from earshot.live.peers import Peer, Peers, RateLimits, digest_of
+from earshot.live.signatures import SignedNames, Verifier
 from earshot.live.sockets import MulticastSockets, group_address
 from earshot.live.trust import Address, Refused, Seal
 from earshot.records import DropReason
@@ -109,6 +111,8 @@ class Transport:
         network: NetworkSettings,
         listener: Listener,
         clock: Callable[[], float],
+        identity: Identity | None = None,
+        verifier: Verifier | None = None,
     ) -> None:
         self.name = name
         self.network = network
@@ -125,6 +129,8 @@ class Transport:
         self._digest = digest_of(name, life)
         self._opened_at = clock()
         self._seal = Seal(network.keys)
+        self._identity = identity
+        self._names = None if verifier is None else SignedNames(verifier, network.peer_expiry_s, network.clock_skew_s)
         self._limits = RateLimits(network.rate_limit)
         self._sequence = 0
         self._batches: dict[Destination, _Batch] = {}
@@ -407,8 +413,9 @@ class Transport:
         self._start_timer("hello", self.network.hello_interval_s, self._hello)
 
     def _greet(self) -> None:
-        """Send an empty frame to all: the host's name and position."""
-        self._post(None, self._frame(None, []), [])
+        """Send an empty frame to all: the host's name and position, signed if it has an identity."""
+        hello = self._frame(None, [])
+        self._post(None, hello if self._identity is None else self._identity.sign_hello(hello), [])
 
     def _start_timer(self, name: str, delay_s: float, call: Callable[[], None]) -> None:
         running = self._timers.get(name)
@@ -453,6 +460,8 @@ class Transport:
         frame = datagrams.decode(opened)
         now = self._clock()
         self._check(frame, now)
+        if self._names is not None and self._names.admits(frame, address, now, ticks, self.peers.at(address)):
+            self.peers.release(frame.sender, address, frame.life)
         peer = self.peers.find(frame, address, frame.time - now, ticks)
         if self._seal.keyed and self._is_stale(frame, peer, now):
             self.peers.ask(peer, frame.time - now, ticks)
