@@ -22,6 +22,7 @@ from earshot.documents import Element as Element
 from earshot.documents import read_xml, write_xml
 from earshot.errors import ContentMismatch, EventError
 from earshot.geometry import Area, Position, Velocity, parse_shape
+from earshot.wire import Whole, Word
 
 Value = bool | int | float | str | datetime | Position
 
@@ -50,17 +51,17 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
     from `time`; None means the protocol's own default.
     """
 
-    type: str
+    type: Word
     content: dict[str, Any] | Element = msgspec.field(default_factory=dict)
     "Flat content maps names to `Value`s. (Any: msgspec cannot distinguish a time from a text in a union.)"
-    id: str = ""
-    source: str = ""
+    id: Word = ""
+    source: Word = ""
     position: Position | None = None
     velocity: Velocity | None = None
     time: float = 0.0
     area: Area | None = None
     lifespan_s: float | None = None
-    priority: int = 0
+    priority: Whole = 0
     signature: Annotated[bytes, msgspec.Meta(max_length=MAX_SIGNATURE_BYTES)] | None = None
     "Its source's signature, and perhaps a certificate: bytes that machines carry as they are."
 

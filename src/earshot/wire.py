@@ -8,7 +8,7 @@ Bytes from outside become a packet or `MalformedPacket`, nothing else.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -17,6 +17,20 @@ from earshot.errors import EarshotError, MalformedPacket
 WIRE_VERSION = 2
 MAX_PACKET_BYTES = 1_200_000
 "Enough for an event of 1 MB. A larger packet is refused before it is decoded."
+MAX_NAME = 128
+MAX_WORD = 256
+MAX_FILTER_TEXT = 20_000
+
+# Packets from outside are refused if a field is out of these bounds, so that what a machine keeps of them is bounded
+# in bytes, and what it passes on can be encoded again. The decoder checks them; values made here are not checked.
+NodeName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
+"The name of a node."
+Word = Annotated[str, msgspec.Meta(max_length=MAX_WORD)]
+"An event's id or type, or the name of a node; empty for none."
+FilterText = Annotated[str, msgspec.Meta(max_length=MAX_FILTER_TEXT)]
+"A filter as text; longer ones cannot be parsed."
+Whole = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
+"A whole number. The wire carries larger ones, but not one more than the largest."
 
 _decoders: dict[bytes, msgspec.msgpack.Decoder[Any]] = {}
 _classes: dict[str, type[Packet]] = {}

@@ -27,7 +27,7 @@ from earshot.cli.options import (
     two_numbers,
 )
 from earshot.cli.tables import print_table
-from earshot.errors import LocationUnavailable, UsageError
+from earshot.errors import EarshotError, LocationUnavailable, UsageError
 
 if TYPE_CHECKING:
     from earshot.events import Event
@@ -231,7 +231,7 @@ def sub(
             async def read() -> None:
                 seen = 0
                 async for event in stream:
-                    click.echo(_json(event) if options["as_json"] else _line(event))
+                    click.echo(_json_line(event) if options["as_json"] else _line(event))
                     seen += 1
                     if seen == count:
                         return
@@ -246,23 +246,48 @@ def sub(
     _run(work())
 
 
-def _json(event: Event) -> str:
-    """An event as JSON, and whether its signature counts."""
-    return json.dumps({**json.loads(event.to_json()), "verified": event.verified}, ensure_ascii=False)
-
-
 def _line(event: Event) -> str:
-    """An event on one line."""
+    """An event on one line, whatever a peer has put into it."""
     from earshot.events import Element
 
-    moment = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
+    try:
+        moment = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        moment = f"{event.time:g}s"
     if isinstance(event.content, Element):
-        content = " ".join(event.to_xml().decode().split())
+        try:
+            content = " ".join(event.to_xml().decode().split())
+        except EarshotError:
+            content = _shown(event.content.text)
     else:
-        content = " ".join(f"{name}={value}" for name, value in event.content.items())
+        content = " ".join(f"{_shown(name)}={_shown(value)}" for name, value in event.content.items())
     where = "" if event.position is None else f" at {event.position}"
     verified = " (verified)" if event.verified else ""
-    return f"{moment} {event.source} {event.type} {content}{where}{verified}"
+    return _escaped(f"{moment} {_shown(event.source)} {_shown(event.type)} {content}{where}{verified}")
+
+
+def _shown(value: object) -> str:
+    """A value as a word; quoted where it would read as several."""
+    text = str(value)
+    plain = text and not any(sign.isspace() or sign in '="' for sign in text)
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _escaped(text: str) -> str:
+    """The text with control characters, line ends and the like as escapes: it stays on one line."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+
+
+def _json_line(event: Event) -> str:
+    """An event as JSON on one line, and whether its signature counts; without its content where that cannot be
+    written."""
+    try:
+        return json.dumps({**json.loads(event.to_json()), "verified": event.verified}, ensure_ascii=False)
+    except EarshotError as error:
+        values = {"type": event.type, "id": event.id, "source": event.source, "time": event.time}
+        return json.dumps({**values, "unreadable": str(error)})
 
 
 @click.command()

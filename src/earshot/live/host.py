@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from earshot.errors import MalformedPacket, UsageError
+from earshot.errors import EventError, MalformedPacket, UsageError
 from earshot.events import Element, Event
 from earshot.filters import Subscription
 from earshot.geometry import Position
@@ -32,11 +32,15 @@ from earshot.protocols.catalogue import protocol_name
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
 from earshot.records import DropReason, Kind, Record
 from earshot.records.details import STARTED, STOPPED, JoinDetail, SubscribeDetail, write_announcement, write_detail
-from earshot.wire import Packet, decode, tag_of
+from earshot.wire import MAX_WORD, Packet, decode, tag_of
 
 logger = logging.getLogger("earshot.live")
 
 POSITION_EVERY_S = 1.0
+CLOCK_STEP_S = 2.0
+"If the clock is set back by more than this, the protocol starts again; by less, time stands still meanwhile."
+TIMER_AGAIN_S = 1.0
+"A timer whose handling failed fires again after this time, so that no packet can end a protocol's beacons."
 MAX_TIMERS = 65_536
 
 Handler = Callable[[Event], None]
@@ -73,7 +77,8 @@ class Host:
         self._plane = plane_name(service.plane)
         self.location = TrackedLocation(service, self.warn, stale_s=stale_s, precision_m=precision_m)
         self.channel = MeasuredChannel(network.bit_rate_bps)
-        self.machine = protocol(name, settings, self.location, Random(f"{self.life}:{name}"), self.channel)
+        self._protocol = protocol
+        self.machine = self._new_machine()
         self._credentials = credentials or Credentials(name)
         self._identity, self._verifier = self._credentials.identity, self._credentials.verifier
         self.transport = Transport(
@@ -84,18 +89,42 @@ class Host:
         self._published = 0
         self._announcements: dict[str, Announcement] = {}
         self._handlers: dict[str, Handler] = {}
+        self._subscriptions: dict[str, Subscription] = {}
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._ticking: asyncio.TimerHandle | None = None
         self._flushing = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def _new_machine(self) -> Machine:
+        return self._protocol(self.name, self.settings, self.location, Random(f"{self.life}:{self.name}"), self.channel)
+
     def now(self) -> float:
-        """Seconds since the epoch; never earlier than before."""
+        """Seconds since the epoch; not earlier than before, unless the clock was set back."""
         now = self._clock()
         if now < self._now:
-            return self._now
+            if self._now - now <= CLOCK_STEP_S or self._loop is None:
+                return self._now
+            self._loop.call_soon(self._start_again, self._now - now)
         self._now = now
         return now
+
+    def _start_again(self, back_s: float) -> None:
+        """Start the machine anew: all that it keeps until some time would be kept too long."""
+        if self._loop is None:
+            return
+        self.warn(f"the clock was set back by {back_s:,.0f} s: the protocol starts again")
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        for group in list(self.transport.joined):
+            self.transport.leave(group)
+        self.location.forget()
+        self.machine = self._new_machine()
+        self._guarded(self.machine.start)
+        for announcement in self._announcements.values():
+            self._guarded(self.machine.announce, announcement)
+        for subscription in self._subscriptions.values():
+            self._guarded(self.machine.subscribe, subscription)
 
     # From start to stop.
 
@@ -152,7 +181,7 @@ class Host:
 
     def announce(self, announcement: Announcement) -> None:
         """The application will publish events of this type."""
-        effects = self.machine.announce(announcement, self.now())
+        effects = self._asked(self.machine.announce, announcement)
         self._announcements[announcement.event_type.subject] = announcement
         self.record(Kind.ANNOUNCE, detail=write_announcement(announcement.event_type, announcement.proximity))
         self._carry_out(effects)
@@ -161,24 +190,26 @@ class Host:
         """The application will publish no more events of this type."""
         if self._announcements.pop(subject, None) is not None:
             self.record(Kind.UNANNOUNCE, detail=subject)
-            self._carry_out(self.machine.unannounce(subject, self.now()))
+            self._carry_out(self._asked(self.machine.unannounce, subject))
 
     def subscribe(self, subscription: Subscription, handler: Handler) -> None:
         """The application subscribes; `handler` is called with each event."""
         self._handlers[subscription.id] = handler
+        self._subscriptions[subscription.id] = subscription
         detail = write_detail(SubscribeDetail(str(subscription.filter), subscription.region))
         self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=detail)
         try:
-            self._carry_out(self.machine.subscribe(subscription, self.now()))
+            self._carry_out(self._asked(self.machine.subscribe, subscription))
         except Exception:
-            del self._handlers[subscription.id]
+            del self._handlers[subscription.id], self._subscriptions[subscription.id]
             raise
 
     def unsubscribe(self, subscription: str) -> None:
         """The application unsubscribes."""
         if self._handlers.pop(subscription, None) is not None and self._loop is not None:
+            del self._subscriptions[subscription]
             self.record(Kind.UNSUBSCRIBE, subscription=subscription)
-            self._carry_out(self.machine.unsubscribe(subscription, self.now()))
+            self._carry_out(self._asked(self.machine.unsubscribe, subscription))
 
     def publish(self, event: Event) -> Event:
         """Publish an event; returns it stamped."""
@@ -188,6 +219,8 @@ class Host:
         self, subject: str, content: dict[str, Any] | Element, lifespan_s: float | None = None, priority: int = 0
     ) -> Event:
         """Publish an event of this type and content, at the current time and position; returns it."""
+        if len(subject) > MAX_WORD:
+            raise EventError(f"an event type has at most {MAX_WORD} characters, got {len(subject)}")
         now = self.now()
         position = self.location.position(now)
         announcement = self._announcements.get(subject)
@@ -209,9 +242,10 @@ class Host:
             if announcement is not None and announcement.event_type.content:
                 event = announcement.event_type.read(event)
             event = self._identity.sign_event(event)
-        effects = self.machine.publish(event, now)
+        written = event.to_json().decode() if self.spool is not None else ""
+        effects = self._asked(self.machine.publish, event)
         if self.spool is not None:
-            self.record(Kind.PUBLISH, self.location.exact(now), event=event.id, detail=event.to_json().decode())
+            self.record(Kind.PUBLISH, self.location.exact(now), event=event.id, detail=written)
             self._flush_spool()
         self._carry_out(effects)
         return event
@@ -242,14 +276,32 @@ class Host:
                 case machines.Note():
                     self.record(Kind.NOTE, detail=f"{effect.topic}: {effect.detail}")
 
-    def _guarded(self, entry_point: Callable[..., Effects], *arguments: Any) -> None:
-        """Call an entry point for something that came from outside: a failure is counted and logged, never raised."""
+    def _asked(self, entry_point: Callable[..., Effects], argument: Any) -> Effects:
+        """Call an entry point for the application: its mistakes are raised; any other failure comes from what peers
+        sent, and is counted and logged."""
+        try:
+            return entry_point(argument, self.now())
+        except UsageError:
+            raise
+        except Exception:
+            return self._failed(entry_point.__qualname__)
+
+    def _guarded(self, entry_point: Callable[..., Effects], *arguments: Any) -> bool:
+        """Call an entry point for something that came from outside: a failure is counted and logged, never raised.
+        Returns whether it succeeded."""
         try:
             self._carry_out(entry_point(*arguments, self.now()))
         except Exception:
-            self.dropped(DropReason.MACHINE_FAILURE)
-            if self.drops[DropReason.MACHINE_FAILURE] <= 10:
-                logger.exception("%s: %s failed", self.name, entry_point.__qualname__)
+            self._failed(entry_point.__qualname__)
+            return False
+        return True
+
+    def _failed(self, what: str, peer: str = "") -> Effects:
+        """Count and log an exception in the machine. Its effects up to there come with the next ones."""
+        self.dropped(DropReason.MACHINE_FAILURE, peer)
+        if self.drops[DropReason.MACHINE_FAILURE] <= 10:
+            logger.exception("%s: %s failed", self.name, what)
+        return NOTHING
 
     def _start_timer(self, effect: machines.StartTimer) -> None:
         assert self._loop is not None
@@ -264,7 +316,8 @@ class Host:
 
     def _fire(self, name: Timer) -> None:
         del self._timers[name]
-        self._guarded(self.machine.wake, name)
+        if not self._guarded(self.machine.wake, name) and name not in self._timers:
+            self._start_timer(machines.StartTimer(name, self.now() + TIMER_AGAIN_S))
 
     def _deliver(self, effect: machines.Deliver) -> None:
         self.counts["deliver"] += 1
@@ -300,9 +353,7 @@ class Host:
             if effects is not NOTHING:
                 self._carry_out(effects)
         except Exception:
-            self.dropped(DropReason.MACHINE_FAILURE, frame.sender)
-            if self.drops[DropReason.MACHINE_FAILURE] <= 10:
-                logger.exception("%s: hearing a %s failed", self.name, tag_of(packet))
+            self._failed(f"hearing a {tag_of(packet)}", frame.sender)
 
     def sent(self, packet: Packet, size: int, peer: str, frame: Frame, index: int) -> None:
         self.counts["send"] += 1

@@ -169,6 +169,11 @@ class TrackedLocation:
             self.warn(f"stale-fix: {age_s:.0f} s old" if self.stale else "fresh-fix: the location is known again")
         return fix
 
+    def forget(self) -> None:
+        """The clock was set back: forget where the node was at times that have yet to come."""
+        self._recent = RecentFixes()
+        self._now = self._updated_at = -math.inf
+
     def exact(self, now: float) -> Position:
         """The best estimate of the node's position: extrapolated from the last fix while that is fresh."""
         return self._extrapolated(self.fix(now), now)

@@ -18,7 +18,7 @@ from earshot.protocols.common.local_subscriptions import LocalSubscriptions, Rec
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, Positive, check_bounds
-from earshot.wire import Packet
+from earshot.wire import Packet, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Forwarded(Packet, frozen=True, tag="cbf"):
     """An event; `hops` counts the transmissions, this one included, and `at` is where this one was sent."""
 
     event: Event
-    hops: int
+    hops: Whole
     at: Position
 
 

@@ -20,7 +20,7 @@ from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, 
 from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, NotNegative, check_bounds
-from earshot.wire import Packet
+from earshot.wire import Packet, Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Flood(Packet, frozen=True, tag="flood"):
     """An event; `hops` counts the transmissions, this one included."""
 
     event: Event
-    hops: int
+    hops: Whole
 
 
 class Flooding(Machine):

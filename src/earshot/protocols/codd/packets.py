@@ -11,9 +11,10 @@ from typing import Annotated
 import msgspec
 
 from earshot.events import Event
-from earshot.wire import Packet
+from earshot.wire import FilterText, Packet, Word
 
-Texts = tuple[str, ...]
+Texts = tuple[FilterText, ...]
+Names = tuple[Word, ...]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 NEW = -2
 "Stands for the number of the last document that a newcomer has: it wants only future ones."
@@ -30,7 +31,7 @@ def source_of(tree: str) -> str:
 class TreePacket(Packet, frozen=True):
     """A packet about one tree."""
 
-    tree: str
+    tree: Word
 
 
 # The system agent's directory.
@@ -39,15 +40,15 @@ class TreePacket(Packet, frozen=True):
 class Source(msgspec.Struct, frozen=True, array_like=True):
     """A tree, the event types of its documents, and where to join it."""
 
-    tree: str
-    types: Texts
-    seeds: Texts
+    tree: Word
+    types: Names
+    seeds: Names
 
 
 class Register(TreePacket, frozen=True, tag="codd-register"):
     """A source exists, or has new event types."""
 
-    types: Texts
+    types: Names
 
 
 class Unregister(TreePacket, frozen=True, tag="codd-unregister"):
@@ -66,7 +67,7 @@ class SeedSet(Packet, frozen=True, tag="codd-seeds"):
 
 
 class Add(TreePacket, frozen=True, tag="codd-add"):
-    newcomer: str
+    newcomer: Word
     request: Count
     wants: Texts
 
@@ -84,7 +85,7 @@ class AddChild(TreePacket, frozen=True, tag="codd-add-child"):
     own: Texts
     wants: Texts
     since: Known
-    replaces: str = ""
+    replaces: Word = ""
 
 
 class Answer(TreePacket, frozen=True, tag="codd-answer"):
@@ -92,7 +93,7 @@ class Answer(TreePacket, frozen=True, tag="codd-answer"):
 
     request: Count
     accepted: bool
-    ancestors: Texts = ()
+    ancestors: Names = ()
     link: Count = 0
 
 
@@ -102,13 +103,13 @@ class AddQuery(TreePacket, frozen=True, tag="codd-add-query"):
     version: Count
     texts: Texts
     since: Known
-    path: Texts
+    path: Names
 
 
 class Registered(TreePacket, frozen=True, tag="codd-registered"):
     """The query has reached the source. Sent back along its path. All documents after `number` will come."""
 
-    path: Texts
+    path: Names
     number: Known
 
 
@@ -130,7 +131,7 @@ class Aggregate(TreePacket, frozen=True, tag="codd-aggregate"):
 class NewPath(TreePacket, frozen=True, tag="codd-path"):
     """Your ancestors have changed."""
 
-    ancestors: Texts
+    ancestors: Names
 
 
 # Leaving.
@@ -139,18 +140,18 @@ class NewPath(TreePacket, frozen=True, tag="codd-path"):
 class Leave(TreePacket, frozen=True, tag="codd-leave"):
     """I am no longer your child; the successor, if there is one, takes my place."""
 
-    successor: str = ""
+    successor: Word = ""
 
 
 class NewParent(TreePacket, frozen=True, tag="codd-new-parent"):
     """Figure 4: I leave. To the successor: take my place below `parent`, and keep documents for the guests until they
     are below you. To the others: join again, beginning at `parent`."""
 
-    parent: str
+    parent: Word
     successor: bool
     complete: Known
     link: Count
-    guests: tuple[tuple[str, Texts], ...] = ()
+    guests: tuple[tuple[Word, Texts], ...] = ()
 
 
 class Gone(TreePacket, frozen=True, tag="codd-gone"):
@@ -161,8 +162,8 @@ class KeepAlive(Packet, frozen=True, tag="codd-keep-alive"):
     """To a child, for each tree: all documents up to this number were sent, the last with this link number. To a
     parent, for each tree: the version of the last query sent."""
 
-    down: tuple[tuple[str, Known, Count], ...]
-    up: tuple[tuple[str, Count], ...]
+    down: tuple[tuple[Word, Known, Count], ...]
+    up: tuple[tuple[Word, Count], ...]
 
 
 # Documents.
@@ -174,7 +175,7 @@ class Document(Packet, frozen=True, tag="codd-document"):
 
     event: Event
     hops: Count
-    tree: str
+    tree: Word
     number: Count
     link: Count
     complete: Known
@@ -217,4 +218,4 @@ class Overhead(TreePacket, frozen=True, tag="codd-overhead"):
     request: Count
     overhead: Share
     spare: bool
-    children: Texts
+    children: Names

@@ -37,7 +37,7 @@ from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Announcement, Chan
 from earshot.protocols.tuning import Surroundings, Tunable
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, NotNegative, Positive, Share
-from earshot.wire import Packet
+from earshot.wire import Packet, Whole, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +128,10 @@ class Motion(msgspec.Struct, frozen=True, array_like=True):
 class JoinRequest(Packet, frozen=True, tag="content-odmrp-join-request"):
     """Floods from a source: its groups with their digests, and the event that cannot wait for a route."""
 
-    source: str
-    sequence: int
-    hops: int
-    offers: tuple[tuple[int, bytes], ...]
+    source: Word
+    sequence: Whole
+    hops: Whole
+    offers: tuple[tuple[Whole, bytes], ...]
     event: Event | None = None
     motion: Motion | None = None
 
@@ -139,9 +139,9 @@ class JoinRequest(Packet, frozen=True, tag="content-odmrp-join-request"):
 class JoinTable(Packet, frozen=True, tag="content-odmrp-join-table"):
     """Goes back to a source through `next_hop`: the groups that are joined, and reports of who wants what."""
 
-    source: str
-    next_hop: str
-    groups: tuple[int, ...]
+    source: Word
+    next_hop: Word
+    groups: tuple[Whole, ...]
     reports: tuple[SummaryReport, ...]
     lifetime_s: float | None = None
 
@@ -149,9 +149,9 @@ class JoinTable(Packet, frozen=True, tag="content-odmrp-join-table"):
 class Data(Packet, frozen=True, tag="content-odmrp-data"):
     """An event on its way through its group's mesh; `hops` counts the transmissions, this one included."""
 
-    group: int
+    group: Whole
     event: Event
-    hops: int
+    hops: Whole
 
 
 def hold_s(hops: int, gather_s: float) -> float:
@@ -172,7 +172,8 @@ def link_lifetime_s(a: Position, a_velocity: Velocity, b: Position, b_velocity: 
     square = speed_x * speed_x + speed_y * speed_y
     if square == 0.0:
         return math.inf
-    reach = square * range_m * range_m - (speed_x * y - x * speed_y) ** 2
+    across = speed_x * y - x * speed_y
+    reach = square * range_m * range_m - across * across
     return max(0.0, (-(speed_x * x + speed_y * y) + math.sqrt(max(0.0, reach))) / square)
 
 

@@ -24,7 +24,7 @@ from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, Mesh
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
 from earshot.protocols.tuning import Surroundings, Tunable
 from earshot.records import DropReason
-from earshot.wire import Packet
+from earshot.wire import Packet, Whole, Word
 
 REST = 0
 "The channel of events that match no predefined channel; without predefined channels, the only one."
@@ -64,26 +64,26 @@ class OdmrpSettings(MeshSettings):
 class JoinRequest(Packet, frozen=True, tag="odmrp-join-request"):
     """Floods from a source that has something to send; carries the event that caused it."""
 
-    source: str
-    channel: int
-    sequence: int
-    hops: int
+    source: Word
+    channel: Whole
+    sequence: Whole
+    hops: Whole
     event: Event | None = None
 
 
 class JoinTable(Packet, frozen=True, tag="odmrp-join-table"):
     """From members and forwarding nodes: for each source, the next node on the route to it."""
 
-    channel: int
-    next_hops: dict[str, str]
+    channel: Whole
+    next_hops: dict[Word, Word]
 
 
 class Data(Packet, frozen=True, tag="odmrp-data"):
     """An event on its way through the mesh; `hops` counts the transmissions, this one included."""
 
-    channel: int
+    channel: Whole
     event: Event
-    hops: int
+    hops: Whole
 
 
 class Odmrp(Machine):

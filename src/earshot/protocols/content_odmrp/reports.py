@@ -19,6 +19,7 @@ from earshot.filters.summaries.bloom import BloomShape
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
 from earshot.protocols.common.soft_table import SoftTable
+from earshot.wire import Whole, Word
 
 UNKNOWN = ""
 "Stands for the reporters that a full table has no room for."
@@ -29,8 +30,8 @@ AGGREGATE = "+"
 class SummaryReport(msgspec.Struct, frozen=True, array_like=True):
     """A broker's summary, or only its stamp where the summary has not changed."""
 
-    reporter: str
-    stamp: int
+    reporter: Word
+    stamp: Whole
     summary: bytes = b""
 
 

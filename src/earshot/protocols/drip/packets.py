@@ -16,7 +16,7 @@ from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.geometry import Position
 from earshot.settings import AtLeastOne, Count, NotNegative, Positive, check_bounds
-from earshot.wire import Packet
+from earshot.wire import FilterText, Packet, Whole, Word
 
 DEFAULT_BROKERS = 10
 "Symbol k where it is not set."
@@ -186,7 +186,7 @@ PAPER = DripSettings(**AS_WRITTEN)
 class Candidate(NamedTuple):
     """What is known of a node that could be a broker."""
 
-    node: str
+    node: Word
     ability: float
     alive_at: float
     "The node's latest known sign of life."
@@ -197,57 +197,57 @@ class Abilities(Packet, frozen=True, tag="drip-abilities"):
     """Section IV.A: the abilities of nodes, as far as they decide which nodes become brokers."""
 
     candidates: tuple[Candidate, ...]
-    digest: int
+    digest: Whole
     "A digest of the k ablest nodes that the sender knows."
 
 
 class BrokerAnnouncement(Packet, frozen=True, tag="drip-announcement"):
     """Section IV.B: a broker exists. Its name is its region's id."""
 
-    broker: str
-    sequence: int
+    broker: Word
+    sequence: Whole
     sent_at: float
     "The source time-stamp, plus the time that forwarding nodes waited on purpose."
-    hops: int
-    attached: str
+    hops: Whole
+    attached: Word
     "The local broker of the node that forwards it: so neighbours learn each other's region."
-    digest: int
+    digest: Whole
     "A digest of the k ablest nodes that this node knows."
 
 
-Motion = tuple[int, int, int, int]
+Motion = tuple[Whole, Whole, Whole, Whole]
 "Where a node is, in metres, and how it moves, in metres per second: x, y, then the velocity's x and y."
 
 
 class PlacedAnnouncement(BrokerAnnouncement, frozen=True, tag="drip-announcement-at"):
     """An announcement that says where the broker is, where the node that forwards it is, and how that one moves."""
 
-    place: tuple[int, int]
+    place: tuple[Whole, Whole]
     motion: Motion
 
 
 class Retirement(Packet, frozen=True, tag="drip-retirement"):
     """A node is no longer a broker: it leaves, or an abler node came back."""
 
-    broker: str
-    sequence: int
+    broker: Word
+    sequence: Whole
 
 
 class InRegion(Packet, frozen=True, tag="drip-in-region"):
     """Section V.A.3: an event that is flooded in one broker's region."""
 
     event: Event
-    hops: int
-    region: str
+    hops: Whole
+    region: Word
 
 
 class RoutedPacket(Packet, frozen=True):
     """From one node to another; `via` names the bridge that it has yet to cross."""
 
-    origin: str
-    target: str
-    via: str
-    legs: int
+    origin: Word
+    target: Word
+    via: Word
+    legs: Whole
     "Transmissions from its origin, this one included; packets with an event count from the publisher in `hops`."
 
 
@@ -257,10 +257,10 @@ class Registration(RoutedPacket, frozen=True, tag="drip-register"):
     stamp: float
     since: float
     "When the subscriber first had exactly these subscriptions."
-    nearest: tuple[str, ...]
-    subscriptions: tuple[str, ...]
+    nearest: tuple[Word, ...]
+    subscriptions: tuple[FilterText, ...]
     "Filters as text. Only the subscriber itself evaluates conditions on its position."
-    known: tuple[str, ...]
+    known: tuple[Word, ...]
     "Events that the subscriber received recently, if it comes from another region."
 
 
@@ -273,8 +273,8 @@ class PlacedRegistration(Registration, frozen=True, tag="drip-register-at"):
 class RegionInterest(RoutedPacket, frozen=True, tag="drip-interest"):
     """What the subscribers of the origin's region want, as a superset, and the rectangle that they are in."""
 
-    version: int
-    filters: tuple[str, ...]
+    version: Whole
+    filters: tuple[FilterText, ...]
     box: tuple[float, float, float, float]
 
 
@@ -287,22 +287,22 @@ class Quit(RoutedPacket, frozen=True, tag="drip-quit"):
 class BridgeReport(RoutedPacket, frozen=True, tag="drip-bridge"):
     """Section V.B.1: the origin is a bridge from its local broker, the target, to another broker."""
 
-    other: str
+    other: Word
 
 
 class PublishedEvent(RoutedPacket, frozen=True, tag="drip-publication"):
     """Section V.A.2: an event on its way to its publisher's local broker."""
 
     event: Event
-    hops: int
+    hops: Whole
 
 
 class EventCopy(RoutedPacket, frozen=True, tag="drip-copy"):
     """Section V.B.2: an event from broker to broker."""
 
     event: Event
-    hops: int
-    destinations: tuple[str, ...]
+    hops: Whole
+    destinations: tuple[Word, ...]
     carry: bool
     "Whether the receiver is one of the m brokers that carry it to the destinations."
 
@@ -311,25 +311,25 @@ class RegionCopy(Packet, frozen=True, tag="drip-region-copy"):
     """An event on its way to several brokers whose regions want it; it divides where their routes do."""
 
     event: Event
-    hops: int
-    targets: tuple[str, ...]
+    hops: Whole
+    targets: tuple[Word, ...]
 
 
 class Confirmation(RoutedPacket, frozen=True, tag="drip-taken"):
     """A broker confirms what another broker sent: a copy of an event, or subscriber updates up to a version."""
 
-    event_id: str
-    version: int = 0
+    event_id: Word
+    version: Whole = 0
 
 
 class SubscriberRecord(Packet, frozen=True):
     """What brokers know of a subscriber. Without subscriptions: they are unchanged, the subscriber has moved."""
 
-    subscriber: str
+    subscriber: Word
     stamp: float
-    broker: str
-    nearest: tuple[str, ...]
-    subscriptions: tuple[str, ...] | None
+    broker: Word
+    nearest: tuple[Word, ...]
+    subscriptions: tuple[FilterText, ...] | None
     since: float
     "When the subscriber first had exactly these subscriptions."
 
@@ -337,11 +337,11 @@ class SubscriberRecord(Packet, frozen=True):
 class Exchange(RoutedPacket, frozen=True, tag="drip-exchange"):
     """Section V.B.2: brokers share what they know of subscribers, and when they last heard other brokers."""
 
-    version: int
+    version: Whole
     records: tuple[SubscriberRecord, ...]
-    brokers: dict[str, float]
+    brokers: dict[Word, float]
     "For each broker the latest announcement that is known."
-    held: tuple[str, ...] = ()
+    held: tuple[Word, ...] = ()
     "The events that the origin holds; only the epidemic uses it."
 
 
@@ -349,4 +349,4 @@ class Notice(RoutedPacket, frozen=True, tag="drip-notice"):
     """An event for one subscriber: one that came into the region after the event, or the broker itself."""
 
     event: Event
-    hops: int
+    hops: Whole

@@ -23,7 +23,7 @@ from earshot.protocols.georendezvous.cells import Cell, CellGrid, Perimeter
 from earshot.protocols.machine import Broadcast, Drop, Effect, Send, StartTimer
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, Count, Finite, NotNegative, Positive, check_bounds
-from earshot.wire import Packet
+from earshot.wire import Packet, Whole, Word
 
 _JITTER: Final = 0.1
 "Beacons come this share of their interval earlier or later, so that they do not keep colliding."
@@ -113,14 +113,14 @@ class Walk(msgspec.Struct, frozen=True, array_like=True):
 
     entry: Cell
     "The local minimum where the walk began,"
-    first: int
+    first: Whole
     "and the first edge taken there."
     at: Cell
     "The cell that sent it last,"
     before: Cell | None
     "and the one before, for a sender that has to try again; None at the start of the walk."
-    steps: int
-    mark: tuple[Cell, int]
+    steps: Whole
+    mark: tuple[Cell, Whole]
     "The edge taken at the last step whose number is a power of two: a walk that takes it again goes in circles."
 
     def as_received(self, cell: Cell) -> Walk | None:
@@ -135,7 +135,7 @@ class Heading(msgspec.Struct, frozen=True, array_like=True):
     """Where a packet goes; with a walk: in perimeter mode."""
 
     target: Cell
-    node: str = ""
+    node: Word = ""
     "The node it is for, last known in the target cell; empty: any member of the target's home cell."
     walk: Walk | None = None
 
@@ -144,7 +144,7 @@ class RoutedPacket(Packet, frozen=True):
     """A packet that goes from cell to cell."""
 
     heading: Heading
-    hops: int
+    hops: Whole
     "Transmissions so far."
 
 

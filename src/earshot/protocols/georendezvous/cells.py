@@ -16,8 +16,9 @@ from typing import Final, NamedTuple
 
 from earshot.errors import SettingsError
 from earshot.geometry import ORIGIN, Position
+from earshot.wire import Whole
 
-Cell = tuple[int, int]
+Cell = tuple[Whole, Whole]
 "Column and row, counted from the grid's origin."
 
 DIRECTIONS: Final[tuple[Cell, ...]] = ((1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1))

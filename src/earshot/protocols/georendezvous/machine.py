@@ -55,11 +55,14 @@ from earshot.protocols.machine import (
     Timer,
 )
 from earshot.protocols.tuning import Surroundings, Tunable, clamp, guess, rounded
+from earshot.records import DropReason
 from earshot.settings import AtLeastOne, Count, NotNegative, Positive
 from earshot.wire import Packet
 
 BURST_S: Final = 0.05
 "Between two packets of a burst, or as many as are sent together."
+MOST_ARRIVALS: Final = 8
+"A packet that arrives at this node may cause another that arrives here too: at most so many in a row."
 MOST_RENEWALS: Final = 8
 "However far away its point is, a record is renewed every eighth time at least."
 
@@ -296,6 +299,8 @@ class GeoRendezvous(Machine):
         self.local = LocalSubscriptions()
         self.seen = RecentKeys(settings.remembered_events)
         self._renewing = False
+        self._arrivals = 0
+        "How many packets that arrived here have caused the one that is handled now."
         self.in_turn: deque[RoutedPacket] = deque()
         "Records that wait for their turn to be sent."
 
@@ -416,7 +421,14 @@ class GeoRendezvous(Machine):
 
     def take_step(self, step: Effect | RoutedPacket | None, now: float) -> None:
         if isinstance(step, RoutedPacket):
-            self.arrived(step, now)
+            if self._arrivals >= MOST_ARRIVALS:
+                self.drop(DropReason.HOP_LIMIT)
+                return
+            self._arrivals += 1
+            try:
+                self.arrived(step, now)
+            finally:
+                self._arrivals -= 1
         elif step is not None:
             self._effects.append(step)
 

@@ -18,7 +18,7 @@ from earshot.protocols.georendezvous.cells import Cell, rank, towards
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, Record, RendezvousTable, Subscribe
 from earshot.protocols.machine import Broadcast, CancelTimer, Drop, Effect, Note, Send, StartTimer
 from earshot.records import DropReason
-from earshot.wire import Packet
+from earshot.wire import Packet, Whole, Word
 
 Orders = list[Effect | RoutedPacket]
 "What the machine is to do, in order: hand effects to its host, and route packets."
@@ -27,8 +27,8 @@ Orders = list[Effect | RoutedPacket]
 class Request(RoutedPacket, frozen=True, tag="gr-request"):
     """From a rendezvous cell to a publisher: send this topic's notifications through here."""
 
-    topic: str
-    index: int
+    topic: Word
+    index: Whole
     rendezvous: Cell
     lifespan_s: float
 
@@ -37,8 +37,8 @@ class Notify(RoutedPacket, frozen=True, tag="gr-notify"):
     """An event, from its publisher to a rendezvous cell and from there to a subscriber."""
 
     event: Event
-    publisher: str
-    index: int
+    publisher: Word
+    index: Whole
     rendezvous: Cell
     "The rendezvous cell: on the first leg where the publisher last knew it, then where it is."
     passed: bool = False
@@ -49,11 +49,11 @@ class Notifications(Packet, frozen=True, tag="gr-notify-many"):
     """An event for several subscribers that have the same next hop; it divides where their routes do."""
 
     event: Event
-    publisher: str
-    index: int
+    publisher: Word
+    index: Whole
     rendezvous: Cell
-    hops: int
-    subscribers: tuple[tuple[str, Cell], ...]
+    hops: Whole
+    subscribers: tuple[tuple[Word, Cell], ...]
     "The nodes, and the cells that they named."
 
     @classmethod
@@ -75,10 +75,10 @@ class Prune(RoutedPacket, frozen=True, tag="gr-prune"):
     """Nothing more of this publisher through here: from a subscriber to the rendezvous cell, or
     (without a subscriber) from there to the publisher."""
 
-    topic: str
-    index: int
-    publisher: str
-    subscriber: str
+    topic: Word
+    index: Whole
+    publisher: Word
+    subscriber: Word
     at: float
 
 
@@ -87,7 +87,7 @@ class Keep(Packet, frozen=True, tag="gr-keep"):
 
     cell: Cell
     records: tuple[Record, ...]
-    newcomer: str = ""
+    newcomer: Word = ""
     home_for_s: float | None = None
     "How long ago a walk around its perimeter has shown this cell to be the records' home; None: unknown."
 

@@ -14,6 +14,7 @@ from earshot.events import Event
 from earshot.protocols.common.filter_texts import read_filter
 from earshot.protocols.georendezvous.cell_hash_routing import RoutedPacket
 from earshot.protocols.georendezvous.cells import Cell
+from earshot.wire import FilterText, NodeName, Whole, Word
 
 PointKey = tuple[str, int]
 "A rendezvous point: topic and index."
@@ -22,9 +23,9 @@ PointKey = tuple[str, int]
 class RendezvousRecord(RoutedPacket, frozen=True):
     """What a rendezvous cell keeps for its owner at one point, until the owner renews it."""
 
-    topic: str
-    index: int
-    owner: str
+    topic: Word
+    index: Whole
+    owner: NodeName
     cell: Cell
     "Where the owner is."
     at: float
@@ -52,8 +53,8 @@ class Subscribe(RendezvousRecord, frozen=True, tag="gr-subscribe"):
     """The owner wants this topic: what one of the `filters` matches, if there are any, and nothing from `pruned`
     publishers through this point."""
 
-    filters: tuple[str, ...] = ()
-    pruned: tuple[str, ...] = ()
+    filters: tuple[FilterText, ...] = ()
+    pruned: tuple[Word, ...] = ()
 
     def wants(self, publisher: str) -> bool:
         """Whether the owner wants this publisher's notifications through this point."""

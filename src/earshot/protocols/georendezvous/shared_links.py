@@ -31,12 +31,13 @@ from earshot.protocols.georendezvous.cell_hash_routing import (
 from earshot.protocols.georendezvous.cells import Cell, Perimeter, rank, towards
 from earshot.protocols.machine import Drop, Send
 from earshot.records import DropReason
+from earshot.wire import Whole
 
 
 class LinkBeacon(Beacon, frozen=True, tag="chr-links"):
     """A beacon that says which of the eight neighbouring cells its sender hears, one bit a direction."""
 
-    links: int = 0
+    links: Whole = 0
 
 
 class SharedLinks(CellHashRouting):

@@ -21,7 +21,7 @@ from earshot.protocols.machine import QUIET_CHANNEL, Announcement, Channel, Effe
 from earshot.protocols.tuning import Surroundings, Tunable, clamp
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, Count, Positive, check_bounds
-from earshot.wire import Packet
+from earshot.wire import FilterText, Packet, Whole, Word
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class SienaSettings:
 class Enter(Packet, frozen=True, tag="siena-enter"):
     """Give me a place; `gone` is a neighbour that does not answer."""
 
-    gone: str = ""
+    gone: Word = ""
 
 
 class Place(Packet, frozen=True, tag="siena-place"):
     """You are a broker, or a client, below this one ("": you are the root)."""
 
     broker: bool
-    above: str
+    above: Word
 
 
 class Elected(Packet, frozen=True, tag="siena-elected"):
@@ -71,24 +71,24 @@ class Bye(Packet, frozen=True, tag="siena-bye"):
 
 
 class Advertise(Packet, frozen=True, tag="siena-advertise"):
-    order: int
-    publisher: str
-    types: tuple[str, ...]
+    order: Whole
+    publisher: Word
+    types: tuple[Word, ...]
 
 
 class Subscribe(Packet, frozen=True, tag="siena-subscribe"):
-    order: int
-    texts: tuple[str, ...]
+    order: Whole
+    texts: tuple[FilterText, ...]
 
 
 class Unsubscribe(Packet, frozen=True, tag="siena-unsubscribe"):
-    order: int
-    texts: tuple[str, ...]
+    order: Whole
+    texts: tuple[FilterText, ...]
 
 
 class Notify(Packet, frozen=True, tag="siena-notify"):
     event: Event
-    hops: int
+    hops: Whole
 
 
 class Control:
@@ -427,7 +427,8 @@ class Siena(Machine):
         """A neighbour, or this node (""), wants these."""
         link = self.links.get(source)
         if link is not None:
-            texts = tuple(text for text in texts if text not in link.wants and read_filter(text) is not None)
+            new = (text for text in dict.fromkeys(texts) if text not in link.wants)
+            texts = tuple(text for text in new if read_filter(text) is not None)
             link.wants.update(dict.fromkeys(texts))
         self.texts.hold(texts)
         for name in self.links:
@@ -462,7 +463,7 @@ class Siena(Machine):
         """A neighbour, or this node (""), no longer wants these. What a withdrawn text covered is forwarded now."""
         link = self.links.get(source)
         if link is not None:
-            texts = tuple(text for text in texts if text in link.wants)
+            texts = tuple(text for text in dict.fromkeys(texts) if text in link.wants)
             for text in texts:
                 del link.wants[text]
         self.texts.release(texts)

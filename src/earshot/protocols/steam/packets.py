@@ -14,7 +14,7 @@ from earshot.geometry import Area, Position, Proximity
 from earshot.protocols.steam.group_ids import description
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, Count, NotNegative, Positive, Share, check_bounds
-from earshot.wire import Packet
+from earshot.wire import FilterText, Packet, Whole, Word
 
 MAX_REQUESTED = 4096
 "Events in one recovery request; a consumer asks for at most its `cache_size`."
@@ -120,25 +120,25 @@ PAPER = replace(RECOVERING, cache_size=0, beacon_gather_s=0.0)
 class Advert(msgspec.Struct, frozen=True, array_like=True):
     """One event type and its proximity, as a beacon carries it."""
 
-    producer: str
-    subject: str
-    content: dict[str, str]
-    attributes: dict[str, str]
+    producer: Word
+    subject: Word
+    content: dict[Word, Word]
+    attributes: dict[Word, FilterText]
     proximity: Proximity | None
     "A mobile one with its first naval, which identifies it; None for everywhere."
     at: Position
     "Where the naval is now."
     epoch: float
     "When it was announced: a later announcement of the same type replaces this one."
-    beacon: int
+    beacon: Whole
     multi_hop: bool
-    oldest: int
+    oldest: Whole
     "The sequence number of the oldest event the producer still holds."
-    latest: int
+    latest: Whole
     "The sequence number of the latest event raised; 0 before the first."
     raised_at: float
     "When the latest event was raised."
-    hops: int = 0
+    hops: Whole = 0
     "How often it has been passed on."
     interval_s: float = 1.0
     "When its next beacon is due."
@@ -196,29 +196,29 @@ class ProximityQuestion(Packet, frozen=True, array_like=True, tag="steam-questio
     """A consumer asks its neighbours for proximities at its place, of these types; of any type if there are none."""
 
     at: Position
-    subjects: tuple[str, ...]
+    subjects: tuple[Word, ...]
 
 
 class Raised(Packet, frozen=True, array_like=True, tag="steam-event"):
     """An event for the members of its group; `hops` counts the transmissions, this one included."""
 
     event: Event
-    group: int
+    group: Whole
     epoch: float
-    sequence: int
+    sequence: Whole
     multi_hop: bool
-    hops: int = 1
+    hops: Whole = 1
 
 
 class RecoveryRequest(Packet, frozen=True, array_like=True, tag="steam-request"):
     """A consumer asks a producer for events it missed. The route lists the senders, the consumer first."""
 
-    producer: str
-    subject: str
+    producer: Word
+    subject: Word
     epoch: float
-    sequences: tuple[int, ...]
+    sequences: tuple[Whole, ...]
     since: float
-    route: tuple[str, ...]
+    route: tuple[Word, ...]
 
 
 class Recovered(Packet, frozen=True, array_like=True, tag="steam-recovered"):
@@ -226,7 +226,7 @@ class Recovered(Packet, frozen=True, array_like=True, tag="steam-recovered"):
 
     event: Event
     epoch: float
-    sequence: int
-    oldest: int
-    route: tuple[str, ...]
-    hops: int = 1
+    sequence: Whole
+    oldest: Whole
+    route: tuple[Word, ...]
+    hops: Whole = 1
