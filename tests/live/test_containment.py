@@ -220,8 +220,7 @@ def test_a_clock_that_is_set_back_costs_seconds(caplog: pytest.LogCaptureFixture
 
         desk = Desk()
         ahead_s = [3600.0]
-        late = desk.node("late")
-        late._make_host.keywords["clock"] = lambda: time.time() + ahead_s[0]
+        late = desk.node("late", clock=lambda: time.time() + ahead_s[0])
         async with desk.node("a") as a, late:
             await acquainted(a, late)
             wanted = late.subscribe("Bell")

@@ -284,7 +284,8 @@ def _json_line(event: Event) -> str:
     """An event as JSON on one line, and whether its signature counts; without its content where that cannot be
     written."""
     try:
-        return json.dumps({**json.loads(event.to_json()), "verified": event.verified}, ensure_ascii=False)
+        line = json.dumps({**json.loads(event.to_json()), "verified": event.verified}, ensure_ascii=False)
+        return line if line.isprintable() else json.dumps(json.loads(line))
     except EarshotError as error:
         values = {"type": event.type, "id": event.id, "source": event.source, "time": event.time}
         return json.dumps({**values, "unreadable": str(error)})

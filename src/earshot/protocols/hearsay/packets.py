@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from earshot.events import Event
 from earshot.settings import AtLeastOne, NotNegative, Positive, Share, check_bounds
-from earshot.wire import Packet
+from earshot.wire import Packet, Whole
 
 MAX_DIGEST_BYTES = 512
 "A longer digest is refused when it is decoded."
@@ -84,7 +84,7 @@ class Said(Packet, frozen=True, tag="said"):
     """An event; `hops` counts the transmissions, this one included."""
 
     event: Event
-    hops: int
+    hops: Whole
     at: tuple[Metres, Metres] | None
     "Where its sender is; None: it does not know."
 
