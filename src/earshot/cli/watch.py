@@ -7,7 +7,8 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,10 @@ import click
 from earshot.cli.options import DURATION, LENGTH, default_option
 from earshot.cli.spark import LakeOptions, cluster_options, open_lake
 from earshot.cli.tables import aligned
+from earshot.errors import UsageError
 
 if TYPE_CHECKING:
+    from earshot.pipeline.watch.alerts import Alerts
     from earshot.pipeline.watch.watch_state import Commit
 
 POLL_S = 0.2
@@ -51,6 +54,15 @@ SHOWN = (
 @default_option("--patience", type=DURATION, default="30s", help="How long after an event a delivery counts.")
 @default_option("--cell", type=LENGTH, default="1km", help="The side of the squares in the counts by area.")
 @default_option("--forget", type=DURATION, default="1h", help="Forget a node that was silent for this long.")
+@click.option(
+    "--alert", "alerts", multiple=True, metavar="CONDITION", help="Warn: 'delivery_ratio < 0.95 for 2m by type'."
+)
+@click.option(
+    "--alert-file", type=click.Path(dir_okay=False, path_type=Path), help="Also append alerts to it, as JSON."
+)
+@click.option("--alert-command", metavar="COMMAND", help="Also run it for each alert, JSON on its standard input.")
+@click.option("--alert-webhook", metavar="URL", help="Also post each alert there, as JSON.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus, for example at 127.0.0.1:9464.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per batch, each on a line.")
 @cluster_options
 def watch(
@@ -64,6 +76,11 @@ def watch(
     patience: float,
     cell: float,
     forget: float,
+    alerts: Sequence[str],
+    alert_file: Path | None,
+    alert_command: str | None,
+    alert_webhook: str | None,
+    metrics: str | None,
     as_json: bool,
     lake: LakeOptions,
 ) -> None:
@@ -78,11 +95,15 @@ def watch(
       earshot watch spools
       earshot watch spools --out lake --subscriptions wanted.txt
       earshot watch spools --once --json
+      earshot watch spools --alert 'delivery_ratio < 0.95 for 2m by type' --alert-webhook http://office/alerts
+      earshot watch spools --metrics 127.0.0.1:9464
     """
     from earshot.pipeline.watch.spool_segments import check_folders
 
     # Wrong arguments are reported before Spark starts.
     check_folders(spools, may_be_empty=not once)
+    from earshot.cli.serve_metrics import serve_metrics
+    from earshot.pipeline.watch.exported_metrics import ExportedMetrics
     from earshot.pipeline.watch.standing_subscriptions import StandingFile
     from earshot.pipeline.watch.stream import Watch
     from earshot.pipeline.watch.watch_state import WatchSettings
@@ -93,8 +114,21 @@ def watch(
     if subscriptions is not None:
         StandingFile(subscriptions)
     screen = Screen(as_json, once)
-    with open_lake(lake.at(out)) as opened:
-        watching = Watch(opened, spools, settings, subscriptions, screen.show)
+    reports: list[Callable[[Commit], object]] = [screen.show]
+    if judged := _alerts(alerts, alert_file, alert_command, alert_webhook):
+        reports.append(judged.update)
+    with ExitStack() as until_end:
+        if metrics is not None:
+            exported = ExportedMetrics(name)
+            until_end.callback(serve_metrics(metrics, exported))
+            reports.append(exported.update)
+        opened = until_end.enter_context(open_lake(lake.at(out)))
+
+        def report(commit: Commit) -> None:
+            for one in reports:
+                one(commit)
+
+        watching = Watch(opened, spools, settings, subscriptions, report)
         pause = threading.Event()
         with watching.running(once) as query:
             while query.isActive:
@@ -102,6 +136,24 @@ def watch(
             if failure := query.exception():
                 raise failure
         screen.end(watching.last())
+
+
+def _alerts(texts: Sequence[str], file: Path | None, command: str | None, webhook: str | None) -> Alerts | None:
+    """The alerts that the options ask for, and where they go."""
+    from earshot.pipeline.watch import alerts
+
+    if not texts:
+        if file or command or webhook:
+            raise UsageError("say what to warn of: --alert 'delivery_ratio < 0.95 for 2m'")
+        return None
+    sends: list[alerts.Send] = [alerts.to_stderr]
+    if file is not None:
+        sends.append(alerts.to_file(file))
+    if command is not None:
+        sends.append(alerts.to_command(command))
+    if webhook is not None:
+        sends.append(alerts.to_webhook(webhook))
+    return alerts.Alerts([alerts.Alert.parse(text) for text in texts], sends)
 
 
 class Screen:

@@ -19,7 +19,7 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -87,6 +87,7 @@ class BatchStep:
     def __call__(self, rows: DataFrame, batch: int) -> None:
         if batch <= self.state.batch:
             return  # it was committed; the process ended before Spark recorded that
+        began = time.monotonic()
         rows = rows.persist()
         try:
             commit = self._batch(rows, batch)
@@ -97,7 +98,7 @@ class BatchStep:
             raise SparkFailure(f"batch {batch} of the watch failed: {type(error).__name__}: {error}") from error
         finally:
             rows.unpersist()
-        self.report(commit)
+        self.report(replace(commit, batch_s=time.monotonic() - began))
 
     def _batch(self, rows: DataFrame, batch: int) -> Commit:
         old = self.state
@@ -263,7 +264,7 @@ class BatchStep:
         row = {**counts, "state": msgspec.json.encode(state).decode()}
         self._keep(_table([row], "watches"), "watches")
         self.state = state
-        return Commit(state.batch, counts, figures, losses, wrong)
+        return Commit(state.batch, counts, figures, losses, wrong, verdict.metrics)
 
 
 def _table(rows: Sequence[Mapping[str, Any]], table: str) -> pa.Table:

@@ -12,7 +12,7 @@ import msgspec
 
 from earshot.errors import SettingsError
 from earshot.pipeline.watch import spool_source as source
-from earshot.pipeline.watch.running_metrics import StoredMetrics
+from earshot.pipeline.watch.running_metrics import RunningMetrics, StoredMetrics
 from earshot.records.sessions import Session, SubscriptionSpan
 
 KnownPosition = tuple[str, str, float, float, float]
@@ -111,6 +111,10 @@ class Commit:
     losses: Sequence[Mapping[str, Any]]
     wrong: Sequence[str] = ()
     "What is wrong with the standing subscriptions since they changed."
+    metrics: RunningMetrics | None = None
+    "The sums behind the figures; None for a commit that was read back."
+    batch_s: float = 0.0
+    "How long the batch took."
 
 
 Report = Callable[[Commit], None]
