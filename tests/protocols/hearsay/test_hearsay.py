@@ -198,8 +198,9 @@ def test_hellos_come_with_the_interval_and_early_when_the_node_turns() -> None:
     assert (second.at, second.velocity, second.number) == ((50, 0), (0, 0), 2)
 
 
-def test_slow_radios_have_rarer_hellos() -> None:
-    assert hello_interval_s(20, 0.001, PLAIN) == 4.0
+def test_slow_radios_and_crowds_have_rarer_hellos() -> None:
+    assert hello_interval_s(12, 0.001, PLAIN) == 4.0
+    assert hello_interval_s(24, 0.001, PLAIN) == 8.0
     assert hello_interval_s(19, 0.1, PLAIN) == pytest.approx(40.0)
 
 
@@ -209,6 +210,15 @@ def test_a_silent_neighbour_is_forgotten() -> None:
     a.wake("check", 13.7)
     assert len(a.neighbours) == 1
     a.wake("check", 13.9)
+    assert len(a.neighbours) == 0
+
+
+def test_a_neighbour_that_has_moved_out_of_reach_is_forgotten() -> None:
+    a = node()
+    a.hear(hello(10, velocity=(300, 0)), "b", now=1.0)
+    a.wake("check", 3.9)
+    assert len(a.neighbours) == 1
+    a.wake("check", 4.1)
     assert len(a.neighbours) == 0
 
 

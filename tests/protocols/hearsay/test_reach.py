@@ -7,7 +7,7 @@ from earshot.protocols.hearsay.reach import Reach
 
 def test_it_begins_as_a_disk() -> None:
     reach = Reach(100.0)
-    assert [reach.chance(0.0, 0.0, x, 0.0) for x in (0.0, 99.0, 101.0, 1e9)] == [1.0, 1.0, 0.0, 0.0]
+    assert [reach.chance_at(x) for x in (0.0, 99.0, 101.0, 1e9)] == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_it_learns_the_chance_at_each_distance() -> None:
@@ -17,7 +17,7 @@ def test_it_learns_the_chance_at_each_distance() -> None:
         heard = chance.random() < 1.0 - (distance / 200.0) ** 2
         reach.observe(distance, float(heard), float(not heard))
     for distance in range(5, 200, 10):
-        assert abs(reach.chance(0.0, 0.0, float(distance), 0.0) - (1.0 - (distance / 200.0) ** 2)) < 0.2
+        assert abs(reach.chance_at(float(distance)) - (1.0 - (distance / 200.0) ** 2)) < 0.2
 
 
 def test_it_forgets_what_was_true_long_ago() -> None:
@@ -26,4 +26,4 @@ def test_it_forgets_what_was_true_long_ago() -> None:
         reach.observe(50.0, 0.0, 1.0)
     for _ in range(200):
         reach.observe(50.0, 1.0, 0.0)
-    assert reach.chance(0.0, 0.0, 50.0, 0.0) > 0.9
+    assert reach.chance_at(50.0) > 0.9

@@ -7,6 +7,7 @@ routes, groups, trees or elections. docs/papers/hearsay.md has the rules with th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, hypot, isfinite
 from random import Random
@@ -73,8 +74,10 @@ def wait_s(
 
 
 def hello_interval_s(neighbours: int, airtime_s: float, settings: HearsaySettings) -> float:
-    """Rule 4: longer where the hellos of the neighbourhood would take more than their share of the airtime."""
-    return max(settings.hello_interval_s, (neighbours + 1) * airtime_s / settings.hello_airtime)
+    """Rule 4: longer in a crowd, where each node is less needed, and where the hellos of the neighbourhood would take
+    more than their share of the airtime."""
+    crowd = min(max(neighbours / settings.crowd, 1.0), settings.crowd_stretch)
+    return max(settings.hello_interval_s * crowd, (neighbours + 1) * airtime_s / settings.hello_airtime)
 
 
 def near_area(area: Area, x: float, y: float, margin_m: float) -> bool:
@@ -193,30 +196,35 @@ class Hearsay(Machine):
         lacking: dict[str, float] = {}
         gain = 0.0
         here, worth = self.place(now), self.settings.worth
-        margin_m = AREA_MARGIN * self.settings.range_m
+        there = self.chances_from(at, now)
         for name, neighbour in self.neighbours:
-            if name in (sender, event.source):
+            missed = 1.0 - there(neighbour)
+            if missed < worth or name in (sender, event.source):
                 continue
-            chance = 1.0 - self.chance_from(at, neighbour, now)
-            reached = chance * self.chance_from(here, neighbour, now, ours=True)
-            if reached < worth:
-                continue
-            if event.area is not None and neighbour.placed:
-                x, y = neighbour.place(min(event.time, now))
-                if not near_area(event.area, x, y, margin_m):
-                    continue
-            lacking[name] = chance
-            gain += reached
+            reached = missed * self.chance_from(here, neighbour, now)
+            if reached >= worth and self.was_wanted(event, neighbour, now):
+                lacking[name] = missed
+                gain += reached
         return lacking, gain
 
-    def chance_from(
-        self, at: tuple[float, float] | None, neighbour: Neighbour, now: float, ours: bool = False
-    ) -> float:
-        """The chance that the neighbour hears what is said there. Where a place is unknown, it certainly hears us,
-        whom it greets, and others by the share of common neighbours."""
-        if at is None or not neighbour.placed:
-            return 1.0 if ours else UNKNOWN
-        return self.reach.chance(*at, *neighbour.place(now))
+    def chances_from(self, at: tuple[int, int] | None, now: float) -> Callable[[Neighbour], float]:
+        """The chance that a neighbour hears what another node says there. Where a place is unknown, it is the share
+        of common neighbours."""
+        if at is None:
+            return lambda _: UNKNOWN
+        chance, (x, y) = self.reach.chance, at
+        return lambda neighbour: chance(x, y, neighbour, now) if neighbour.placed else UNKNOWN
+
+    def chance_from(self, here: Place | None, neighbour: Neighbour, now: float) -> float:
+        """The chance that a neighbour hears us. Where a place is unknown it does, for we hear it."""
+        return 1.0 if here is None or not neighbour.placed else self.reach.chance(*here, neighbour, now)
+
+    def was_wanted(self, event: Event, neighbour: Neighbour, now: float) -> bool:
+        """Whether the neighbour was in the event's area, or almost, when the event was published."""
+        if event.area is None or not neighbour.placed:
+            return True
+        x, y = neighbour.place(min(event.time, now))
+        return near_area(event.area, x, y, AREA_MARGIN * self.settings.range_m)
 
     def wait_to_say(self, live: LiveEvent, lacking: dict[str, float], at: float) -> None:
         if len(self.waiting) >= MOST_WAITING:
@@ -232,14 +240,15 @@ class Hearsay(Machine):
         waiting = self.waiting[said.event.id]
         self.remember_copy(waiting.live, said.at, now)
         here, by_name, worth = self.place(now), self.neighbours.by_name, self.settings.worth
+        there = self.chances_from(said.at, now)
         left: dict[str, float] = {}
         for name, chance in waiting.lacking.items():
             neighbour = by_name.get(name)
             if neighbour is None:
                 continue
-            chance *= 1.0 - self.chance_from(said.at, neighbour, now)
-            if chance * self.chance_from(here, neighbour, now, ours=True) >= worth:
-                left[name] = chance
+            missed = chance * (1.0 - there(neighbour))
+            if missed >= worth and missed * self.chance_from(here, neighbour, now) >= worth:
+                left[name] = missed
         self.now_lacking(waiting, left)
 
     def now_lacking(self, waiting: WaitingToSay, left: dict[str, float]) -> None:
@@ -266,10 +275,21 @@ class Hearsay(Machine):
     def check(self, now: float) -> None:
         """Greet when it is time, or early when we are not where our neighbours believe us to be."""
         self.live.forget(now)
-        self.neighbours.forget(now)
+        self.forget_neighbours(now)
         if now >= self.hello_due or self.drifted(now):
             self.greet(now)
         self.start_timer("check", at=min(now + CHECK_S, max(self.hello_due, now + 0.01)))
+
+    def forget_neighbours(self, now: float) -> None:
+        """Forget those that have been silent for too long, or have moved out of reach."""
+        here = self.place(now)
+        gone = [
+            name
+            for name, neighbour in self.neighbours
+            if neighbour.expires <= now or self.chance_from(here, neighbour, now) == 0.0
+        ]
+        for name in gone:
+            del self.neighbours.by_name[name]
 
     def drifted(self, now: float) -> bool:
         here = self.place(now)
@@ -333,10 +353,8 @@ class Hearsay(Machine):
         lacked = self.lacked_by(sender, neighbour, known, digest, now)
         if self.waiting:
             self.strike_out(sender, digest)
-        here = self.place(now)
-        if not lacked or self.chance_from(here, neighbour, now, ours=True) < self.settings.worth:
-            return
-        self.repair(sender, lacked, now)
+        if lacked and self.chance_from(self.place(now), neighbour, now) >= self.settings.worth:
+            self.repair(sender, lacked, now)
 
     def lacked_by(
         self, name: str, neighbour: Neighbour, known: Neighbour | None, digest: HeldDigest, now: float
@@ -344,7 +362,6 @@ class Hearsay(Machine):
         """The events that we hold and the neighbour should have heard, but lacks. On the way, learn from both."""
         settled = now - self.settings.wait_frames * self.settings.crowd_stretch * self.frame_s(300)
         last_greeted = known.greeted_at if known is not None else now
-        margin_m = AREA_MARGIN * self.settings.range_m
         span, lacks = digest.span, digest.lacks
         lacked = []
         for live in self.live.by_id.values():
@@ -358,11 +375,7 @@ class Hearsay(Machine):
             event = live.event
             if event.source == name or live.hops >= self.settings.hop_limit:
                 continue
-            if event.area is not None and neighbour.placed:
-                x, y = neighbour.place(min(event.time, now))
-                if not near_area(event.area, x, y, margin_m):
-                    continue
-            if live.offers.get(name, 0) < self.settings.repair_tries:
+            if live.offers.get(name, 0) < self.settings.repair_tries and self.was_wanted(event, neighbour, now):
                 lacked.append(live)
         return lacked
 

@@ -18,8 +18,9 @@ class Neighbour:
         "When its last hello came, and when it was at its place."
         self.expires = expires
         self.placed = hello.at is not None
-        self.x, self.y = (float(metres) for metres in hello.at or (0, 0))
-        self.vx, self.vy = (tenths / 10.0 for tenths in hello.velocity)
+        x, y = hello.at or (0, 0)
+        self.x, self.y = float(x), float(y)
+        self.vx, self.vy = hello.velocity[0] / 10.0, hello.velocity[1] / 10.0
 
     def place(self, time: float) -> tuple[float, float]:
         """Where it is or was, if it goes straight on."""
@@ -53,9 +54,3 @@ class KnownNeighbours:
             del self.by_name[next(iter(self.by_name))]  # in the order of their hellos
         self.by_name[name] = neighbour
         return known
-
-    def forget(self, now: float) -> None:
-        """Forget those that have been silent for too long."""
-        gone = [name for name, neighbour in self.by_name.items() if neighbour.expires <= now]
-        for name in gone:
-            del self.by_name[name]

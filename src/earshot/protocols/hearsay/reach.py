@@ -11,7 +11,9 @@ Errors of position blur the curve's edge as they blur the distances, so the deci
 
 from __future__ import annotations
 
-from math import hypot
+from math import sqrt
+
+from earshot.protocols.hearsay.neighbours import Neighbour
 
 STEPS = 10
 "Distances are told apart in tenths of the believed range,"
@@ -29,22 +31,28 @@ UNKNOWN = 0.6
 class Reach:
     """One node's curve."""
 
-    __slots__ = ("_chances", "_hits", "_misses", "_step_m")
+    __slots__ = ("_chances", "_hits", "_misses", "_steps_per_m")
 
     def __init__(self, range_m: float) -> None:
-        self._step_m = range_m / STEPS
+        self._steps_per_m = STEPS / range_m
         self._chances = [1.0] * STEPS + [0.0] * (FARTHEST - STEPS + 1)
         self._hits = [TRUST * chance for chance in self._chances]
         self._misses = [TRUST * (1.0 - chance) for chance in self._chances]
 
-    def chance(self, from_x: float, from_y: float, to_x: float, to_y: float) -> float:
-        """The chance that a packet sent at one place is heard at another."""
-        step = hypot(to_x - from_x, to_y - from_y) / self._step_m
+    def chance(self, x: float, y: float, neighbour: Neighbour, now: float) -> float:
+        """The chance that the neighbour hears a packet that is sent at (x, y)."""
+        ahead_s = now - neighbour.at_s
+        dx, dy = neighbour.x + neighbour.vx * ahead_s - x, neighbour.y + neighbour.vy * ahead_s - y
+        return self.chance_at(sqrt(dx * dx + dy * dy))
+
+    def chance_at(self, distance_m: float) -> float:
+        """The chance that a packet is heard at that distance."""
+        step = distance_m * self._steps_per_m
         return self._chances[int(step)] if step < FARTHEST else 0.0
 
     def observe(self, distance_m: float, hits: float, misses: float) -> None:
         """So many packets were heard and missed at that distance."""
-        at = int(min(distance_m / self._step_m, FARTHEST))
+        at = int(min(distance_m * self._steps_per_m, FARTHEST))
         self._hits[at] += hits
         self._misses[at] += misses
         total = self._hits[at] + self._misses[at]
