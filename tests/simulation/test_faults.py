@@ -8,6 +8,7 @@ from small_networks import Bench, Word, everybody_wants, flooding, ping, say, st
 from earshot.errors import SettingsError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
+from earshot.geometry import Position
 from earshot.protocols.machine import Announcement
 from earshot.records.details import JoinDetail, SubscribeDetail, write_announcement, write_detail
 from earshot.simulation.engine.engine import Engine
@@ -64,6 +65,23 @@ def test_clocks_are_off_by_no_more_than_the_skew() -> None:
     assert min(offsets) >= -0.5
     assert len(set(offsets)) == 100
     assert plan(FaultSettings(), NAMES, 10.0, seed=1).clock_offsets_s == (0.0,) * 100
+
+
+def test_positions_are_wrong_by_a_normal_error() -> None:
+    errors = plan(FaultSettings(position_error_m=10.0), NAMES, 10.0, seed=1).position_errors_m
+    spread = (sum(x * x + y * y for x, y in errors) / len(errors) / 2) ** 0.5
+    assert 8.0 < spread < 12.0
+    assert plan(FaultSettings(), NAMES, 10.0, seed=1).position_errors_m == ()
+
+
+def test_a_node_believes_to_be_elsewhere() -> None:
+    nodes = Trajectories([Trajectory.standing("a", 100.0, 50.0), Trajectory.standing("b", 0, 0)])
+    bench = Bench(nodes, UnitDisk(range_m=1000.0), faults=FaultSettings(position_error_m=5.0))
+    (x, y), _ = plan(FaultSettings(position_error_m=5.0), ["a", "b"], 10.0, seed=0).position_errors_m
+    places: list[Position] = []
+    bench.do(1.0, "a", lambda probe: places.append(probe.location.position(1.0)))
+    bench.run()
+    assert places == [Position(100.0 + x, 50.0 + y)]
 
 
 def test_one_kind_of_fault_does_not_shift_another() -> None:

@@ -1,6 +1,6 @@
 """Faults: what goes wrong in a run, and when, drawn once from the seed.
 
-Crashes and restarts, nodes that never forward, nodes that leave and return, partitions, wrong clocks.
+Crashes and restarts, nodes that never forward, nodes that leave and return, partitions, wrong clocks and positions.
 The engine carries the plan out; machines do not know it.
 """
 
@@ -76,6 +76,8 @@ class FaultSettings(SettingsTable, frozen=True):
     "Periods in which the network is partitioned."
     clock_skew_s: NotNegative = 0.0
     "Each node's clock has a constant error, drawn evenly from -clock_skew_s to clock_skew_s."
+    position_error_m: NotNegative = 0.0
+    "Each node believes to be elsewhere: a constant error east and north, normal with this standard deviation."
 
 
 NO_FAULTS = FaultSettings()
@@ -101,6 +103,8 @@ class FaultPlan:
     silent: frozenset[int]
     clock_offsets_s: tuple[float, ...]
     "By how much each node's clock is ahead of the true time."
+    position_errors_m: tuple[tuple[float, float], ...] = ()
+    "How far east and north of itself each node believes to be; empty: no node errs."
 
 
 def plan(settings: FaultSettings, names: Sequence[str], duration_s: float, seed: int) -> FaultPlan:
@@ -115,6 +119,7 @@ def plan(settings: FaultSettings, names: Sequence[str], duration_s: float, seed:
         outages=tuple(outages),
         silent=_silent(settings, names, index, seed),
         clock_offsets_s=_clock_offsets(settings, names, seed),
+        position_errors_m=_position_errors(settings, names, seed),
     )
 
 
@@ -156,3 +161,10 @@ def _clock_offsets(settings: FaultSettings, names: Sequence[str], seed: int) -> 
         return (0.0,) * len(names)
     random = Random(f"{seed}:clocks")
     return tuple(random.uniform(-settings.clock_skew_s, settings.clock_skew_s) for _ in names)
+
+
+def _position_errors(settings: FaultSettings, names: Sequence[str], seed: int) -> tuple[tuple[float, float], ...]:
+    if settings.position_error_m == 0.0:
+        return ()
+    random, spread_m = Random(f"{seed}:positions"), settings.position_error_m
+    return tuple((random.gauss(0.0, spread_m), random.gauss(0.0, spread_m)) for _ in names)

@@ -73,6 +73,21 @@ class NodeLocation:
         return Velocity(*self._trajectories.velocity(self._node, time - self._clock_offset_s))
 
 
+class WrongLocation(NodeLocation):
+    """A node that believes to be elsewhere."""
+
+    __slots__ = ("_error_m",)
+
+    def __init__(
+        self, trajectories: Trajectories, node: int, clock_offset_s: float, error_m: tuple[float, float]
+    ) -> None:
+        super().__init__(trajectories, node, clock_offset_s)
+        self._error_m = error_m
+
+    def position(self, time: float) -> Position:
+        return super().position(time).moved(*self._error_m)
+
+
 class RunningTimer(msgspec.Struct, eq=False, gc=False):
     """A machine's timer. A postponed timer keeps its queue entry and is queued again when that entry comes
     up: most timers are postponed several times."""
@@ -169,6 +184,8 @@ class Engine:
         if len(self._number_of) != n:
             raise SettingsError("two nodes have the same name; give each its own")
         self._locations = [NodeLocation(trajectories, i, self.clock_offsets_s[i]) for i in range(n)]
+        for i, error_m in enumerate(fault_plan.position_errors_m):
+            self._locations[i] = WrongLocation(trajectories, i, self.clock_offsets_s[i], error_m)
         self._nobody_away = False
         self._sessions = [0] * n
         self._hear: list[Callable[[Packet, str, float], Effects]] = [_deaf] * n
