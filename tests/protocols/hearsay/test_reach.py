@@ -6,12 +6,12 @@ from earshot.protocols.hearsay.reach import Reach
 
 
 def test_it_begins_as_a_disk() -> None:
-    reach = Reach(100.0)
+    reach = Reach(100.0, 4.0)
     assert [reach.chance_at(x) for x in (0.0, 99.0, 101.0, 1e9)] == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_it_learns_the_chance_at_each_distance() -> None:
-    reach, chance = Reach(100.0), Random(1)
+    reach, chance = Reach(100.0, 4.0), Random(1)
     for _ in range(2000):
         distance = chance.uniform(0.0, 200.0)
         heard = chance.random() < 1.0 - (distance / 200.0) ** 2
@@ -21,9 +21,16 @@ def test_it_learns_the_chance_at_each_distance() -> None:
 
 
 def test_it_forgets_what_was_true_long_ago() -> None:
-    reach = Reach(100.0)
+    reach = Reach(100.0, 4.0)
     for _ in range(1000):
         reach.observe(50.0, 0.0, 1.0)
     for _ in range(200):
         reach.observe(50.0, 1.0, 0.0)
     assert reach.chance_at(50.0) > 0.9
+
+
+def test_a_disk_that_is_trusted_stays() -> None:
+    reach = Reach(100.0, 1e9)
+    for _ in range(1000):
+        reach.observe(50.0, 0.0, 1.0)
+    assert reach.chance_at(50.0) > 0.999

@@ -66,28 +66,37 @@ def mask_of(event_id: str, salt: int, size_bytes: int) -> int:
     return mask
 
 
+def mask_of_all(event_ids: Iterable[str], salt: int, size_bytes: int) -> int:
+    """The bits that these events set together."""
+    mask = 0
+    for event_id in event_ids:
+        mask |= mask_of(event_id, salt, size_bytes)
+    return mask
+
+
 def make_digest(event_ids: Iterable[str], salt: int, size_bytes: int) -> bytes:
-    digest = 0
-    if size_bytes:
-        for event_id in event_ids:
-            digest |= mask_of(event_id, salt, size_bytes)
-    return digest.to_bytes(size_bytes, "big")
+    """The digest of these events; empty where it has no bytes."""
+    return mask_of_all(event_ids, salt, size_bytes).to_bytes(size_bytes, "big") if size_bytes else b""
 
 
 class HeldDigest:
     """A digest that arrived."""
 
-    __slots__ = ("_bits", "_salt", "_size_bytes", "span")
+    __slots__ = ("_bits", "salt", "size_bytes", "span")
 
     def __init__(self, digest: bytes, salt: int, span: DigestSpan) -> None:
         self._bits = int.from_bytes(digest, "big")
-        self._size_bytes = len(digest)
-        self._salt = salt
+        self.size_bytes = len(digest)
+        self.salt = salt
         self.span = span
 
     def lacks(self, event_id: str) -> bool:
         """Whether its node surely lacks the event, which must lie in the span."""
-        if not self._size_bytes:
+        if not self.size_bytes:
             return True
-        mask = mask_of(event_id, self._salt, self._size_bytes)
+        mask = mask_of(event_id, self.salt, self.size_bytes)
         return self._bits & mask != mask
+
+    def has_all(self, mask: int) -> bool:
+        """Whether it claims all events of this mask, of the same salt and size."""
+        return self.size_bytes > 0 and self._bits & mask == mask

@@ -9,7 +9,9 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from earshot.events import Event
-from earshot.protocols.hearsay.digest import quarter_of
+from earshot.protocols.hearsay.digest import mask_of, mask_of_all, quarter_of
+
+MOST_MASKS = 16
 
 
 class Copy:
@@ -52,6 +54,8 @@ class LiveEvents:
         self.held_bytes = 0
         self.by_id: dict[str, LiveEvent] = {}
         self._ends: list[tuple[float, str]] = []
+        self._masks: dict[tuple[int, int], int] = {}
+        "Masks of all live events by salt and size: most hellos lack nothing, and one comparison shows it."
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -61,12 +65,26 @@ class LiveEvents:
         if len(self.by_id) >= self.memory:
             self._remove(next(iter(self.by_id)))
         self.by_id[live.id] = live
+        for salt, size_bytes in self._masks:
+            self._masks[salt, size_bytes] |= mask_of(live.id, salt, size_bytes)
         self.held_bytes += live.size_bytes
         heappush(self._ends, (live.expires, live.id))
         if len(self._ends) > 2 * self.memory:
             self._ends = sorted((one.expires, one.id) for one in self.by_id.values())
         if self.held_bytes > self.carry_bytes:
             self._drop_least_useful(now)
+
+    def mask(self, salt: int, size_bytes: int) -> int:
+        """The bits of all live events in a digest of this salt and size."""
+        if not size_bytes:
+            return 0
+        known = self._masks.get((salt, size_bytes))
+        if known is None:
+            if len(self._masks) >= MOST_MASKS:
+                self._masks.clear()
+            known = mask_of_all(self.by_id, salt, size_bytes)
+            self._masks[salt, size_bytes] = known
+        return known
 
     def forget(self, now: float) -> None:
         """Forget the events whose lifespan has ended."""
@@ -78,6 +96,7 @@ class LiveEvents:
 
     def _remove(self, event_id: str) -> None:
         live = self.by_id.pop(event_id)
+        self._masks.clear()
         if live.event is not None:
             self.held_bytes -= live.size_bytes
 

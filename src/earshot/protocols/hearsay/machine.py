@@ -36,16 +36,20 @@ from earshot.wire import Packet, size
 
 CHECK_S = 0.5
 "How often a node asks whether a hello is due."
+FORGET_S = 2.0
+"How often it looks for neighbours that are gone."
 USUAL_FRAME_S = 0.003
 "The time of a packet on air where the host cannot tell: an event at 1 Mb/s."
 FARTHEST_SHARE = 0.62
 "Of a node's neighbours, this share is at most beyond the reach of a sender that the node hears."
-AREA_MARGIN = 0.05
-"Rule 2: neighbours this share of the range outside an event's area count as inside: places are rounded."
+FEW = 1.5
+"Rule 2: who would reach fewer neighbours than this anew can wait: others may reach them, and repair comes."
 BUSIEST = 0.75
 "A channel that is busier than this stretches waits no further: to 4 times."
 REPAIR_BURST_S = 5.0
 "Repairs may use the airtime of this many seconds at once."
+LEARNT_EVENTS = 4
+"The reach is learnt from at most this many events of a digest."
 MOST_COPIES = 3
 "Places from which an event was heard, remembered to learn the reach."
 MOST_WAITING = 4096
@@ -70,7 +74,7 @@ def wait_s(
     share = min(1.0, gain / (FARTHEST_SHARE * neighbours)) if neighbours else 1.0
     crowd = min(max(neighbours / settings.crowd, 1.0), settings.crowd_stretch)
     longest_s = settings.wait_frames * frame_s * crowd / (1.0 + max(priority, 0) / 2.0)
-    return longest_s * (0.75 * (1.0 - share) + 0.25 * draw)
+    return longest_s * (0.75 * (1.0 - share) + 0.25 * draw) * (settings.patience if gain < FEW else 1.0)
 
 
 def hello_interval_s(neighbours: int, airtime_s: float, settings: HearsaySettings) -> float:
@@ -106,7 +110,7 @@ class Hearsay(Machine):
         self.heard = RecentKeys(settings.memory)
         self.live = LiveEvents(settings.memory, settings.carry_bytes)
         self.neighbours = KnownNeighbours(settings.neighbour_limit)
-        self.reach = Reach(settings.range_m)
+        self.reach = Reach(settings.range_m, settings.reach_trust)
         self.waiting: dict[str, WaitingToSay] = {}
         self.repair_airtime_s = REPAIR_BURST_S * settings.repair_airtime
         "The airtime that repairs may still use,"
@@ -115,6 +119,7 @@ class Hearsay(Machine):
         self.started_at = 0.0
         self.hellos = 0
         self.hello_due = 0.0
+        self.forget_due = 0.0
         self.last_hello: Neighbour | None = None
         "This node as its neighbours see it."
         self.older_until: int | None = None
@@ -224,7 +229,7 @@ class Hearsay(Machine):
         if event.area is None or not neighbour.placed:
             return True
         x, y = neighbour.place(min(event.time, now))
-        return near_area(event.area, x, y, AREA_MARGIN * self.settings.range_m)
+        return near_area(event.area, x, y, self.settings.area_margin * self.settings.range_m)
 
     def wait_to_say(self, live: LiveEvent, lacking: dict[str, float], at: float) -> None:
         if len(self.waiting) >= MOST_WAITING:
@@ -246,7 +251,7 @@ class Hearsay(Machine):
             neighbour = by_name.get(name)
             if neighbour is None:
                 continue
-            missed = chance * (1.0 - there(neighbour))
+            missed = chance * (1.0 - there(neighbour)) * self.settings.echo
             if missed >= worth and missed * self.chance_from(here, neighbour, now) >= worth:
                 left[name] = missed
         self.now_lacking(waiting, left)
@@ -275,7 +280,9 @@ class Hearsay(Machine):
     def check(self, now: float) -> None:
         """Greet when it is time, or early when we are not where our neighbours believe us to be."""
         self.live.forget(now)
-        self.forget_neighbours(now)
+        if now >= self.forget_due:
+            self.forget_due = now + FORGET_S
+            self.forget_neighbours(now)
         if now >= self.hello_due or self.drifted(now):
             self.greet(now)
         self.start_timer("check", at=min(now + CHECK_S, max(self.hello_due, now + 0.01)))
@@ -350,34 +357,39 @@ class Hearsay(Machine):
         known = self.neighbours.greeted(sender, neighbour)
         digest = HeldDigest(hello.digest, hello.salt, unwrapped(hello.since, hello.length, now))
         self.learn_from_numbers(neighbour, known, now)
-        lacked = self.lacked_by(sender, neighbour, known, digest, now)
+        if known is not None and neighbour.placed:
+            self.learn_from_digest(neighbour, known.greeted_at, digest, now)
+        lacked = self.lacked_by(sender, neighbour, digest, now)
         if self.waiting:
             self.strike_out(sender, digest)
         if lacked and self.chance_from(self.place(now), neighbour, now) >= self.settings.worth:
             self.repair(sender, lacked, now)
 
-    def lacked_by(
-        self, name: str, neighbour: Neighbour, known: Neighbour | None, digest: HeldDigest, now: float
-    ) -> list[LiveEvent]:
-        """The events that we hold and the neighbour should have heard, but lacks. On the way, learn from both."""
-        settled = now - self.settings.wait_frames * self.settings.crowd_stretch * self.frame_s(300)
-        last_greeted = known.greeted_at if known is not None else now
-        span, lacks = digest.span, digest.lacks
-        lacked = []
+    def lacked_by(self, name: str, neighbour: Neighbour, digest: HeldDigest, now: float) -> list[LiveEvent]:
+        """The events that we hold and the neighbour should have heard, but lacks."""
+        if digest.has_all(self.live.mask(digest.salt, digest.size_bytes)):
+            return []
+        settled_at, lacked = self.settled_at(now), []
         for live in self.live.by_id.values():
-            if not span.since <= live.quarter < span.until or live.heard_at > settled:
-                continue
-            missed = lacks(live.id)
-            if live.heard_at > last_greeted and live.copies and neighbour.placed:
-                self.learn_from_copies(live, neighbour, missed)
-            if not missed or live.event is None or live.id in self.waiting or live.expires <= now:
-                continue
             event = live.event
-            if event.source == name or live.hops >= self.settings.hop_limit:
-                continue
-            if live.offers.get(name, 0) < self.settings.repair_tries and self.was_wanted(event, neighbour, now):
+            if (
+                digest.span.holds(live.quarter)
+                and digest.lacks(live.id)
+                and event is not None
+                and live.heard_at <= settled_at
+                and live.expires > now
+                and live.hops < self.settings.hop_limit
+                and live.id not in self.waiting
+                and live.offers.get(name, 0) < self.settings.repair_tries
+                and event.source != name
+                and self.was_wanted(event, neighbour, now)
+            ):
                 lacked.append(live)
         return lacked
+
+    def settled_at(self, now: float) -> float:
+        """What was heard later may still be on its way."""
+        return now - self.settings.wait_frames * self.settings.crowd_stretch * self.frame_s(300)
 
     def repair(self, name: str, lacked: list[LiveEvent], now: float) -> None:
         """Say them again, the most urgent first, each after a random time in which others may come first."""
@@ -419,17 +431,24 @@ class Hearsay(Machine):
                 x, y = neighbour.place(middle)
                 self.reach.observe(hypot(x - here[0], y - here[1]), 0.0, float(skipped))
 
-    def learn_from_copies(self, live: LiveEvent, neighbour: Neighbour, missed: bool) -> None:
-        """The neighbour missed every copy that we know of, or probably heard the nearest."""
-        distances = []
-        for copy in live.copies:
-            x, y = neighbour.place(copy.time)
-            distances.append(hypot(x - copy.x, y - copy.y))
-        if missed:
-            for distance_m in distances:
-                self.reach.observe(distance_m, 0.0, 1.0)
-        else:
-            self.reach.observe(min(distances), 1.0, 0.0)
+    def learn_from_digest(self, neighbour: Neighbour, since: float, digest: HeldDigest, now: float) -> None:
+        """Of the last events before its hello: it missed every copy that we know of, or probably heard the nearest."""
+        settled_at, learnt = self.settled_at(now), 0
+        for live in reversed(self.live.by_id.values()):
+            if live.heard_at <= since or learnt == LEARNT_EVENTS:
+                return
+            if live.heard_at > settled_at or not live.copies or not digest.span.holds(live.quarter):
+                continue
+            learnt += 1
+            distances = []
+            for copy in live.copies:
+                x, y = neighbour.place(copy.time)
+                distances.append(hypot(x - copy.x, y - copy.y))
+            if digest.lacks(live.id):
+                for distance_m in distances:
+                    self.reach.observe(distance_m, 0.0, 1.0)
+            else:
+                self.reach.observe(min(distances), 1.0, 0.0)
 
     def remember_copy(self, live: LiveEvent, at: tuple[int, int] | None, now: float) -> None:
         if at is not None and len(live.copies) < MOST_COPIES:

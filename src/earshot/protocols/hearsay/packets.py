@@ -23,6 +23,8 @@ class HearsaySettings:
 
     range_m: Positive = field(default=100.0, metadata={"scenario": "medium.range_m"})
     "How far the radio is believed to reach, until the nodes have learnt it."
+    reach_trust: Positive = 4.0
+    "That disk counts as this many observations at each distance; 1e9: the reach is never learnt."
     knows_place: bool = True
     "False: this node does not know where it is. It then counts copies instead of measuring distances."
     hop_limit: AtLeastOne = 64
@@ -30,7 +32,9 @@ class HearsaySettings:
     lifespan_s: Positive = 60.0
     "For events without a lifespan of their own; older events are dropped."
 
-    wait_frames: NotNegative = 32.0
+    area_margin: NotNegative = 0.05
+    "Rule 2: neighbours this share of the range outside an event's area count as inside: places are rounded."
+    wait_frames: NotNegative = 14.0
     "Rule 2: the longest wait before an event is passed on, in times that its packet takes on air."
     crowd: Positive = 12.0
     "Rules 2 and 4: with more neighbours than this, waits and hello intervals grow in proportion,"
@@ -38,6 +42,12 @@ class HearsaySettings:
     "but at most this many times."
     worth: Share = 0.2
     "Rules 2, 3 and 5: speak for a neighbour while the chance that it lacks the event and hears us is at least this."
+
+    echo: Share = 0.3
+    """Rule 3: each further copy leaves this share of the chance that a neighbour lacks the event, though its sender
+    does not reach it: where many speak, others that we do not hear speak too."""
+    patience: Annotated[float, Meta(ge=1)] = 8.0
+    "Rule 2: a node that would reach only one neighbour anew waits this many times longer."
 
     hello_interval_s: Positive = 4.0
     "Rule 4: the time between a node's hellos, on a radio that is fast enough."

@@ -19,8 +19,6 @@ STEPS = 10
 "Distances are told apart in tenths of the believed range,"
 FARTHEST = 4 * STEPS
 "up to four times that range."
-TRUST = 4.0
-"The disk counts as this many observations."
 RECENT = 64.0
 "At each distance the last observations count, about this many."
 UNKNOWN = 0.6
@@ -31,19 +29,22 @@ UNKNOWN = 0.6
 class Reach:
     """One node's curve."""
 
-    __slots__ = ("_chances", "_hits", "_misses", "_steps_per_m")
+    __slots__ = ("_chances", "_hits", "_misses", "_recent", "_steps_per_m")
 
-    def __init__(self, range_m: float) -> None:
+    def __init__(self, range_m: float, trust: float) -> None:
+        """Begin with a disk that counts as so many observations at each distance."""
         self._steps_per_m = STEPS / range_m
+        self._recent = max(RECENT, 2.0 * trust)
         self._chances = [1.0] * STEPS + [0.0] * (FARTHEST - STEPS + 1)
-        self._hits = [TRUST * chance for chance in self._chances]
-        self._misses = [TRUST * (1.0 - chance) for chance in self._chances]
+        self._hits = [trust * chance for chance in self._chances]
+        self._misses = [trust * (1.0 - chance) for chance in self._chances]
 
     def chance(self, x: float, y: float, neighbour: Neighbour, now: float) -> float:
         """The chance that the neighbour hears a packet that is sent at (x, y)."""
         ahead_s = now - neighbour.at_s
         dx, dy = neighbour.x + neighbour.vx * ahead_s - x, neighbour.y + neighbour.vy * ahead_s - y
-        return self.chance_at(sqrt(dx * dx + dy * dy))
+        step = sqrt(dx * dx + dy * dy) * self._steps_per_m
+        return self._chances[int(step)] if step < FARTHEST else 0.0
 
     def chance_at(self, distance_m: float) -> float:
         """The chance that a packet is heard at that distance."""
@@ -57,6 +58,6 @@ class Reach:
         self._misses[at] += misses
         total = self._hits[at] + self._misses[at]
         self._chances[at] = self._hits[at] / total
-        if total > RECENT:
+        if total > self._recent:
             self._hits[at] *= 0.5
             self._misses[at] *= 0.5
