@@ -1,8 +1,8 @@
 """Events: what happened, of which type, with which content, where and when.
 
-Content is either a flat set of named, typed values or an XML document's tree of elements; both
-answer the same questions: `event.root` gives the tree an XPath filter walks, `event.fields` the
-named values a `where` filter compares.
+Content is either a set of named, typed values, which may nest as JSON does, or an XML document's tree of
+elements; both answer the same questions: `event.root` gives the tree an XPath filter walks, `event.fields` the
+named values a `where` filter compares, `event.items` the items of a list.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
 
     type: Word
     content: dict[str, Any] | Element = msgspec.field(default_factory=dict)
-    "Flat content maps names to `Value`s. (Any: msgspec cannot distinguish a time from a text in a union.)"
+    "Named `Value`s, or objects and lists of them. (Any: msgspec cannot distinguish a time from a text in a union.)"
     id: Word = ""
     source: Word = ""
     position: Position | None = None
@@ -86,12 +86,10 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
 
     @cached_property
     def root(self) -> Element:
-        """The content as a tree; flat content becomes one child element a value."""
+        """The content as a tree; named values become one child element each, and an item of a list is one too."""
         if isinstance(self.content, Element):
             return self.content
-        texts = ((name, value_text(value)) for name, value in self.content.items())
-        leaves = tuple(Element(name, {}, (text,) if text else ()) for name, text in texts)
-        return Element(self.type, {}, leaves)
+        return Element(self.type, {}, _children(self.content))
 
     @cached_property
     def document(self) -> Element:
@@ -100,9 +98,12 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
 
     @cached_property
     def fields(self) -> Mapping[str, tuple[Value, ...]]:
-        """The content as named values: flat content as it is; of a tree the root's attributes and
-        its leaf elements (an element may repeat). A schema types them (`EventType.read`)."""
+        """The content as named values: flat content as it is; nested content by names with dots, a list as several
+        values; of a tree the root's attributes and its leaf elements (an element may repeat). A schema types them
+        (`EventType.read`)."""
         if not isinstance(self.content, Element):
+            if self.is_nested:
+                return {name: tuple(values) for name, values in _dotted(self.content).items()}
             return {name: (value,) for name, value in self.content.items()}
         found: dict[str, tuple[Value, ...]] = {name: (text,) for name, text in self.content.attributes.items()}
         repeated: dict[str, list[Value]] = {}
@@ -112,6 +113,27 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
         for name, texts in repeated.items():
             found[name] = (*found.get(name, ()), *texts)
         return found
+
+    @cached_property
+    def is_nested(self) -> bool:
+        """Whether the content has objects or lists of values."""
+        return isinstance(self.content, dict) and any(isinstance(value, dict | list) for value in self.content.values())
+
+    def items(self, name: str) -> tuple[Event, ...]:
+        """The items of the list of that name (an object is one item, an element of a tree too), each as an event of
+        its own content; a plain value is then called `value`."""
+        known: dict[str, tuple[Event, ...]] = self.__dict__.setdefault("_items", {})
+        if name not in known:
+            found = _named(self.content, name)
+            known[name] = tuple(self._item(item) for item in found)
+        return known[name]
+
+    def _item(self, item: Any) -> Event:
+        if isinstance(item, Element):
+            if item.elements:
+                return Event(item.name, item)
+            return Event(self.type, {**item.attributes, "value": item.text})
+        return Event(self.type, item if isinstance(item, dict) else {"value": item})
 
     def stamped(
         self,
@@ -145,7 +167,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
     def from_json(cls, document: bytes | str, schema: EventType | None = None) -> Event:
         """Read `{"type": ..., "content": {...}, ...}`, or an XML document as `"xml"` instead of `"content"`.
 
-        In flat content a time is `{"time": "2026-01-31T12:00:00+00:00"}`, a position
+        In content a time is `{"time": "2026-01-31T12:00:00+00:00"}`, a position
         `{"x_m": ..., "y_m": ...}`, a number that JSON cannot write `{"number": "nan"}`; a schema also reads
         a time from plain ISO 8601 text.
         """
@@ -178,7 +200,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
         position, velocity, area = self.position, self.velocity, self.area
         written = _JsonEvent(
             type=self.type,
-            content=None if tree else {name: _value_to_json(value) for name, (value,) in self.fields.items()},
+            content=_value_to_json(self.content) if not tree else None,
             xml=self.to_xml().decode() if tree else None,
             id=self.id,
             source=self.source,
@@ -193,9 +215,13 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
         return msgspec.json.encode(written)
 
 
-def _plain_value(name: Any, value: Any) -> Value:
-    """A value of one of the six types; a position may come as the wire carries it, a time without its
-    zone (then it is UTC). Anything else is refused."""
+MOST_LEVELS = 16
+"Content nests at most this deep."
+
+
+def _plain_value(name: Any, value: Any, level: int = 1) -> Any:
+    """A value of one of the six types, or objects and lists of them; a position may come as the wire carries it (a list
+    of two numbers), a time without its zone (then it is UTC). Anything else is refused."""
     if not isinstance(name, str):
         raise EventError(f"content is named by texts, got {name!r}")
     match value:
@@ -207,10 +233,65 @@ def _plain_value(name: Any, value: Any) -> Value:
             return next(plain(value) for plain in (int, float, str) if isinstance(value, plain))
         case datetime():
             return value if value.tzinfo else value.replace(tzinfo=UTC)
-        case [float() | int() as x, float() | int() as y]:
+        case [float() | int() as x, float() | int() as y] if not isinstance(x, bool) and not isinstance(y, bool):
             return Position(float(x), float(y))
+        case dict() | list() | tuple() if level == MOST_LEVELS:
+            raise EventError(f"{name!r} nests deeper than {MOST_LEVELS} levels")
+        case dict():
+            return {inner: _plain_value(inner, one, level + 1) for inner, one in value.items()}
+        case list() | tuple():
+            return [_plain_value(name, one, level + 1) for one in value]
         case _:
-            raise EventError(f"{name!r} must be one of {', '.join(VALUE_TYPES)}, got {type(value).__name__}")
+            kinds = f"{', '.join(VALUE_TYPES)}, or an object or a list of these"
+            raise EventError(f"{name!r} must be one of {kinds}, got {type(value).__name__}")
+
+
+# Nested content: objects and lists of values.
+
+
+def _children(content: dict[str, Any]) -> tuple[Element | str, ...]:
+    """Named values as elements; the items of a list are elements of one name."""
+    found: list[Element | str] = []
+    for name, value in content.items():
+        for one in _flat(value):
+            if isinstance(one, dict):
+                found.append(Element(name, {}, _children(one)))
+            else:
+                text = value_text(one)
+                found.append(Element(name, {}, (text,) if text else ()))
+    return tuple(found)
+
+
+def _flat(value: Any) -> list[Any]:
+    """A value as a list without lists in it."""
+    return [one for item in value for one in _flat(item)] if isinstance(value, list) else [value]
+
+
+def _dotted(content: dict[str, Any], above: str = "", found: dict[str, list[Value]] | None = None) -> Any:
+    """All values by their names from the top, joined by dots."""
+    found = {} if found is None else found
+    for name, value in content.items():
+        for one in _flat(value):
+            if isinstance(one, dict):
+                _dotted(one, f"{above}{name}.", found)
+            else:
+                found.setdefault(above + name, []).append(one)
+    return found
+
+
+def _named(content: Any, name: str) -> list[Any]:
+    """The items found by a name with dots."""
+    found: list[Any] = []
+    if isinstance(content, Element):
+        named = [(child.name, child) for child in content.elements]
+    else:
+        named = list(content.items()) if isinstance(content, dict) else []
+    for inner, value in named:
+        if name == inner:
+            found += _flat(value)
+        elif name.startswith(f"{inner}."):
+            found += [item for one in _flat(value) for item in _named(one, name[len(inner) + 1 :])]
+    return found
 
 
 class _JsonPosition(msgspec.Struct, forbid_unknown_fields=True):
@@ -249,7 +330,7 @@ class _JsonEvent(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
 _json_event_decoder = msgspec.json.Decoder(_JsonEvent)
 
 
-def _value_from_json(name: str, value: Any) -> Value:
+def _value_from_json(name: str, value: Any, level: int = 1) -> Any:
     match value:
         case bool() | int() | float() | str():
             return value
@@ -262,12 +343,22 @@ def _value_from_json(name: str, value: Any) -> Value:
                 raise EventError(f"{name!r} is not a time: {text[:60]!r}") from None
         case {"number": ("nan" | "inf" | "-inf") as text, **rest} if not rest:
             return float(text)
+        case dict() | list() if level == MOST_LEVELS:
+            raise EventError(f"{name!r} nests deeper than {MOST_LEVELS} levels")
+        case dict():
+            return {inner: _value_from_json(inner, one, level + 1) for inner, one in value.items()}
+        case list():
+            return [_value_from_json(name, one, level + 1) for one in value]
         case _:
             raise EventError(f"{name!r} must be a number, a text, true, false, a time or a position, got {value!r:.60}")
 
 
-def _value_to_json(value: Value) -> Any:
+def _value_to_json(value: Any) -> Any:
     match value:
+        case dict():
+            return {name: _value_to_json(one) for name, one in value.items()}
+        case list():
+            return [_value_to_json(one) for one in value]
         case Position(x_m=x, y_m=y):
             return {"x_m": x, "y_m": y}
         case datetime():
@@ -357,7 +448,7 @@ class EventType:
         if event.fields.keys() != self.content.keys():
             self._refuse(event)
         content = event.content
-        if isinstance(content, Element):
+        if isinstance(content, Element) or event.is_nested:
             named = event.fields.items()
             event.__dict__["fields"] = {
                 name: tuple(self._typed(name, one) for one in several) for name, several in named

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from earshot import Element, Event, Position, Velocity, Viewer
 
 NAMES = ("price", "name", "live", "within", "odd name", "t")
-TYPES = ("CD", "Siren")
+TYPES = ("CD", "Siren", "road/a/jam", "road/b")
+TYPE_FILTERS = ("CD", "Siren", "road/*/jam", "road/**", "road/b", "*/b")
 TIMES = ("2026-01-31", "2026-01-31T12:00:00+00:00", "20260131")
 
-written_names = st.sampled_from(["price", "price", "name", "live", "`within`", "`odd name`", "t"])
+written_names = st.sampled_from(
+    ["price", "price", "name", "live", "`within`", "`odd name`", "t", "car.price", "car.name", "tags", "value"]
+)
 numbers = st.sampled_from(["0", "1", "5", "10", "20", "-3", "2.5", "20260131"])
 texts = st.sampled_from(
     ['"jazz"', "'ja'", '"5"', '"true"', '"false"', "'it''s'", '"say ""hi"""', *(f'"{time}"' for time in TIMES)]
@@ -52,8 +55,23 @@ terms = st.one_of(
         ]
     ),
 )
+item_terms = st.recursive(
+    st.one_of(
+        st.builds(_comparison, written_names, comparisons, literals, st.booleans()),
+        st.builds("{} {} {}".format, written_names, st.sampled_from(["contains", "starts with"]), texts),
+        written_names,
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=2).map(" and ".join),
+        st.lists(inner, min_size=2, max_size=2).map(" or ".join),
+        inner.map("not ({})".format),
+        inner.map("any(car, {})".format),
+    ),
+    max_leaves=3,
+)
+items = st.builds("any({}, {})".format, st.sampled_from(["lanes", "tags", "car", "car.lanes", "price"]), item_terms)
 wheres = st.recursive(
-    terms,
+    st.one_of(terms, terms, items),
     lambda inner: st.one_of(
         st.lists(inner, min_size=2, max_size=3).map(" and ".join),
         st.lists(inner, min_size=2, max_size=3).map(" or ".join),
@@ -82,8 +100,25 @@ def _tree(type: str, attributes: dict[str, str], leaves: list[tuple[str, str]]) 
 
 _plain_names = st.sampled_from(["price", "name", "live", "t"])
 _plain_texts = st.sampled_from(["5", "20", "jazz", "true", "2026-01-31", " 5 "])
+_objects = st.recursive(
+    st.dictionaries(st.sampled_from(["price", "name", "live", "value"]), values, max_size=3),
+    lambda inner: st.dictionaries(
+        st.sampled_from(["car", "lanes", "tags", "price"]),
+        st.one_of(inner, st.lists(st.one_of(inner, values))),
+        max_size=2,
+    ),
+    max_leaves=5,
+)
+nested = st.builds(
+    lambda flat, car, lanes, tags: {**flat, "car": car, "lanes": lanes, "tags": tags},
+    st.dictionaries(st.sampled_from(NAMES), values, max_size=2),
+    _objects,
+    st.lists(_objects, max_size=3),
+    st.lists(values, max_size=3),
+)
 contents = st.one_of(
     st.dictionaries(st.sampled_from(NAMES), values, max_size=4),
+    nested,
     st.builds(
         _tree,
         st.just(""),
@@ -95,6 +130,7 @@ contents = st.one_of(
 
 def _event(type: str, content: object, position: Position | None, velocity: Velocity | None) -> Event:
     if isinstance(content, Element):
+        type = type.partition("/")[0]
         content = Element(type, content.attributes, content.children)
     return Event(type=type, content=content, position=position, velocity=velocity)
 

@@ -55,7 +55,8 @@ class Filter:
 
     @classmethod
     def of_type(cls, type: str) -> Filter:
-        """Every event of one type; the type is taken as it is, without wildcards."""
+        """Every event of one type. In a type with levels, `*` stands for one level and `**` for any number:
+        `traffic/*/jam`, `traffic/**`."""
         if not isinstance(type, str) or not type:
             raise UsageError(f"an event type is a text that is not empty, got {type!r:.60}")
         return cls(Always(), type)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from where_cases import events, viewers, wheres
+from where_cases import TYPE_FILTERS, events, viewers, wheres
 from xpath_cases import documents, queries
 
 from earshot import Element, Event, Filter, FilterIndex, Position, Viewer
@@ -48,7 +48,7 @@ def looped(filters: dict[object, Filter], event: Event, viewer: Viewer | None = 
 
 
 keys = st.integers(0, 11)
-where_filters = st.builds(Filter.where, wheres, st.sampled_from([None, None, "CD", "Siren"]))
+where_filters = st.builds(Filter.where, wheres, st.sampled_from([None, None, *TYPE_FILTERS]))
 xpath_filters = st.builds(Filter.xpath, queries)
 removals = st.tuples(st.just("remove"), keys)
 

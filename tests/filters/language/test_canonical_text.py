@@ -83,7 +83,7 @@ def test_filters_that_differ_are_not_equal(a: str, b: str) -> None:
 
 
 @settings(max_examples=sized(300, 5_000))
-@given(wheres, st.sampled_from([None, "Siren", "odd type", "`"]), events, viewers)
+@given(wheres, st.sampled_from([None, "Siren", "odd type", "`", "a/*/b", "odd/ level"]), events, viewers)
 def test_where_the_canonical_text_is_the_same_filter(
     text: str, type: str | None, event: Event, viewer: Viewer | None
 ) -> None:

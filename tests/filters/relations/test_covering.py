@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from near_cases import neighbours
-from where_cases import TYPES, events, viewers, wheres
+from where_cases import TYPE_FILTERS, events, viewers, wheres
 from xpath_cases import documents, queries
 
 from earshot import Event, Filter, Viewer
@@ -154,7 +154,7 @@ def test_a_path_covers_what_its_steps_were_narrowed_to(general: str, data: st.Da
     assert covers(general, special)
 
 
-typed = st.sampled_from([None, None, *TYPES])
+typed = st.sampled_from([None, None, *TYPE_FILTERS])
 
 
 @settings(max_examples=sized(300, 6_000))

@@ -89,7 +89,7 @@ def test_what_matches_is_what_every_kept_document_says_itself(
 
 
 @settings(max_examples=sized(150, 3_000))
-@given(st.lists(events, max_size=9), wheres, st.sampled_from([None, "CD"]))
+@given(st.lists(events, max_size=9), wheres, st.sampled_from([None, "CD", "road/**"]))
 def test_what_matches_of_typed_values_is_what_every_event_says_itself(
     drawn: list[Event], where: str, type: str | None
 ) -> None:

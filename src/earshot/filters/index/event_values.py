@@ -74,7 +74,7 @@ class EventValues:
 
     def __init__(self, event: Event) -> None:
         self.event = event
-        self.flat = event.content if isinstance(event.content, dict) else None
+        self.flat = event.content if isinstance(event.content, dict) and not event.is_nested else None
         "The content, if it has one value for each name."
         self._values: dict[Source, tuple[Value, ...]] = {}
         self._compared: dict[tuple[type[SimpleTest], Source], frozenset[Any]] = {}

@@ -26,7 +26,11 @@ from earshot.filters.index.automaton import PathAutomaton, PathMoves
 from earshot.filters.index.event_values import EventValues
 from earshot.filters.index.groups import IndexedPlan, PlanGroup
 from earshot.filters.index.plans import Plan, plans_of
+from earshot.filters.language.event_types import is_type_pattern, type_matches
 from earshot.filters.language.matching import Viewer
+
+MOST_TYPES = 4096
+"Event types whose groups with wildcards are remembered."
 
 
 class FilterIndex:
@@ -36,6 +40,10 @@ class FilterIndex:
         self._parts: dict[Hashable, tuple[IndexedPlan | PathMoves, ...]] = {}
         "The parts of each filter: paths that answer for it, and plans in groups."
         self._by_type: dict[str | None, PlanGroup] = {}
+        self._patterns: set[str] = set()
+        "The types with wildcards among those by type."
+        self._pattern_groups: dict[str, tuple[PlanGroup, ...]] = {}
+        "By an event's type, the groups of the types with wildcards that stand for it; made when first asked."
         self._by_path: dict[PathMoves, PlanGroup] = {}
         self._paths = PathAutomaton()
         self.given_up: Counter[Hashable] = Counter()
@@ -84,14 +92,31 @@ class FilterIndex:
             group.collect(event_values, viewer, found)
         if (group := self._by_type.get(event.type)) is not None:
             group.collect(event_values, viewer, found)
+        for group in self._groups_with_wildcards(event.type) if self._patterns else ():
+            group.collect(event_values, viewer, found)
         if event_values.given_up:
             self.given_up.update(event_values.given_up)
+        return found
+
+    def _groups_with_wildcards(self, type: str) -> tuple[PlanGroup, ...]:
+        found = self._pattern_groups.get(type)
+        if found is None:
+            if len(self._pattern_groups) >= MOST_TYPES:
+                self._pattern_groups.clear()
+            found = tuple(self._by_type[wanted] for wanted in self._patterns if type_matches(wanted, type))
+            self._pattern_groups[type] = found
         return found
 
     def _group_for(self, indexed: IndexedPlan) -> PlanGroup:
         moves, type = indexed.plan.moves, indexed.filter.type
         if moves is None:
-            return self._by_type.get(type) or self._by_type.setdefault(type, PlanGroup(in_document=False))
+            group = self._by_type.get(type)
+            if group is None:
+                group = self._by_type[type] = PlanGroup(in_document=False)
+                if type is not None and is_type_pattern(type):
+                    self._patterns.add(type)
+                    self._pattern_groups.clear()
+            return group
         group = self._by_path.get(moves)
         if group is None:
             group = self._by_path[moves] = PlanGroup(in_document=True)
@@ -102,6 +127,9 @@ class FilterIndex:
         moves = indexed.plan.moves
         if moves is None:
             del self._by_type[indexed.filter.type]
+            if indexed.filter.type in self._patterns:
+                self._patterns.remove(indexed.filter.type)
+                self._pattern_groups.clear()
         else:
             self._paths.remove(moves, self._by_path.pop(moves), is_answer=False)
 

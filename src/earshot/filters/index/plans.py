@@ -36,6 +36,7 @@ from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Axis,
     Compare,
     Comparison,
@@ -133,7 +134,7 @@ def _alternatives(condition: Condition, here: str) -> list[Plan]:
             return _walked(path, here)
         case Contains(Field(name), _) | StartsWith(Field(name), _) | Exists(Field(name)):
             return [_present(name)]
-        case Holds():
+        case Holds() | AnyItem():
             return _all([[_UNKNOWN], _alternatives(loosened(condition), here)])
         case Always():
             return [_ANYTHING]

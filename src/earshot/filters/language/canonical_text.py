@@ -19,10 +19,11 @@ from earshot.filters.language.expressions import (
     Operation,
     PathExpression,
 )
-from earshot.filters.language.parser import Parser, name_text, number_text, quoted
+from earshot.filters.language.parser import Parser, is_levels, name_text, number_text, quoted
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Approaching,
     Axis,
     Compare,
@@ -59,7 +60,7 @@ def _type_in_front(parser: Parser) -> str | None:
     """Read `Siren:`, if the text begins with a type."""
     start = parser.at
     try:
-        name = parser.backquoted() if parser.sees("`") else parser.name()
+        name = parser.backquoted() if parser.sees("`") else parser.levels() or parser.name()
     except FilterSyntaxError:
         name = None
     if name is not None and parser.take(":"):
@@ -71,7 +72,9 @@ def _type_in_front(parser: Parser) -> str | None:
 def write(condition: Condition, type: str | None) -> str:
     """The canonical text of a condition on events of a type (None: of any)."""
     body = condition_text(condition)
-    return body if type is None else f"{name_text(type)}: {body}"
+    if type is None:
+        return body
+    return f"{type if is_levels(type) else name_text(type)}: {body}"
 
 
 def condition_text(condition: Condition) -> str:
@@ -87,6 +90,8 @@ def condition_text(condition: Condition) -> str:
             return f"starts-with({_operand(operand)}, {quoted(literal)})"
         case Exists(field):
             return _operand(field)
+        case AnyItem(field, inner):
+            return f"any({_operand(field)}, {condition_text(inner)})"
         case Holds(expression):
             return _whole_text(expression)
         case PositionTest(Comparison.EQ, number):

@@ -13,6 +13,7 @@ from typing import Any
 from earshot.events import Event
 from earshot.filters.language.canonical_text import condition_text, expression_text, path_text
 from earshot.filters.language.evaluation import compiled, text_from
+from earshot.filters.language.event_types import type_matches
 from earshot.filters.language.expressions import (
     COMPARISONS,
     Constant,
@@ -28,6 +29,7 @@ from earshot.filters.language.paths import Memo, Node, node_test, selector, stri
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Approaching,
     Compare,
     Condition,
@@ -57,9 +59,9 @@ Finding = Callable[[Condition], str]
 
 def explanation(condition: Condition, type: str | None, event: Event, viewer: Viewer | None) -> str:
     """Why the event meets a condition on events of a type (None: of any), or which term it fails."""
-    if type is not None and event.type != type:
+    if type is not None and not type_matches(type, event.type):
         return one_line(f"it does not match: its type is {event.type}, not {type}")
-    of_type = [] if type is None else [f"its type is {type}"]
+    of_type = [] if type is None else [f"its type is {event.type}"]
 
     def holds(term: Condition) -> bool:
         return predicate(term)(event, viewer)
@@ -116,6 +118,8 @@ def _event_finding(condition: Condition, event: Event, viewer: Viewer | None) ->
     match condition:
         case Compare(Field(name)) | Contains(Field(name)) | StartsWith(Field(name)) | Exists(Field(name)):
             return _shown(name, [text_of(value) for value in event.fields.get(name, ())])
+        case AnyItem(Field(name), inner):
+            return _item_finding(name, inner, event)
         case Within() | Approaching() | Receding() | Inside():
             return _place_finding(condition, event, viewer)
         case LocationPath(steps=steps):
@@ -124,6 +128,21 @@ def _event_finding(condition: Condition, event: Event, viewer: Viewer | None) ->
             return _expression_finding(expression, event)
         case _:
             return ""
+
+
+def _item_finding(name: str, condition: Condition, event: Event) -> str:
+    """How many items there are, and what decided in the first that meets the condition, else in the first."""
+    items = event.items(name)
+    if not items:
+        return f"there is no {name}"
+    meets = predicate(condition)
+    met = next((item for item in items if meets(item, None)), None)
+    shown = met or items[0]
+    reasons = _reasons(
+        condition, met is not None, lambda term: predicate(term)(shown, None), lambda t: _event_finding(t, shown, None)
+    )
+    which = f"of {len(items)}, one:" if met is not None else f"of {len(items)}, none; in the first,"
+    return f"{which} {'; '.join(reasons)}"
 
 
 def _expression_finding(expression: Expression, event: Event) -> str:

@@ -36,11 +36,14 @@ from earshot.filters.language.parser import MIRRORED, is_name
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Axis,
     Compare,
     Comparison,
     Condition,
     Contains,
+    Exists,
+    Field,
     Holds,
     LocationPath,
     NodeKind,
@@ -282,10 +285,40 @@ def _name_asked(predicate: Expression) -> tuple[str, Expression] | None:
 # What an expression that is no pattern needs.
 
 
-def loosened(holds: Holds) -> Condition:
-    """Patterns that the document has wherever the expression holds."""
-    found = tuple(dict.fromkeys(_needs(holds.expression)))
+def loosened(condition: Holds | AnyItem) -> Condition:
+    """What the document or the content has wherever the condition holds, as patterns and terms that stand alone."""
+    if isinstance(condition, AnyItem):
+        return _outside(condition.condition, condition.field.name)
+    found = tuple(dict.fromkeys(_needs(condition.expression)))
     return And(found) if found else ALWAYS
+
+
+def _outside(condition: Condition, items: str) -> Condition:
+    """What a condition on one item of a list asks of all items together."""
+    match condition:
+        case And(terms):
+            return And(tuple(_outside(term, items) for term in terms))
+        case Or(terms):
+            return Or(tuple(_outside(term, items) for term in terms))
+        case Compare(Field() as field) | Contains(Field() as field) | StartsWith(Field() as field):
+            return _either(replace(condition, operand=name) for name in _names_outside(field, items))
+        case Exists(field):
+            return _either(Exists(name) for name in _names_outside(field, items))
+        case AnyItem(field, inner):
+            return _either(_outside(inner, name.name) for name in _names_outside(field, items))
+        case _:
+            return ALWAYS if condition != NEVER else NEVER
+
+
+def _names_outside(field: Field, items: str) -> list[Field]:
+    """The names that an item's field has outside: that of the list itself too, where the items are plain values."""
+    within = Field(f"{items}.{field.name}")
+    return [within, Field(items)] if field.name == "value" else [within]
+
+
+def _either(conditions: Iterable[Condition]) -> Condition:
+    found = tuple(conditions)
+    return found[0] if len(found) == 1 else Or(found)
 
 
 def _needs(expression: Expression) -> list[Condition]:

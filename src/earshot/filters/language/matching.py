@@ -12,11 +12,13 @@ import msgspec
 
 from earshot.events import Event, Value
 from earshot.filters.language.evaluation import as_boolean
+from earshot.filters.language.event_types import is_type_pattern, type_matches
 from earshot.filters.language.nodes import DocumentNodes, Evaluation
 from earshot.filters.language.paths import Memo, all_of, any_of, node_test
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Approaching,
     Axis,
     Compare,
@@ -55,6 +57,8 @@ def compiled(condition: Condition, type: str | None = None) -> Predicate:
     meets = predicate(condition)
     if type is None:
         return meets
+    if is_type_pattern(type):
+        return lambda event, viewer: type_matches(type, event.type) and meets(event, viewer)
     return lambda event, viewer: event.type == type and meets(event, viewer)
 
 
@@ -78,6 +82,9 @@ def predicate(condition: Condition) -> Predicate:
             return _any_value(name, lambda value: text in text_of(value))
         case StartsWith(Field(name), text):
             return _any_value(name, lambda value: text_of(value).startswith(text))
+        case AnyItem(Field(name), inner_condition):
+            meets_inner = predicate(inner_condition)
+            return lambda event, _: any(meets_inner(item, None) for item in event.items(name))
         case Exists(Field(name)):
             return _any_value(name, lambda value: value is not False)
         case Within(distance_m):

@@ -22,6 +22,8 @@ _NAME_START = (
 )
 _NAME = re.compile(f"[{_NAME_START}][{_NAME_START}0-9.\\-\u00b7\u0300-\u036f\u203f\u2040]*")
 "A name as XML 1.0 has it, without the colon."
+_LEVELS = re.compile(f"(?:[{_NAME_START}0-9.+\\-]+|\\*\\*?)(?:/(?:[{_NAME_START}0-9.+\\-]+|\\*\\*?))+")
+"An event type with levels, as in traffic/*/jam."
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _COMPARISON = re.compile(r"!=|<=|>=|=|<|>")
 _STRING = re.compile(r'"[^"]*(?:""[^"]*)*"' r"|'[^']*(?:''[^']*)*'")
@@ -95,6 +97,14 @@ class Parser:
             self.take(found)
         return found
 
+    def levels(self) -> str | None:
+        """Read an event type with levels."""
+        found = _LEVELS.match(self.text, self.at)
+        if found is None:
+            return None
+        self.take(found[0])
+        return found[0]
+
     def comparison(self) -> Comparison | None:
         found = _COMPARISON.match(self.text, self.at)
         if found is None:
@@ -160,6 +170,11 @@ def quoted(text: str) -> str:
 def is_name(text: str) -> bool:
     """Whether the text can be written as a name, in both languages."""
     return _NAME.fullmatch(text) is not None
+
+
+def is_levels(text: str) -> bool:
+    """Whether the text can be written as an event type with levels."""
+    return _LEVELS.fullmatch(text) is not None
 
 
 def name_text(name: str, reserved: frozenset[str] = frozenset()) -> str:

@@ -125,6 +125,14 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
+class AnyItem:
+    """Some item of a list meets the condition, whose fields are the item's own (`where` only)."""
+
+    field: Field
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
 class PositionTest:
     """`[2]` or `[position() < 3]`: the node's position among the siblings that passed the step's name and
     the predicates before this one. It is always a whole predicate of a step."""
@@ -192,6 +200,7 @@ Condition = (
     | Contains
     | StartsWith
     | Exists
+    | AnyItem
     | PositionTest
     | Holds
     | And

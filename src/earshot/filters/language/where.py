@@ -7,6 +7,7 @@
     term       ::=  name comparison literal  |  literal comparison name  |  name 'in' number '..' number
                  |  name 'contains' string  |  name 'starts with' string
                  |  'contains(' name ',' string ')'  |  'starts-with(' name ',' string ')'  |  name
+                 |  'any(' name ',' condition ')'
                  |  'within' number ('m' | 'km')  |  'approaching'  |  'receding'  |  'inside' area
     area       ::=  'circle(' x ',' y ',' radius ')'  |  'rectangle(' x ',' y ',' width ',' height angle? ')'
                  |  'ellipse(' x ',' y ',' half-axis ',' half-axis angle? ')'
@@ -23,6 +24,9 @@ What a term means:
 - A field is every value of that name: flat content has one, an XML document's root attributes and
   leaf elements may have several. A term holds if it holds for any of them, so it is false where
   there is none; `not` turns that around. `price in 10..20` is `price >= 10 and price <= 20`.
+- In nested content a name leads down by dots (`vehicle.speed`), and a list gives the values of all its items, so
+  `tags = "icy"` holds where any tag is that. `any(lanes, closed = true and speed < 3)` holds where one item meets the
+  whole condition, in which names are the item's own; an item that is a plain value is called `value`.
 - Against a number the value counts as XPath's number(): text is read, true is 1, anything else
   is NaN, which differs from everything and is neither less nor greater.
 - Against a text, `=` and `!=` compare texts; `<`, `<=`, `>` and `>=` compare numbers, as XPath does. A
@@ -43,6 +47,7 @@ from earshot.filters.language.parser import MIRRORED, Parser, disjunction, paren
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Approaching,
     Compare,
     Comparison,
@@ -53,6 +58,7 @@ from earshot.filters.language.syntax import (
     Inside,
     Literal,
     Not,
+    Or,
     Receding,
     StartsWith,
     Within,
@@ -98,6 +104,8 @@ def _structure(parser: Parser) -> Condition | None:
     """Read a negation, a constant or a path."""
     if parser.sees("/") or _sees_xpath_call(parser):
         return xpath.term(parser)
+    if (items := _items(parser)) is not None:
+        return items
     if parser.take_word("not"):
         return Not(parenthesis(parser, _term) or _term(parser))
     start = parser.at
@@ -110,12 +118,43 @@ def _structure(parser: Parser) -> Condition | None:
 
 
 def _sees_xpath_call(parser: Parser) -> bool:
-    start, word = parser.at, parser.word()
-    if word not in XPATH_CALLS:
-        return False
+    word = parser.word()
+    return word in XPATH_CALLS and _sees_call(parser, word)
+
+
+def _sees_call(parser: Parser, word: str) -> bool:
+    start = parser.at
     called = parser.take_word(word) and parser.sees("(")
     parser.at = start
     return called
+
+
+def _items(parser: Parser) -> AnyItem | None:
+    """Read `any(lanes, closed = true)`."""
+    if not _sees_call(parser, "any"):
+        return None
+    parser.take_word("any")
+    parser.take("(")
+    field = _field(parser)
+    parser.expect(",", "between the list and the condition of any()")
+    start = parser.at
+    inner = disjunction(parser, _term)
+    parser.expect(")", "after the condition of any(")
+    if not _is_about_values(inner):
+        parser.fail("any() asks for an item's values; write places and paths outside of it", start)
+    return AnyItem(field, inner)
+
+
+def _is_about_values(condition: Condition) -> bool:
+    match condition:
+        case And(terms) | Or(terms):
+            return all(map(_is_about_values, terms))
+        case Not(inner) | AnyItem(condition=inner):
+            return _is_about_values(inner)
+        case Compare(operand) | Contains(operand) | StartsWith(operand):
+            return isinstance(operand, Field)
+        case _:
+            return isinstance(condition, Exists | Always)
 
 
 def _place(parser: Parser) -> Condition | None:

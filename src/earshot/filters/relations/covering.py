@@ -9,6 +9,7 @@ from math import inf
 from earshot.errors import FilterSyntaxError
 from earshot.filters.language import where
 from earshot.filters.language.canonical_text import condition_text
+from earshot.filters.language.event_types import type_includes
 from earshot.filters.language.parser import is_name
 from earshot.filters.language.syntax import (
     Always,
@@ -41,7 +42,8 @@ Branch = frozenset[Condition]
 
 def covers(general: TypedCondition, special: TypedCondition) -> bool:
     """True only if every event that meets `special` meets `general`. False where that cannot be proved."""
-    if general.type is not None and special.type != general.type:
+    same_types = special.type is not None and general.type is not None and type_includes(general.type, special.type)
+    if general.type is not None and not same_types:
         of_type = _of_type(general.type)
         if special.type is not None or of_type is None or not implies((special.condition,), of_type):
             return False
@@ -59,7 +61,7 @@ def _of_type(type: str) -> Condition | None:
 
 def merge(a: TypedCondition, b: TypedCondition) -> TypedCondition:
     """A condition that covers both: exactly their union while that is short, else what both have in common."""
-    type = a.type if a.type == b.type else None
+    type = _type_of_both(a.type, b.type)
     proof = Proof(MERGE_BUDGET)
     branches = _without_covered([*_branches(a, type), *_branches(b, type)], proof)
     branches = _without_covered(_united(branches), proof)
@@ -67,6 +69,13 @@ def merge(a: TypedCondition, b: TypedCondition) -> TypedCondition:
         return TypedCondition(exact, type)
     loose = _in_common(branches, Proof(MERGE_BUDGET))
     return TypedCondition(loose if _reads_back(loose) else Always(), type)
+
+
+def _type_of_both(a: str | None, b: str | None) -> str | None:
+    """The type that includes both, if one of them does."""
+    if a is None or b is None:
+        return None
+    return a if type_includes(a, b) else b if type_includes(b, a) else None
 
 
 def _branches(filter: TypedCondition, type: str | None) -> Iterable[Branch]:

@@ -18,6 +18,7 @@ from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Axis,
     Compare,
     Comparison,
@@ -89,6 +90,8 @@ class Proof:
                 return all(self.follows((branch, *others), wanted) for branch in branches)
             case Not(denied), Not(unwanted):
                 return self.follows((unwanted,), denied)
+            case AnyItem(items, known), AnyItem(wanted_items, asked) if items == wanted_items:
+                return self.follows((known,), asked)
             case Within(near), Within(far):
                 return near <= far
             case Inside(small), Inside(large):
@@ -133,8 +136,10 @@ def _facts(known: Known) -> Known:
         match condition:
             case And(terms):
                 facts.extend(_facts(terms))
-            case Holds():
-                facts.extend((condition, *_facts((normal(loosened(condition)),))))
+            case Holds() | AnyItem():
+                needed = _facts((normal(loosened(condition)),))
+                # An alternative would be taken apart, and then be found here again.
+                facts.extend((condition, *(fact for fact in needed if not isinstance(fact, Or))))
             case Contains(LocationPath() as path) | StartsWith(LocationPath() as path) if path != _SELF:
                 facts.extend((condition, path))  # a text that is not empty comes from a node
             case _:

@@ -17,6 +17,7 @@ from earshot.filters.language.canonical_text import condition_text
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Compare,
     Comparison,
     Condition,
@@ -63,6 +64,9 @@ def normal(condition: Condition) -> Condition:
             if literal == "":
                 return ALWAYS
             return NEVER if path is None else type(condition)(path, literal)
+        case AnyItem(field, inner):
+            asked = normal(inner)
+            return NEVER if asked == NEVER else AnyItem(field, asked)
         case Within(distance_m):
             return Within(float(distance_m))
         case Inside(area):

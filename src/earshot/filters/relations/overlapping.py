@@ -15,6 +15,7 @@ from math import inf, isnan, prod
 from shapely.errors import GEOSException
 
 from earshot.filters.language.canonical_text import condition_text, path_text
+from earshot.filters.language.event_types import is_type_pattern
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -91,7 +92,9 @@ def _profiles(filter: TypedCondition) -> tuple[Profile, ...]:
         if branch == Not(Always()):
             continue
         profile: Profile = {}
-        if filter.type is not None:
+        if filter.type is not None and is_type_pattern(filter.type):
+            _ask(profile, "its type").others.add(filter.type)
+        elif filter.type is not None:
             _ask(profile, "its type").text = filter.type
         for term in branch.terms if isinstance(branch, And) else (branch,):
             _note(profile, term, ())

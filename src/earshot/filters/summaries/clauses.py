@@ -20,10 +20,12 @@ from typing import Protocol
 
 from earshot.events import Element, Event, Value
 from earshot.filters.filter import Filter
+from earshot.filters.language.event_types import is_type_pattern
 from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Axis,
     Compare,
     Comparison,
@@ -91,7 +93,7 @@ ANY = Clause(None, frozenset())
 def clauses_of(filter: Filter) -> list[Clause]:
     """The filter's clauses, simplified; none where no event can match."""
     found = _needed(filter.condition, None)
-    if filter.type is not None:
+    if filter.type is not None and not is_type_pattern(filter.type):
         found = _both([Clause(filter.type, frozenset())], found)
     return _distinct(Clause(clause.type, _simplest(clause.terms)) for clause in found)
 
@@ -118,7 +120,7 @@ def _needed(condition: Condition, here: str | None) -> list[Clause]:
             return _text_term(operand, PREFIX, literal, here)
         case Exists(Field(name)):
             return [_clause(PresenceTerm(name))]
-        case Holds():
+        case Holds() | AnyItem():
             return _needed(loosened(condition), here)
         case _:
             return [ANY]
@@ -311,6 +313,11 @@ class EventFacts:
         if isinstance(event.content, Element):
             self._gather(event.content)
             self._add_typed()
+        elif event.is_nested:
+            self._gather(event.root)
+            for name, values in self.fields.items():
+                for value in values:
+                    self._add(name, value)
         else:
             # XPath may ask for the root's own text, which is the concatenation of the flat values' texts.
             self._add(event.type, event.root)

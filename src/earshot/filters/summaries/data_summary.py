@@ -14,10 +14,12 @@ from typing import Any
 from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.filters.filter import Filter
+from earshot.filters.language.event_types import is_type_pattern, type_matches
 from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
     Always,
     And,
+    AnyItem,
     Approaching,
     Compare,
     Condition,
@@ -193,10 +195,19 @@ class DataSummary:
                 self._answers.clear()
             found = self._look_up(filter.condition)
             if filter.type is not None:
-                of_type = self._types.get(filter.type, 0)
+                of_type = self._of_type(filter.type)
                 found = Bounds(found.certain & of_type, found.possible & of_type)
             known = self._answers[id(filter)] = (filter, found, None)
         return known
+
+    def _of_type(self, wanted: str) -> int:
+        """The documents of a type, or of the types that a pattern stands for."""
+        if not is_type_pattern(wanted):
+            return self._types.get(wanted, 0)
+        found = 0
+        for type, documents in self._types.items():
+            found |= documents if type_matches(wanted, type) else 0
+        return found
 
     def _look_up(self, condition: Condition) -> Bounds:
         match condition:
@@ -214,7 +225,7 @@ class DataSummary:
                 return Bounds(~found.possible, ~found.certain)
             case Always():
                 return Bounds(-1, -1)
-            case Holds():
+            case Holds() | AnyItem():
                 return Bounds(0, self._look_up(loosened(condition)).possible)
             case Within() | Approaching() | Receding() | Inside():
                 return Bounds(0, -1)

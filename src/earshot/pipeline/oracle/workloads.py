@@ -115,7 +115,7 @@ def _event(
     else:
         flat: dict[str, Any] = _flat_decoder.decode(content)
         values = flat
-        if dict in map(_class_of, flat.values()):  # a time or a position
+        if not {dict, list}.isdisjoint(map(_class_of, flat.values())):  # a time or a position, or nested
             values = Event.from_json(msgspec.json.encode({"type": type, "content": flat})).content
     return Event(
         type,

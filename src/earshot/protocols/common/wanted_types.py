@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from earshot.filters import Filter
+from earshot.filters.language.event_types import is_type_pattern, type_matches
 from earshot.filters.language.lowering import loosened
-from earshot.filters.language.syntax import And, Axis, Condition, Holds, LocationPath, NodeKind, Or
+from earshot.filters.language.syntax import And, AnyItem, Axis, Condition, Holds, LocationPath, NodeKind, Or
 
 
 def could_match(filter: Filter, subject: str) -> bool:
     """Whether some event of this type might meet the filter."""
+    if filter.type is not None and is_type_pattern(filter.type):
+        return type_matches(filter.type, subject)
     types = event_types_of(filter)
     return types is None or subject in types
 
 
 def event_types_of(filter: Filter) -> frozenset[str] | None:
     """The event types that a filter could match; None: any. An XPath names the type in its first step."""
-    return frozenset((filter.type,)) if filter.type is not None else _types_of(filter.condition)
+    if filter.type is None or is_type_pattern(filter.type):
+        return _types_of(filter.condition)
+    return frozenset((filter.type,))
 
 
 def _types_of(condition: Condition) -> frozenset[str] | None:
@@ -24,7 +29,7 @@ def _types_of(condition: Condition) -> frozenset[str] | None:
             first.axis is Axis.CHILD and first.kind is NodeKind.ELEMENT and first.name != "*"
         ):
             return frozenset((first.name,))
-        case Holds():
+        case Holds() | AnyItem():
             return _types_of(loosened(condition))
         case And(terms):
             named = [types for types in map(_types_of, terms) if types is not None]
