@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "identity": ("identity", "Make and show a node's own key, and say whose keys to trust."),
     "replay": ("replay", "Repeat a recorded live run in the simulator, and compare."),
     "ingest": ("pipeline", "Read a mobility trace into a lake (Spark)."),
+    "profile": ("traces", "Say what a trace is like: neighbours, components, contacts (Spark)."),
     "contacts": ("pipeline", "Find which nodes meet, when and for how long (Spark)."),
     "workload": ("workloads", "Store a workload: a scenario's, or your own files (Spark)."),
     "oracle": ("workloads", "Compute who should receive each event (Spark)."),

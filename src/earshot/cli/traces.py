@@ -1,22 +1,27 @@
-"""What commands that start from a trace share, and `earshot scenario from-trace`."""
+"""What commands that start from a trace share, `earshot profile` and `earshot scenario from-trace`."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from earshot.cli.options import DELAY, DURATION, LENGTH, together
 from earshot.cli.spark import LakeOptions, lake_options, open_lake
+from earshot.cli.tables import print_json, print_table
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
     from earshot.simulation.scenario.scenario import Scenario
+
+WIDTH = 100
 
 
 class TimesSinceStart(click.ParamType[tuple[float, float]]):
@@ -142,6 +147,50 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
     if scenario is None:
         raise UsageError("name a scenario (`earshot scenarios` lists them), or a trace with --trace")
     return load_scenario(scenario)
+
+
+@click.command()
+@click.argument("trace")
+@click.option("--range", "ranges_m", type=LENGTH, multiple=True, help="Also look at this range; repeatable.")
+@click.option("--report", "report_to", type=click.Path(dir_okay=False, path_type=Path), help="Write a page about it.")
+@click.option("--again", is_flag=True, help="Compute it again, even if the lake has it.")
+@lake_options
+@click.option("--json", "as_json", is_flag=True, help="Print the profile as JSON.")
+def profile(
+    trace: str, ranges_m: tuple[float, ...], report_to: Path | None, again: bool, lake: LakeOptions, as_json: bool
+) -> None:
+    """Say what TRACE is like, before any protocol runs: is the network partitioned?
+
+    TRACE is the name of a trace in the lake, or a file or folder, which is read into the lake first. Prints area,
+    span, nodes and speeds, and for radios of 50 to 300 m: neighbours, connected components, contact times, and
+    which share of all pairs of nodes can reach each other at once, or by carrying within 10 s, 60 s and 10 min.
+
+    \b
+      earshot profile bologna
+      earshot profile fcd.xml.gz --range 250m --report profile.html
+    """
+    from earshot.pipeline.reports.profile_page import profile_page
+    from earshot.pipeline.reports.report import write_whole
+    from earshot.pipeline.traces import profile_text as text
+    from earshot.pipeline.traces.ingest import trace_in_lake
+    from earshot.pipeline.traces.trace_profile import RANGES_M, profile_trace
+
+    with open_lake(lake) as opened:
+        found = profile_trace(opened, trace_in_lake(opened, trace), (*RANGES_M, *ranges_m), again=again)
+    if report_to is not None:
+        write_whole(report_to, profile_page(found).html())
+    if as_json:
+        print_json(found.as_json())
+        return
+    click.echo(f"{found.trace}: {text.profile_words(found)}\n")
+    for name, words in text.facts_rows(found):
+        click.echo(f"  {name:<12}{words}")
+    click.echo()
+    print_table(text.RANGE_HEADER, text.range_rows(found))
+    for line in textwrap.wrap(text.RANGE_NOTE, WIDTH):
+        click.echo(line)
+    if report_to is not None:
+        click.echo(f"\nreport: {report_to}")
 
 
 @click.group()

@@ -142,6 +142,18 @@ CONTACTS = Table(
     made_by="earshot contacts {trace} --range {range_m}",
 )
 
+PROFILES = Table(
+    "profiles",
+    {
+        "trace": "string",
+        "content": "string",  # of the positions it is about: see traces
+        "described": "string",  # the profile as JSON
+    },
+    partition_by=("trace",),
+    made_by="earshot profile {trace}",
+    clustered=True,
+)
+
 SCENARIOS = Table(
     "scenarios",
     {
@@ -443,6 +455,7 @@ TABLES: dict[str, Table] = {
         POSITIONS,
         REJECTS,
         CONTACTS,
+        PROFILES,
         SCENARIOS,
         EVENTS,
         SUBSCRIPTIONS,

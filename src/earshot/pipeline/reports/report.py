@@ -39,6 +39,8 @@ from earshot.pipeline.reports.page import (
     PageWords,
     ReportPage,
 )
+from earshot.pipeline.reports.profile_page import profile_section
+from earshot.pipeline.traces.trace_profile import Profile, kept_profiles
 from earshot.records.drop_reasons import sentence_of
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class ReportFacts:
     "Where nodes went, by the point's id."
     capacity: CapacityComparison | None = None
     "How much load each protocol carries, where that was searched for."
+    profiles: Sequence[Profile] = ()
+    "Of the traces that were played back, where the lake has them."
 
 
 def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Path:
@@ -88,6 +92,11 @@ def write_page_of(facts: ReportFacts, lake: Lake, to: Path) -> Path:
     done = [run["run"] for run in facts.runs if run["status"] == "done"]
     replays = write_replays(lake, to, done) if done else {}
     page = lake_page(facts, replays).html()
+    return write_whole(to, page)
+
+
+def write_whole(to: Path, page: str) -> Path:
+    """Write a page; it appears whole or not at all."""
     to.parent.mkdir(parents=True, exist_ok=True)
     draft = to.with_name(f".{to.name}.draft")
     draft.write_text(page, "utf-8")
@@ -115,6 +124,7 @@ def report_facts(lake: Lake, runs: Sequence[str] | None = None) -> ReportFacts:
         keyed_rows(chosen, metrics, "cause", ["lost"]),
         keyed_rows(chosen, metrics, "area", ["expected", "lost"]),
         _tracks(lake.read_or_empty("positions"), drawn),
+        profiles=kept_profiles(lake, [row["trace"] for row in rows if row["trace"]]),
     )
 
 
@@ -157,6 +167,8 @@ def facts_json(facts: ReportFacts) -> dict[str, Any]:
             if run["status"] != "done"
         ],
     }
+    if facts.profiles:
+        told["profiles"] = [one.as_json() for one in facts.profiles]
     return {**told, "capacity": facts.capacity.as_json()} if facts.capacity else told
 
 
@@ -199,6 +211,7 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
     else:
         folds = [PageFold(f"{view.title_without(shared)} over {view.network}", _details(facts, view)) for view in views]
         sections.append(PageSection("Each point", "All of the above for one point alone.", folds))
+    sections += [profile_section(one) for one in facts.profiles]
     sections += [
         PageSection("Over time", blocks=_over_time(facts.minutes, marks)),
         PageSection("Packet drops", _DROPS, _drops(facts.drops, marks)),
