@@ -8,8 +8,9 @@ from earshot.simulation.engine import engine, log, result, run, summary
 from earshot.simulation.scenario import library, scenario
 
 EXPORTS = [
-    "Action", "Churn", "Contention", "Crash", "Engine", "FaultSettings", "Log", "Lossy", "NodeGroup", "Overlay",
-    "Partition", "RunResult", "RunSummary", "Scenario", "Trajectories", "Trajectory", "Unannounce", "UnitDisk",
+    "Action", "Churn", "Contention", "Crash", "Engine", "Extent", "FaultSettings", "Log", "Lossy", "Medium",
+    "NodeGroup", "OpenAir", "Overlay", "Partition", "PluginError", "RunResult", "RunSummary", "Scenario",
+    "SettingsTable", "Trajectories", "Trajectory", "Transmission", "Unannounce", "UnitDisk",
     "Unsubscribe", "Workload", "built_in", "load_scenario", "run", "summarise",
 ]  # fmt: skip
 

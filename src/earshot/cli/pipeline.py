@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from earshot.pipeline.traces.contact_statistics import ContactStatistics, Spread
     from earshot.pipeline.traces.ingest import IngestSummary
 
-FORMATS = ("sumo-fcd", "ns2", "bonnmotion", "one", "gpx", "csv", "spool")
+FORMATS = "sumo-fcd, ns2, bonnmotion, one, gpx, csv, spool, or a plug-in"
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--format", "format_name", type=click.Choice(FORMATS), help="The trace's format.  [default: detected]")
+@click.option("--format", "format_name", metavar="NAME", help=f"The trace's format: {FORMATS}.  [default: detected]")
 @click.option("--trace", metavar="NAME", help="The trace's name in the lake.  [default: the first file's]")
 @click.option("--columns", default="", metavar="ROLE=NAME,...", help="For CSV and Parquet: node=bus,time=when,...")
 @click.option("--geo", is_flag=True, help="x and y are longitude and latitude (SUMO's --fcd-output.geo).")

@@ -17,14 +17,19 @@ top; `mobility` (where nodes are), `media` (how packets travel), `workload` (wha
 left out: docs/simulator.md.
 """
 
+from earshot.plugins import PluginError
 from earshot.records.trajectories import Trajectories, Trajectory
+from earshot.settings import SettingsTable
 from earshot.simulation.engine.engine import Engine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import RunResult
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import RunSummary, summarise
+from earshot.simulation.extent import Extent
 from earshot.simulation.faults import Churn, Crash, FaultSettings, Partition
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
+from earshot.simulation.media.open_medium import OpenAir
+from earshot.simulation.media.transmission import Medium, Transmission
 from earshot.simulation.scenario.library import built_in, load_scenario
 from earshot.simulation.scenario.scenario import NodeGroup, Scenario
 from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe, Workload
@@ -35,17 +40,23 @@ __all__ = [
     "Contention",
     "Crash",
     "Engine",
+    "Extent",
     "FaultSettings",
     "Log",
     "Lossy",
+    "Medium",
     "NodeGroup",
+    "OpenAir",
     "Overlay",
     "Partition",
+    "PluginError",
     "RunResult",
     "RunSummary",
     "Scenario",
+    "SettingsTable",
     "Trajectories",
     "Trajectory",
+    "Transmission",
     "Unannounce",
     "UnitDisk",
     "Unsubscribe",

@@ -35,6 +35,13 @@ from earshot.settings import (
     unknown_key,
 )
 from earshot.simulation.draws import Span
+from earshot.simulation.plugin_tables import (
+    PLUGIN,
+    PluginSettings,
+    PluginTable,
+    UnreadSettings,
+    spelled_plugin,
+)
 
 T = TypeVar("T")
 
@@ -115,6 +122,9 @@ def _spelled_out(hint: Any, value: Any, default: Any = None) -> Any:
         elif isinstance(value, Mapping) and "kind" not in value:
             usual = kind_of(type(default)) or (next(iter(kinds)) if len(kinds) == 1 else "")
             value = {"kind": usual, **value} if usual else value
+        plugin = kinds.get(PLUGIN)
+        if plugin is not None and isinstance(value, Mapping):
+            value = spelled_plugin(plugin, value)
         kind = value.get("kind") if isinstance(value, Mapping) else None
         chosen = (kinds[kind],) if isinstance(kind, str) and kind in kinds else ()
     origin = typing.get_origin(chosen[0]) if chosen else None
@@ -144,6 +154,9 @@ def _read_other(folder: Path, wanted: Any, value: Any) -> Any:
     if isinstance(value, wanted):
         return value
     try:
+        if wanted is PluginSettings and isinstance(value, UnreadSettings):
+            given = _spelled_out(value.cls, value.table)
+            return read_settings(value.cls, given, read_other=partial(_read_other, folder))
         if wanted is SpanSetting:
             return _span(value)
         if wanted is AreaSetting:
@@ -227,6 +240,8 @@ def as_table(value: Any, *, by_content: bool = False, sparse: bool = False) -> A
             return [as_table(one, by_content=by_content, sparse=sparse) for one in value]
         case set() | frozenset():
             return sorted(as_table(one) for one in value)
+    if isinstance(value, PluginTable):
+        return _plugin_as_table(value, by_content, sparse)
     if isinstance(value, SettingsTable):
         kind = kind_of(type(value))
         found = {"kind": kind} if kind else {}
@@ -238,6 +253,16 @@ def as_table(value: Any, *, by_content: bool = False, sparse: bool = False) -> A
             found = {key: one for key, one in {**found, **held}.items() if one is not None}
         return found
     raise TypeError(f"{type(value).__name__} cannot be written as a table")
+
+
+def _plugin_as_table(value: PluginTable, by_content: bool, sparse: bool) -> dict[str, Any]:
+    """A plug-in's table as its author writes it: the name as the kind, and all keys beside it."""
+    found: dict[str, Any] = {"kind": value.use, **({"code": value.code} if by_content else {})}
+    for name, key in fields_of(cast(Any, type(value))).items():
+        one = getattr(value, name)
+        if name not in ("use", "settings") and not (sparse and one == key.default):
+            found[name] = as_table(one, by_content=by_content, sparse=sparse)
+    return {**found, **as_table(value.settings, by_content=by_content, sparse=sparse)}
 
 
 def content_hash(path: Path) -> str:

@@ -18,6 +18,7 @@ from earshot.events import Element
 from earshot.filters import Filter
 from earshot.geometry import Position
 from earshot.settings import alternatives, fields_of, is_table, kind_of, kinds_of, unit_of
+from earshot.simulation.plugin_tables import PluginSettings
 from earshot.simulation.settings_reader import AreaSetting, FilterSetting, ShapeSetting, SpanSetting, as_table
 
 
@@ -92,6 +93,7 @@ _WORDS: dict[Any, str] = {
     AreaSetting: "area",
     FilterSetting: "filter",
     Filter: "filter",
+    PluginSettings: "table",
 }
 
 

@@ -5,7 +5,7 @@ The pipeline's Spark data sources use the same parsers, one file or piece of a f
 with `formats`, which lists the formats and detects which one a file has.
 """
 
-from earshot.traces.formats import FORMATS, Trace, read_trace
-from earshot.traces.sightings import TraceOptions
+from earshot.traces.formats import FORMATS, Trace, TraceFormat, read_trace
+from earshot.traces.sightings import Sighting, TraceOptions
 
-__all__ = ["FORMATS", "Trace", "TraceOptions", "read_trace"]
+__all__ = ["FORMATS", "Sighting", "Trace", "TraceFormat", "TraceOptions", "read_trace"]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from earshot.errors import TraceError, UnknownName
+from earshot.errors import TraceError
+from earshot.plugins import PluginError, named
 from earshot.traces.files import break_in, expanded, open_trace
 from earshot.traces.sightings import Floats, Parse, Sighting, Sightings, TraceOptions, in_blocks, is_number
 from earshot.traces.tables import csv_header, find_columns, parquet_columns, parse_csv, parse_parquet, plain
@@ -50,6 +51,19 @@ FORMATS: dict[str, TraceFormat] = {
 }
 
 
+def trace_format(name: str) -> TraceFormat:
+    """The format with this name: one of ours, or a plug-in that is a `TraceFormat`."""
+    return named("traces", name, FORMATS, _checked)
+
+
+def _checked(name: str, value: object) -> TraceFormat:
+    if not isinstance(value, TraceFormat) or value.parse is None:
+        raise PluginError(f"{name} is not a trace format: write NAME = TraceFormat(..., parse=...)")
+    if value.forms not in (("text",), ("xml",)):
+        raise PluginError(f'{name}: forms must be ("text",) or ("xml",), got {value.forms}')
+    return value
+
+
 class FoundFormat(NamedTuple):
     """The format of a trace's files, and their form."""
 
@@ -60,8 +74,8 @@ class FoundFormat(NamedTuple):
 
 def find_format(files: Sequence[str], name: str | None, options: TraceOptions) -> FoundFormat:
     """The format of these files: the one named, where they can be of it, else the one they look like."""
-    if name is not None and name not in FORMATS:
-        raise UnknownName("trace format", name, FORMATS)
+    if name is not None:
+        trace_format(name)
     found = [_find_one(file, name, options) for file in files]
     kinds = sorted({f"{one.format.name} ({'degrees' if one.geo else 'metres'}, {one.form})" for one in found})
     if len(kinds) > 1:
@@ -78,7 +92,9 @@ def _find_one(file: str, name: str | None, options: TraceOptions) -> FoundFormat
         if form == "parquet" and any(plain(column) == "timesteptime" for column in parquet_columns(file)):
             name = "sumo-fcd"
     else:
-        forms = FORMATS[name].forms
+        forms = trace_format(name).forms
+        if name not in FORMATS:
+            return FoundFormat(trace_format(name), forms[0], options.geo)
         form = guess[1] if guess and guess[1] in forms else forms[0]
         if guess is not None and not (guess[0] == name or (guess[1] in forms and guess[1] in ("csv", "parquet"))):
             raise TraceError(f"{file} looks like {guess[0]}, not like {name}; try --format {guess[0]}")
@@ -152,9 +168,9 @@ def read_trace(path: str | os.PathLike[str], format: str | None = None, options:
     """Read a trace: a file, a pattern, or a folder of files of one kind. Bad rows are its `problems`."""
     options = options or TraceOptions()
     name = os.fspath(path)
-    if os.path.isdir(name) and (format is None or "parquet" in FORMATS[format].forms) and _holds_parquet(name):
+    if os.path.isdir(name) and (format is None or "parquet" in trace_format(format).forms) and _holds_parquet(name):
         files = [name]
-        found = FoundFormat(FORMATS[format or "csv"], "parquet", False)
+        found = FoundFormat(trace_format(format or "csv"), "parquet", False)
     else:
         files = expanded([name])
         found = find_format(files, format, options)

@@ -161,7 +161,7 @@ def _checked_rows(
 
     options = settings.options()
     found = find_format(files, settings.format, TraceOptions.of(options))
-    sightings = read_sightings(session, files, found, options)
+    sightings = read_sightings(session, files, found, options, settings.format)
     plane = None
     if found.geo:
         sightings = sightings.persist()

@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from earshot.plugins import install, shipment
 from earshot.traces.files import FilePiece, expanded, is_address, local_path
-from earshot.traces.formats import FORMATS, FoundFormat, sightings_in
+from earshot.traces.formats import FORMATS, FoundFormat, sightings_in, trace_format
 from earshot.traces.sightings import NUMBERS, Sightings, TraceOptions
 from earshot.traces.tables import TableColumns, checked_arrow, find_columns, parse_csv
 
@@ -165,16 +166,24 @@ TRACE_SOURCES: tuple[type[TraceSource], ...] = (SumoFcd, Ns2Mobility, BonnMotion
 
 
 def read_sightings(
-    session: SparkSession, files: Sequence[str], found: FoundFormat, options: Mapping[str, str]
+    session: SparkSession,
+    files: Sequence[str],
+    found: FoundFormat,
+    options: Mapping[str, str],
+    format_name: str | None = None,
 ) -> DataFrame:
     """The files' sightings, with `file_number` in the order the files were given.
 
-    Local files are named by their absolute paths: Spark's processes may run in another folder.
+    `format_name` is the name by which a format that is a plug-in is loaded. Local files are named by their
+    absolute paths: Spark's processes may run in another folder.
     """
     from pyspark.sql import functions as F
 
     files = [file if is_address(file) else os.path.abspath(local_path(file)) for file in files]
-    if found.form == "parquet":
+    if found.format.name not in FORMATS or FORMATS[found.format.name] is not found.format:
+        work = _ParseFiles(files, format_name or found.format.name, found.geo, TraceOptions.of(options))
+        frame = session.range(0, len(files), 1, len(files)).mapInArrow(work, DDL)
+    elif found.form == "parquet":
         frame = _parquet_sightings(session, files, TraceOptions.of(options))
     else:
         name = "csv" if found.form == "csv" else found.format.name
@@ -183,6 +192,26 @@ def read_sightings(
         frame = session.read.format(source.source_name).options(**options).load(list(files))
     order = F.create_map(*(F.lit(part) for number, file in enumerate(files) for part in (file, number)))
     return frame.withColumn("file_number", F.coalesce(order[F.col("file")], F.lit(0)))
+
+
+class _ParseFiles:
+    """The work of one task: a file in a format that is a plug-in, whose code comes along."""
+
+    def __init__(self, files: Sequence[str], format_name: str, geo: bool, options: TraceOptions) -> None:
+        self.files = list(files)
+        self.format_name = format_name
+        self.geo = geo
+        self.options = options
+        self.plugins = shipment()
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        install(self.plugins)
+        format = trace_format(self.format_name)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                file = self.files[number]
+                for block in sightings_in(file, FoundFormat(format, format.forms[0], self.geo), self.options):
+                    yield _batch(file, block)
 
 
 def _parquet_sightings(session: SparkSession, files: Sequence[str], options: TraceOptions) -> DataFrame:

@@ -5,6 +5,7 @@ unit-disk  all within range hear everything, after a fixed latency
 lossy      the farther away, the likelier a packet is lost
 contention one channel: carrier sense, random back-off, collisions, bounded queues
 overlay    any live node reaches any other, with a latency; no broadcast
+plugin     a medium of the user's own
 ========== ========================================================================
 
 What each models and leaves out: docs/simulator.md.
@@ -22,6 +23,7 @@ from earshot.errors import SettingsError
 from earshot.settings import AtLeastOne, Count, KindTable, NotNegative, Positive
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.radios import IDEAL, RADIOS, RadioName
+from earshot.simulation.plugin_tables import PLUGIN, PluginTable
 
 Routing = Literal["ideal", "reactive"]
 FROM_RADIO: Any = None
@@ -195,4 +197,27 @@ class Overlay(KindTable, frozen=True, tag="overlay"):
             raise SettingsError("an overlay needs a latency: set latency_s")
 
 
-MediumSettings = UnitDisk | Lossy | Contention | Overlay
+class OutsideMedium(PluginTable, frozen=True, tag=PLUGIN):
+    """A radio of yours. Its class has a key `range_m`, beyond which nothing is heard, and a method `open(air)`: a
+    `Medium` between the nodes, over what `air` (`OpenAir`) gives it."""
+
+    routing: Routing = "ideal"
+    "How a unicast finds its way to a distant peer: by the shortest path, or by route discovery as in AODV."
+    links: LinkScript = LinkScript()
+    "Which links are scripted instead of left to the radio."
+
+    group = "media"
+    methods = ("open", "range_m")
+
+    @property
+    def range_m(self) -> float:
+        """Beyond this distance nothing is heard."""
+        return float(self.settings.range_m)
+
+    @property
+    def label(self) -> str:
+        """The network in a few words: the plug-in's own, else its name and range."""
+        return str(getattr(self.settings, "label", f"{self.use} {self.range_m:g} m"))
+
+
+MediumSettings = UnitDisk | Lossy | Contention | Overlay | OutsideMedium

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -11,7 +11,7 @@ from earshot.simulation.faults import Partition
 from earshot.simulation.media.collision_free import LossyRadio, OverlayNetwork, UnitDiskRadio
 from earshot.simulation.media.contention import ContentionRadio
 from earshot.simulation.media.links import Everybody, LinkScript, Partitioned, scripted
-from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, Overlay, UnitDisk
+from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, OutsideMedium, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours, neighbours_within
 from earshot.simulation.media.reactive_routing import ReactiveRouting
 from earshot.simulation.media.routing import BesideInfrastructure, IdealRouting
@@ -64,7 +64,7 @@ def open_network(
 
 
 def neighbours_in(
-    settings: UnitDisk | Lossy | Contention, trajectories: Trajectories, partitions: Sequence[Partition]
+    settings: UnitDisk | Lossy | Contention | OutsideMedium, trajectories: Trajectories, partitions: Sequence[Partition]
 ) -> Neighbours:
     """Which nodes are in range of each other, where scripts and partitions leave them."""
     return _linked(neighbours_within(trajectories, settings.range_m), settings.links, trajectories, partitions)
@@ -75,6 +75,20 @@ def _linked(
 ) -> Neighbours:
     neighbours = scripted(trajectories.names, radio, script) if script else radio
     return Partitioned(trajectories, neighbours, partitions) if partitions else neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAir:
+    """What a medium of the user's own is built from."""
+
+    trajectories: Trajectories
+    "Where each node is, by its number."
+    within: Callable[[float], Neighbours]
+    "The neighbours of nodes at a range, where scripted links and partitions leave them."
+    host: MediumHost
+    "The engine: what was sent, received and lost is told to it."
+    random: Random
+    "The medium's own random source."
 
 
 def open_medium(
@@ -101,6 +115,9 @@ def open_medium(
             carrier_m = settings.carrier_range_m
             sensed = heard if carrier_m is None or carrier_m == settings.range_m else within(carrier_m)
             return ContentionRadio(settings, len(trajectories), heard, sensed, host, random)
+        case OutsideMedium():
+            opened: Medium = settings.settings.open(OpenAir(trajectories, within, host, random))
+            return opened
         case Overlay():
             cut = bool(partitions or settings.links)
             everybody = Everybody(len(trajectories))

@@ -1,11 +1,20 @@
 """Mobility: where each node is at which time. `models` has the models, `playback` follows a recorded trace."""
 
 from earshot.records.trajectories import ALWAYS, Interval, Trajectories, Trajectory
-from earshot.simulation.mobility.models import Given, Grid, Lane, Lanes, RandomWaypoint, Scripted, Uniform
+from earshot.simulation.mobility.models import (
+    Given,
+    Grid,
+    Lane,
+    Lanes,
+    OutsideMobility,
+    RandomWaypoint,
+    Scripted,
+    Uniform,
+)
 from earshot.simulation.mobility.playback import Playback
 
-Mobility = Uniform | Grid | Given | RandomWaypoint | Lanes | Scripted | Playback
-"Every kind of `mobility` table; a new model is a new member."
+Mobility = Uniform | Grid | Given | RandomWaypoint | Lanes | Scripted | Playback | OutsideMobility
+"Every kind of `mobility` table; a new model of ours is a new member."
 
 __all__ = [
     "ALWAYS",
@@ -15,6 +24,7 @@ __all__ = [
     "Lane",
     "Lanes",
     "Mobility",
+    "OutsideMobility",
     "Playback",
     "RandomWaypoint",
     "Scripted",

@@ -12,6 +12,7 @@ from earshot.records.trajectories import ALWAYS, Interval, Trajectory
 from earshot.settings import AtLeastOne, Finite, KindTable, NotNegative, SettingsTable
 from earshot.simulation.draws import Span
 from earshot.simulation.extent import Box, Extent, box_of
+from earshot.simulation.plugin_tables import PLUGIN, PluginTable
 from earshot.simulation.settings_reader import SpanSetting
 
 
@@ -72,6 +73,27 @@ class Given(KindTable, frozen=True, tag="given"):
         self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:
         return [Trajectory.standing(name, x, y) for name, (x, y) in zip(names, self.at_m, strict=True)]
+
+
+class OutsideMobility(PluginTable, frozen=True, tag=PLUGIN):
+    """A mobility model of yours. Its class has a method `paths(names, extent, randoms, until_s)`, which returns a
+    `Trajectory` for each name, drawn from the node's own random source."""
+
+    group = "mobility"
+    methods = ("paths",)
+
+    @property
+    def count(self) -> int | None:
+        given: int | None = getattr(self.settings, "count", None)
+        return given
+
+    def paths(
+        self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
+    ) -> list[Trajectory]:
+        found: list[Trajectory] = list(self.settings.paths(names, extent, randoms, until_s))
+        if [one.name for one in found] != list(names):
+            raise ScenarioError(f"mobility: {self.use} must give one trajectory for each name, in their order")
+        return found
 
 
 # Scripted moves: each node through its own list of places and times.

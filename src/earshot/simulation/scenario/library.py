@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from earshot.errors import ScenarioError, UnknownName
+from earshot.plugins import located
 from earshot.simulation.scenario.merging import leaves, merged, spelled, without
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import LocatedError, Where, read
@@ -100,14 +101,27 @@ def _absolute(table: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The table with absolute paths for the files it names: a base may be in another folder."""
     for section, inner in (("nodes", "mobility"), ("publish", "events")):
         for entry in _tables(table.get(section)):
+            _place_plugin(entry, inner, folder)
             for chosen in _tables({"": entry.get(inner)}):
                 _resolve(chosen, "file", folder)
                 _resolve(chosen, "lake", folder)
+    _place_plugin(table, "medium", folder)
     for own in _tables({"": table.get("own")}):
         _resolve(own, "events", folder)
         _resolve(own, "subscriptions", folder)
         _resolve(own, "lake", folder)
     return table
+
+
+def _place_plugin(table: dict[str, Any], key: str, folder: Path) -> None:
+    """Where a table's kind is a plug-in in a file: that file's place from here."""
+    chosen = table.get(key)
+    if isinstance(chosen, str):
+        table[key] = located(chosen, folder)
+    elif isinstance(chosen, dict):
+        for name in ("kind", "use"):
+            if isinstance(chosen.get(name), str):
+                chosen[name] = located(chosen[name], folder)
 
 
 def _tables(value: Any) -> list[dict[str, Any]]:

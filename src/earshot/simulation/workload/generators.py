@@ -17,6 +17,7 @@ from earshot.errors import EventError, ScenarioError
 from earshot.events import Element, Event, EventType, Value
 from earshot.settings import AtLeastOne, Count, Finite, KindTable, NotNegative, Share
 from earshot.simulation.draws import Span, zipf_rank
+from earshot.simulation.plugin_tables import PLUGIN, PluginTable
 from earshot.simulation.settings_reader import SpanSetting
 from earshot.simulation.workload.codd_workload import CoddDocuments
 from earshot.simulation.workload.dtd import BUILT_IN, MOST_LEVELS, Dtd, built_in_dtd, load_dtd
@@ -313,6 +314,23 @@ class XmlDocuments(KindTable, frozen=True, tag="xml"):
         return Event(document.name, document)
 
 
+class OutsideEvents(PluginTable, frozen=True, tag=PLUGIN):
+    """An event generator of yours. Its class has the methods `types()`, the event types it draws from, the most
+    popular first, and `draw(random, number)`, the event with this number (from 0) of its publish entry."""
+
+    group = "workload"
+    methods = ("draw", "types")
+
+    def types(self) -> tuple[EventType, ...]:
+        return tuple(self.settings.types())
+
+    def draw(self, random: Random, number: int) -> Event:
+        event = self.settings.draw(random, number)
+        if not isinstance(event, Event):
+            raise ScenarioError(f"events: {self.use} drew {event!r}, which is not an Event")
+        return event
+
+
 def structure_of(event: Event) -> EventType:
     """The event type that an event's values show."""
     return EventType(event.type, {name: type(values[0]) for name, values in event.fields.items()})
@@ -322,7 +340,7 @@ def _payload(size: int) -> dict[str, Any]:
     return {"payload": "x" * size} if size else {}
 
 
-EventGenerator = Cds | Numbers | Topics | Attributes | CoddDocuments | XmlDocuments | OwnEvents
-"Every kind of `events` table; a new generator is a new member."
+EventGenerator = Cds | Numbers | Topics | Attributes | CoddDocuments | XmlDocuments | OwnEvents | OutsideEvents
+"Every kind of `events` table; a new generator of ours is a new member."
 
 Generators = Mapping[str, Generator]
