@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo docs check test test-long lint types clean
+.PHONY: demo docs check test test-long mutants lint types clean
 
 # A file's tests stay in one process, which keeps its fixtures; tests/conftest.py puts the slow files first.
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -22,6 +22,10 @@ test: $(INSTALLED) lint types
 
 test-long: $(INSTALLED) lint types
 	EARSHOT_TEST_SIZE=long $(PYTEST) --timeout=3600
+
+# Change one thing at a time, and see whether the tests notice: make mutants MODULES=protocols/cbf.py
+mutants: $(INSTALLED)
+	$(BIN)/python tools/mutants.py $(MODULES) $(MUTANTS)
 
 docs: $(INSTALLED)
 	$(BIN)/mkdocs build --strict

@@ -96,10 +96,13 @@ def machine_drops(machine: Cbf, hops: int, now: float) -> list[str]:
 
 def test_the_packets_that_wait_are_bounded() -> None:
     machine = node(50.0, settings=CbfSettings(range_m=100.0, memory=8))
+    drops = 0
     for k in range(20):
         event = Event(type="CD", id=f"x-{k}", source="x", time=1.0)
-        machine.hear(Forwarded(event, 1, Position(0.0, 0.0)), "b", 2.0)
+        effects = machine.hear(Forwarded(event, 1, Position(0.0, 0.0)), "b", 2.0)
+        drops += Drop("too-many-packets-waiting", event.id) in effects
     assert len(machine.waiting) == len(machine.heard) == 8
+    assert drops == 12
 
 
 @given(st.floats(), st.floats())

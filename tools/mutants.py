@@ -1,0 +1,358 @@
+"""Do the tests notice a wrong line? Change one thing at a time, and run the tests that cover it.
+
+    make mutants MODULES="protocols/cbf.py filters/language/values.py"
+    python tools/mutants.py protocols/cbf.py --count 20 --seed 7
+    python tools/mutants.py --since main~5          # only lines changed since that commit
+
+Each mutant is one small wrong change: `<` for `<=`, `+` for `-`, `and` for `or`, a number one higher, a condition
+turned round, a call left out, two arguments exchanged. The tests are those that import the module, or stand in the
+folder that mirrors its own. Tests of golden logs run last: that only they notice a mutant is counted apart, for they
+say that something changed and not what is wrong.
+
+Results are kept in .mutants.json: the same command goes on where it was stopped, and shows the table at once when
+all is done. A mutant that lives is shown as a diff. Judge each one: without effect, or a hole in the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "earshot"
+TESTS = ROOT / "tests"
+STATE = ROOT / ".mutants.json"
+
+NOTICED, GOLDEN, LIVES, HANGS = "noticed", "only by golden logs", "lives", "does not end"
+
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip
+ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Add, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+}  # fmt: skip
+EXCHANGED = {"min": "max", "max": "min", "any": "all", "all": "any", "ceil": "floor", "floor": "ceil"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One wrong change: the text between two places of a file is replaced."""
+
+    line: int
+    start: int
+    end: int
+    text: str
+    what: str
+
+    def applied(self, source: str) -> str:
+        return source[: self.start] + self.text + source[self.end :]
+
+
+def mutants_of(source: str) -> list[Mutant]:
+    """Every change that can be made to a file, in order."""
+    tree = ast.parse(source)
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line.encode()))
+    data = source.encode()
+
+    def place(line: int, column: int) -> int:
+        """The character at a line and a column; ast counts columns in bytes."""
+        return len(data[: starts[line - 1] + column].decode())
+
+    found = []
+    for node, changed, what in _changes(tree):
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start, end = place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
+        text = ast.unparse(changed) if changed is not None else "pass"
+        if isinstance(node, ast.expr) and not isinstance(node, ast.Constant | ast.Name):
+            text = f"({text})"
+        if text != source[start:end]:
+            found.append(Mutant(node.lineno, start, end, text, what))
+    return sorted(set(found), key=lambda one: (one.start, one.end, one.text))
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST | None, str]]:
+    """Nodes, what they become (None: nothing), and the change in words."""
+    hidden = _not_behaviour(tree)
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.Compare):
+            for number, operator in enumerate(node.ops):
+                other = COMPARISONS.get(type(operator))
+                if other is not None:
+                    changed = deepcopy(node)
+                    changed.ops[number] = other()
+                    yield node, changed, "another comparison"
+        elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC and not _is_text(node):
+            changed_operation = deepcopy(node)
+            changed_operation.op = ARITHMETIC[type(node.op)]()
+            yield node, changed_operation, "another operation"
+        elif isinstance(node, ast.BoolOp):
+            turned = deepcopy(node)
+            turned.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+            yield node, turned, "and for or"
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+            yield node, node.operand, "without its sign"
+        elif isinstance(node, ast.Constant):
+            yield from _constants(node)
+        elif isinstance(node, ast.If | ast.While | ast.IfExp):
+            yield node.test, ast.UnaryOp(ast.Not(), node.test), "a condition turned round"
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            yield node, None, "a call left out"
+        elif isinstance(node, ast.AugAssign) and type(node.op) in ARITHMETIC:
+            stepped = deepcopy(node)
+            stepped.op = ARITHMETIC[type(node.op)]()
+            yield node, stepped, "another operation"
+        elif isinstance(node, ast.Call):
+            yield from _calls(node)
+        elif isinstance(node, ast.Continue | ast.Break):
+            yield node, ast.Break() if isinstance(node, ast.Continue) else ast.Continue(), "break for continue"
+
+
+def _constants(node: ast.Constant) -> Iterator[tuple[ast.expr, ast.AST, str]]:
+    if isinstance(node.value, bool):
+        yield node, ast.Constant(not node.value), "true for false"
+    elif isinstance(node.value, int):
+        yield node, ast.Constant(node.value + 1), "a number one higher"
+    elif isinstance(node.value, float):
+        yield node, ast.Constant(node.value * 2 if node.value else 1.0), "a number doubled"
+
+
+def _calls(node: ast.Call) -> Iterator[tuple[ast.expr, ast.AST, str]]:
+    if isinstance(node.func, ast.Name) and node.func.id in EXCHANGED:
+        other = deepcopy(node)
+        assert isinstance(other.func, ast.Name)
+        other.func.id = EXCHANGED[node.func.id]
+        yield node, other, f"{other.func.id} for {node.func.id}"
+    plain = [one for one in node.args if not isinstance(one, ast.Starred)]
+    if len(plain) >= 2 and len(plain) == len(node.args) and ast.dump(plain[0]) != ast.dump(plain[1]):
+        swapped = deepcopy(node)
+        swapped.args[0], swapped.args[1] = swapped.args[1], swapped.args[0]
+        yield node, swapped, "two arguments exchanged"
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    sides = (node.left, node.right)
+    return any(
+        isinstance(side, ast.JoinedStr) or (isinstance(side, ast.Constant) and isinstance(side.value, str))
+        for side in sides
+    )
+
+
+def _not_behaviour(tree: ast.Module) -> set[int]:
+    """Annotations, decorators, texts of errors and what only type checkers read."""
+    hidden: set[int] = set()
+
+    def hide(*nodes: ast.AST | None) -> None:
+        for node in nodes:
+            if node is not None:
+                hidden.update(id(inner) for inner in ast.walk(node))
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            hide(node.returns, *node.decorator_list)
+        elif isinstance(node, ast.ClassDef):
+            hide(*node.decorator_list, *(keyword.value for keyword in node.keywords))
+        elif isinstance(node, ast.arg | ast.AnnAssign):
+            hide(node.annotation)
+        elif isinstance(node, ast.JoinedStr | ast.Assert):
+            hide(node)
+        elif isinstance(node, ast.Raise):
+            hide(node.exc)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            hide(node)
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.BinOp | ast.Subscript)
+            and (
+                isinstance(node.targets[0], ast.Name)
+                and node.targets[0].id[:1].isupper()
+                and "|" in ast.unparse(node.value)
+            )
+        ):
+            hide(node)  # an alias of types
+    return hidden
+
+
+def tests_of(path: Path) -> list[Path]:
+    """The tests that import a module, and those in the folder that mirrors its own."""
+    module = ".".join(["earshot", *path.relative_to(SOURCE).with_suffix("").parts])
+    mirror = TESTS / path.relative_to(SOURCE).parent
+    named = re.compile(rf"^\s*(?:from {re.escape(module)} import|import {re.escape(module)})", re.MULTILINE)
+    package, _, name = module.rpartition(".")
+    from_room = re.compile(rf"^\s*from {re.escape(package)} import .*\b{re.escape(name)}\b", re.MULTILINE)
+    found = {
+        test
+        for test in TESTS.rglob("test_*.py")
+        if named.search(text := test.read_text()) or from_room.search(text) or test.name == f"test_{path.name}"
+    }
+    if mirror != TESTS and mirror.is_dir():
+        found |= set(mirror.glob("test_*.py"))
+    return sorted(found)
+
+
+class Judge:
+    """Runs tests against a copy of the source with one change in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.source = path.read_text()
+        self.tests = tests_of(path)
+        self.folder = Path(tempfile.mkdtemp(prefix="mutants-"))
+        shutil.copytree(ROOT / "src", self.folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        self.longest_s = 600.0
+
+    def close(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def passes_unchanged(self) -> bool:
+        """Whether the tests pass without a change; sets how long a mutant may take."""
+        began = time.monotonic()
+        passed = self._run("not golden") in (0, 5) and self._run("golden") in (0, 5)
+        self.longest_s = 30.0 + 4.0 * (time.monotonic() - began)
+        return passed
+
+    def verdict(self, mutant: Mutant) -> str:
+        changed = self.folder / self.path.relative_to(ROOT)
+        changed.write_text(mutant.applied(self.source))
+        try:
+            for which, word in (("not golden", NOTICED), ("golden", GOLDEN)):
+                if self._run(which) not in (0, 5):
+                    return word
+        except subprocess.TimeoutExpired:
+            return HANGS
+        finally:
+            changed.write_text(self.source)
+        return LIVES
+
+    def _run(self, which: str) -> int:
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not long", "-k", which, "-p", "no:cacheprovider"]
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        with subprocess.Popen(
+            [*command, *map(str, self.tests)],
+            cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        ) as running:  # fmt: skip
+            try:
+                return running.wait(self.longest_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, 9)
+                raise
+
+
+def changed_lines(commit: str) -> dict[Path, set[int]]:
+    """The lines of each source file that were written since a commit."""
+    command = ["git", "diff", "--unified=0", commit, "--", "src/earshot"]
+    found: dict[Path, set[int]] = {}
+    path = None
+    for line in subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines():
+        if line.startswith("+++ "):
+            path = ROOT / line[6:] if line.endswith(".py") else None
+        elif path is not None and (hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line)):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            found.setdefault(path, set()).update(range(first, first + count))
+    return found
+
+
+def chosen(path: Path, count: int, seed: int, lines: set[int] | None) -> list[Mutant]:
+    """So many mutants of a module, drawn by the seed."""
+    every = [one for one in mutants_of(path.read_text()) if lines is None or one.line in lines]
+    return Random(f"{seed}:{path.relative_to(SOURCE)}").sample(every, min(count, len(every)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", nargs="*", help="files or folders below src/earshot")
+    parser.add_argument("--since", metavar="COMMIT", help="only lines changed since this commit")
+    parser.add_argument("--count", type=int, default=12, help="mutants a module (12)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=60.0, help="stop after this long (60); run again to go on")
+    options = parser.parse_args()
+    lines = changed_lines(options.since) if options.since else None
+    paths = sorted({found for name in options.modules for found in _files(SOURCE / name)} or set(lines or ()))
+    if not paths:
+        parser.error("name modules, as in protocols/cbf.py, or give --since COMMIT")
+    state: dict[str, str] = json.loads(STATE.read_text()) if STATE.exists() else {}
+    until = time.monotonic() + 60.0 * options.minutes
+    rows, living, stopped = [], [], False
+    for path in paths:
+        some = chosen(path, options.count, options.seed, None if lines is None else lines.get(path, set()))
+        verdicts = _judged(path, some, state, until)
+        stopped |= len(verdicts) < len(some)
+        counts = Counter(verdicts.values())
+        name = str(path.relative_to(SOURCE))
+        rows.append([name, *(counts[word] for word in (NOTICED, HANGS, GOLDEN, LIVES)), len(some) - len(verdicts)])
+        living += [(path, one) for one, verdict in verdicts.items() if verdict == LIVES]
+    print()
+    for cells in [["module", NOTICED, HANGS, GOLDEN, LIVES, "not run"], *rows]:
+        print(
+            f"{cells[0]:48}"
+            + "".join(f"{cell!s:>{width}}" for cell, width in zip(cells[1:], (10, 15, 22, 8, 10), strict=True))
+        )
+    for path, mutant in living:
+        source = path.read_text()
+        print(f"\n{path.relative_to(ROOT)}:{mutant.line}: {mutant.what}")
+        shown = difflib.unified_diff(source.splitlines(), mutant.applied(source).splitlines(), n=1, lineterm="")
+        print("\n".join(list(shown)[2:]))
+    if stopped:
+        print("\nNot all were run: the same command goes on from here.")
+
+
+def _files(place: Path) -> list[Path]:
+    if place.is_dir():
+        return [path for path in place.rglob("*.py") if path.name != "__init__.py"]
+    if not place.is_file():
+        raise SystemExit(f"there is no {place.relative_to(ROOT)}")
+    return [place]
+
+
+def _judged(path: Path, some: list[Mutant], state: dict[str, str], until: float) -> dict[Mutant, str]:
+    """The verdict of each mutant, known or found now, as long as there is time."""
+    source = path.read_text()
+    keys = {one: f"{path.relative_to(SOURCE)}:{hash_of(one.applied(source))}" for one in some}
+    left = [one for one in some if keys[one] not in state]
+    if left and time.monotonic() < until:
+        judge = Judge(path)
+        try:
+            if not judge.tests:
+                print(f"{path.relative_to(SOURCE)}: no test imports it")
+            elif not judge.passes_unchanged():
+                raise SystemExit(f"{path.relative_to(SOURCE)}: its tests fail without any change")
+            for one in left:
+                if time.monotonic() > until:
+                    break
+                state[keys[one]] = judge.verdict(one) if judge.tests else LIVES
+                print(f"{path.relative_to(SOURCE)}:{one.line}: {one.what}: {state[keys[one]]}", flush=True)
+                STATE.write_text(json.dumps(state, indent=0))
+        finally:
+            judge.close()
+    return {one: state[keys[one]] for one in some if keys[one] in state}
+
+
+def hash_of(text: str) -> str:
+    from hashlib import sha256
+
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+if __name__ == "__main__":
+    main()
