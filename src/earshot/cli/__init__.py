@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "capacity": ("capacity", "Find how many times the event rate each protocol carries (Spark)."),
     "sweep": ("campaigns", "Run a campaign of simulations (Spark)."),
     "report": ("campaigns", "Write one HTML page about everything in a lake (Spark)."),
-    "why": ("campaigns", "Explain why an event reached a node, or did not (Spark)."),
+    "why": ("campaigns", "Explain why an event reached a node, or did not."),
     "lake": ("lake", "Look after a lake: tables, history, compact, vacuum, convert."),
     "view": ("view", "Look at runs: a moving map, missed events and the reasons."),
     "watch": ("watch", "Follow live nodes: do their events arrive? (Spark)."),

@@ -13,7 +13,7 @@ import click
 
 from earshot.cli.capacity import print_capacity
 from earshot.cli.options import chosen_protocols, default_option, pairs, set_option, toml_value
-from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_options, open_lake
+from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_option, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
 from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
 
@@ -186,7 +186,7 @@ def report(lake_folder: str, out: str | None, as_json: bool, as_csv: bool, lake:
     from earshot.pipeline.campaigns.flow import lake_leaderboard
     from earshot.pipeline.reports.report import facts_json, report_facts, write_report
 
-    with open_lake(lake.at(lake_folder)) as opened:
+    with open_lake(lake.at(lake_folder), reads=()) as opened:
         if as_json:
             print_json(facts_json(report_facts(opened)))
             return
@@ -201,17 +201,17 @@ def report(lake_folder: str, out: str | None, as_json: bool, as_csv: bool, lake:
 @click.argument("run")
 @click.argument("event")
 @click.argument("node")
-@lake_options
+@lake_option
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def why(run: str, event: str, node: str, lake: LakeOptions, as_json: bool) -> None:
+def why(run: str, event: str, node: str, lake_folder_: str, as_json: bool) -> None:
     """Say whether NODE should have received EVENT in RUN, whether it did, by which path, or where it was lost.
 
     RUN is a run's id, or enough of its beginning; the report lists them.
     """
-    from earshot.pipeline.campaigns.flow import ask_why
+    from earshot.pipeline.lake.arrow_lake import ArrowLake
+    from earshot.pipeline.oracle.why import ask_why
 
-    with open_lake(lake) as opened:
-        answer = ask_why(opened, run, event, node)
+    answer = ask_why(ArrowLake(lake_folder_), run, event, node)
     if as_json:
         print_json(answer.as_json())
         return

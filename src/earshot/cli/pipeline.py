@@ -85,7 +85,7 @@ def ingest(
         interval_s=interval,
     )
     check_files(files, settings)
-    with open_lake(lake) as opened:
+    with open_lake(lake, reads=files) as opened:
         summary = ingest_files(opened, files, trace, settings)
         met = None if range_m is None else find_contacts(opened, summary.trace, range_m)
     if as_json:
@@ -106,7 +106,7 @@ def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, 
     check_folders(folders, may_be_empty=False)
     from earshot.pipeline.watch.spools import keep_spools
 
-    with open_lake(lake) as opened:
+    with open_lake(lake, reads=folders) as opened:
         kept = keep_spools(opened, folders, name or Path(folders[0]).absolute().name)
     if as_json:
         print_json(kept.as_json())
@@ -159,7 +159,7 @@ def contacts(
     """
     from earshot.pipeline.traces.contact_statistics import find_contacts
 
-    with open_lake(lake) as opened:
+    with open_lake(lake, reads=()) as opened:
         statistics = find_contacts(opened, trace, range_m, step, max_gap)
     if as_json:
         print_json(statistics.as_json())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from earshot.cli.options import default_option, together
+from earshot.errors import UsageError
 
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
@@ -25,6 +26,8 @@ class LakeOptions:
     lake: str = ""
     master: str | None = None
     remote: str | None = None
+    conf: tuple[str, ...] = ()
+    "Spark's own settings, as in `spark.executor.memory=4g`."
 
     def at(self, lake: str) -> LakeOptions:
         """The same cluster, another lake."""
@@ -32,43 +35,64 @@ class LakeOptions:
 
 
 def _as_lake(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command gets --lake, --master and --remote as one `lake`."""
+    """The command gets --lake, --master, --remote and --conf as one `lake`."""
 
     @functools.wraps(command)
-    def with_lake(*args: Any, master: str | None, remote: str | None, lake_folder_: str = "", **kwargs: Any) -> Any:
-        return command(*args, lake=LakeOptions(lake_folder_, master, remote), **kwargs)
+    def with_lake(
+        *args: Any,
+        master: str | None,
+        remote: str | None,
+        conf: tuple[str, ...],
+        lake_folder_: str = "",
+        **kwargs: Any,
+    ) -> Any:
+        return command(*args, lake=LakeOptions(lake_folder_, master, remote, conf), **kwargs)
 
     return with_lake
 
 
 cluster_options = together(
-    click.option("--master", metavar="URL", help="Run on a Spark cluster: spark://HOST:PORT."),
+    click.option("--master", metavar="URL", help="Run on a Spark cluster: spark://HOST:PORT, yarn, k8s://..."),
     click.option("--remote", metavar="sc://HOST:PORT", help="Run on a Spark Connect server."),
+    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's own; repeatable."),
     _as_lake,
 )
-lake_options = together(
-    default_option(
-        "--lake",
-        "lake_folder_",
-        default="lake",
-        envvar="EARSHOT_LAKE",
-        metavar="DIR",
-        help="The folder of tables, or any address Spark can write to.",
-    ),
-    cluster_options,
+lake_option = default_option(
+    "--lake",
+    "lake_folder_",
+    default="lake",
+    envvar="EARSHOT_LAKE",
+    metavar="DIR",
+    help="The folder of tables, or any address Spark can write to.",
 )
+lake_options = together(lake_option, cluster_options)
 
 
 @contextmanager
-def open_lake(options: LakeOptions) -> Iterator[Lake]:
-    """The lake through a Spark session, with Spark's errors in our words."""
+def open_lake(options: LakeOptions, reads: Sequence[str] | None = None) -> Iterator[Lake]:
+    """The lake through a Spark session, with Spark's errors in our words. `reads`: files that the command reads, if its
+    work follows from them and from what the lake holds; where that is little, Spark starts for little."""
     from earshot.pipeline.lake.lake import Lake
-    from earshot.pipeline.session import spark_session
+    from earshot.pipeline.session import holds_little
     from earshot.pipeline.spark.failures import named_errors
+    from earshot.pipeline.spark.session import start_session
 
-    session = spark_session(options.master, options.remote, notice=_notice)
+    settings = spark_settings(options.conf)
+    small = reads is not None and holds_little([options.lake, *reads])
+    session = start_session(options.master, options.remote, settings, notice=_notice, small=small)
     with named_errors():
         yield Lake(session, options.lake)
+
+
+def spark_settings(conf: Iterable[str]) -> dict[str, str]:
+    """The values of --conf by their names."""
+    found = {}
+    for text in conf:
+        name, equals, value = text.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise UsageError(f"--conf takes a setting of Spark's, as in spark.executor.memory=4g, not {text!r}")
+        found[name] = value
+    return found
 
 
 def _notice(text: str) -> None:

@@ -44,7 +44,7 @@ def workload(
 
     if bool(events) != bool(subscriptions):
         raise UsageError("a workload of your own needs both --events and --subscriptions")
-    with open_lake(lake) as opened:
+    with open_lake(lake, reads=[*events, *([subscriptions] if subscriptions else [])]) as opened:
         if subscriptions:
             counts = keep_own_workload(opened, name, list(events), subscriptions)
             id = name
@@ -77,7 +77,7 @@ def oracle(workload: str, trace: str | None, range_m: float | None, lake: LakeOp
     """
     from earshot.pipeline.campaigns.flow import expected_counts, workload_ceiling
 
-    with open_lake(lake) as opened:
+    with open_lake(lake, reads=()) as opened:
         counts = expected_counts(opened, workload, trace)
         ceiling = workload_ceiling(opened, workload, trace, range_m)
     if as_json:

@@ -11,6 +11,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import unquote
@@ -43,11 +44,10 @@ def expanded(paths: Sequence[str]) -> list[str]:
         raise TraceError("no trace file was named")
     found: list[str] = []
     for path in paths:
-        if is_address(path):
-            found.append(path)
-            continue
         path = local_path(path)
-        if os.path.isdir(path):
+        if is_address(path):
+            inside = _files_at(path)
+        elif os.path.isdir(path):
             names = sorted(os.scandir(path), key=lambda entry: entry.name)
             listed = [entry.path for entry in names if entry.is_file() and not entry.name.startswith((".", "_"))]
             inside = delta_files(path) or listed
@@ -57,6 +57,30 @@ def expanded(paths: Sequence[str]) -> list[str]:
             raise TraceError(f"there is no trace file {path}; check the path")
         found += inside
     return found
+
+
+def _files_at(address: str) -> list[str]:
+    """The files that an address stands for: of a folder, or of a pattern such as s3a://bucket/buses/*.csv."""
+    from pyarrow import fs
+
+    wanted = address.rstrip("/")
+    folder = re.split(r"[^/]*[*?\[]", wanted, maxsplit=1)[0].rstrip("/")
+    is_pattern = folder != wanted
+    try:
+        system, root = _system(folder)
+        if system.get_file_info(root).is_file:
+            return [address]
+        listed = system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=is_pattern))
+    except (OSError, ValueError) as error:
+        raise TraceError(f"cannot list {address}: {error}") from None
+    if not is_pattern:
+        wanted += "/*"
+    names = [
+        folder.removesuffix(root) + info.path
+        for info in listed
+        if info.is_file and not info.base_name.startswith((".", "_"))
+    ]
+    return sorted(name for name in names if name.count("/") == wanted.count("/") and fnmatchcase(name, wanted))
 
 
 def delta_files(folder: str) -> list[str] | None:
@@ -86,7 +110,7 @@ def open_trace(path: str, by_line: bool = False) -> IO[bytes]:
     its last whole line; `break_in` then says why.
     """
     try:
-        raw = _opened(path)
+        raw = opened(path)
         head = raw.read(6)
         raw.seek(0)
     except FileNotFoundError:
@@ -152,20 +176,37 @@ def break_in(stream: IO[bytes]) -> str | None:
     return getattr(getattr(stream, "raw", None), "broken", None)
 
 
-def _opened(path: str) -> IO[bytes]:
+def opened(path: str) -> IO[bytes]:
+    """The file's bytes as they are, here or at an address."""
     if not is_address(path):
         return open(local_path(path), "rb")
+    system, inside = _system(path)
+    return cast(IO[bytes], io.BufferedReader(system.open_input_file(inside), 1 << 20))
+
+
+def _system(address: str) -> tuple[Any, str]:
+    """Arrow's file system of an address, and the path in it."""
     from pyarrow import fs
 
-    system, inside = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", path))
-    return cast(IO[bytes], system.open_input_file(inside))
+    system, inside = fs.FileSystem.from_uri(re.sub(r"^s3[an]:", "s3:", address))
+    return system, inside
+
+
+def size_of(path: str) -> int | None:
+    """The bytes of a file; None where it is none."""
+    if is_address(path):
+        system, inside = _system(path)
+        (info,) = system.get_file_info([inside])
+        return int(info.size) if info.is_file else None
+    path = local_path(path)
+    return os.path.getsize(path) if os.path.isfile(path) else None
 
 
 class FilePiece(io.RawIOBase):
-    """The bytes of a local file from `begin` to `end`."""
+    """The bytes of a file from `begin` to `end`."""
 
     def __init__(self, path: str, begin: int, end: int) -> None:
-        self.stream = open(local_path(path), "rb")  # noqa: SIM115 - closed with this
+        self.stream = opened(path)
         self.stream.seek(begin)
         self.left = end - begin
 

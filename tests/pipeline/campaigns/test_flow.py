@@ -16,7 +16,6 @@ from earshot.cli import earshot
 from earshot.pipeline.campaigns.campaigns import Run, campaign
 from earshot.pipeline.campaigns.flow import (
     ask_oracle,
-    ask_why,
     draw_workloads,
     lake_leaderboard,
     measure,
@@ -24,6 +23,7 @@ from earshot.pipeline.campaigns.flow import (
 )
 from earshot.pipeline.campaigns.sweeps import sweep
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.oracle.why import ask_why
 from earshot.pipeline.reports.report import write_report
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
@@ -114,7 +114,7 @@ def test_why_tells_the_path_of_a_delivery(lake: Lake, city: Scenario) -> None:
     run = Run(city, "flooding", {}, 0)
     pair = lake.read("expected", workload=run.workload).orderBy("event", "node").first()
     assert pair is not None
-    answer = ask_why(lake, run.id[:8], pair["event"], pair["node"])
+    answer = ask_why(lake.arrow, run.id[:8], pair["event"], pair["node"])
     assert (answer.expected, answer.delivered, answer.losses) == (True, True, [])
     source = pair["event"].rpartition("-")[0]
     assert (answer.path[0].sender, answer.path[-1].receiver) == (source, pair["node"])

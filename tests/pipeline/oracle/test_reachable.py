@@ -13,12 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from earshot.cli import earshot
 from earshot.pipeline.campaigns.campaigns import Run, campaign
-from earshot.pipeline.campaigns.flow import ask_why, lake_ceiling, run_campaign
+from earshot.pipeline.campaigns.flow import lake_ceiling, run_campaign
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.lake.tables import EVENTS
 from earshot.pipeline.oracle import reachable as stage
 from earshot.pipeline.oracle.reachable import ContactNetwork, network_of, radio_range_m, reachable
 from earshot.pipeline.oracle.spreading import REACHES, PublishedColumns, reach_of_pairs
+from earshot.pipeline.oracle.why import ask_why
 from earshot.pipeline.traces.exact_contacts import contacts_of_legs, legs_of
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
@@ -135,11 +136,11 @@ def test_why_says_whether_a_miss_was_impossible_needed_carrying_or_was_lost(lake
     reach = reach_by_pair(lake.read("reachable", workload=run.workload))
     for wanted, words in (("no", "impossible: "), ("by carrying", "needed carrying: ")):
         pair = min(pair for pair, one in reach.items() if one == wanted)
-        answer = ask_why(lake, run.id, *pair)
+        answer = ask_why(lake.arrow, run.id, *pair)
         assert (answer.expected, answer.reach) == (True, wanted)
         assert answer.delivered or answer.losses[0].startswith(words)
     pair = min(pair for pair, one in reach.items() if one == "at once")
-    assert ask_why(lake, run.id, *pair).as_json()["reach"] == "at once"
+    assert ask_why(lake.arrow, run.id, *pair).as_json()["reach"] == "at once"
 
 
 def call(*arguments: str) -> str:

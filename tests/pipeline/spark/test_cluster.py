@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyspark
 import pytest
+from all_stages import ANSWERS, run_stages, write_inputs
 from cluster import QUICK, Cluster, running_cluster, running_server
 from pyspark.sql import SparkSession
 from test_contacts import wandering
@@ -81,20 +83,14 @@ def test_contacts_on_a_cluster_that_loses_a_worker_are_those_of_local_mode(
     assert len(ours) > 100
 
 
-REMOTE = """
+FAILING = """
 import sys
-from earshot.pipeline.traces.contact_statistics import find_contacts
-from earshot.pipeline.traces.ingest import ingest
-from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.session import spark_session
 from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.spark.session import is_connect, parallelism
 
 spark = spark_session(remote=sys.argv[1])
-assert is_connect(spark)
-lake = Lake(spark, sys.argv[2])
-summary = ingest(lake, [sys.argv[3]], "pair")
-print(summary.rows_kept, summary.rejected, find_contacts(lake, "pair", 10.0).contacts, parallelism(spark))
+print(is_connect(spark), parallelism(spark))
 
 def failing(batches):
     from earshot.errors import TraceError
@@ -110,18 +106,21 @@ except Exception as error:
 """
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("grpc") is None, reason="no Connect client: pip install 'pyspark[connect]'"
-)
-def test_a_connect_server_runs_the_same_commands(tmp_path: Path) -> None:
-    trace = tmp_path / "pair.csv"
-    trace.write_text("node,time,x,y\na,0,0,0\nb,0,1,0\na,1,0,0\nb,1,1,0\nb,oops,1,0\n")
+def test_a_connect_server_runs_every_stage(tmp_path: Path) -> None:
+    folder = write_inputs(tmp_path / "inputs")
     with running_server(tmp_path) as address:
-        done = subprocess.run(
-            [sys.executable, "-c", REMOTE, address, str(tmp_path / "lake"), str(trace)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert (done.stderr, done.returncode) == ("", 0)
-    assert done.stdout == "4 {'unparsable': 1} 1 2\nTraceError no such trace\n"
+        done = run_stages({"remote": address}, tmp_path / "lake", folder)
+        failed = subprocess.run([sys.executable, "-c", FAILING, address], capture_output=True, text=True, check=False)
+    assert {name: done[name] for name in ANSWERS} == ANSWERS
+    assert (failed.stderr, failed.stdout) == ("", "True 2\nTraceError no such trace\n")
+
+
+OTHER_SPARK = os.environ.get("EARSHOT_OTHER_SPARK", "")
+
+
+@pytest.mark.skipif(not OTHER_SPARK, reason="no second Spark; pip install --target DIR it, EARSHOT_OTHER_SPARK=DIR")
+def test_another_version_of_spark_runs_every_stage(tmp_path: Path) -> None:
+    folder = write_inputs(tmp_path / "inputs")
+    done = run_stages({"master": "local[2]"}, tmp_path / "lake", folder, PYTHONPATH=OTHER_SPARK)
+    assert {name: done[name] for name in ANSWERS} == ANSWERS
+    assert done["spark"] != pyspark.__version__

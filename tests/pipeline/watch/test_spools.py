@@ -13,8 +13,9 @@ from spool_cases import recorded, small_city, write_spools
 from earshot.cli import earshot
 from earshot.errors import UsageError
 from earshot.pipeline.campaigns.campaigns import campaign
-from earshot.pipeline.campaigns.flow import ask_why, run_campaign
+from earshot.pipeline.campaigns.flow import run_campaign
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.oracle.why import ask_why
 from earshot.pipeline.watch.spools import keep_spools
 
 pytestmark = pytest.mark.spark
@@ -62,7 +63,7 @@ def test_spools_are_measured_as_the_simulated_run_they_were_written_from(lake: L
 def test_why_answers_for_a_live_run(lake: Lake) -> None:
     pair = lake.read("expected", workload="told-gossip").orderBy("event", "node").first()
     assert pair is not None
-    answer = ask_why(lake, "told-gossip", pair["event"], pair["node"])
+    answer = ask_why(lake.arrow, "told-gossip", pair["event"], pair["node"])
     assert answer.expected
 
 

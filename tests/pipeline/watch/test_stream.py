@@ -22,11 +22,11 @@ from spool_cases import Recorder, recorded, write_spools
 
 from earshot.cli import earshot
 from earshot.errors import EarshotError, LakeError, UsageError
-from earshot.pipeline.campaigns.flow import ask_why
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.oracle.oracle import expected_receivers
 from earshot.pipeline.oracle.own_workloads import own_subscriptions
+from earshot.pipeline.oracle.why import ask_why
 from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.watch.running_metrics import three_digits
 from earshot.pipeline.watch.spools import keep_spools
@@ -149,7 +149,7 @@ def test_pairs_areas_and_reasons_are_what_the_oracle_and_the_log_say(caught_up: 
     lost = [row for row in pairs if row["reason"] is not None]
     assert {row["reason"] for row in lost} >= {"never heard"}
     for row in lost[:3]:
-        answer = ask_why(caught_up, f"b-{row['protocol']}", row["event"], row["node"])
+        answer = ask_why(caught_up.arrow, f"b-{row['protocol']}", row["event"], row["node"])
         assert (answer.expected, answer.delivered) == (True, False)
         assert row["reason"] != "never heard" or answer.losses[0].endswith(f"none of them reached {row['node']}")
     places = {

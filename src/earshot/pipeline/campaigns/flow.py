@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from earshot.errors import LakeError
 from earshot.pipeline.campaigns.campaigns import Campaign, Run
 from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
 from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
-from earshot.pipeline.oracle.matcher import spans_of, trajectory_of, viewer_at
 from earshot.pipeline.oracle.oracle import expected_receivers, with_demands
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, radio_range_m, reachable
-from earshot.pipeline.oracle.why import Explanation, explain_receiver
-from earshot.pipeline.oracle.workloads import event_of, workload_tables
+from earshot.pipeline.oracle.workloads import workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.pipeline.traces.ingest import longest_gap
 from earshot.simulation.scenario.scenario import Scenario
@@ -222,18 +219,6 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False) -> None:
     lake.write(log.transform(metrics(chosen, expected, reach, exact=largest <= EXACT_PAIRS)), "metrics")
 
 
-def finished_run(lake: Lake, run: str) -> dict[str, object]:
-    """The row of `runs` whose id begins with this text; LakeError where there is none or more than one."""
-    rows = lake.read("runs").where(F.col("run").startswith(run)).collect()
-    if not rows:
-        raise LakeError(f"the lake {lake.name} has no run {run!r}; see them in the report: earshot report {lake.name}")
-    if len(rows) > 1:
-        raise LakeError(f"{len(rows)} runs begin with {run!r}; write more of the id")
-    if rows[0]["status"] != "done":
-        raise LakeError(f"run {rows[0]['run']} failed: {rows[0]['error']}")
-    return dict(rows[0].asDict())
-
-
 def runs_and_metrics(lake: Lake, runs: Sequence[str] | None = None) -> tuple[DataFrame, DataFrame]:
     """The tables `runs` and `metrics`, of those runs or of all in the lake."""
     tables = lake.read("runs"), lake.read("metrics")
@@ -246,25 +231,3 @@ def runs_and_metrics(lake: Lake, runs: Sequence[str] | None = None) -> tuple[Dat
 def lake_leaderboard(lake: Lake, runs: Sequence[str] | None = None) -> Leaderboard:
     """The leaderboard of those runs, or of all in the lake."""
     return leaderboard(*runs_and_metrics(lake, runs))
-
-
-def ask_why(lake: Lake, run: str, event: str, node: str) -> Explanation:
-    """Whether the node should have received the event in that run, whether it did, and why."""
-    row = finished_run(lake, run)
-    workload = str(row["workload"])
-    found = lake.read("events", workload=workload).where(F.col("event") == event).collect()
-    if not found:
-        raise LakeError(f"run {row['run']} published no event {event!r}; the table events lists those it published")
-    positions = lake.read("positions", trace=workload).where(F.col("node") == node).toArrow()
-    if positions.num_rows == 0:
-        raise LakeError(f"run {row['run']} has no node {node!r}")
-    published = event_of(found[0].asDict())
-    spans = spans_of(lake.read("subscriptions", workload=workload).where(F.col("node") == node)).get(workload, ())
-    log = lake.read("log", run=str(row["run"])).where(F.col("event") == event)
-    viewer = viewer_at(trajectory_of(positions), published.time)
-    reach = None
-    if lake.has("reachable", workload=workload):
-        same = (F.col("event") == event) & (F.col("node") == node) & (F.col("range_m") == row["range_m"])
-        answers = lake.read("reachable", workload=workload).where(same).select("reach").collect()
-        reach = answers[0][0] if answers else None
-    return explain_receiver(published, node, spans, viewer, [one.asDict() for one in log.collect()], reach)

@@ -68,6 +68,35 @@ class ArrowLake:
             else:
                 yield from log.batches_of(file, columns)
 
+    def rows(self, table: str, equal: Mapping[str, object], **partition: Value) -> list[dict[str, Any]]:
+        """The rows of those partitions that have these values; LakeError where there are no such partitions."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = table_named(table)
+        if not self.has(table, **partition):
+            raise self.absent(kind, partition)
+        found: list[dict[str, Any]] = []
+        for batch in self.batches(table, list(kind.columns), **partition):
+            some = pa.Table.from_batches([batch])
+            for name, value in equal.items():
+                some = some.filter(pc.equal(some.column(name), value))
+            found += some.to_pylist()
+        return found
+
+    def absent(self, kind: Table, partition: Mapping[str, Value]) -> LakeError:
+        """What to say where a table or its partition is not there."""
+        command = _command(kind, partition, self.name)
+        if not self.folder.exists():
+            return LakeError(f"there is no lake at {self.name}; run: {command}")
+        others = self.partitions(kind.name)
+        if not partition or not others:
+            return LakeError(f"the lake {self.name} has no {kind.name}; run: {command}")
+        names = [_in_words(other.items()) for other in others]
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        wanted = _in_words(partition.items())
+        return LakeError(f"the lake {self.name} has no {kind.name} of {wanted}, only of {shown}; run: {command}")
+
     def snapshot(self, kind: Table, version: int | None = None) -> Snapshot | None:
         """The table now, or at that version; None where there is none. LakeError for a lake of the old form."""
         found = TableLog(self.folder, kind).snapshot(version)
@@ -167,3 +196,12 @@ def _rows_of(rows: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
     for name, text in wanted.items():
         rows = rows.filter(pc.equal(rows.column(name), pa.scalar(text).cast(rows.schema.field(name).type)))
     return rows
+
+
+def _in_words(pairs: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in pairs)
+
+
+def _command(kind: Table, partition: Mapping[str, Any], lake: str) -> str:
+    shown = {name: partition.get(name, name.upper()) for name in kind.partition_by}
+    return f"{kind.made_by.format(**shown)} --lake {lake}"

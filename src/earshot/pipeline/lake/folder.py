@@ -79,7 +79,8 @@ class Folder:
         """Write a file as a whole: others see all of it or nothing."""
         draft = f"{path}.{uuid.uuid4().hex}" if self.local is not None else path
         self.system.create_dir(path.rpartition("/")[0], recursive=True)
-        with self.system.open_output_stream(draft) as file:
+        # delta-rs' streams take bytes only, which they get through a buffer.
+        with self.system.open_output_stream(draft, buffer_size=len(content) + 1) as file:
             file.write(content)
         if draft != path:
             self.system.move(draft, path)

@@ -22,17 +22,18 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from earshot.errors import LakeError
 from earshot.pipeline.lake.arrow_lake import ArrowLake, asked, files_of
 from earshot.pipeline.lake.data_files import DataFile, DataFiles, Value, folder_of
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.lake.shared_disk import check_shared
+from earshot.pipeline.lake.table_log import TableLog
 from earshot.pipeline.lake.tables import Table, table_named
-from earshot.pipeline.spark.failures import named_errors
+from earshot.pipeline.spark.failures import lacks_file_system, named_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +53,7 @@ class Lake:
         self.arrow = ArrowLake(self.folder, self.name)
         "The same lake without Spark."
         self._is_shared = False
+        self._readable: bool | None = None
 
     # -- reading
 
@@ -69,7 +71,7 @@ class Lake:
         snapshot = self.arrow.snapshot(kind, version)
         files = files_of(kind, snapshot, wanted) if snapshot else []
         if not files or (kind.clustered and version is None and not self.has(table, **partition)):
-            raise self._absent(kind, partition)
+            raise self.arrow.absent(kind, partition)
         return self._frame(kind, files, wanted)
 
     def read_or_empty(self, table: str, **partition: Value) -> DataFrame:
@@ -93,7 +95,9 @@ class Lake:
         root = f"{self.folder.address}/{kind.name}"
         reader = self.session.read.schema(kind.ddl).option("basePath", root)
         with named_errors():
-            if len(files) <= MOST_PATHS:
+            if not self._spark_reads(f"{root}/{files[0].path}"):
+                frame = self._read_by_tasks(kind, files)
+            elif len(files) <= MOST_PATHS:
                 frame = reader.parquet(*(_no_pattern(f"{root}/{file.path}") for file in files))
             else:
                 leading = itertools.takewhile(wanted.__contains__, kind.folders_by)
@@ -106,6 +110,25 @@ class Lake:
                 for name, text in wanted.items():
                     frame = frame.where(F.col(name) == F.lit(text).cast(kind.columns[name]))
             return frame.select(*kind.columns)
+
+    def _spark_reads(self, file: str) -> bool:
+        """Whether Spark has a file system for the lake's address: those of object stores come in jars of their own."""
+        if self._readable is None:
+            self._readable = True
+            if self.folder.local is None:
+                try:
+                    self.session.read.schema("x string").parquet(_no_pattern(file)).schema  # noqa: B018
+                except Exception as error:
+                    if not lacks_file_system(str(error)):
+                        raise
+                    self._readable = False
+        return self._readable
+
+    def _read_by_tasks(self, kind: Table, files: Sequence[DataFile]) -> DataFrame:
+        """The files as tasks read them themselves, through delta-rs, a file a row."""
+        rows = [(json.dumps(asdict(file)),) for file in files]
+        named = self.session.createDataFrame(rows, "file string").repartition(len(files))
+        return named.mapInArrow(_ReadTask(self.folder, kind.name), kind.ddl)
 
     # -- writing
 
@@ -155,19 +178,20 @@ class Lake:
                 check_shared(self.session, self.folder)
             self._is_shared = True
 
-    # -- errors
 
-    def _absent(self, kind: Table, partition: Mapping[str, Value]) -> LakeError:
-        command = _command(kind, partition, self.name)
-        if not self.folder.exists():
-            return LakeError(f"there is no lake at {self.name}; run: {command}")
-        others = self.partitions(kind.name)
-        if not partition or not others:
-            return LakeError(f"the lake {self.name} has no {kind.name}; run: {command}")
-        names = [_in_words(other.items()) for other in others]
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        wanted = _in_words(partition.items())
-        return LakeError(f"the lake {self.name} has no {kind.name} of {wanted}, only of {shown}; run: {command}")
+class _ReadTask:
+    """What a task does with the names of files: it reads them."""
+
+    def __init__(self, folder: Folder, table: str) -> None:
+        self.folder = folder
+        self.table = table
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        kind = table_named(self.table)
+        log = TableLog(self.folder, kind)
+        for batch in batches:
+            for text in batch.column(0).to_pylist():
+                yield from log.batches_of(DataFile(**json.loads(text)), kind.columns)
 
 
 class _WriteTask:
@@ -188,12 +212,3 @@ class _WriteTask:
 def _no_pattern(path: str) -> str:
     """The path so that Spark does not take it for a pattern. (Two paths with its option against patterns are four.)"""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
-
-
-def _in_words(pairs: Iterable[tuple[str, Any]]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in pairs)
-
-
-def _command(kind: Table, partition: Mapping[str, Any], lake: str) -> str:
-    shown = {name: partition.get(name, name.upper()) for name in kind.partition_by}
-    return f"{kind.made_by.format(**shown)} --lake {lake}"

@@ -8,30 +8,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from earshot.filters import Oracle, Viewer
 from earshot.filters.oracle import Numbers
-from earshot.pipeline.oracle.workloads import events_of, span_of
+from earshot.pipeline.oracle.workloads import events_of
 from earshot.records.sessions import SubscriptionSpan
 from earshot.records.trajectories import Trajectory
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 Spans = Mapping[str, Sequence[SubscriptionSpan]]
 "The subscription spans of each workload."
-
-
-def spans_of(subscriptions: DataFrame) -> Spans:
-    """The rows of `subscriptions`, by workload; for a few rows, since the driver holds them."""
-    found: dict[str, list[SubscriptionSpan]] = {}
-    for row in subscriptions.collect():
-        found.setdefault(row["workload"], []).append(span_of(row.asDict()))
-    return found
 
 
 class Matcher:

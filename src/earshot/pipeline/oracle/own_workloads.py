@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,6 +30,7 @@ from earshot.filters import Filter
 from earshot.pipeline.lake.tables import EVENTS, SUBSCRIPTIONS
 from earshot.pipeline.oracle.workloads import EVENTS_ARROW, area_json, event_row
 from earshot.simulation.workload.workload_files import read_timed_subscriptions
+from earshot.traces.files import is_address, open_trace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +126,8 @@ def own_subscriptions(spark: SparkSession, workload: str, file: str | Path) -> D
             if name != "workload"
         ]
         return frame.select(F.lit(workload).alias("workload"), *chosen)
-    rows = list(_subscription_rows(workload, Path(path), kind))
+    with _here(path) as local:
+        rows = list(_subscription_rows(workload, local, kind))
     if not rows:
         raise ScenarioError(f"{path}: the file has no subscriptions")
     return spark.createDataFrame(rows, SUBSCRIPTIONS.ddl)
@@ -143,15 +148,30 @@ def _subscription_rows(workload: str, path: Path, kind: str) -> Iterator[tuple[A
             yield workload, f"line-{number}", f"line-{number}", str(wanted), None, 0.0, None
 
 
+@contextmanager
+def _here(path: str) -> Iterator[Path]:
+    """The file; one at an address as a copy on this machine."""
+    if not is_address(path):
+        yield Path(path)
+        return
+    with TemporaryDirectory(prefix="earshot-") as folder, open_trace(path) as stream:
+        copy = Path(folder) / path.rpartition("/")[2]
+        with copy.open("wb") as file:
+            shutil.copyfileobj(stream, file)
+        yield copy
+
+
 def _by_suffix(files: Sequence[str | Path], known: Sequence[str]) -> dict[str, list[str]]:
+    """The paths by their endings. Those at addresses may be patterns: Spark looks for the files."""
     found: dict[str, list[str]] = {}
-    for file in files:
-        path = Path(file)
-        if not path.exists():
-            raise ScenarioError(f"{path}: no such file; check the path")
-        if path.suffix not in known:
-            raise ScenarioError(f"{path}: cannot tell from its name what it holds; name it {', '.join(known)}")
-        found.setdefault(path.suffix, []).append(str(path))
+    for file in map(str, files):
+        if not is_address(file) and not Path(file).exists():
+            raise ScenarioError(f"{file}: no such file; check the path")
+        suffix = PurePosixPath(file).suffix
+        if suffix not in known:
+            raise ScenarioError(f"{file}: cannot tell from its name what it holds; name it {', '.join(known)}")
+        # Absolute: Spark's processes may run in another folder.
+        found.setdefault(suffix, []).append(file if is_address(file) else str(Path(file).absolute()))
     if not found:
         raise ScenarioError("no file was given")
     return found

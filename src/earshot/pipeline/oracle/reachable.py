@@ -39,7 +39,7 @@ from earshot.pipeline.oracle.spreading import (
     reach_of_pairs,
 )
 from earshot.pipeline.spark.session import parallelism
-from earshot.pipeline.spark.tasks import coded, table_of
+from earshot.pipeline.spark.tasks import coded, dealt, table_of
 from earshot.pipeline.traces.contact_columns import ContactColumns, no_contacts, rows_of
 from earshot.pipeline.traces.exact_contacts import contacts_of_legs, legs_in_slices, legs_of, legs_within
 from earshot.pipeline.traces.scripted_contacts import with_script
@@ -54,7 +54,9 @@ Transform = Callable[[DataFrame], DataFrame]
 
 ROWS_A_STRETCH = 50_000
 "Positions in one stretch of time, about: what a task searches for contacts at once."
-ROWS_A_TASK = 20_000
+STRETCHES_A_TASK = 8
+ROWS_A_TASK = (20_000, 1_000_000)
+"Positions of a task that cuts legs: enough to be worth a task, and few enough for a worker's memory."
 _COLUMNS = REACHABLE.ddl
 _PACKED = "task int, workload string, number int, packed binary"
 
@@ -159,7 +161,7 @@ def reachable(
         if not plans:
             return found
         spark = events.sparkSession
-        tasks = 4 * parallelism(spark)
+        cores = parallelism(spark)
         rows = where.withColumn("until", F.lit(None).cast("double"))
         if sessions is not None:
             nothing = F.lit(None).cast("double")
@@ -172,15 +174,11 @@ def reachable(
                 F.coalesce("end", F.lit(math.inf)).alias("until"),
             )
             rows = rows.unionByName(of_nodes)
-        node_tasks = max(1, min(tasks, sum(one.rows for one in plans.values()) // ROWS_A_TASK))
-        stretch_tasks = max(1, min(tasks, sum(one.stretches for one in plans.values())))
-        chunk_tasks = max(1, min(tasks, sum(one.chunks for one in plans.values())))
-        contacts = (
-            rows.repartition(node_tasks, "trace", "node")
-            .mapInArrow(_CutLegs(plans, stretch_tasks), _PACKED)
-            .repartitionById(stretch_tasks, "task")
-            .mapInArrow(_FindContacts(plans, chunk_tasks), _PACKED)
-        )
+        node_tasks = _tasks(sum(one.rows for one in plans.values()), cores, ROWS_A_TASK)
+        stretch_tasks = _tasks(sum(one.stretches for one in plans.values()), cores, (1, STRETCHES_A_TASK))
+        chunk_tasks = _tasks(sum(one.chunks for one in plans.values()), cores, (1, 1))
+        legs = rows.repartition(node_tasks, "trace", "node").mapInArrow(_CutLegs(plans, stretch_tasks), _PACKED)
+        contacts = dealt(legs, stretch_tasks, F.col("task")).mapInArrow(_FindContacts(plans, chunk_tasks), _PACKED)
         wanted = (
             pairs.join(chosen.select("workload", "event", "source", "time", "lifespan_s"), ["workload", "event"])
             .join(F.broadcast(_chunks(spark, plans)), "workload")
@@ -196,10 +194,16 @@ def reachable(
                 (F.col("time") + F.coalesce("lifespan_s", F.lit(math.inf))).alias("deadline"),
             )
         )
-        both = contacts.unionByName(wanted, allowMissingColumns=True).repartitionById(chunk_tasks, "task")
+        both = dealt(contacts.unionByName(wanted, allowMissingColumns=True), chunk_tasks, F.col("task"))
         return found.unionByName(both.mapInArrow(_Reach(plans), _COLUMNS))
 
     return transform
+
+
+def _tasks(count: int, cores: int, least_and_most: tuple[int, int]) -> int:
+    """How many tasks share `count` things, each between the least and the most of them; four a core are enough."""
+    least, most = least_and_most
+    return max(1, min(count // least, 4 * cores), math.ceil(count / most))
 
 
 def _by_workload(values: Mapping[str, float]) -> Column:

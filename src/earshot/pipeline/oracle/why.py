@@ -1,6 +1,6 @@
 """Why an event did, or did not, reach a node: the oracle's answer beside the log's.
 
-Pure functions over the few records of one event in one run; `earshot why` fetches them through Spark.
+Pure functions over the few records of one event in one run, and `ask_why`, which finds them in a lake without Spark.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
+
+from earshot.errors import LakeError
 from earshot.events import Event
 from earshot.filters import Viewer
 from earshot.filters.subscription import explain_acceptance, subscription_of
+from earshot.pipeline.lake.arrow_lake import ArrowLake
+from earshot.pipeline.oracle.matcher import trajectory_of, viewer_at
+from earshot.pipeline.oracle.workloads import event_of, span_of
 from earshot.records import Kind
 from earshot.records.sessions import SubscriptionSpan
 
@@ -158,3 +164,37 @@ def _verdict(event: Event, span: SubscriptionSpan, viewer: Viewer | None) -> tup
     if not span.start <= event.time < span.end:
         return False, f"was not in force at {event.time:.3f} s (from {span.start:.10g} s until {span.end:.10g} s)"
     return explain_acceptance(event, subscription_of(span), viewer)
+
+
+def ask_why(lake: ArrowLake, run: str, event: str, node: str) -> Explanation:
+    """Whether the node should have received the event in that run, whether it did, and why."""
+    row = _finished_run(lake, run)
+    workload = str(row["workload"])
+    found = lake.rows("events", {"event": event}, workload=workload)
+    if not found:
+        raise LakeError(f"run {row['run']} published no event {event!r}; the table events lists those it published")
+    places = lake.rows("positions", {"node": node}, trace=workload)
+    if not places:
+        raise LakeError(f"run {row['run']} has no node {node!r}")
+    published = event_of(found[0])
+    spans = [span_of(one) for one in lake.rows("subscriptions", {"node": node}, workload=workload)]
+    viewer = viewer_at(trajectory_of(pa.Table.from_pylist(places)), published.time)
+    reach = None
+    if lake.has("reachable", workload=workload, range_m=row["range_m"]):
+        pair = {"event": event, "node": node}
+        answers = lake.rows("reachable", pair, workload=workload, range_m=row["range_m"])
+        reach = answers[0]["reach"] if answers else None
+    log = lake.rows("log", {"event": event}, run=str(row["run"]))
+    return explain_receiver(published, node, spans, viewer, log, reach)
+
+
+def _finished_run(lake: ArrowLake, run: str) -> Record:
+    """The row of `runs` whose id begins with this text; LakeError where there is none or more than one."""
+    rows = [row for row in lake.rows("runs", {}) if row["run"].startswith(run)]
+    if not rows:
+        raise LakeError(f"the lake {lake.name} has no run {run!r}; see them in the report: earshot report {lake.name}")
+    if len(rows) > 1:
+        raise LakeError(f"{len(rows)} runs begin with {run!r}; write more of the id")
+    if rows[0]["status"] != "done":
+        raise LakeError(f"run {rows[0]['run']} failed: {rows[0]['error']}")
+    return rows[0]

@@ -51,12 +51,22 @@ def named_error(error: BaseException, starting: str | None = None) -> EarshotErr
         return _raised_again(ours[1], _without_java(ours[2]))
     if "OutOfMemoryError" in text:
         return SparkFailure("Spark ran out of memory; give it more with SPARK_DRIVER_MEMORY, as in 8g")
+    if lacks_file_system(text):
+        return SparkFailure(
+            f"Spark has no file system for this address ({cause_line(text)}); give it the jar, as in "
+            "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION (docs: clusters)"
+        )
     line = cause_line(text)
     if starting is not None:
         if "stopped SparkContext" in text:
             line = "the master does not answer; is the address right, and does the cluster run?"
         return SparkUnavailable(f"no Spark session at {starting}: {line}")
     return SparkFailure(f"a Spark job failed: {line}")
+
+
+def lacks_file_system(text: str) -> bool:
+    """Whether Spark says that it has no code for an address such as s3a://."""
+    return bool(re.search(r"No FileSystem for scheme|ClassNotFoundException: Class [\w.]*FileSystem", text))
 
 
 def _causes(exception: object) -> str:

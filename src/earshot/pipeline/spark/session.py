@@ -47,6 +47,14 @@ it would take a core from them. Its own log would go to standard output."""
 
 _MOST_LOG_BYTES = 4 << 20
 
+SMALL_FLAGS = "-XX:TieredStopAtLevel=1"
+SMALL_SETTINGS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Where there is little data: compiling would take longer than it saves."""
+
 _COMMON = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
@@ -59,6 +67,7 @@ _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "earshot.pipeline.spark.worker_daemon",
     # Listing a partitioned table is a loop of stats here; Spark would start a job for it.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
@@ -68,10 +77,12 @@ def start_session(
     master: str | None,
     remote: str | None,
     settings: Mapping[str, str],
-    keep_archive: bool,
-    notice: Notice | None,
+    keep_archive: bool = True,
+    notice: Notice | None = None,
+    small: bool = False,
 ) -> SparkSession:
-    """The session that runs in this process, else a new one: see `earshot.pipeline.session.spark_session`."""
+    """The session that runs in this process, else a new one: see `earshot.pipeline.session.spark_session`. Our data
+    sources are not registered: that costs a second."""
     if master and remote:
         raise UsageError("give --master or --remote, not both")
     if running := running_session():
@@ -81,7 +92,7 @@ def start_session(
     with named_errors(starting=remote or master or "the local machine"):
         if remote:
             return _connect(remote, dict(settings))
-        return _classic(master, dict(settings), keep_archive, notice)
+        return _classic(master, dict(settings), keep_archive, notice, small)
 
 
 def running_session() -> SparkSession | None:
@@ -97,6 +108,12 @@ def running_session() -> SparkSession | None:
 def is_connect(session: SparkSession) -> bool:
     """Whether the session speaks to a server (`--remote`) and so has no SparkContext and no JVM."""
     return not hasattr(session, "_jsparkSession")
+
+
+def spark_version(session: SparkSession) -> tuple[int, int]:
+    """The Spark that runs the jobs, as in (4, 3): over Connect the server's."""
+    major, minor, *_ = session.version.split(".")
+    return int(major), int(minor)
 
 
 def parallelism(session: SparkSession) -> int:
@@ -124,7 +141,9 @@ def _connect(remote: str, settings: dict[str, str]) -> SparkSession:
     return session
 
 
-def _classic(master: str | None, settings: dict[str, str], keep_archive: bool, notice: Notice | None) -> SparkSession:
+def _classic(
+    master: str | None, settings: dict[str, str], keep_archive: bool, notice: Notice | None, small: bool
+) -> SparkSession:
     from pyspark.sql import SparkSession
 
     chosen = master or _master_of_the_environment()
@@ -136,11 +155,12 @@ def _classic(master: str | None, settings: dict[str, str], keep_archive: bool, n
         cores = _cores(ours.get("spark.master", "local[*]"))
         ours |= _LOCAL
         ours["spark.sql.shuffle.partitions"] = str(max(4, 2 * cores))
+        ours |= SMALL_SETTINGS if small else {}
         ours["spark.driver.memory"] = os.environ.get("SPARK_DRIVER_MEMORY", _driver_memory())
     else:
         # Before the session: executors must find the package in their first task.
         ours["spark.submit.pyFiles"] = str(package_zip(cache_folder()))
-    with _jvm_environment(local, ours, keep_archive, notice):
+    with _jvm_environment(local, ours, keep_archive, notice, small):
         wanted = {"spark.app.name": "earshot"} | ours | settings
         _launch_jvm(wanted)
         builder = SparkSession.builder
@@ -215,7 +235,9 @@ def _driver_memory() -> str:
 
 
 @contextmanager
-def _jvm_environment(local: bool, ours: dict[str, str], keep_archive: bool, notice: Notice | None) -> Iterator[None]:
+def _jvm_environment(
+    local: bool, ours: dict[str, str], keep_archive: bool, notice: Notice | None, small: bool
+) -> Iterator[None]:
     """The variables under which Spark's JVM starts; the process's own are put back afterwards."""
     import pyspark
 
@@ -224,7 +246,7 @@ def _jvm_environment(local: bool, ours: dict[str, str], keep_archive: bool, noti
     own_home = Path(pyspark.__file__).parent
     flags = JVM_FLAGS if local else "-Xlog:disable"
     log = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
-    options = f"{flags} {log} -Dearshot.log={log_file()}"
+    options = f"{flags} {SMALL_FLAGS if local and small else ''} {log} -Dearshot.log={log_file()}"
     end = _JvmEnd()
     if local:
         archive = ClassArchive.of(java, own_home, cache, flags)

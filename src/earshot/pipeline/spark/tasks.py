@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot.pipeline.spark.session import parallelism
+from earshot.pipeline.spark.session import parallelism, spark_version
 from earshot.plugins import install, shipment
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Item = TypeVar("Item")
 ROW = "item long, answer string"
 POLL_S = 0.2
+FEW_ROWS = 20_000
+"Less than a second's work: not worth a second worker."
 ROWS_A_TASK = 1_000_000
 "Of positions: some 450 MB in a worker that holds them all."
 
@@ -110,10 +112,20 @@ def _interrupt(spark: SparkSession) -> None:
 
 
 def tasks_for(session: SparkSession, rows: int | None) -> int:
-    """How many tasks share about `rows` rows, so that each fits in a worker's memory: at least one a core.
-    Four a core where nobody knows how many rows there are."""
+    """How many tasks share about `rows` rows, so that each fits in a worker's memory: at least one a core, but one
+    for a few rows. Four a core where nobody knows how many rows there are."""
+    if rows is not None and rows <= FEW_ROWS:
+        return 1
     cores = parallelism(session)
     return 4 * cores if rows is None else max(cores, math.ceil(rows / ROWS_A_TASK))
+
+
+def dealt(frame: DataFrame, tasks: int, number: Column) -> DataFrame:
+    """The rows in so many tasks, each in the one with its number. Spark before 4.1 deals by the number's hash: rows
+    of one number still meet, but some tasks have several numbers and others none."""
+    if spark_version(frame.sparkSession) >= (4, 1):
+        return frame.repartitionById(tasks, number)
+    return frame.repartition(tasks, number)
 
 
 def table_of(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from earshot.errors import TraceError
 from earshot.pairs import pairs_within
-from earshot.pipeline.spark.tasks import coded, tasks_for
+from earshot.pipeline.spark.tasks import coded, dealt, tasks_for
 from earshot.pipeline.traces.motion import resampled
 
 if TYPE_CHECKING:
@@ -96,16 +96,15 @@ def _contacts(positions: DataFrame, range_m: float, interval_s: float, tasks: in
     stretch = F.floor(F.col("time") / stretch_s)
     search = _Search(range_m, interval_s * _SLACK, stretch_s, tasks)
     names = ", ".join(f"{name} string" for name in traces)
-    return (
-        positions.select(*traces, "node", "time", "x_m", "y_m")
-        .repartitionById(tasks, F.pmod(stretch, F.lit(tasks)).cast("int"))
+    rows = positions.select(*traces, "node", "time", "x_m", "y_m")
+    runs = (
+        dealt(rows, tasks, F.pmod(stretch, F.lit(tasks)).cast("int"))
         .sortWithinPartitions(stretch)
         .mapInArrow(search.runs, "task int, trace string, runs binary")
-        .repartitionById(tasks, "task")
-        .mapInArrow(
-            _Stitch(interval_s * _SLACK, bool(traces)),
-            f"{names + ', ' if names else ''}a string, b string, start double, end double",
-        )
+    )
+    return dealt(runs, tasks, F.col("task")).mapInArrow(
+        _Stitch(interval_s * _SLACK, bool(traces)),
+        f"{names + ', ' if names else ''}a string, b string, start double, end double",
     )
 
 

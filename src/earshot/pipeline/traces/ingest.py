@@ -18,7 +18,7 @@ from earshot.geometry import LocalPlane
 from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.traces.motion import resampled, rows_at_steps
 from earshot.pipeline.traces.positions import REASONS, checked
-from earshot.traces.files import expanded, is_address, local_path, stem
+from earshot.traces.files import expanded, is_address, local_path, size_of, stem
 from earshot.traces.formats import FoundFormat, find_format
 from earshot.traces.sightings import TraceOptions
 
@@ -175,11 +175,11 @@ def _rows_about(files: Sequence[str], form: str) -> int | None:
     to be had here."""
     rows = 0
     for file in files:
-        path = local_path(file)
-        if is_address(file) or not os.path.isfile(path):
+        size = size_of(file)
+        if size is None:
             return None
-        dense = form == "parquet" or path.endswith((".gz", ".bz2", ".xz"))
-        rows += os.path.getsize(path) // (BYTES_A_DENSE_ROW if dense else BYTES_A_ROW)
+        dense = form == "parquet" or file.endswith((".gz", ".bz2", ".xz"))
+        rows += size // (BYTES_A_DENSE_ROW if dense else BYTES_A_ROW)
     return rows
 
 

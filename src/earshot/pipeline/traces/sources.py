@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from earshot.plugins import install, shipment
-from earshot.traces.files import FilePiece, expanded, is_address, local_path
+from earshot.traces.files import FilePiece, expanded, is_address, local_path, opened, size_of
 from earshot.traces.formats import FORMATS, FoundFormat, sightings_in, trace_format
 from earshot.traces.sightings import NUMBERS, Sightings, TraceOptions
 from earshot.traces.tables import TableColumns, checked_arrow, find_columns, parse_csv
@@ -94,12 +94,11 @@ class TraceReader(DataSourceReader):
 
 def csv_parts(file: str) -> list[FilePart]:
     """The whole file; a large plain one in pieces that begin at a line."""
-    path = local_path(file)
-    if is_address(file) or not os.path.isfile(path) or os.path.getsize(path) <= SPLIT_BYTES:
+    if (size_of(file) or 0) <= SPLIT_BYTES:
         return [FilePart(file)]
     parts: list[FilePart] = []
     begin, line, lines = 0, 1, 0
-    with open(path, "rb") as stream:
+    with opened(file) as stream:
         if stream.read(2) in _COMPRESSED:
             return [FilePart(file)]
         stream.seek(0)
@@ -187,9 +186,11 @@ def read_sightings(
         frame = _parquet_sightings(session, files, TraceOptions.of(options))
     else:
         name = "csv" if found.form == "csv" else found.format.name
-        source = next(source for source in TRACE_SOURCES if source.format_name == name)
-        session.dataSource.register(source)
-        frame = session.read.format(source.source_name).options(**options).load(list(files))
+        form = next(source for source in TRACE_SOURCES if source.format_name == name).form
+        reader = TraceReader(files, FoundFormat(FORMATS[name], form, geo=False), TraceOptions.of(options))
+        # As the data source would, without the Python processes in which Spark plans one.
+        parts = list(reader.partitions())
+        frame = session.range(0, len(parts), 1, len(parts)).mapInArrow(_ReadParts(reader, parts), DDL)
     order = F.create_map(*(F.lit(part) for number, file in enumerate(files) for part in (file, number)))
     return frame.withColumn("file_number", F.coalesce(order[F.col("file")], F.lit(0)))
 
@@ -212,6 +213,19 @@ class _ParseFiles:
                 file = self.files[number]
                 for block in sightings_in(file, FoundFormat(format, format.forms[0], self.geo), self.options):
                     yield _batch(file, block)
+
+
+class _ReadParts:
+    """The work of one task: one part of the files, by its number."""
+
+    def __init__(self, reader: TraceReader, parts: Sequence[InputPartition]) -> None:
+        self.reader = reader
+        self.parts = parts
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.reader.read(self.parts[number])
 
 
 def _parquet_sightings(session: SparkSession, files: Sequence[str], options: TraceOptions) -> DataFrame:

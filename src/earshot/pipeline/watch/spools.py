@@ -64,6 +64,7 @@ def keep_spools(lake: Lake, folders: Sequence[str], name: str) -> SpoolSummary:
 def read_spools(session: SparkSession, folders: Sequence[str]) -> DataFrame:
     """Every line of the spools, as `earshot.pipeline.watch.spool_source` has them."""
     given = {source.FOLDERS: json.dumps(list(folders)), source.TASKS: str(2 * parallelism(session))}
+    session.dataSource.register(source.SpoolSource)
     return session.read.format(source.FORMAT).options(**given).load()
 
 

@@ -95,6 +95,7 @@ class Watch:
             source.TASKS: str(parallelism(session)),
             source.MOST_BYTES: str(self.settings.most_bytes),
         }
+        session.dataSource.register(source.SpoolSource)
         rows = session.readStream.format(source.FORMAT).options(**given).load()
         writer = rows.writeStream.foreachBatch(self.step).option("checkpointLocation", self.checkpoint)
         trigger: dict[str, Any] = {"availableNow": True}
