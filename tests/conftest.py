@@ -25,6 +25,7 @@ SLOW_FIRST = (
     "pipeline/spark",
     "pipeline",
     "studies",
+    "faults",
     "live",
     "cli",
 )

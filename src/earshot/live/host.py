@@ -42,6 +42,7 @@ CLOCK_STEP_S = 2.0
 TIMER_AGAIN_S = 1.0
 "A timer whose handling failed fires again after this time, so that no packet can end a protocol's beacons."
 MAX_TIMERS = 65_536
+MAX_DELIVERED = 10_000
 
 Handler = Callable[[Event], None]
 "Called with each delivered event of one subscription."
@@ -90,6 +91,8 @@ class Host:
         self._announcements: dict[str, Announcement] = {}
         self._handlers: dict[str, Handler] = {}
         self._subscriptions: dict[str, Subscription] = {}
+        self._delivered: dict[tuple[str, str], None] = {}
+        "The latest deliveries, event and subscription: a machine that starts again has forgotten them."
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._ticking: asyncio.TimerHandle | None = None
         self._flushing = False
@@ -320,6 +323,12 @@ class Host:
             self._start_timer(machines.StartTimer(name, self.now() + TIMER_AGAIN_S))
 
     def _deliver(self, effect: machines.Deliver) -> None:
+        key = (effect.event.id, effect.subscription)
+        if key in self._delivered:
+            return
+        self._delivered[key] = None
+        if len(self._delivered) > MAX_DELIVERED:
+            del self._delivered[next(iter(self._delivered))]
         self.counts["deliver"] += 1
         if self.spool is not None:
             at = self.location.exact(self.now())
