@@ -30,6 +30,7 @@ from earshot.live.trust import Refused
 from earshot.protocols import machine as machines
 from earshot.protocols.catalogue import protocol_name
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
+from earshot.protocols.machine_failures import checked_effects, is_ours
 from earshot.records import DropReason, Kind, Record
 from earshot.records.details import STARTED, STOPPED, JoinDetail, SubscribeDetail, write_announcement, write_detail
 from earshot.wire import MAX_WORD, Packet, decode, tag_of
@@ -87,6 +88,8 @@ class Host:
         )
         if self._credentials.keys:
             self.transport.use_keys(self._credentials.keys)
+        self._outside = not is_ours(protocol)
+        "The effects of a machine that is not part of this package are checked."
         self._published = 0
         self._announcements: dict[str, Announcement] = {}
         self._handlers: dict[str, Handler] = {}
@@ -256,6 +259,8 @@ class Host:
     # Carrying out what the machine asks.
 
     def _carry_out(self, effects: Effects) -> None:
+        if self._outside:
+            checked_effects(self.machine, "its effects", effects, self._handlers, self._now)
         for effect in effects:
             match effect:
                 case machines.Broadcast():
@@ -359,7 +364,7 @@ class Host:
             self._record_packet(Kind.RECEIVE, packet, bytes=len(data), peer=frame.sender, transmission=transmission)
         try:
             effects = self.machine.hear(packet, frame.sender, now)
-            if effects is not NOTHING:
+            if effects is not NOTHING or self._outside:
                 self._carry_out(effects)
         except Exception:
             self._failed(f"hearing a {tag_of(packet)}", frame.sender)

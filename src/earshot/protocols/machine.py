@@ -100,8 +100,19 @@ class Note(msgspec.Struct, frozen=True, gc=False):
 
 Effect = Broadcast | Send | StartTimer | CancelTimer | Deliver | Drop | JoinGroup | LeaveGroup | Note
 Effects = Sequence[Effect]
-NOTHING: list[Effect] = []
-"What an entry point returns when there is nothing to do. Never append to it."
+
+
+class NoEffects(list[Effect]):
+    """A list that stays empty: all machines share it."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("NOTHING is shared and stays empty; call self.broadcast(...) and return self.effects()")
+
+    append = extend = insert = __iadd__ = __imul__ = __setitem__ = _refuse
+
+
+NOTHING: list[Effect] = NoEffects()
+"What an entry point returns when there is nothing to do."
 
 
 class Location(Protocol):

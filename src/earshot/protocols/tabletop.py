@@ -7,12 +7,13 @@ is small enough to debug a failing test with.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from typing import Any
 
+from earshot.errors import EarshotError
 from earshot.protocols.machine import (
     Broadcast,
     CancelTimer,
@@ -28,6 +29,7 @@ from earshot.protocols.machine import (
     StartTimer,
     Timer,
 )
+from earshot.protocols.machine_failures import MOST_AT_ONE_TIME, checked_effects, failure, is_ours, livelock, short
 from earshot.wire import Packet, decode, encode
 
 
@@ -48,9 +50,12 @@ class Tabletop:
         "(node, reason), in order"
         self.notes: list[tuple[str, str, str]] = []
         self._groups: dict[str, set[int]] = defaultdict(set)
+        self._subscribed: dict[str, set[str]] = defaultdict(set)
         self._timers: dict[tuple[str, Timer], int] = {}
         self._queue: list[tuple[float, int, Callable[[], object]]] = []
         self._sequence = count()
+        self._woken: Counter[str] = Counter()
+        "How often each node's timers have fired at this time."
         for name in sorted(self.machines):
             self.do(name, "start")
 
@@ -66,7 +71,19 @@ class Tabletop:
 
     def do(self, node: str, entry_point: str, *arguments: Any) -> Effects:
         """Call an entry point now and carry out its effects."""
-        effects: Effects = getattr(self.machines[node], entry_point)(*arguments, self.now)
+        machine = self.machines[node]
+        try:
+            effects: Effects = getattr(machine, entry_point)(*arguments, self.now)
+        except EarshotError:
+            raise
+        except Exception as error:
+            shown = ", ".join(short(one) for one in arguments)
+            raise failure(machine, node, error, self.now, entry_point, shown, "") from error
+        if entry_point == "subscribe":
+            self._subscribed[node].add(arguments[0].id)
+        # Our own tests subscribe some machines before they come to the table.
+        known = None if is_ours(type(machine)) else self._subscribed[node]
+        checked_effects(machine, entry_point, effects, known, self.now)
         for effect in effects:
             self._carry_out(node, effect)
         return effects
@@ -74,7 +91,10 @@ class Tabletop:
     def run(self, until: float) -> None:
         """Advance the time to `until`, and do what is due on the way."""
         while self._queue and self._queue[0][0] <= until:
-            self.now, _, action = heapq.heappop(self._queue)
+            at, _, action = heapq.heappop(self._queue)
+            if at > self.now:
+                self._woken.clear()
+            self.now = at
             action()
         self.now = until
 
@@ -120,9 +140,16 @@ class Tabletop:
 
     def _transmit(self, node: str, peer: str, packet: Packet) -> None:
         heard = decode(encode(packet))
+        if heard != packet:
+            what = f"the packet {short(packet)} became {short(heard)} on the wire; change its fields' types"
+            wrong = ValueError(what)
+            raise failure(self.machines[node], node, wrong, self.now, "its effects", "", "")
         self._later(self.now + self.delay_s, lambda: self._do(peer, "hear", heard, node))
 
     def _fire(self, node: str, name: Timer, sequence: int) -> None:
         if self._timers.get((node, name)) == sequence:
             del self._timers[node, name]
+            self._woken[node] += 1
+            if self._woken[node] > MOST_AT_ONE_TIME:
+                raise livelock(self.machines[node], node, name, self.now, "")
             self._do(node, "wake", name)

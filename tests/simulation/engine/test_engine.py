@@ -25,6 +25,7 @@ from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Circle, Position, Proximity, Velocity
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
 from earshot.protocols.machine import Announcement, Effects, FixedLocation, Location
+from earshot.records import DropReason
 from earshot.records.details import read_announce
 from earshot.records.sessions import SubscriptionSpan
 from earshot.simulation.engine.engine import Engine
@@ -213,21 +214,22 @@ def test_deliveries_drops_and_notes_are_kept_and_logged() -> None:
     def publish(probe: Probe, event: Event, _: float) -> None:
         probe.deliver(event, "s", hops=3)
         probe.deliver(Event(type="Ping", id="never published"), "t")
-        probe.drop("too old", event.id)
+        probe.drop(DropReason.EXPIRED, event.id)
         probe.note("broker", "b")
 
-    bench = Bench(standing((3, 4)), actions=[Action(2.0, 0, event)], on={"publish": publish}).run()
+    wanted = [Action(1.0, 0, Subscription(id, "a", Filter.where("n > 0"))) for id in ("s", "t")]
+    bench = Bench(standing((3, 4)), actions=[*wanted, Action(2.0, 0, event)], on={"publish": publish}).run()
     found = bench.engine.deliveries
     assert list(zip(found.time, found.node, found.event, found.subscription, found.hops, strict=True)) == [
         (2.0, 0, 0, "s", 3),
         (2.0, 0, -1, "t", -1),
     ]
-    assert bench.engine.counts.drops == {"too old": 1}
+    assert bench.engine.counts.drops == {"expired": 1}
     columns = ("kind", "event", "subscription", "hops", "detail", "x_m", "y_m")
-    rows = bench.rows(*columns)[2:]
+    rows = bench.rows(*columns)[4:]
     assert rows[0] == ("deliver", "a-0", "s", 3, "", 3.0, 4.0)
     assert rows[1] == ("deliver", "never published", "t", -1, "", 3.0, 4.0)
-    assert [row[:5] for row in rows[2:]] == [("drop", "a-0", "", -1, "too old"), ("note", "", "", -1, "broker: b")]
+    assert [row[:5] for row in rows[2:]] == [("drop", "a-0", "", -1, "expired"), ("note", "", "", -1, "broker: b")]
 
 
 def test_counts_tell_sends_receipts_and_bytes_by_kind_of_packet() -> None:
@@ -236,13 +238,13 @@ def test_counts_tell_sends_receipts_and_bytes_by_kind_of_packet() -> None:
     bench.do(3.0, "a", say("y"))
     bench.do(3.0, "b", tell("c", "z"))
     for time in (1.0, 3.0, 3.1):
-        bench.do(time, "c", lambda probe: probe.drop("too old"))
+        bench.do(time, "c", lambda probe: probe.drop(DropReason.EXPIRED))
     counts = bench.run().engine.counts
     (word,) = counts.packets.values()
     measured = counts.since(bench.engine.warm_up).packets["word of the tests"]
     assert (word.sends, word.receives, word.carries_event, counts.bytes_sent) == (3, 5, False, word.bytes_sent)
     assert (measured.sends, measured.receives) == (2, 3)
-    assert (counts.drops, counts.since(bench.engine.warm_up).drops) == ({"too old": 3}, {"too old": 2})
+    assert (counts.drops, counts.since(bench.engine.warm_up).drops) == ({"expired": 3}, {"expired": 2})
     assert bench.rows("transmission", "bytes", "peer", kind="send") == [(1, 22, ""), (2, 22, ""), (3, 22, "c")]
 
 
@@ -342,11 +344,12 @@ def test_a_machine_that_raises_stops_the_run_and_says_how_to_repeat_it() -> None
 
     bench = Bench(standing((0, 0), (1, 0)), on={"hear": hear}, seed=41)
     bench.do(1.5, "a", say("hello"))
+    line = hear.__code__.co_firstlineno + 1
     with pytest.raises(MachineFailure) as caught:
         bench.run()
     assert str(caught.value) == (
         "Probe on node 'b' raised KeyError: 'no route'\n"
-        "  at 1.501 s, in hear(Word(text='hello'), 'a')\n"
+        f"  at 1.501 s, in hear(Word(text='hello'), 'a') ({__file__}, line {line}: raise KeyError(\"no route\"))\n"
         "  to repeat it: the same scenario and settings with seed 41"
     )
     assert isinstance(caught.value.__cause__, KeyError)
@@ -390,7 +393,7 @@ def test_a_machine_that_forgets_its_effects_ends_the_run() -> None:
         duration_s=2.0,
     )
     assert failure_of(engine.run).startswith(
-        "Forgetful on node 'b' raised TypeError: returned None among its effects; entry points end with self.effects()"
+        "Forgetful on node 'b' did wrong: it returned None instead of a list of effects; an entry point ends with"
     )
 
 
@@ -406,7 +409,7 @@ def test_an_effect_that_is_none_is_refused() -> None:
         Workload([]),
         duration_s=2.0,
     )
-    assert "returned 'shout' among its effects" in failure_of(engine.run)
+    assert "it returned 'shout' among its effects" in failure_of(engine.run)
 
 
 class Odd(Packet, frozen=True, tag="odd of the tests"):
@@ -416,15 +419,15 @@ class Odd(Packet, frozen=True, tag="odd of the tests"):
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (lambda probe: probe.send("", Word("x")), "ValueError: sent to a peer without a name"),
-        (lambda probe: probe.broadcast("x"), "TypeError: sent 'x', which is not a packet"),
-        (lambda probe: probe.broadcast(Odd(object())), "TypeError: Encoding objects of type object is unsupported"),
+        (lambda probe: probe.send("", Word("x")), "did wrong: it sent to the peer ''; a peer is a node's name"),
+        (lambda probe: probe.broadcast("x"), "did wrong: it sent 'x', which is not a packet"),
+        (lambda probe: probe.broadcast(Odd(object())), "raised TypeError: Encoding objects of type object is unsup"),
     ],
 )
 def test_what_cannot_be_sent_is_the_machines_fault(act: Any, said: str) -> None:
     bench = Bench(standing((0, 0), (1, 0)))
     bench.do(1.0, "a", act)
-    assert failure_of(bench.run).startswith(f"Probe on node 'a' raised {said}\n  at 1.0 s, in its effects(")
+    assert failure_of(bench.run).startswith(f"Probe on node 'a' {said}")
 
 
 def test_a_long_packet_is_cut_short_in_the_message() -> None:

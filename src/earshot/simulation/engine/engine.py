@@ -37,6 +37,7 @@ from earshot.protocols.machine import (
     StartTimer,
     Timer,
 )
+from earshot.protocols.machine_failures import MOST_AT_ONE_TIME, checked_effects, failure, is_ours, livelock, short
 from earshot.records import DropReason, Kind
 from earshot.records.details import AirtimeDetail, JoinDetail, write_detail
 from earshot.records.trajectories import Trajectories
@@ -117,6 +118,7 @@ class Engine:
         "_members",
         "_nobody_away",
         "_number_of",
+        "_outside",
         "_seed",
         "_sessions",
         "_silent",
@@ -128,6 +130,8 @@ class Engine:
         "_to_one",
         "_transmission_log",
         "_transmissions",
+        "_woken",
+        "_woken_at",
         "clock_offsets_s",
         "counts",
         "deliveries",
@@ -194,6 +198,11 @@ class Engine:
         self._kinds: dict[type[Packet], PacketCount] = {}
         self._event_numbers: dict[str, int] = {}
         self._transmissions = 0
+        self._outside: dict[int, set[str]] = {}
+        "Nodes whose machine is not part of this package, and what was subscribed to there: their effects are checked."
+        self._woken_at = math.nan
+        self._woken: dict[int, int] = {}
+        "How often each node's timers have fired at that time."
         self._sized_event: Any = self  # no event yet
         self._sized_kind: PacketCount | None = None
         self._sizes: dict[int, int] = {}
@@ -249,6 +258,9 @@ class Engine:
         self._nobody_away = all(self.up)
         self.presence += 1
         self._hear[i] = _ear(machine, self.clock_offsets_s[i])
+        if not is_ours(type(machine)):
+            self._outside.setdefault(i, set())
+            self._hear[i] = self._checked_ear(i, self._hear[i])
         self.call(i, "start")
 
     def go(self, i: int, why: str, graceful: bool) -> None:
@@ -286,6 +298,10 @@ class Engine:
             effects: Effects = getattr(machine, entry_point)(*arguments, self.queue.now + self.clock_offsets_s[i])
         except Exception as error:
             raise self._failure(i, entry_point, error, *arguments) from error
+        if i in self._outside:
+            if entry_point == "subscribe":
+                self._outside[i].add(arguments[0].id)
+            self._check(i, entry_point, effects)
         if effects is not NOTHING:
             self._carry_out(i, effects)
 
@@ -324,13 +340,26 @@ class Engine:
                     raise self._failure(i, "its effects", wrong) from error
             raise
 
+    def _checked_ear(self, i: int, hear: Callable[[Packet, str, float], Effects]) -> Callable[..., Effects]:
+        def checked(packet: Packet, sender: str, now: float) -> Effects:
+            effects = hear(packet, sender, now)
+            self._check(i, "hear", effects)
+            return effects
+
+        return checked
+
     def _failure(self, i: int, entry_point: str, error: Exception, *arguments: Any) -> MachineFailure:
-        shown = ", ".join(_short(argument) for argument in arguments)
-        return MachineFailure(
-            f"{type(self.machines[i]).__name__} on node {self.names[i]!r} raised {type(error).__name__}: {error}\n"
-            f"  at {self.queue.now!r} s, in {entry_point}({shown})\n"
-            f"  to repeat it: the same scenario and settings with seed {self._seed}"
-        )
+        shown = ", ".join(short(argument) for argument in arguments)
+        return failure(self.machines[i], self.names[i], error, self.queue.now, entry_point, shown, self._repeat())
+
+    def _repeat(self) -> str:
+        return f"the same scenario and settings with seed {self._seed}"
+
+    def _check(self, i: int, entry_point: str, effects: Effects) -> None:
+        """Refuse what a machine of other people's must not return."""
+        machine = self.machines[i]
+        assert machine is not None
+        checked_effects(machine, entry_point, effects, self._outside[i], self.queue.now, self._repeat())
 
     def _transmit(self, i: int, effect: Broadcast | Send) -> None:
         packet = effect.packet
@@ -368,7 +397,7 @@ class Engine:
 
     def _new_kind(self, i: int, packet: Packet) -> PacketCount:
         if not isinstance(packet, Packet):
-            raise self._failure(i, "its effects", TypeError(f"sent {_short(packet)}, which is not a packet"))
+            raise self._failure(i, "its effects", TypeError(f"sent {short(packet)}, which is not a packet"))
         fields = type(packet).__struct_fields__
         kind = PacketCount(tag_of(packet), carries_event="event" in fields, counts_hops="hops" in fields)
         self._kinds[type(packet)] = self.counts.packets[kind.tag] = kind
@@ -396,13 +425,20 @@ class Engine:
             self.queue.at_place(timer.at, Priority.TIMER, timer.place, self._fire, timer)
             return
         del self._timers[i][name]
+        if self.queue.now is not self._woken_at:
+            self._woken_at, self._woken = self.queue.now, {}
+        self._woken[i] = woken = self._woken.get(i, 0) + 1
         machine = self.machines[i]
+        if woken > MOST_AT_ONE_TIME:
+            raise livelock(machine, self.names[i], name, self.queue.now, self._repeat())
         if machine is None:
             return
         try:
             effects = machine.wake(name, self.queue.now + self.clock_offsets_s[i])
         except Exception as error:
             raise self._failure(i, "wake", error, name) from error
+        if i in self._outside:
+            self._check(i, "wake", effects)
         if effects is not NOTHING:
             self._carry_out(i, effects)
 
@@ -455,6 +491,8 @@ class Engine:
         for i in receivers:
             try:
                 effects = hear[i](packet, sender, now)
+            except MachineFailure:
+                raise
             except Exception as error:
                 raise self._failure(i, "hear", error, packet, sender) from error
             if effects is not NOTHING:
@@ -542,11 +580,6 @@ def _ear(machine: Machine, clock_offset_s: float) -> Callable[[Packet, str, floa
     if clock_offset_s == 0.0:
         return hear
     return lambda packet, sender, now: hear(packet, sender, now + clock_offset_s)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 500 else f"{text[:500]}..."
 
 
 # Garbage collection during a run.
