@@ -14,6 +14,7 @@ from xpath_cases import documents, queries
 
 from earshot import Element, Event, Filter, FilterIndex, Position, Viewer
 from earshot.filters.index import automaton, bits, columns, groups, tables
+from earshot.filters.language import matching
 from sizes import LONG, sized
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
@@ -27,6 +28,8 @@ LIMITS = {
     (tables, "MOST_SHAPES"): (1, 64),
     (automaton, "MOST_HELD"): (1, 100, 2_000_000),
     (automaton, "MOST_UNAPPLIED"): (0, 1, 64),
+    (automaton, "MOST_PROPERTIES"): (1, 512),
+    (matching, "WORTH_GATHERING"): (0, 3, 16),
     (automaton, "MOST_RESULTS"): (1, 256),
 }
 "How large each part of an index may become: with the smallest values, tests reach every branch of the code."
@@ -98,7 +101,12 @@ def test_an_index_of_xpath_filters_answers_as_a_loop_over_them_does(history, siz
         relive(history)
 
 
-guards = st.sampled_from(["", "", "", "[@id]", "[@id=5]", "[@id='5']", "[@id='x'][@n]", "[@n=5][@id]", "[@n='']"])
+guards = st.sampled_from(
+    [
+        *("", "", "", "[@id]", "[@id=5]", "[@id='5']", "[@id='x'][@n]", "[@n=5][@id]", "[@n='']"),
+        *("[text()]", "[text()='5']", "[text()=5][@id]", "[1]", "[2]", "[position()!=1][@id=5]", "[@id][1]", "[2][1]"),
+    ]
+)
 guarded_steps = st.builds("{}{}{}".format, st.sampled_from(["/", "/", "//"]), st.sampled_from(["a", "b", "*"]), guards)
 guarded_ends = st.sampled_from(["", "", "", "/@id", "//@*", "/text()"])
 guarded_filters = st.builds(

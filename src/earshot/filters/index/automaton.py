@@ -14,11 +14,13 @@ known states, so that it costs only the states it reaches.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from earshot.events import Element
-from earshot.filters.language.values import number
+from earshot.filters.language.syntax import Comparison
+from earshot.filters.language.values import COMPARE, number
 
 Label = str | tuple[str, str]
 "An element's name, or `attribute(name)`, or TEXT."
@@ -33,6 +35,8 @@ _STATE_COST = 40
 "The cost of a state itself, counted in entries."
 MOST_RESULTS = 256
 "Results are remembered for this many different sets of states."
+MOST_PROPERTIES = 512
+"What guards hold is remembered, at each place, for this many different sets of attributes, texts and positions."
 MOST_UNAPPLIED = 64
 "After more changes than this between two documents, the states are built anew."
 
@@ -52,18 +56,33 @@ def _wild(label: Label) -> Label | None:
     return None if label == TEXT else _ANY_ATTRIBUTE
 
 
+OWN_TEXT, POSITION, POSITION_OF_ALL = "", "[name]", "[*]"
+"What a guard may ask of an element beside attributes: a text node, its position among siblings of its name, or all."
+
+Property = tuple[str, str | int]
+"What an element has: an attribute's name or one of the three above, and its text or position."
+Properties = tuple[Property, ...]
+
+
 class Guard(NamedTuple):
-    """A test on an element's own attribute: `[@id]`, `[@id="x"]` or `[@id=5]`."""
+    """A test on an element's own properties: `[@id]`, `[@id="x"]`, `[@id=5]`, `[text()="x"]` or `[2]`."""
 
     attribute: str
     wanted: str | float | None = None
-    "The text or number it must be; None: the attribute must be there."
+    "The text or number it must be; None: there must be one."
+    op: Comparison = Comparison.EQ
+    "Of a position."
 
-    def holds(self, attributes: Mapping[str, str]) -> bool:
-        text = attributes.get(self.attribute)
-        if text is None or self.wanted is None:
-            return text is not None
-        return (text if isinstance(self.wanted, str) else number(text)) == self.wanted
+    def admits(self, value: str | int) -> bool:
+        """Whether the guard holds for a property of its name."""
+        if self.wanted is None:
+            return True
+        if isinstance(value, int):
+            return COMPARE[self.op](value, self.wanted)
+        return (value if isinstance(self.wanted, str) else number(value)) == self.wanted
+
+    def holds(self, properties: Properties) -> bool:
+        return any(name == self.attribute and self.admits(value) for name, value in properties)
 
 
 Guards = tuple[Guard, ...]
@@ -118,27 +137,29 @@ class _PrefixNode:
 
 
 class _GuardIndex:
-    """Nodes behind guards, found by the attributes an element has."""
+    """Nodes behind guards, found by the properties an element has."""
+
+    __slots__ = ("_by_attribute", "names")
 
     def __init__(self) -> None:
-        self._by_attribute: dict[str, dict[str | float | None, list[tuple[Guards, _PrefixNode]]]] = {}
+        self._by_attribute: dict[str, dict[Guard, list[tuple[Guards, _PrefixNode]]]] = {}
+        self.names: set[str] = set()
+        "Of the properties that guards ask for."
 
     def add(self, guards: Guards, node: _PrefixNode) -> None:
         """Put a node behind guards; it is found by the first and checked by the others."""
         first, *others = guards
-        by_value = self._by_attribute.setdefault(first.attribute, {})
-        by_value.setdefault(first.wanted, []).append((tuple(others), node))
+        self._by_attribute.setdefault(first.attribute, {}).setdefault(first, []).append((tuple(others), node))
+        self.names.update(guard.attribute for guard in guards)
 
-    def behind(self, attributes: Mapping[str, str]) -> Iterator[_PrefixNode]:
-        """All nodes whose guards hold."""
-        for name, text in attributes.items():
-            by_value = self._by_attribute.get(name)
-            if by_value is None:
-                continue
-            for value in (None, text, number(text)):
-                for others, node in by_value.get(value, ()):
-                    if all(guard.holds(attributes) for guard in others):
-                        yield node
+    def admitted(self, one: Property) -> list[tuple[Guards, _PrefixNode]]:
+        """The nodes whose first guard holds for a property, with their other guards."""
+        name, value = one
+        by_guard = self._by_attribute.get(name, {})
+        admitting: Iterable[Guard] = by_guard
+        if isinstance(value, str):
+            admitting = (Guard(name), Guard(name, value), Guard(name, number(value)))
+        return [each for guard in admitting if guard.admits(value) for each in by_guard.get(guard, ())]
 
 
 class _State:
@@ -170,6 +191,48 @@ class _State:
         self.guards.add(guards, node)
 
 
+class _Joint:
+    """States that are followed together at one element: the one its names lead to, and those behind guards."""
+
+    __slots__ = (
+        "_asks_position",
+        "_asks_text",
+        "asks_more",
+        "behind",
+        "guards",
+        "leading_on",
+        "next",
+        "states",
+    )
+
+    def __init__(self, states: frozenset[_State]) -> None:
+        self.states = states
+        self.leading_on = [state for state in states if state.reached or state.waiting]
+        self.guards = [state.guards for state in states if state.guards is not None]
+        self.next: dict[Label, _Joint] = {}
+        self.behind: dict[Properties, _Joint] = {}
+        "The same with the nodes whose guards hold for an element's properties."
+        asked = set().union(*[guards.names for guards in self.guards])
+        self._asks_text, self._asks_position = OWN_TEXT in asked, not asked.isdisjoint((POSITION, POSITION_OF_ALL))
+        self.asks_more = self._asks_text or self._asks_position
+        "Whether guards ask for more than attributes."
+
+    def properties(self, element: Element, parent: Element, index: int) -> Properties:
+        """What guards may ask of an element, which is its parent's child element of this index."""
+        found: Properties = tuple(element.attributes.items())
+        if self._asks_text:
+            found += tuple([(OWN_TEXT, part) for part in element.children if isinstance(part, str) and part])
+        if self._asks_position:
+            before = [sibling.name for sibling in parent.elements[:index]]
+            found += ((POSITION, before.count(element.name) + 1), (POSITION_OF_ALL, index + 1))
+        return found
+
+    def passed(self, properties: Properties) -> frozenset[_PrefixNode]:
+        """All nodes whose guards hold for these properties."""
+        admitted = [each for one in properties for guards in self.guards for each in guards.admitted(one)]
+        return frozenset(node for others, node in admitted if all(guard.holds(properties) for guard in others))
+
+
 class _Change(NamedTuple):
     """A path that was added or removed since the states were last used."""
 
@@ -198,7 +261,8 @@ class PathAutomaton:
         self._start: _State | None = None
         "The state before the root; all states follow from it or from those behind guards."
         self._behind: dict[frozenset[_PrefixNode], _State] = {}
-        self._results: dict[frozenset[_State], tuple[frozenset[Any], frozenset[Any]]] = {}
+        self._joints: dict[frozenset[_State], _Joint] = {}
+        self._results: dict[frozenset[Any], tuple[frozenset[Any], frozenset[Any]]] = {}
         "By the states that a document reached: its answers and leads."
         self._held = 0
         self._unapplied: list[_Change] = []
@@ -265,15 +329,16 @@ class PathAutomaton:
 
     def reached(self, root: Element) -> tuple[frozenset[Any], frozenset[Any]]:
         """The answers and the leads of all paths that select something."""
-        states = self._walk_with_guards(root) if self._guarded else self._walk(root)
-        known = self._results.get(states)
+        reached: frozenset[Any] = self._walk_with_guards(root) if self._guarded else self._walk(root)
+        known = self._results.get(reached)
         if known is None:
+            states = frozenset().union(*[joint.states for joint in reached]) if self._guarded else reached
             answers: set[Any] = set().union(*[state.answers for state in states])
             leads: set[Any] = set().union(*[state.leads for state in states])
             if len(self._results) >= MOST_RESULTS:
                 self._results.clear()
             # A copy has no spare room, unlike the set that has grown, and is faster to copy again.
-            known = self._results[states] = (frozenset(answers), frozenset(leads))
+            known = self._results[reached] = (frozenset(answers), frozenset(leads))
             self._held += len(answers) + len(leads)
         return known
 
@@ -296,27 +361,52 @@ class PathAutomaton:
                 found.update(self._follow(state, label) for label in _extra_labels(element))
         return frozenset(found)
 
-    def _walk_with_guards(self, root: Element) -> frozenset[_State]:
-        found: set[_State] = set()
-        stack = [(root, [self._current_start()])]
+    def _walk_with_guards(self, root: Element) -> frozenset[_Joint]:
+        start = self._joint(frozenset((self._current_start(),)))
+        found: set[_Joint] = set()
+        stack = [(Element("", {}, (root,)), start)]
+        extras = self._extras > 0
         while stack:
             element, above = stack.pop()
-            states: list[_State] = []
-            passed: list[_PrefixNode] = []
-            for state in above:
-                state = state.next.get(element.name) or self._follow(state, element.name)
-                states.append(state)
-                if state.guards is not None:
-                    passed += state.guards.behind(element.attributes)
-            if passed:
-                states.append(self._behind_guards(frozenset(passed)))
-            found.update(states)
-            states = [state for state in states if state.reached or state.waiting]
-            if states:
-                stack += [(child, states) for child in element.elements]
-                for label in _extra_labels(element) if self._extras else ():
-                    found.update([self._follow(state, label) for state in states])
+            following = above.next
+            for index, child in enumerate(element.elements):
+                joint = following.get(child.name) or self._joint_below(above, child.name)
+                if joint.guards and (child.attributes or joint.asks_more):
+                    properties = joint.properties(child, element, index)
+                    joint = joint.behind.get(properties) or self._joint_behind(joint, properties)
+                found.add(joint)
+                if (extras or child.elements) and joint.leading_on:
+                    stack.append((child, joint))
+            if extras:
+                for label in _extra_labels(element):
+                    found.add(self._joint(frozenset(self._follow(state, label) for state in above.leading_on)))
         return frozenset(found)
+
+    def _joint(self, states: frozenset[_State]) -> _Joint:
+        known = self._joints.get(states)
+        if known is None:
+            known = self._joints[states] = _Joint(states)
+            self._held += _STATE_COST
+        return known
+
+    def _joint_below(self, joint: _Joint, name: str) -> _Joint:
+        """The states one move further down, followed together from now on."""
+        label = name if name in self._labels else _UNKNOWN
+        known = joint.next.get(label)
+        if known is None:
+            states = frozenset(self._follow(state, name) for state in joint.leading_on)
+            known = joint.next[label] = self._joint(states)
+        return known
+
+    def _joint_behind(self, joint: _Joint, properties: Properties) -> _Joint:
+        """The joint, with the state of the nodes whose guards hold for these properties."""
+        passed = joint.passed(properties)
+        found = self._joint(joint.states | {self._behind_guards(passed)}) if passed else joint
+        if len(joint.behind) >= MOST_PROPERTIES:
+            joint.behind.clear()
+        joint.behind[properties] = found
+        self._held += 1
+        return found
 
     def _behind_guards(self, nodes: frozenset[_PrefixNode]) -> _State:
         """The state of an element at which the guards of these nodes hold."""
@@ -332,29 +422,27 @@ class PathAutomaton:
         known = state.next.get(label)
         if known is not None:
             return known
-        nodes: dict[_PrefixNode, None] = {}
-        guarded: list[tuple[Guards, _PrefixNode]] = []
-        wild = _wild(label)
-        for edges in [node.child for node in state.reached] + [node.below for node in state.waiting]:
-            assert edges is not None
-            for name in (label, wild):
-                if name is not None and (node := edges.plain.get(name)) is not None:
-                    nodes[node] = None
-                if name is not None and name in edges.guarded:
-                    guarded += edges.guarded[name].items()
+        edges = [node.child for node in state.reached] + [node.below for node in state.waiting]
+        names = [name for name in (label, _wild(label)) if name is not None and name in self._labels]
+        plain = [some.plain for some in edges if some is not None]
+        nodes = dict.fromkeys([node for name in names for some in plain if (node := some.get(name)) is not None])
+        guarded = self._behind_moves(edges, names) if self._guarded else []
         made = state.next[label] = self._new_state(nodes, state.waiting)
         for guards, node in guarded:
             made.guard(guards, node)
         self._held += len(guarded)
         return made
 
+    def _behind_moves(self, edges: Iterable[_Edges | None], names: Iterable[Label]) -> list[tuple[Guards, _PrefixNode]]:
+        found = [some.guarded[name] for name in names for some in edges if some is not None and name in some.guarded]
+        return [each for behind in found for each in behind.items()]
+
     def _new_state(self, nodes: Iterable[_PrefixNode], waiting_above: list[_PrefixNode]) -> _State:
         waiting = dict.fromkeys(waiting_above)
-        waiting.update((node, None) for node in nodes if node.below is not None)
+        waiting.update(dict.fromkeys([node for node in nodes if node.below is not None]))
         made = _State([node for node in nodes if node.child is not None], list(waiting))
-        for node in nodes:
-            made.answers.update(dict.fromkeys(node.answers or ()))
-            made.leads.update(dict.fromkeys(node.leads or ()))
+        made.answers = dict.fromkeys(chain.from_iterable([node.answers for node in nodes if node.answers]))
+        made.leads = dict.fromkeys(chain.from_iterable([node.leads for node in nodes if node.leads]))
         self._held += _STATE_COST + len(made.reached) + len(waiting) + len(made.answers) + len(made.leads)
         return made
 
@@ -363,6 +451,7 @@ class PathAutomaton:
         if self._held > MOST_HELD:
             self._start = None
             self._behind.clear()
+            self._joints.clear()
             self._results.clear()
         if self._start is None:
             root = self._root
@@ -376,6 +465,7 @@ class PathAutomaton:
 
     def _note(self, change: _Change) -> None:
         self._results.clear()
+        self._joints.clear()
         if any(move.guards for move in change.moves):
             self._behind.clear()
         if self._start is None:

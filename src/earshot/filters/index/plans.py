@@ -22,7 +22,17 @@ from weakref import ref
 import msgspec
 
 from earshot.filters.filter import Filter
-from earshot.filters.index.automaton import ANY, TEXT, Guard, PathMove, PathMoves, attribute
+from earshot.filters.index.automaton import (
+    ANY,
+    OWN_TEXT,
+    POSITION,
+    POSITION_OF_ALL,
+    TEXT,
+    Guard,
+    PathMove,
+    PathMoves,
+    attribute,
+)
 from earshot.filters.index.event_values import (
     Between,
     InDocument,
@@ -51,6 +61,7 @@ from earshot.filters.language.syntax import (
     Not,
     Or,
     PathStep,
+    PositionTest,
     StartsWith,
 )
 from earshot.filters.language.values import interval, moment
@@ -122,8 +133,8 @@ def _alternatives(condition: Condition, here: str) -> list[Plan]:
             inner = [
                 _alternatives(predicate, _name(step))
                 for step in steps
-                for predicate in step.predicates
-                if _guard(step, predicate) is None
+                for predicate, guard in zip(step.predicates, _guards(step), strict=True)
+                if guard is None
             ]
             return _all([[Plan(moves=tuple(map(_move_of, steps)), exact=not inner)], *inner])
         case LocationPath(absolute=False):
@@ -214,7 +225,7 @@ def _end(path: LocationPath, here: str) -> InDocument | None:
 
 
 def _move_of(step: PathStep) -> PathMove:
-    guards = (_guard(step, predicate) for predicate in step.predicates)
+    guards = _guards(step)
     label = attribute(step.name) if step.kind is NodeKind.ATTRIBUTE else step.name
     if step.kind is NodeKind.TEXT:
         label = TEXT
@@ -225,11 +236,23 @@ _move = lru_cache(maxsize=4096)(PathMove)
 "Many paths have the same few moves, and share them."
 
 
-def _guard(step: PathStep, predicate: Condition) -> Guard | None:
-    """The predicate as a guard, where it is a test on an attribute of the element the step selects."""
+def _guards(step: PathStep) -> list[Guard | None]:
+    """Each predicate as a guard, where it is a test on the element itself."""
     if step.kind is not NodeKind.ELEMENT:
-        return None
+        return [None] * len(step.predicates)
+    found = [_guard(predicate) for predicate in step.predicates]
+    match step.predicates:
+        case (PositionTest(op, number), *_):  # one that comes later counts only what passed before it
+            found[0] = Guard(POSITION_OF_ALL if step.name == ANY else POSITION, number, op)
+    return found
+
+
+def _guard(predicate: Condition) -> Guard | None:
     match predicate:
+        case LocationPath(False, (PathStep(Axis.CHILD, NodeKind.TEXT, "", ()),)):
+            return Guard(OWN_TEXT)
+        case Compare(LocationPath(False, (PathStep(Axis.CHILD, NodeKind.TEXT, "", ()),)), Comparison.EQ, literal):
+            return Guard(OWN_TEXT, literal)
         case LocationPath(False, (PathStep(Axis.CHILD, NodeKind.ATTRIBUTE, name, ()),)) if name != ANY:
             return Guard(name)
         case Compare(

@@ -14,7 +14,8 @@ from earshot.events import Event, Value
 from earshot.filters.language.evaluation import as_boolean
 from earshot.filters.language.event_types import is_type_pattern, type_matches
 from earshot.filters.language.nodes import DocumentNodes, Evaluation
-from earshot.filters.language.paths import Memo, all_of, any_of, node_test
+from earshot.filters.language.path_words import DocumentWords, words_of
+from earshot.filters.language.paths import Memo, all_of, any_of, candidate_test, node_test
 from earshot.filters.language.syntax import (
     Always,
     And,
@@ -34,6 +35,7 @@ from earshot.filters.language.syntax import (
     Not,
     Or,
     PathStep,
+    PositionTest,
     Receding,
     StartsWith,
     Within,
@@ -106,9 +108,47 @@ def predicate(condition: Condition) -> Predicate:
             return lambda event, _: test_document(Evaluation(nodes_of(event)), 0, 1, 1)
         case LocationPath(absolute=True, steps=(PathStep(Axis.CHILD, NodeKind.ELEMENT, name, ()),)) if name != "*":
             return lambda event, _: event.type == name
+        case LocationPath():
+            return _path_predicate(condition)
         case _:
             test = node_test(condition)
             return lambda event, _: test(event.document, Memo(event.document))
+
+
+def _path_predicate(path: LocationPath) -> Predicate:
+    """A path, asked only of documents that have all its words."""
+    test, words = node_test(path), words_of(path)
+    first = path.steps[0]
+    name = first.name if first.axis is Axis.DESCENDANT and first.name != "*" else ""
+    is_counted = any(isinstance(predicate, PositionTest) for predicate in first.predicates)
+    from_named = candidate_test(path.steps) if name and first.kind is NodeKind.ELEMENT and not is_counted else None
+
+    def meets(event: Event, _viewer: Viewer | None) -> bool:
+        kept = event.__dict__
+        known = kept.get("_words") or _words_if_worth(event)
+        document = kept.get("document") or event.document
+        if known is None:
+            return test(document, Memo(document))
+        if not words <= known.words:
+            return False
+        if from_named is None:
+            return test(document, Memo(document))
+        memo = Memo(document)
+        return any(from_named(element, memo) for element in known.by_name.get(name, ()))
+
+    return meets
+
+
+WORTH_GATHERING = 16
+"A document's words are gathered when this many filters have asked for it."
+
+
+def _words_if_worth(event: Event) -> DocumentWords | None:
+    asked = event.__dict__["_asked"] = event.__dict__.get("_asked", 0) + 1
+    if asked < WORTH_GATHERING:
+        return None
+    words = event.__dict__["_words"] = DocumentWords(event.root)
+    return words
 
 
 def nodes_of(event: Event) -> DocumentNodes:

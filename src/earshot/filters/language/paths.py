@@ -151,8 +151,7 @@ def _leads(steps: tuple[PathStep, ...], last: Callable[[str], bool] | None, inne
     inner_from_here = inner or step.axis is Axis.DESCENDANT
     rest = _leads(steps[1:], last, inner_from_here)
     if any(isinstance(predicate, PositionTest) for predicate in step.predicates):
-        pick = _picker(step, inner_from_here)
-        return _along(step, lambda node, memo: any(rest(picked, memo) for _, picked in pick(node, memo)), inner)
+        return _along(step, _counted_passes(step, rest, inner_from_here), inner)
     tests = [node_test(predicate, inner_from_here) for predicate in step.predicates]
     if rest is not _yes:
         tests.append(rest)
@@ -162,6 +161,33 @@ def _leads(steps: tuple[PathStep, ...], last: Callable[[str], bool] | None, inne
     if step.axis is Axis.DESCENDANT and not inner:
         return _descendant_passes(step.name, passes)
     return _along(step, _child_passes(step.name, passes), inner)
+
+
+def candidate_test(steps: tuple[PathStep, ...]) -> NodeTest:
+    """Whether an element that the first step's name test selects passes its predicates and leads on."""
+    tests = [node_test(predicate, True) for predicate in steps[0].predicates]
+    return all_of([*tests, _leads(steps[1:], None, True)])
+
+
+def _counted_passes(step: PathStep, rest: NodeTest, inner: bool) -> NodeTest:
+    """Whether one of the nodes that the step selects by their positions leads on."""
+    if step.kind is not NodeKind.ELEMENT:
+        pick = _picker(step, inner)
+        return lambda node, memo: any(rest(picked, memo) for _, picked in pick(node, memo))
+    name, any_name = step.name, step.name == "*"
+    selections = [_selection(predicate, inner) for predicate in step.predicates]
+
+    def counted_passes(node: Node, memo: Memo) -> bool:
+        if isinstance(node, str) or not node.elements:
+            return False
+        found: list[Indexed] = [(0, child) for child in node.elements if any_name or child.name == name]
+        for selection in selections:
+            if not found:
+                return False
+            found = selection(found, memo)
+        return any(rest(picked, memo) for _, picked in found)
+
+    return counted_passes
 
 
 def _along(step: PathStep, here: NodeTest, inner: bool) -> NodeTest:
