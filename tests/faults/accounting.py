@@ -123,6 +123,8 @@ class Run:
                 return "receiver went down" if session.node == node else "publisher went down"
         if reason := self.dropped.get((one.event.id, node)):
             return f"dropped: {reason}"
+        if reason := self.dropped.get((one.event.id, one.node)):
+            return f"dropped by its publisher: {reason}"
         for fault in self.faults:
             if fault.kind == "clock" and fault.touches(one.at - self.repair_s, end, node, one.node):
                 return "clocks differed"

@@ -65,6 +65,7 @@ def test_reasons_of_losses() -> None:
     )
     assert reason(sessions=[both[0], replace(both[1], killed=False)]) == "unexplained"
     assert reason(dropped={("a-1", "b"): "expired"}) == "dropped: expired"
+    assert reason(dropped={("a-1", "a"): "no-subscriber"}) == "dropped by its publisher: no-subscriber"
     assert reason(lost={("a-1", "b"): "loss"}) == "loss"
     assert reason(lost={("a-1", "c"): "loss"}) == "unexplained"
     assert reason(faults=[Fault("partition", frozenset("b"), 99.0, 101.0)]) == "partition"

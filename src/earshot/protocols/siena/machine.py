@@ -252,6 +252,8 @@ class Siena(Machine):
             self.enter(now)
         elif timer == "elect" and self.above is None:
             self.elect(now)
+        elif timer == "elected" and self.elected == self.node:
+            self.claim_control(now)
         return self.effects()
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
@@ -296,11 +298,16 @@ class Siena(Machine):
         """No node has answered: this node becomes the control, and answers the nodes that have asked."""
         self.elected = self.node
         self._asking = False
-        self.broadcast(Elected())
+        self.claim_control(now)
         self.enter(now)
         for name, gone in self.askers.items():
             self.send(name, self.control.place(name, gone))
         self.askers.clear()
+
+    def claim_control(self, now: float) -> None:
+        """Tell all nodes, again after each `retry_s`: two controls that did not hear each other then find out."""
+        self.broadcast(Elected())
+        self.start_timer("elected", at=now + self.settings.retry_s)
 
     def on_elected(self, sender: str, now: float) -> None:
         """Of two controls the one whose name sorts first stays."""
