@@ -49,7 +49,8 @@ def test_a_recorded_run_replayed_in_the_simulator_delivers_the_same(
     with pytest.raises(SystemExit) as left:
         main(["replay", str(tmp_path), "--json"])
     printed = json.loads(capsys.readouterr().out)
-    assert printed == {"protocol": protocol, "nodes": 4, "both": 11, "only_live": [], "only_simulated": []}
+    counts = {"nodes": 4, "both": 11, "damaged_lines": 0}
+    assert printed == {"protocol": protocol, **counts, "only_live": [], "only_simulated": []}
     assert left.value.code == 0
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import math
 import os
 import signal
@@ -129,3 +130,92 @@ def test_only_its_owner_reads_a_spool_and_one_that_others_can_read_is_warned_of(
     segment.chmod(0o644)
     Spool(folder, "a", 3).close()
     assert "1 segments of the spool" in caplog.text
+
+
+class FullDisk:
+    """Stands for `os.write` on a disk with so many bytes left."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.write = os.write
+
+    def __call__(self, file: int, data: memoryview) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        done = self.write(file, data[: self.room])
+        self.room -= done
+        return done
+
+
+def test_a_full_disk_is_told_once_tried_again_and_leaves_only_whole_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    spool = Spool(tmp_path, "a", 1, trouble=told.append)
+    disk = FullDisk(100)
+    monkeypatch.setattr("earshot.live.spool.AGAIN_S", 0.0)
+    monkeypatch.setattr("earshot.live.spool.WAITING_BYTES", 2000)
+    with monkeypatch.context() as full:
+        full.setattr("os.write", disk)
+        for number in range(60):
+            spool.write(record(number))
+            spool.flush()
+        (segment,) = tmp_path.glob("*.open.jsonl")
+        assert segment.read_bytes().endswith(b"}\n")
+        written = len(list(read_records(tmp_path)))
+        assert written == 1
+        assert [message.partition(":")[0] for message in told] == [f"cannot write the spool {tmp_path}"]
+        assert spool.lost > 0
+    spool.write(record(60))
+    spool.flush()
+    assert told[1:] == [f"the spool is written again; {spool.lost:,} records are lost in all"]
+    assert len(list(read_records(tmp_path))) + spool.lost == 61
+    spool.close()
+
+
+def test_a_disk_that_stays_full_until_the_end_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path, "a", 1, trouble=lambda _: None)
+    monkeypatch.setattr("os.write", FullDisk(10))
+    spool.write(record(1))
+    spool.close()
+    assert spool.lost == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_node_with_a_full_disk_hears_delivers_and_moves_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        desk = Desk()
+        async with desk.node("a") as a, desk.node("b", spool=tmp_path) as b:
+            await acquainted(a, b)
+            wanted = b.subscribe("Siren")
+            siren = await a.announce("Siren")
+            with monkeypatch.context() as full:
+                full.setattr("earshot.live.spool.AGAIN_S", 0.0)
+                full.setattr("earshot.live.spool.WAITING_BYTES", 3000)
+                full.setattr("os.write", FullDisk(0))
+                for number in range(50):
+                    sent = await siren.publish(number=number)
+                    assert await taken(wanted, 1) == [sent]
+                assert b.drops["spool-not-written"] > 0
+                assert b.drops["machine-failure"] == 0
+            bell = await b.announce("Bell")
+            rung = await bell.publish(n=1)
+            assert rung.id in [one.event for one in read_records(tmp_path) if one.kind == Kind.PUBLISH]
+
+    asyncio.run(run())
+
+
+def test_a_damaged_line_is_stepped_over_and_named(tmp_path: Path) -> None:
+    for folder in ("x", "y/z"):
+        spool = Spool(tmp_path / folder, "a", 1)
+        for number in range(3):
+            spool.write(record(number))
+        spool.close()
+    (damaged,) = (tmp_path / "x").glob("*.jsonl")
+    lines = damaged.read_bytes().splitlines(keepends=True)
+    damaged.write_bytes(lines[0] + b"\x00\x00garbage\n" + lines[2])
+    wrong: list[str] = []
+    assert [one.time for one in read_records(tmp_path, wrong)] == [0.0, 2.0, 0.0, 1.0, 2.0]
+    assert [one.partition(": not a record")[0] for one in wrong] == [f"{damaged}, line 2"]

@@ -50,14 +50,16 @@ class RecordedRun:
     "A live event's id -> the id the simulator gives it: the node and a count."
     heard: set[tuple[str, str]] = field(default_factory=set)
     deliveries: set[Delivery] = field(default_factory=set)
+    damaged: list[str] = field(default_factory=list)
+    "Lines that are not records."
 
 
 def read_run(folder: Path) -> RecordedRun:
     """The run in a spool's records."""
     from earshot.live.spool import read_records
 
-    records = sorted(read_records(folder), key=lambda record: record.time)
     run = RecordedRun()
+    records = sorted(read_records(folder, run.damaged), key=lambda record: record.time)
     start = records[0].time
     run.duration_s = records[-1].time - start + AFTER_S
     published: Counter[str] = Counter()
@@ -208,9 +210,9 @@ def write_log(spool: Path, log: Path) -> None:
 def replay(spool: Path, seed: int, protocol: str | None, log: Path | None, as_json: bool) -> int:
     """Run a recorded live run again in the simulator, and print where the deliveries differ.
 
-    SPOOL is a folder that live nodes recorded into (`--spool`). Positions, publications and
-    subscriptions are those of the recording; so are the protocol and its settings. Exit code 1 where
-    the two runs delivered differently.
+    SPOOL is a folder that live nodes recorded into (`--spool`), or one with several such folders. Positions,
+    publications and subscriptions are those of the recording; so are the protocol and its settings. Exit
+    code 1 where the two runs delivered differently.
 
     \b
     Examples:
@@ -222,6 +224,8 @@ def replay(spool: Path, seed: int, protocol: str | None, log: Path | None, as_js
     if log is not None:
         write_log(spool, log)
     run = read_run(spool)
+    if run.damaged:
+        click.echo(f"earshot: {len(run.damaged):,} lines were left out; the first: {run.damaged[0]}", err=True)
     simulated = simulate_again(run, seed, protocol)
     both = run.deliveries & simulated
     only_live, only_simulated = sorted(run.deliveries - simulated), sorted(simulated - run.deliveries)
@@ -233,7 +237,8 @@ def replay(spool: Path, seed: int, protocol: str | None, log: Path | None, as_js
             name: [{"node": node, "subscription": id, "event": live_ids.get(event, event)} for node, id, event in found]
             for name, found in rows.items()
         }
-        print_json({"protocol": run.protocol, "nodes": nodes, "both": len(both), **different})
+        counts = {"nodes": nodes, "both": len(both), "damaged_lines": len(run.damaged)}
+        print_json({"protocol": run.protocol, **counts, **different})
     else:
         click.echo(
             f"{run.protocol}, {nodes} nodes, {len(run.events)} events: {len(both)} deliveries in both, "

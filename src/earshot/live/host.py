@@ -70,7 +70,7 @@ class Host:
         self.name = name
         self.network = network
         self.life = int(clock() * 1e9)
-        self.spool = Spool(spool, name, self.life) if spool else None
+        self.spool = Spool(spool, name, self.life, trouble=self.warn) if spool else None
         self.settings = settings
         self.drops: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
@@ -170,8 +170,8 @@ class Host:
         self.transport.close()
         if self.spool is not None:
             self.record(Kind.LEAVE, self.location.exact(self.now()), detail=STOPPED)
-            self.spool.close()
-            self.spool = None
+            spool, self.spool = self.spool, None
+            spool.close()
         self._loop = None
 
     def _tick(self) -> None:
@@ -420,3 +420,5 @@ class Host:
         self._flushing = False
         if self.spool is not None:
             self.spool.flush()
+            if self.spool.lost:
+                self.drops[DropReason.SPOOL_NOT_WRITTEN] = self.spool.lost

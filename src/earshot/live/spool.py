@@ -10,7 +10,8 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ logger = logging.getLogger("earshot.live")
 
 SEGMENT_BYTES = 16 << 20
 BUFFER_BYTES = 1 << 16
+WAITING_BYTES = 4 << 20
+"While the disk is full, records wait up to this size."
+AGAIN_S = 1.0
 
 
 _encoder = msgspec.json.Encoder()
@@ -31,55 +35,112 @@ _decoder = msgspec.json.Decoder(Record)
 
 
 class Spool:
-    """Writes one node's records into a folder, which several nodes may share."""
+    """Writes one node's records into a folder, which several nodes may share.
 
-    def __init__(self, folder: str | Path, node: str, life: int, segment_bytes: int = SEGMENT_BYTES) -> None:
+    A disk that is full, or fails, does not stop the node: records wait in a bounded buffer, then they are counted as
+    lost, and writing is tried again every second. `trouble` is told when it begins and when it is over.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        node: str,
+        life: int,
+        segment_bytes: int = SEGMENT_BYTES,
+        trouble: Callable[[str], None] = logger.warning,
+    ) -> None:
         self.folder = Path(folder)
+        self.lost = 0
+        "How many records could not be written."
         self._stem = f"{_file_name(node)}-{life}"
         self._segment_bytes = segment_bytes
+        self._trouble = trouble
         self._segment = 0
         self._written = 0
         self._buffer = bytearray()
+        self._file: int | None = None
+        self._failing = False
+        self._again_at = 0.0
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             close_abandoned(self.folder)
             warn_of_readable(self.folder)
-            self._open()
+            self._file = self._open()
         except OSError as error:
             raise UsageError(f"cannot write the spool {folder}: {error.strerror}") from None
 
-    def _open(self) -> None:
+    def _open(self) -> int:
+        self._path = self.folder / f"{self._stem}-{self._segment + 1:05}.open.jsonl"
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         self._segment += 1
-        self._path = self.folder / f"{self._stem}-{self._segment:05}.open.jsonl"
-        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         # A process that can lock a segment knows that its writer is gone.
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._written = 0
+        return file
 
     def write(self, record: Record) -> None:
         """Add a record; it is in the file after the next `flush`."""
-        self._buffer += _encoder.encode(record)
+        line = _encoder.encode(record)
+        if len(self._buffer) + len(line) >= WAITING_BYTES:
+            self.lost += 1
+            return
+        self._buffer += line
         self._buffer += b"\n"
         if len(self._buffer) >= BUFFER_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Write the buffered records to the file."""
-        while self._buffer:
-            done = os.write(self._file, self._buffer)
-            del self._buffer[:done]
-            self._written += done
+        """Write the buffered records to the file, unless that failed within the last second."""
+        if not self._buffer or (self._failing and time.monotonic() < self._again_at):
+            return
+        try:
+            self._write_out()
+        except OSError as error:
+            self._again_at = time.monotonic() + AGAIN_S
+            if not self._failing:
+                self._failing = True
+                self._trouble(
+                    f"cannot write the spool {self.folder}: {error.strerror}; the node goes on, and tries again "
+                    "every second"
+                )
+        else:
+            if self._failing:
+                self._failing = False
+                self._trouble(f"the spool is written again; {self.lost:,} records are lost in all")
+
+    def _write_out(self) -> None:
+        if self._file is None:
+            self._file = self._open()
+        begun, data = 0, memoryview(bytes(self._buffer))
+        try:
+            while begun < len(data):
+                begun += os.write(self._file, data[begun:])
+        finally:
+            # Whatever happened: the file ends with a whole record, and the rest waits.
+            whole = self._buffer.rfind(b"\n", 0, begun) + 1
+            self._written += whole
+            if whole < begun:
+                os.ftruncate(self._file, self._written)
+            del self._buffer[:whole]
         if self._written >= self._segment_bytes:
             self._finish()
-            self._open()
+            self._file = self._open()
 
     def close(self) -> None:
         """Flush, and close the last segment."""
+        self._again_at = 0.0
         self.flush()
-        self._finish()
+        self.lost += self._buffer.count(b"\n")
+        try:
+            self._finish()
+        except OSError as error:
+            self._trouble(f"cannot close the spool {self.folder}: {error.strerror}")
 
     def _finish(self) -> None:
+        if self._file is None:
+            return
         os.close(self._file)
+        self._file = None
         if self._written:
             self._path.rename(_closed(self._path))
         else:
@@ -129,11 +190,16 @@ def close_abandoned(folder: Path) -> int:
     return found
 
 
-def read_records(folder: str | Path) -> Iterator[Record]:
-    """All records in a spool, in order for each node, including those of open segments."""
-    paths = sorted(Path(folder).glob("*.jsonl"), key=lambda path: path.name.replace(".open.jsonl", ".jsonl"))
+def read_records(folder: str | Path, damaged: list[str] | None = None) -> Iterator[Record]:
+    """All records in a spool, in order for each node, including those of open segments and of folders below.
+
+    Lines that are not records are left out: `damaged` says which. UsageError if there is no record.
+    """
+    paths = sorted(Path(folder).rglob("*.jsonl"), key=lambda path: str(path).replace(".open.jsonl", ".jsonl"))
     if not paths:
         raise UsageError(f"no spool in {folder}: it has no segment (*.jsonl)")
+    wrong: list[str] = [] if damaged is None else damaged
+    found = False
     for path in paths:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -142,9 +208,13 @@ def read_records(folder: str | Path) -> Iterator[Record]:
                 try:
                     record = _decoder.decode(line)
                     Kind(record.kind)
-                except (msgspec.DecodeError, ValueError) as error:
-                    raise UsageError(f"{path}, line {number}: not a record: {error}") from None
+                except (msgspec.DecodeError, ValueError, RecursionError) as error:
+                    wrong.append(f"{path}, line {number}: not a record: {error}")
+                    continue
+                found = True
                 yield record
+    if wrong and not found:
+        raise UsageError(wrong[0])
 
 
 def read_spool(folder: str | Path) -> Iterator[dict[str, Any]]:

@@ -126,6 +126,7 @@ class DropReason(StrEnum):
     SEND_BUFFER_FULL = "send-buffer-full", "The socket's send buffer was full."
     SEND_FAILED = "send-failed", "The socket failed to send."
     SLOW_SUBSCRIBER = "slow-subscriber", "The application read its events too slowly."
+    SPOOL_NOT_WRITTEN = "spool-not-written", "The record could not be written to the spool."
     STALE_DATAGRAM = "stale-datagram", "The datagram was too old."
     TOO_MANY_TIMERS = "too-many-timers", "The protocol asked for too many timers."
     UNKNOWN_SIGNER = "unknown-signer", "The signer is not in the trust file, and no trusted owner certified it."

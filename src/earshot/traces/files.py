@@ -22,6 +22,13 @@ _CUT_SHORT = (EOFError, zlib.error, lzma.LZMAError, OSError)
 "What a compressed file that ends too early raises."
 
 
+MOST_UNPACKED = 400
+"A file that unpacks to more than so many times its size is refused: no trace is that regular, but a bomb is."
+UNPACKED_FREELY_BYTES = 64 << 20
+"Up to this size a file may unpack to any number of times its own."
+LONGEST_LINE_BYTES = 16 << 20
+
+
 def is_address(path: str) -> bool:
     """Whether the path names another file system than this machine's."""
     return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", path) is not None and not path.startswith("file:")
@@ -125,13 +132,15 @@ def open_trace(path: str, by_line: bool = False) -> IO[bytes]:
         packed = lzma.LZMAFile(raw)  # noqa: SIM115 - closed with what is returned
     else:
         return raw
-    return cast(IO[bytes], io.BufferedReader(_Unpacked(raw, packed, by_line), 1 << 16))
+    return cast(IO[bytes], io.BufferedReader(_Unpacked(path, raw, packed, by_line), 1 << 16))
 
 
 class _Unpacked(io.RawIOBase):
     """The part of a file that can be unpacked, and why it ends too early."""
 
-    def __init__(self, raw: IO[bytes], packed: io.BufferedIOBase, by_line: bool) -> None:
+    def __init__(self, path: str, raw: IO[bytes], packed: io.BufferedIOBase, by_line: bool) -> None:
+        self.path = path
+        self.unpacked_bytes = 0
         self.raw_file = raw
         self.packed = packed
         self.by_line = by_line
@@ -157,11 +166,16 @@ class _Unpacked(io.RawIOBase):
         except _CUT_SHORT as error:
             self.broken, self.ended = str(error), True
             return
+        self.unpacked_bytes += len(block)
+        if self.unpacked_bytes > max(UNPACKED_FREELY_BYTES, MOST_UNPACKED * self.raw_file.tell()):
+            raise TraceError(f"{self.path} unpacks to more than {MOST_UNPACKED} times its size; it is not a trace")
         if not block:
             self.ready, self.ended = self.rest, True
         elif self.by_line:
             whole, line_end, self.rest = (self.rest + block).rpartition(b"\n")
             self.ready = whole + line_end
+            if len(self.rest) > LONGEST_LINE_BYTES:
+                raise TraceError(f"{self.path} has a line of more than {LONGEST_LINE_BYTES:,} bytes; it is not a trace")
         else:
             self.ready = block
 
