@@ -42,7 +42,7 @@ _LEAST, _MOST = -(2**63), 2**64 - 1
 MAX_SIGNATURE_BYTES = 1024
 
 
-class Event(msgspec.Struct, frozen=True, array_like=True, dict=True):
+class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=True):
     """Something that happened.
 
     The publisher gives only `type` and `content`; `id`, `source`, `position`, `velocity`,

@@ -20,6 +20,7 @@ from earshot.cli.options import (
     LENGTH,
     PLACE,
     POINT,
+    SIZE,
     default_option,
     pairs,
     setting_option,
@@ -54,6 +55,9 @@ node_options = together(
     click.option("--require-signed", is_flag=True, help="Refuse events and peers without a signature that counts."),
     click.option("--precision", metavar="100m", type=LENGTH, help="Round the position that leaves the node."),
     click.option(
+        "--memory", metavar="64MB", type=SIZE, help="Hold at most this much of what peers sent. [default: 64MB]"
+    ),
+    click.option(
         "--rate-limit", type=float, metavar="N", help="At most N datagrams a second per sender. [default: 5000]"
     ),
     click.option(
@@ -76,7 +80,12 @@ def make_node(options: dict[str, Any]) -> Node:
     group = options["group"]
     if group and ":" not in group:
         group = f"{group}:{DEFAULT_PORT}"
-    optional = {"group": group, "rate_limit": options["rate_limit"], "bit_rate_bps": options["bit_rate"]}
+    optional = {
+        "group": group,
+        "rate_limit": options["rate_limit"],
+        "bit_rate_bps": options["bit_rate"],
+        "memory_bytes": None if options["memory"] is None else int(options["memory"]),
+    }
     return Node(
         options["name"] or _default_name(options["identity"]),
         protocol=options["protocol"],

@@ -44,6 +44,7 @@ SECONDS = {"s": 1.0, "ms": 0.001, "min": 60.0, "h": 3600.0}
 LENGTH = Quantity("length", {"m": 1.0, "km": 1000.0})
 DURATION = Quantity("duration", SECONDS)
 DELAY = Quantity("duration", SECONDS, or_zero=True)
+SIZE = Quantity("size", {"MB": 1e6, "kB": 1e3, "GB": 1e9})
 SPEED = Quantity("speed", {"m/s": 1.0, "km/h": 1 / 3.6}, or_none=True)
 
 

@@ -23,6 +23,7 @@ from earshot.live.channel import MeasuredChannel
 from earshot.live.credentials import Credentials
 from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.location import STALE_S, LocationService, TrackedLocation, plane_name
+from earshot.live.memory import COUNTED_BYTES, EventBytes
 from earshot.live.network import NetworkSettings
 from earshot.live.spool import Spool
 from earshot.live.transport import Transport
@@ -74,6 +75,7 @@ class Host:
         self.settings = settings
         self.drops: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
+        self.memory = EventBytes(network.memory_bytes // 4)
         self._clock = clock
         self._now = 0.0
         self._plane = plane_name(service.plane)
@@ -356,6 +358,11 @@ class Host:
                 self._verifier.check_packet(packet, frame.sender, now)
             except Refused as refused:
                 self.dropped(refused.reason, frame.sender)
+                return
+        if len(data) >= COUNTED_BYTES:
+            event = getattr(packet, "event", None)
+            if isinstance(event, Event) and not self.memory.admits(event):
+                self.dropped(DropReason.OUT_OF_MEMORY, frame.sender)
                 return
         self.counts["receive"] += 1
         self.channel.count(len(data), now)

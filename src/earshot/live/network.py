@@ -40,6 +40,8 @@ class NetworkSettings:
     "How often a unicast datagram is sent before its peer counts as unreachable."
     datagram_bytes: Annotated[int, Meta(ge=576, le=65_507)] | None = None
     "The largest datagram; by default what the interface carries without fragments."
+    memory_bytes: Annotated[int, Meta(ge=16_000_000)] = 64_000_000
+    "At most about this many bytes are held of what peers sent: events, fragments, and packets under way."
     rate_limit: Positive = 5000.0
     "Datagrams per second from one sender; more are dropped unread."
     bit_rate_bps: Positive | None = None

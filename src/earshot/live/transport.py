@@ -49,7 +49,6 @@ PACKETS_A_TURN = 1024
 "At most this many packets are received before other tasks run, so that subscribers can empty their queues."
 TURN_S = 0.002
 "And at most this long."
-BACKLOG_BYTES = 16 << 20
 PENDING_LIMIT = 4096
 IP_AND_UDP_BYTES = 28
 LARGEST_SHARED_BYTES = 32_768
@@ -117,7 +116,10 @@ class Transport:
         self.name = name
         self.network = network
         self.peers = Peers(network.peer_expiry_s, self._challenge)
-        self.reassembly = Reassembly(listener.dropped)
+        self.reassembly = Reassembly(listener.dropped, total_bytes=network.memory_bytes // 4)
+        self._waiting_limit_bytes = network.memory_bytes // 8
+        "For the backlog of the socket, and again for packets that wait for their acknowledgement."
+        self._pending_bytes = 0
         self.address: Address = ("", 0)
         self.joined: set[int] = set()
         self._life = life
@@ -231,7 +233,8 @@ class Transport:
 
     def send(self, peer: str, packet: Packet) -> None:
         """Send to one peer; the listener's `unreachable` is called if it is unknown or does not acknowledge."""
-        if self.peers.get(peer, self._ticks()) is None or len(self._pending) >= PENDING_LIMIT:
+        full = len(self._pending) >= PENDING_LIMIT or self._pending_bytes >= self._waiting_limit_bytes
+        if full or self.peers.get(peer, self._ticks()) is None:
             self._loop.call_soon(self._listener.unreachable, packet, peer)
         else:
             self._queue(peer, packet, encode(packet))
@@ -317,6 +320,7 @@ class Transport:
         due = self._ticks() + self.network.acknowledge_s
         held = not self._transmit_to(peer, datagram)
         self._pending[frame.sequence] = _Pending(datagram, peer.address, destination, packets, due, held=held)
+        self._pending_bytes += len(datagram)
         self._start_timer("retransmit", self.network.acknowledge_s, self._retransmit)
 
     def _addresses(self, group: int | None) -> list[Address]:
@@ -351,7 +355,7 @@ class Transport:
                 self._listener.dropped(DropReason.SEND_FAILED)
                 self._warn_once(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
                 return
-        if self._backlog_bytes + len(datagram) > BACKLOG_BYTES:
+        if self._backlog_bytes + len(datagram) > self._waiting_limit_bytes:
             self._listener.dropped(DropReason.SEND_BUFFER_FULL)
             return
         self._backlog.append((datagram, address))
@@ -393,7 +397,7 @@ class Transport:
                 continue
             peer = self.peers.get(pending.peer, now)
             if peer is None or peer.address != pending.address or pending.attempts >= self.network.attempts:
-                del self._pending[sequence]
+                self._forget(sequence)
                 # The fragments of one packet share this list, so that the packet is given up once.
                 lost = pending.packets.copy()
                 pending.packets.clear()
@@ -405,6 +409,9 @@ class Transport:
             pending.held = not self._transmit_to(peer, pending.datagram)
         if self._pending:
             self._start_timer("retransmit", self.network.acknowledge_s / 2, self._retransmit)
+
+    def _forget(self, sequence: int) -> None:
+        self._pending_bytes -= len(self._pending.pop(sequence).datagram)
 
     def _hello(self) -> None:
         """Every interval: greet, and drop the packets whose fragments did not come."""
@@ -481,7 +488,7 @@ class Transport:
         for sequence in frame.acks:
             pending = self._pending.get(sequence)
             if pending is not None and pending.peer == frame.sender:
-                del self._pending[sequence]
+                self._forget(sequence)
         if frame.group is not None and frame.group not in self.joined:
             return 0
         if frame.fragment is not None:

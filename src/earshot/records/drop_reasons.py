@@ -118,6 +118,7 @@ class DropReason(StrEnum):
     NOT_SEALED = "not-sealed", "The datagram was not sealed, and this network has a key."
     NOT_SIGNED = "not-signed", "The event or hello was not signed, and its sender must sign."
     OTHER_PLANE = "other-plane", "The sender measures positions on another plane."
+    OUT_OF_MEMORY = "out-of-memory", "The node held as many bytes of events and packets as it may."
     OUT_OF_RANGE = "out-of-range", "The sender was beyond the emulated range."
     OWN_NAME = "own-name", "Another node uses the name of this node."
     RATE_LIMIT = "rate-limit", "The sender sent more than its rate limit allows."

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from earshot.errors import EarshotError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Subscription
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions
+from earshot.protocols.common.text_cache import TextCache
 from earshot.protocols.common.wanted_types import could_match
 
-MOST_FILTERS = 1 << 16
+REMEMBERED_LENGTH = 1 << 21
+"So many characters of filters stay parsed; a parsed filter takes some twenty times its text."
 
 
-@lru_cache(maxsize=MOST_FILTERS)
-def read_filter(text: str) -> Filter | None:
-    """The filter that a peer sent as text; None where the text is not a filter, or asks for a consumer's place."""
+def _parse(text: str) -> Filter | None:
     try:
         found = Filter.parse(text)
         return found if found.without_viewer_terms() == found else None
     except (EarshotError, RecursionError, ValueError):
         return None
+
+
+read_filter = TextCache(_parse, REMEMBERED_LENGTH)
+"The filter that a peer sent as text; None where the text is not a filter, or asks for a consumer's place."
 
 
 def could_match_any(text: str, types: Iterable[str]) -> bool:
@@ -35,6 +38,8 @@ class FilterTexts:
 
     def __init__(self, index: FilterIndex | None = None) -> None:
         self.holders: dict[str, int] = {}
+        self.length = 0
+        "Characters in all texts, with 64 for each."
         self._index = FilterIndex() if index is None else index
 
     def __contains__(self, text: str) -> bool:
@@ -50,6 +55,7 @@ class FilterTexts:
             self.holders[text] = self.holders.get(text, 0) + 1
             if self.holders[text] == 1:
                 new.append(text)
+                self.length += len(text) + 64
                 if (filter := read_filter(text)) is not None:
                     self._index.add(text, filter)
         return new
@@ -64,6 +70,7 @@ class FilterTexts:
             elif count:
                 del self.holders[text]
                 gone.append(text)
+                self.length -= len(text) + 64
                 if text in self._index:
                     self._index.remove(text)
         return gone

@@ -40,10 +40,16 @@ def full_report(reporter: str, summary: bytes) -> SummaryReport:
     return SummaryReport(reporter, zlib.crc32(summary), summary)
 
 
-@lru_cache(maxsize=8192)
+REMEMBERED_BYTES = 4096
+"Longer summaries are read each time: a cache of them could fill the memory."
+
+
 def read_summary(data: bytes, shape: BloomShape) -> Summary:
     """A peer's summary; MalformedPacket where it cannot be read. Cached: every round repeats the same bytes."""
-    return Summary.from_bytes(data, shape)
+    return _remembered(data, shape) if len(data) <= REMEMBERED_BYTES else Summary.from_bytes(data, shape)
+
+
+_remembered = lru_cache(maxsize=4096)(Summary.from_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,16 @@ class StoredRecord:
         return msgspec.structs.replace(self.record, lifespan_s=max(self.expires_at - now, 0.0))
 
 
+MOST_BYTES = 8 << 20
+"A cell keeps records of about this size in all; new ones wait until others have expired."
+
+
+def weight(record: Record) -> int:
+    """About how many bytes a record takes."""
+    texts = (*record.filters, *record.pruned) if isinstance(record, Subscribe) else ()
+    return 1024 + 2 * sum(map(len, texts))
+
+
 class RendezvousTable:
     """The records of all points this cell is home to."""
 
@@ -94,6 +104,7 @@ class RendezvousTable:
         "No record is kept longer than this without being renewed, even if it states a longer lifespan."
         self._points: dict[PointKey, dict[tuple[bool, str], StoredRecord]] = {}
         "By point, then by kind of record, advertisements first, and owner."
+        self.held_bytes = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._points.values()))
@@ -104,16 +115,21 @@ class RendezvousTable:
     def put(self, record: Record, now: float) -> bool:
         """Keep the record, or remove the owner's earlier one where it withdraws it.
 
-        False where a later one is kept already.
+        False where a later one is kept already, or where the table is full.
         """
+        if record.slot not in self._points.get(record.key, {}) and self.held_bytes + weight(record) > MOST_BYTES:
+            return False
         kept = self._points.setdefault(record.key, {})
         known = kept.get(record.slot)
         is_latest = known is None or record.at >= known.record.at
         if is_latest:
-            kept.pop(record.slot, None)
+            if known is not None:
+                del kept[record.slot]
+                self.held_bytes -= weight(known.record)
             expires_at = now + min(record.lifespan_s, self.longest_s)
             if expires_at > now:
                 kept[record.slot] = StoredRecord(record, expires_at)
+                self.held_bytes += weight(record)
         if not kept:
             del self._points[record.key]
         return is_latest
@@ -159,7 +175,7 @@ class RendezvousTable:
 
     def drop(self, key: PointKey) -> None:
         """Remove a point."""
-        self._points.pop(key, None)
+        self.held_bytes -= sum(weight(stored.record) for stored in self._points.pop(key, {}).values())
 
     def expire(self, now: float) -> list[PointKey]:
         """Remove what its owner has stopped renewing; the points where that was a subscription."""
@@ -167,6 +183,7 @@ class RendezvousTable:
         for record in ended:
             kept = self._points[record.key]
             del kept[record.slot]
+            self.held_bytes -= weight(record)
             if not kept:
                 del self._points[record.key]
         return sorted({record.key for record in ended if isinstance(record, Subscribe)})

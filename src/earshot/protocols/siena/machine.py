@@ -45,6 +45,13 @@ class SienaSettings:
         check_bounds(self)
 
 
+MOST_TEXT = 1 << 20
+"So many characters of subscriptions, with 64 for each, a broker keeps of its neighbours."
+MOST_LINKS = 1024
+MOST_TYPES = 256
+"Event types that one publisher advertises."
+
+
 class Enter(Packet, frozen=True, tag="siena-enter"):
     """Give me a place; `gone` is a neighbour that does not answer."""
 
@@ -339,7 +346,7 @@ class Siena(Machine):
         self.waiting.clear()
 
     def on_connect(self, packet: Connect, sender: str) -> None:
-        if not self.broker:
+        if not self.broker or (len(self.links) >= MOST_LINKS and sender not in self.links):
             self.send(sender, Bye())
             return
         if sender in self.links:
@@ -403,6 +410,9 @@ class Siena(Machine):
         link = self.links[sender]
         if link.advertised.get(packet.publisher) == packet.types or packet.publisher == self.node:
             return
+        if len(link.advertised) >= self.settings.memory or len(packet.types) > MOST_TYPES:
+            self.drop(DropReason.BROKER_MEMORY)
+            return
         link.advertised[packet.publisher] = packet.types
         if self.broker:
             for name, other in self.links.items():
@@ -435,12 +445,19 @@ class Siena(Machine):
         link = self.links.get(source)
         if link is not None:
             new = (text for text in dict.fromkeys(texts) if text not in link.wants)
-            texts = tuple(text for text in new if read_filter(text) is not None)
+            texts = tuple(text for text in new if read_filter(text) is not None and self._has_room(text))
             link.wants.update(dict.fromkeys(texts))
         self.texts.hold(texts)
         for name in self.links:
             if name != source:
                 self.offer(name, texts)
+
+    def _has_room(self, text: str) -> bool:
+        """Whether one more subscription can be kept. The texts of all links count, with some room for each."""
+        if self.texts.length + len(text) <= MOST_TEXT:
+            return True
+        self.drop(DropReason.BROKER_MEMORY)
+        return False
 
     def offer(self, name: str, texts: Iterable[str]) -> None:
         """Forward the subscriptions that something advertised there could match, unless one that was forwarded

@@ -1,0 +1,60 @@
+"""How many bytes of heard events are alive: in the machine's tables, in queues of subscribers, or with the application.
+
+The host counts what it has let in, and a weak reference says when it is gone, so that no table has to keep
+accounts: whatever holds an event, its bytes count until it is released. Small events are not counted: every table
+has a greatest number of entries.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+
+from earshot.documents import Element
+from earshot.events import Event
+
+COUNTED_BYTES = 1024
+"Events in smaller packets are not counted."
+ENTRY_BYTES = 150
+"About what one value or element takes besides its texts."
+
+
+def weight(event: Event) -> int:
+    """About how many bytes the event's content takes in memory."""
+    if not isinstance(event.content, Element):
+        texts = sum(sys.getsizeof(name) + sys.getsizeof(value) for name, value in event.content.items())
+        return texts + ENTRY_BYTES * len(event.content)
+    total = 0
+    waiting: list[Element | str] = [event.content]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            total += sys.getsizeof(one)
+        else:
+            total += 2 * ENTRY_BYTES + sys.getsizeof(one.name) + sys.getsizeof(one.attributes)
+            total += sum(sys.getsizeof(name) + sys.getsizeof(text) for name, text in one.attributes.items())
+            waiting += one.children
+    return total
+
+
+class EventBytes:
+    """Counts the bytes of large events that are alive."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.held_bytes = 0
+        self._alive: dict[int, tuple[weakref.ref[Event], int]] = {}
+
+    def admits(self, event: Event) -> bool:
+        """Count the event until it is gone; False if there is no room for it."""
+        size = weight(event)
+        if self.held_bytes + size > self.limit_bytes:
+            return False
+        reference = weakref.ref(event, self._release)
+        self._alive[id(reference)] = reference, size
+        self.held_bytes += size
+        return True
+
+    def _release(self, reference: weakref.ref[Event]) -> None:
+        _, size = self._alive.pop(id(reference))
+        self.held_bytes -= size

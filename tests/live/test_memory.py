@@ -1,0 +1,117 @@
+"""Bounded by bytes: a node under the worst that it accepts."""
+
+import asyncio
+import gc
+from random import Random
+
+import pytest
+from desk import Desk, resident_bytes
+from packets import packet, packet_classes
+
+from earshot import wire
+from earshot.documents import Element
+from earshot.events import Event
+from earshot.geometry import Position
+from earshot.live.datagrams import Frame
+from earshot.live.memory import EventBytes, weight
+from earshot.live.node import Node
+from earshot.protocols.catalogue import PROTOCOLS
+from earshot.protocols.common.text_cache import TextCache
+from earshot.protocols.flooding import Flood
+from sizes import sized
+
+
+def test_events_count_while_something_holds_them() -> None:
+    memory = EventBytes(10_000)
+    first = Event("Siren", {"text": "x" * 6000})
+    assert memory.admits(first)
+    assert not memory.admits(Event("Siren", {"text": "y" * 6000}))
+    del first
+    assert memory.held_bytes == 0
+    second = Event("Siren", {"text": "z" * 6000})
+    assert memory.admits(second)
+    assert memory.held_bytes == weight(second) > 6000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {str(n): n for n in range(5000)},
+        Element("T", {}, tuple(Element(f"e{n}", {"a": "b"}, ("t",)) for n in range(5000))),
+    ],
+)
+def test_the_weight_of_an_event_is_about_what_it_takes(content: dict[str, int] | Element) -> None:
+    import tracemalloc
+
+    data = wire.encode(Flood(Event("T", content), 1))
+    tracemalloc.start()
+    heard = wire.decode(data)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(heard, Flood)
+    assert 0.5 * taken < weight(heard.event) < 2.5 * taken
+
+
+def test_a_cache_of_texts_is_bounded_by_their_length() -> None:
+    read: list[str] = []
+    cache = TextCache(lambda text: read.append(text) or len(text), 10_000)
+    assert [cache("abc"), cache("abc"), cache("x" * 5000)] == [3, 3, 5000]
+    assert read == ["abc", "x" * 5000]
+    for number in range(100):
+        cache(f"{number}" + "y" * 900)
+    assert len(cache) <= 10
+
+
+def test_a_slow_subscriber_of_large_events_holds_no_more_than_the_budget() -> None:
+    async def run() -> None:
+        async with Desk(memory_bytes=16_000_000).node("target") as target:
+            waiting = target.subscribe("Siren")
+            for number in range(300):
+                flood(target, "m", number, wire.encode(Flood(siren(f"id-{number}", "x" * 100_000), 1)))
+            assert 30 <= len(waiting) <= 41
+            assert target.drops["out-of-memory"] == 300 - len(waiting)
+            while len(waiting):
+                await anext(waiting)
+            gc.collect()
+            flood(target, "m", 301, wire.encode(Flood(siren("again", "x" * 100_000), 1)))
+            assert len(waiting) == 1
+
+    asyncio.run(run())
+
+
+def siren(id: str, text: str) -> Event:
+    return Event("Siren", {"text": text}, id=id, source="m", time=4e9)
+
+
+def flood(target: Node, sender: str, number: int, *datas: bytes) -> None:
+    """Hand packets to the node's host as its transport does."""
+    frame = Frame(sender, 1, number, 0.0, "", Position(0.0, 0.0), None, "", [], list(datas))
+    for index, data in enumerate(datas):
+        target.host.heard(data, frame, index, target.host.now())
+
+
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+def test_the_worst_that_a_protocol_accepts_stays_in_memory(protocol: str) -> None:
+    """Packets as large as the decoder lets in, all different, mixed with short ones that open the way for them."""
+
+    async def run() -> None:
+        random = Random(protocol)
+        classes = packet_classes(protocol)
+        async with Desk(memory_bytes=32_000_000).node("target", protocol=protocol) as target:
+            target.subscribe("Siren")
+            gc.collect()
+            before = resident_bytes()
+            for number in range(sized(4000, 60_000)):
+                made = packet(random, random.choice(classes), worst=number % 2 == 0)
+                try:
+                    flood(target, random.choice(("m0", "m1", f"x{number}")), number, wire.encode(made))
+                except wire.MalformedPacket:
+                    continue
+                if number % 50 == 0:
+                    await asyncio.sleep(0)
+            gc.collect()
+            grown = resident_bytes() - before
+            assert target.drops["machine-failure"] == 0
+            assert grown < 64_000_000, f"{protocol} grew by {grown / 1e6:.0f} MB"
+
+    asyncio.run(run())
