@@ -490,6 +490,8 @@ def main() -> None:
     parser.add_argument("--systems", default=",".join(SYSTEMS))
     parser.add_argument("--quick", action="store_true", help="fewer messages")
     parser.add_argument("--signatures", action="store_true", help="print what one signature costs")
+    parser.add_argument("--flood", action="store_true", help="honest traffic under a flood: see live_flood.py")
+    parser.add_argument("--protocols", default="", help="with --flood: these, not all")
     parser.add_argument("--role", nargs=7, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.role:
@@ -497,6 +499,11 @@ def main() -> None:
         return
     if given.signatures:
         print_signature_costs()
+        return
+    if given.flood:
+        import live_flood
+
+        live_flood.main(given.protocols, given.quick)
         return
     chosen = [system for system in given.systems.split(",") if installed(system)]
     left_out = [system for system in given.systems.split(",") if system not in chosen]
