@@ -1,6 +1,7 @@
 """Whether the pipeline's cost follows the data: the stages at 10 and at 100 million positions, generated in place.
 
-Each stage's processor time (Spark's and its Python workers'), by the row, and the peak memory of one worker.
+Each stage's processor time (Spark's and its Python workers'), by the row, the peak memory of one worker, and what
+Spark spilled to the disk.
 Nodes walk in circles at a mean degree of 10. The oracle's case is 1,000 events, each of interest within 150 m,
 and 10,000 subscriptions; its candidates are what the Python predicate is asked.
 """
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -22,10 +24,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from earshot import Area, Circle, Event, Filter, Position, Velocity
+from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.lake.tables import EVENTS, SUBSCRIPTIONS
 from earshot.pipeline.oracle.oracle import expected_receivers, place_candidates, with_demands
 from earshot.pipeline.oracle.workloads import event_row
 from earshot.pipeline.traces.contacts import contacts_within
+from earshot.pipeline.traces.ingest import IngestSettings, ingest
 
 RANGE_M = 100.0
 DEGREE = 10
@@ -117,10 +121,11 @@ class Cost:
     processor_s: float
     wall_s: float
     worker_mb: float
+    spilled_mb: float
     rows: int
 
 
-def cost(stage: Callable[[], int]) -> Cost:
+def cost(spark: SparkSession, stage: Callable[[], int]) -> Cost:
     """Run a stage; processor time of this process's whole tree, and the largest worker's memory meanwhile."""
     peak, done = 0.0, threading.Event()
 
@@ -130,13 +135,21 @@ def cost(stage: Callable[[], int]) -> Cost:
             peak = max([peak, *(_memory_mb(pid) for pid in _tree() if _is_worker(pid))])
 
     watcher = threading.Thread(target=watch, daemon=True)
-    before, started = _processor_s(), time.perf_counter()
+    spilled, before, started = _spilled_mb(spark), _processor_s(), time.perf_counter()
     watcher.start()
     rows = stage()
     took, spent = time.perf_counter() - started, _processor_s() - before
     done.set()
     watcher.join()
-    return Cost(spent, took, peak, rows)
+    return Cost(spent, took, peak, _spilled_mb(spark) - spilled, rows)
+
+
+def _spilled_mb(spark: SparkSession) -> float:
+    """What all stages so far wrote to the disk for want of memory."""
+    context: Any = spark.sparkContext
+    none = context._gateway.new_array(context._jvm.double, 0)
+    stages = context._jsc.sc().statusStore().stageList(None, False, False, none, context._jvm.java.util.ArrayList())
+    return sum(stages.apply(i).diskBytesSpilled() for i in range(stages.size())) / 1e6
 
 
 def _tree() -> list[int]:
@@ -181,10 +194,15 @@ def _memory_mb(pid: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS")), 0.0)
 
 
+def _ingested(lake: Lake, file: Path) -> int:
+    """Rows kept of the positions, read as a trace's Parquet files."""
+    return ingest(lake, [str(file)], "walk", IngestSettings(columns="node=node,time=time,x=x_m,y=y_m")).rows_kept
+
+
 def measure(spark: SparkSession, quick: bool) -> None:
     random = Random(1)
     print("\nscale: processor time by the row must grow by less than 1.3 x, worker memory stay under 1 GB")
-    print("rows          stage       processor (s)  us/row   wall (s)   worker (MB)   result rows   candidates")
+    print("rows          stage       processor (s)  us/row   wall (s)   worker (MB)   spill (MB)   result rows   tried")
     with TemporaryDirectory() as folder:
         for seconds in (100, 400) if quick else (2_000, 20_000):
             table = positions(spark, seconds, Path(folder) / f"{seconds}.parquet")
@@ -194,15 +212,17 @@ def measure(spark: SparkSession, quick: bool) -> None:
             assert (wanted.count(), published.count()) == (10_000, 1_000)
             asked = wanted.transform(with_demands).persist()
             candidates = published.transform(place_candidates(asked, table)).count()
-            stages: dict[str, DataFrame] = {
-                "contacts": table.transform(contacts_within(RANGE_M, interval_s=1.0, rows=rows)),
-                "oracle": published.transform(expected_receivers(asked, table)),
+            lake = Lake(spark, Path(folder) / "lake")
+            stages: dict[str, Callable[[], int]] = {
+                "ingest": partial(_ingested, lake, Path(folder) / f"{seconds}.parquet"),
+                "contacts": table.transform(contacts_within(RANGE_M, interval_s=1.0, rows=rows, nodes=NODES)).count,
+                "oracle": published.transform(expected_receivers(asked, table)).count,
             }
             for name, stage in stages.items():
-                found = cost(stage.count)
+                found = cost(spark, stage)
                 print(
                     f"{rows:>11,}   {name:<10}  {found.processor_s:>13.1f}  {found.processor_s / rows * 1e6:>6.2f}  "
-                    f"{found.wall_s:>9.1f}  {found.worker_mb:>12.0f}  {found.rows:>12,}   "
+                    f"{found.wall_s:>9.1f}  {found.worker_mb:>12.0f}  {found.spilled_mb:>11.0f}  {found.rows:>12,}   "
                     f"{f'{candidates:,}' if name == 'oracle' else '':>10}",
                     flush=True,
                 )

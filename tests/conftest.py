@@ -60,8 +60,5 @@ def spark() -> SparkSession:
     """One local session for all tests of a process; it ends with the process."""
     from earshot.pipeline import spark_session
 
-    quick = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
-    }
-    return spark_session("local[2]", keep_archive=False, settings=quick)
+    quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=240m"}
+    return spark_session("local[2]", small=True, keep_archive=False, settings=quick)

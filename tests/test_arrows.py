@@ -88,7 +88,7 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "reports": {"spark", "lake", "traces", "oracle", "campaigns"},
         "watch": {"spark", "lake", "traces", "oracle", "campaigns", "reports"},
         "session": {"spark", "traces", "watch"},
-        "__init__": {"spark", "lake", "traces", "oracle", "campaigns", "session"},
+        "__init__": {"spark", "lake", "traces", "oracle", "campaigns", "reports", "session"},
     },
     "filters": {
         "language": set(),

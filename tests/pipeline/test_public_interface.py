@@ -16,14 +16,20 @@ def test_the_exports_are_there_and_documented() -> None:
     assert pipeline.__all__ == [
         "ContactNetwork",
         "Lake",
+        "ask_why",
+        "compare",
         "contacts_within",
         "expected_receivers",
+        "find_contacts",
         "ingest",
         "metrics",
         "reachable",
         "read_trace",
         "register_sources",
+        "resampled",
+        "show_progress",
         "spark_session",
+        "write_report",
     ]
     assert all(getattr(pipeline, name).__doc__ for name in pipeline.__all__)
     with pytest.raises(AttributeError, match="no attribute 'lakes'"):

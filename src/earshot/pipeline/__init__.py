@@ -19,6 +19,15 @@ campaign come to::
     )
     figures = lake.read("log").transform(metrics(lake.read("runs"), lake.read("expected")))
 
+Whole stages read a lake's tables and write the next; `show_progress` shows on one line how far Spark is::
+
+    with show_progress(spark):
+        ingest(lake, ["buses.csv"], "buses")               # positions, rejects
+        print(find_contacts(lake, "buses", range_m=100))   # contacts, and their statistics
+        board = compare(lake, load_scenario("city"), ["flooding", "gossip"], seeds=2)
+    print([(row.protocol, row.figures["delivery_ratio"]) for row in board.rows])
+    print(ask_why(lake.arrow, run, event, node).reasons)
+
 Importing this package does not load Spark. A Spark session that runs already learns to read our trace
 formats: `spark.read.format("gpx").load("walk.gpx")`; for one made later, call `register_sources`.
 
@@ -36,35 +45,53 @@ from earshot.pipeline.session import register_sources, spark_session
 from earshot.pipeline.spark.session import running_session
 
 if TYPE_CHECKING:
+    from earshot.pipeline.campaigns.flow import compare
     from earshot.pipeline.campaigns.metrics import metrics
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.oracle.oracle import expected_receivers
     from earshot.pipeline.oracle.reachable import ContactNetwork, reachable
+    from earshot.pipeline.oracle.why import ask_why
+    from earshot.pipeline.reports.report import write_report
+    from earshot.pipeline.spark.progress import show_progress
+    from earshot.pipeline.traces.contact_statistics import find_contacts
     from earshot.pipeline.traces.contacts import contacts_within
     from earshot.pipeline.traces.ingest import ingest, read_trace
+    from earshot.pipeline.traces.motion import resampled
 
 __all__ = [
     "ContactNetwork",
     "Lake",
+    "ask_why",
+    "compare",
     "contacts_within",
     "expected_receivers",
+    "find_contacts",
     "ingest",
     "metrics",
     "reachable",
     "read_trace",
     "register_sources",
+    "resampled",
+    "show_progress",
     "spark_session",
+    "write_report",
 ]
 
 _LOADED_WHEN_USED = {
     "ContactNetwork": "oracle.reachable",
     "Lake": "lake.lake",
+    "ask_why": "oracle.why",
+    "compare": "campaigns.flow",
     "contacts_within": "traces.contacts",
     "expected_receivers": "oracle.oracle",
+    "find_contacts": "traces.contact_statistics",
     "ingest": "traces.ingest",
     "metrics": "campaigns.metrics",
     "reachable": "oracle.reachable",
     "read_trace": "traces.ingest",
+    "resampled": "traces.motion",
+    "show_progress": "spark.progress",
+    "write_report": "reports.report",
 }
 
 

@@ -157,7 +157,7 @@ KILLED = textwrap.dedent(
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.session import spark_session
 
-    lake = Lake(spark_session("local[2]", keep_archive=False), sys.argv[1])
+    lake = Lake(spark_session("local[2]", small=True, keep_archive=False), sys.argv[1])
     started = sys.argv[2]
 
     def slow(batches):

@@ -87,10 +87,15 @@ FAILING = """
 import sys
 from earshot.pipeline.session import spark_session
 from earshot.pipeline.spark.failures import named_errors
+from earshot.pipeline.spark.progress import watch_jobs
 from earshot.pipeline.spark.session import is_connect, parallelism
 
 spark = spark_session(remote=sys.argv[1])
 print(is_connect(spark), parallelism(spark))
+seen = []
+with watch_jobs(spark, lambda done, total: seen.append(done <= total)):
+    spark.range(0, 100, 1, 4).selectExpr("id % 3 k").groupBy("k").count().collect()
+print(bool(seen) and all(seen))
 
 def failing(batches):
     from earshot.errors import TraceError
@@ -112,7 +117,7 @@ def test_a_connect_server_runs_every_stage(tmp_path: Path) -> None:
         done = run_stages({"remote": address}, tmp_path / "lake", folder)
         failed = subprocess.run([sys.executable, "-c", FAILING, address], capture_output=True, text=True, check=False)
     assert {name: done[name] for name in ANSWERS} == ANSWERS
-    assert (failed.stderr, failed.stdout) == ("", "True 2\nTraceError no such trace\n")
+    assert (failed.stderr, failed.stdout) == ("", "True 2\nTrue\nTraceError no such trace\n")
 
 
 OTHER_SPARK = os.environ.get("EARSHOT_OTHER_SPARK", "")

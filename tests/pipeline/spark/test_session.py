@@ -28,7 +28,7 @@ SHUFFLE = textwrap.dedent(
     """
     from earshot.pipeline.session import spark_session
 
-    spark = spark_session("local[2]", keep_archive={keep})
+    spark = spark_session("local[2]", small=True, keep_archive={keep})
     rows = spark.range(1000).selectExpr("id % 10 k", "id v").groupBy("k").sum("v").orderBy("k").collect()
     print([tuple(row) for row in rows][:2], spark._jvm.System.getProperty("java.home"))
     """
@@ -78,7 +78,7 @@ BUSY = textwrap.dedent(
     from earshot.pipeline.session import spark_session
     from pyspark import SparkContext
 
-    spark = spark_session("local[2]", keep_archive=True)
+    spark = spark_session("local[2]", small=True, keep_archive=True)
     started = sys.argv[1]
     open(f"{started}/{SparkContext._gateway.proc.pid}", "w").close()
 

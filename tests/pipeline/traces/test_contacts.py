@@ -54,6 +54,8 @@ def test_contacts_agree_with_brute_force_over_many_stretches_of_time(spark: Spar
     longest = max(end - start for _, _, start, end in truth)
     assert longest > contacts_module.SLICES_A_STRETCH, "no contact spans two stretches: the test tests nothing"
     assert found(contacts) == truth
+    crowded = positions(spark, rows).transform(contacts_within(30.0, interval_s=1.0, nodes=200_000))  # 2 s a stretch
+    assert found(crowded) == truth
 
 
 @pytest.mark.spark

@@ -10,11 +10,7 @@ from earshot.pipeline.watch.watch_state import WatchSettings
 
 
 def main(lake: str, spools: str, subscriptions: str, most_bytes: str) -> None:
-    quick = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
-    }
-    session = spark_session("local[2]", keep_archive=False, settings=quick)
+    session = spark_session("local[2]", small=True, keep_archive=False)
     print("started", flush=True)
     settings = WatchSettings(delay_s=3.0, patience_s=10.0, cell_m=500.0, most_bytes=int(most_bytes))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from earshot.pipeline.campaigns.campaigns import Campaign, Run
+from earshot.pipeline.campaigns.campaigns import Campaign, Run, campaign
 from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
 from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
@@ -50,6 +50,22 @@ def run_campaign(
     report("measuring")
     measure(lake, [run.id for run in runs])
     return outcomes
+
+
+def compare(
+    lake: Lake,
+    scenario: Scenario,
+    protocols: Iterable[str] | Mapping[str, Mapping[str, Any]],
+    seeds: int = 5,
+    say: Say | None = None,
+    progress: Progress | None = None,
+) -> Leaderboard:
+    """The leaderboard of protocols (names, or names with their settings) on one scenario. What the lake has is not
+    computed again. A run that failed is a row of `runs` with its error."""
+    chosen = protocols if isinstance(protocols, Mapping) else {name: {} for name in protocols}
+    wanted = campaign(f"compare-{scenario.name}", [scenario], chosen, range(seeds))
+    outcomes = run_campaign(lake, wanted, say, progress)
+    return lake_leaderboard(lake, [outcome.run for outcome in outcomes])
 
 
 def _silent(stage: str) -> None:

@@ -73,7 +73,9 @@ def find_contacts(
     if step_s is not None:
         rows = rows_at_steps(rows, about["nodes"], about["end"] - about["start"], step_s, max_gap_s)
     found = positions.transform(
-        contacts_within(range_m, interval_s=interval_s, step_s=step_s, max_gap_s=max_gap_s, rows=rows)
+        contacts_within(
+            range_m, interval_s=interval_s, step_s=step_s, max_gap_s=max_gap_s, rows=rows, nodes=about["nodes"]
+        )
     )
     lake.write(found, "contacts", trace=trace, range_m=range_m)
     return _statistics(lake, about, range_m, interval_s, step_s)

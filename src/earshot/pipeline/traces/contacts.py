@@ -40,7 +40,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SLICES_A_STRETCH = 32
-"Long enough that few runs touch an end, short enough that a stretch fits in a task's memory."
+"At most: long enough that few runs touch an end."
+ROWS_A_STRETCH = 500_000
+"At most, about, where the number of nodes is known: a stretch is held in a task's memory."
 _SLACK = 1.0 + 1e-6
 "Times are floats: 0.1 s steps are not quite 0.1 s apart."
 _RUNS_AT_ONCE = 500_000
@@ -57,9 +59,12 @@ def contacts_within(
     step_s: float | None = None,
     max_gap_s: float = math.inf,
     rows: int | None = None,
+    nodes: int | None = None,
 ) -> Transform:
     """Positions to contacts. Without `interval_s` it is measured, in one more pass over the positions. `rows`: about
-    how many positions there are, interpolated ones included, where that is known; tasks are then sized by it."""
+    how many positions there are, interpolated ones included, where that is known; tasks are then sized by it. `nodes`:
+    about how many are there at once; what a task holds at a time is then bounded by it."""
+    slices = SLICES_A_STRETCH if not nodes else max(1, min(SLICES_A_STRETCH, ROWS_A_STRETCH // nodes))
     if not (math.isfinite(range_m) and range_m > 0):
         raise TraceError(f"range_m must be a positive number of metres, got {range_m}")
     for name, value in (("interval_s", interval_s), ("step_s", step_s)):
@@ -72,7 +77,7 @@ def contacts_within(
             interval = step_s
         else:
             interval = interval_s if interval_s is not None else sampling_interval(positions)
-        return _contacts(positions, float(range_m), float(interval), tasks_for(positions.sparkSession, rows))
+        return _contacts(positions, float(range_m), float(interval), tasks_for(positions.sparkSession, rows), slices)
 
     return transform
 
@@ -88,11 +93,11 @@ def sampling_interval(positions: DataFrame) -> float:
     return float(row[0]) if row is not None and row[0] is not None else 1.0
 
 
-def _contacts(positions: DataFrame, range_m: float, interval_s: float, tasks: int) -> DataFrame:
+def _contacts(positions: DataFrame, range_m: float, interval_s: float, tasks: int, slices: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     traces = ["trace"] if "trace" in positions.columns else []
-    stretch_s = interval_s * SLICES_A_STRETCH
+    stretch_s = interval_s * slices
     stretch = F.floor(F.col("time") / stretch_s)
     search = _Search(range_m, interval_s * _SLACK, stretch_s, tasks)
     names = ", ".join(f"{name} string" for name in traces)
