@@ -12,6 +12,7 @@ from sizes import LONG, QUICK
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+os.environ.setdefault("EARSHOT_PROGRESS", "off")
 settings.register_profile("short", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", settings.get_profile("short"), max_examples=10)

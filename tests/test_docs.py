@@ -1,7 +1,8 @@
 """Every command and example in the docs runs.
 
 In README.md and docs/**/*.md a ```python block is run as a script and a ```sh block by bash, the
-blocks of one page one after the other in one empty folder. A block that cannot be run by a test
+blocks of one page one after the other in one empty folder. A line `#> words` says what
+a block prints. A block that cannot be run by a test
 (it needs a network of its own, or takes long) is fenced as ```text.
 
 Commands that need Spark run in this process, with the tests' own session: starting Spark for each
@@ -86,7 +87,10 @@ class Shell:
                 with contextlib.suppress(TimeoutError):
                     self._answer(self.socket.accept()[0])
             output.seek(0)
-            assert running.returncode == 0, f"{command[-1]}\n--- output\n{output.read()}"
+            printed = output.read()
+            assert running.returncode == 0, f"{command[-1]}\n--- output\n{printed}"
+            for words in re.findall(r"^#> (.*)$", command[-1], re.MULTILINE):
+                assert words in printed, f"{words!r} is not in the output of\n{command[-1]}\n--- output\n{printed}"
 
     def _answer(self, asking: socket.socket) -> None:
         from earshot.cli import main

@@ -50,7 +50,7 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
     from earshot.pipeline.campaigns.flow import lake_leaderboard, run_campaign
 
     wanted = read_campaign(campaign)
-    with open_lake(lake) as opened, ProgressBar(f"campaign {wanted.name}", len(wanted.runs)) as bar:
+    with ProgressBar(f"campaign {wanted.name}", len(wanted.runs)) as bar, open_lake(lake, bar=bar) as opened:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
         done = [outcome.run for outcome in outcomes if outcome.status == "done"]
         board = lake_leaderboard(opened, done) if done else None
@@ -124,7 +124,7 @@ def compare(
     title = f"compare-{changed.name}"
     wanted = campaign(title, [changed], {name: {} for name in names}, range(seeds), [named])
     title = f"{len(names)} protocols on {changed.name}"
-    with open_lake(lake) as opened, ProgressBar(title, len(wanted.runs)) as bar:
+    with ProgressBar(title, len(wanted.runs)) as bar, open_lake(lake, bar=bar) as opened:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
         loads = None
         if with_capacity:

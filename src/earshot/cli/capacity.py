@@ -55,7 +55,7 @@ def capacity(
     named = load_scenario(scenario)
     changed = named.with_(**pairs(changes, "--set", toml_value))
     chosen: dict[str, dict[str, Any]] = {name: {} for name in chosen_protocols(protocols)}
-    with open_lake(lake) as opened, ProgressBar(f"capacity on {changed.name}", 0) as bar:
+    with ProgressBar(f"capacity on {changed.name}", 0) as bar, open_lake(lake, bar=bar) as opened:
         found = find_capacity(opened, changed, chosen, range(seeds), share, most, named, bar.say)
     if as_json:
         print_json(found.as_json())

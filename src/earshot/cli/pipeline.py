@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from earshot.cli.options import DURATION, LENGTH, PLACE, SPEED, default_option
-from earshot.cli.spark import LakeOptions, lake_options, open_lake
-from earshot.cli.tables import print_json
+from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
+from earshot.cli.tables import print_json, warn
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +26,13 @@ FORMATS = "sumo-fcd, ns2, bonnmotion, one, gpx, csv, spool, or a plug-in"
 @click.option("--trace", metavar="NAME", help="The trace's name in the lake.  [default: the first file's]")
 @click.option("--columns", default="", metavar="ROLE=NAME,...", help="For CSV and Parquet: node=bus,time=when,...")
 @click.option("--geo", is_flag=True, help="x and y are longitude and latitude (SUMO's --fcd-output.geo).")
+@click.option(
+    "--units",
+    default="",
+    metavar="UNIT,...",
+    help="Settle doubts: s, ms, us; m, km, cm, mm, degrees; lonlat.",
+)
+@click.option("--strict", is_flag=True, help="A doubt about the trace is an error, and nothing is written.")
 @click.option("--time-format", default="", metavar="FORMAT", help="For CSV: the format of times: %d/%m/%Y %H:%M.")
 @click.option("--origin", type=PLACE, help="The plane's origin.  [default: the trace's median place]")
 @default_option(
@@ -44,6 +51,8 @@ def ingest(
     trace: str | None,
     columns: str,
     geo: bool,
+    units: str,
+    strict: bool,
     time_format: str,
     origin: tuple[float, float] | None,
     max_speed: float,
@@ -79,14 +88,18 @@ def ingest(
         format=format_name,
         columns=columns,
         geo=geo,
+        units=units,
+        strict=strict,
         time_format=time_format,
         origin=origin,
         max_speed_m_s=max_speed,
         interval_s=interval,
     )
     check_files(files, settings)
-    with open_lake(lake, reads=files) as opened:
+    with ProgressBar("ingest") as bar, open_lake(lake, files, bar) as opened:
+        bar.say("reading")
         summary = ingest_files(opened, files, trace, settings)
+        bar.say("finding contacts")
         met = None if range_m is None else find_contacts(opened, summary.trace, range_m)
     if as_json:
         result = summary.as_json() if met is None else {**summary.as_json(), "contacts": met.as_json()}
@@ -122,6 +135,7 @@ def _ingest_spools(folders: Sequence[str], name: str | None, lake: LakeOptions, 
 def _print_summary(summary: IngestSummary) -> None:
     files = summary.files[0] if len(summary.files) == 1 else f"{len(summary.files)} files"
     click.echo(f"{summary.trace}: {summary.nodes:,} nodes from {files} ({summary.format})")
+    warn(summary.doubts)
     click.echo(f"  rows read      {summary.rows_read:>12,}")
     click.echo(f"  rows kept      {summary.rows_kept:>12,}")
     for reason, count in summary.rejected.items():
@@ -159,7 +173,8 @@ def contacts(
     """
     from earshot.pipeline.traces.contact_statistics import find_contacts
 
-    with open_lake(lake, reads=()) as opened:
+    with ProgressBar(f"contacts of {trace}") as bar, open_lake(lake, (), bar) as opened:
+        bar.say("finding contacts")
         statistics = find_contacts(opened, trace, range_m, step, max_gap)
     if as_json:
         print_json(statistics.as_json())

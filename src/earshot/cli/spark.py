@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from earshot.cli.options import default_option, together
+from earshot.cli.progress import ProgressBar as ProgressBar
 from earshot.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,9 +69,12 @@ lake_options = together(lake_option, cluster_options)
 
 
 @contextmanager
-def open_lake(options: LakeOptions, reads: Sequence[str] | None = None) -> Iterator[Lake]:
+def open_lake(
+    options: LakeOptions, reads: Sequence[str] | None = None, bar: ProgressBar | None = None
+) -> Iterator[Lake]:
     """The lake through a Spark session, with Spark's errors in our words. `reads`: files that the command reads, if its
-    work follows from them and from what the lake holds; where that is little, Spark starts for little."""
+    work follows from them and from what the lake holds; where that is little, Spark starts for little. `bar` shows
+    the progress of its jobs."""
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.session import holds_little
     from earshot.pipeline.spark.failures import named_errors
@@ -80,6 +83,8 @@ def open_lake(options: LakeOptions, reads: Sequence[str] | None = None) -> Itera
     settings = spark_settings(options.conf)
     small = reads is not None and holds_little([options.lake, *reads])
     session = start_session(options.master, options.remote, settings, notice=_notice, small=small)
+    if bar is not None:
+        bar.watch(session)
     with named_errors():
         yield Lake(session, options.lake)
 
@@ -98,31 +103,3 @@ def spark_settings(conf: Iterable[str]) -> dict[str, str]:
 def _notice(text: str) -> None:
     if sys.stderr.isatty():
         click.echo(text, err=True)
-
-
-class ProgressBar(AbstractContextManager["ProgressBar"]):
-    """Progress on a terminal, on one line of standard error that is empty again at the end of the `with` block;
-    nothing if standard error is not a terminal."""
-
-    def __init__(self, title: str, total: int) -> None:
-        self.title = title
-        self.total = total
-        self.shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-    def say(self, stage: str) -> None:
-        """Which stage begins."""
-        self._show(f"{self.title}: {stage}")
-
-    def runs(self, done: int, left: int, failed: int) -> None:
-        """How many runs are done, left and failed."""
-        share = done / self.total if self.total else 1.0
-        filled = round(24 * min(1.0, share))
-        words = f"{done} done, {left} left" + (f", {failed} failed" if failed else "")
-        self._show(f"{self.title} [{'#' * filled}{'.' * (24 - filled)}] {words}")
-
-    def _show(self, text: str) -> None:
-        if self.shown:
-            click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
-
-    def __exit__(self, *_: object) -> None:
-        self._show("")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -12,6 +12,12 @@ import click
 def print_json(value: Any) -> None:
     """Print a whole result as JSON, indented."""
     click.echo(json.dumps(value, indent=2))
+
+
+def warn(doubts: Iterable[str]) -> None:
+    """What is probably wrong, on standard error."""
+    for doubt in doubts:
+        click.echo(f"warning: {doubt}", err=True)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -7,16 +7,16 @@ import os
 import re
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from earshot.cli.options import DELAY, DURATION, LENGTH, together
-from earshot.cli.spark import LakeOptions, lake_options, open_lake
-from earshot.cli.tables import print_json, print_table
-from earshot.errors import UsageError
+from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
+from earshot.cli.tables import print_json, print_table, warn
+from earshot.errors import TraceError, UsageError
 
 if TYPE_CHECKING:
     from earshot.simulation.scenario.scenario import Scenario
@@ -56,6 +56,7 @@ class TraceChoice:
     workload: str | None = None
     events: str | None = None
     subscriptions: str | None = None
+    strict: bool = False
 
     def scenario(self, lake: LakeOptions) -> Scenario:
         """The scenario that plays the trace back. Files are read into the lake first, if they are not in it."""
@@ -66,6 +67,9 @@ class TraceChoice:
         trace = named_trace(self.trace or "", lake)
         about = trace_about(Folder(lake.lake).root, trace)
         start_s, end_s = relative_window(about, self.window)
+        if self.window is not None and end_s is not None and end_s > about.end + 1e-9:
+            beyond = f"the window ends at {self.window[1]:g} s, and trace {trace} lasts {about.end - about.start:g} s"
+            said(f"{beyond}: it is cut", self.strict)
         found = scenario_from_trace(
             lake.lake,
             trace,
@@ -83,7 +87,26 @@ class TraceChoice:
                 f"window: {found.duration_s:g} s in the middle of {whole_s:,.0f} s; --window FROM-TO chooses another",
                 err=True,
             )
-        return found
+        return checked_scenario(found, self.strict)
+
+
+def said(doubt: str, strict: bool) -> None:
+    """A doubt as a warning, or as an error."""
+    if strict:
+        raise TraceError(doubt)
+    warn([doubt])
+
+
+def checked_scenario(scenario: Scenario, strict: bool) -> Scenario:
+    """The scenario, after its doubts were told."""
+    from earshot.simulation.mobility import Playback
+
+    if any(isinstance(group.mobility, Playback) for group in scenario.nodes.values()):
+        from earshot.pipeline.traces.trace_scenario import scenario_doubts
+
+        for doubt in scenario_doubts(scenario):
+            said(doubt, strict)
+    return scenario
 
 
 def named_trace(trace: str, lake: LakeOptions) -> str:
@@ -96,7 +119,8 @@ def named_trace(trace: str, lake: LakeOptions) -> str:
 
     if os.path.exists(trace):
         check_files([trace], IngestSettings())
-    with open_lake(lake) as opened:
+    with ProgressBar(f"ingest of {trace}") as bar, open_lake(lake, bar=bar) as opened:
+        bar.say("reading the trace")
         return trace_in_lake(opened, trace)
 
 
@@ -126,6 +150,7 @@ window_options = together(
     ),
     click.option("--events", "events_of_trace", metavar="FILE", help="Your own events, .jsonl."),
     click.option("--subscriptions", "subscriptions_of_trace", metavar="FILE", help="Your own subscriptions, .jsonl."),
+    click.option("--strict", "strict_of_trace", is_flag=True, help="A doubt about trace or window is an error."),
     _as_choice,
 )
 trace_options = together(
@@ -142,11 +167,11 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
         if scenario is not None:
             raise UsageError("name a scenario or --trace, not both")
         return choice.scenario(lake)
-    if choice != TraceChoice():
+    if replace(choice, strict=False) != TraceChoice():
         raise UsageError("--window, --radio, --range, --workload, --events and --subscriptions belong to --trace")
     if scenario is None:
         raise UsageError("name a scenario (`earshot scenarios` lists them), or a trace with --trace")
-    return load_scenario(scenario)
+    return checked_scenario(load_scenario(scenario), choice.strict)
 
 
 @click.command()
@@ -175,8 +200,10 @@ def profile(
     from earshot.pipeline.traces.ingest import trace_in_lake
     from earshot.pipeline.traces.trace_profile import RANGES_M, profile_trace
 
-    with open_lake(lake) as opened:
-        found = profile_trace(opened, trace_in_lake(opened, trace), (*RANGES_M, *ranges_m), again=again)
+    with ProgressBar(f"profile of {trace}") as bar, open_lake(lake, bar=bar) as opened:
+        bar.say("reading the trace")
+        name = trace_in_lake(opened, trace)
+        found = profile_trace(opened, name, (*RANGES_M, *ranges_m), bar.say, again)
     if report_to is not None:
         write_whole(report_to, profile_page(found).html())
     if as_json:
@@ -213,8 +240,6 @@ def from_trace(trace: str, choice: TraceChoice, lake: LakeOptions) -> None:
       earshot scenario from-trace bologna > mine.toml
       earshot scenario from-trace fcd.xml.gz --window 5min-7min --workload parking > mine.toml
     """
-    from dataclasses import replace
-
     import tomli_w
 
     from earshot.simulation.settings_reader import as_table

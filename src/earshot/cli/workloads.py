@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from earshot.cli.options import LENGTH, default_option, pairs, set_option, toml_value
-from earshot.cli.spark import LakeOptions, lake_options, open_lake
+from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
 from earshot.errors import UsageError
 
 
@@ -77,8 +77,10 @@ def oracle(workload: str, trace: str | None, range_m: float | None, lake: LakeOp
     """
     from earshot.pipeline.campaigns.flow import expected_counts, workload_ceiling
 
-    with open_lake(lake, reads=()) as opened:
+    with ProgressBar(f"oracle of {workload}") as bar, open_lake(lake, (), bar) as opened:
+        bar.say("finding who should receive what")
         counts = expected_counts(opened, workload, trace)
+        bar.say("finding what is reachable")
         ceiling = workload_ceiling(opened, workload, trace, range_m)
     if as_json:
         shares = {"ceiling": ceiling.share, "ceiling_at_once": ceiling.share_at_once} if ceiling else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from earshot.traces.files import break_in, expanded, open_trace
 from earshot.traces.sightings import Floats, Parse, Sighting, Sightings, TraceOptions, in_blocks, is_number
 from earshot.traces.tables import csv_header, find_columns, parquet_columns, parse_csv, parse_parquet, plain
 from earshot.traces.text_formats import parse_bonnmotion, parse_ns2, parse_one
-from earshot.traces.xml_formats import parse_fcd, parse_gpx
+from earshot.traces.xml_formats import header_of, parse_fcd, parse_gpx, says_geo
 
 _HEAD_BYTES = 65_536
 
@@ -102,7 +102,7 @@ def _find_one(file: str, name: str | None, options: TraceOptions) -> FoundFormat
         names = csv_header(file)[0] if form == "csv" else parquet_columns(file)
         geo = find_columns(file, names, options).geo
     else:
-        geo = name == "gpx" or options.geo
+        geo = name == "gpx" or options.geo or (name == "sumo-fcd" and says_geo(header_of(file)))
     return FoundFormat(FORMATS[name], form, geo)
 
 
@@ -213,6 +213,7 @@ def sightings_in(file: str, found: FoundFormat, options: TraceOptions) -> Iterat
             yield from parse_csv(stream, file, options)
     else:
         assert found.format.parse is not None
+        options = replace(options, geo=found.geo or options.geo)
         yield from in_blocks(_parsed(file, found.format.parse, found.form == "text", options))
 
 

@@ -33,13 +33,19 @@ class TraceOptions:
     "x and y are longitude and latitude."
     time_format: str | None = None
     "For CSV: how times are written, in strptime's notation."
+    swapped: bool = False
+    "Latitude and longitude stand in each other's places."
+    time_factor: float | None = None
+    "From the trace's unit of time to seconds; None: seconds, or milliseconds where they are too large for seconds."
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TraceOptions:
         """From texts, as Spark passes them: `columns` is "node=bus,time=when"; names in any case."""
         texts = {name.lower(): value for name, value in options.items()}
         geo = str(texts.get("geo", "")).lower() == "true"
-        return cls(named_columns(texts.get("columns")), geo, texts.get("timeformat") or None)
+        factor = float(texts["timefactor"]) if texts.get("timefactor") else None
+        swapped = str(texts.get("swapped", "")).lower() == "true"
+        return cls(named_columns(texts.get("columns")), geo, texts.get("timeformat") or None, swapped, factor)
 
 
 def named_columns(text: str | None) -> dict[str, str]:

@@ -75,6 +75,8 @@ class TableColumns:
     "Positions are latitude and longitude."
     speed_factor: float = 1.0
     "From the column's unit to metres a second."
+    time_factor: float | None = None
+    "From the column's unit to seconds, where that is known."
 
     def of(self, role: str) -> tuple[str, ...]:
         """The columns for a role; none where the table has none."""
@@ -114,6 +116,8 @@ def find_columns(file: str, names: Sequence[str], options: TraceOptions) -> Tabl
                 found[role] = columns
     if options.geo:
         found["lon"], found["lat"] = found.pop("x", ()), found.pop("y", ())
+    if options.swapped:
+        found["lat"], found["lon"] = found.get("lon", ()), found.get("lat", ())
     in_metres = "x" in given or "y" in given or (found.get("x") == ("x_m",) and found.get("y") == ("y_m",))
     on_globe = bool(found.get("lat") and found.get("lon")) and not in_metres
     place = ("lat", "lon") if on_globe else ("x", "y")
@@ -129,6 +133,7 @@ def find_columns(file: str, names: Sequence[str], options: TraceOptions) -> Tabl
         {role: found[role] for role in wanted if found.get(role)},
         geo=on_globe,
         speed_factor=1 / 3.6 if speed in _KILOMETRES_AN_HOUR else 1.0,
+        time_factor=options.time_factor,
     )
 
 
@@ -147,7 +152,7 @@ def checked_block(
         node = _texts(_filled(by_name, columns, "node"))
         if None in node:
             _mark(problems, np.fromiter((name is None for name in node), bool, count), lambda _: "no node")
-    values = {"time": _times(_filled(by_name, columns, "time"), time_format, problems)}
+    values = {"time": _times(_filled(by_name, columns, "time"), time_format, problems, columns.time_factor)}
     places = (("lon", "lon_deg"), ("lat", "lat_deg")) if columns.geo else (("x", "x_m"), ("y", "y_m"))
     for role, column in places:
         texts = _filled(by_name, columns, role)
@@ -218,16 +223,17 @@ def _numbers(values: Values) -> tuple[Floats, npt.NDArray[np.bool_]]:
     return numbers, unread
 
 
-def _times(values: Values, time_format: str | None, problems: list[str | None]) -> Floats:
-    """Seconds: numbers as they are (milliseconds where they are too large), dates since the epoch."""
+def _times(values: Values, time_format: str | None, problems: list[str | None], factor: float | None = None) -> Floats:
+    """Seconds: numbers as they are (milliseconds where they are too large) or times a factor, dates since the epoch."""
     times, unread = (np.full(len(values), np.nan), np.ones(len(values), bool)) if time_format else _numbers(values)
+    with np.errstate(invalid="ignore"):
+        large = times / 1000.0
+        times = np.where(np.abs(times) >= MILLISECONDS_FROM, large, times) if factor is None else times * factor
     for i in np.flatnonzero(unread).tolist():
         text = values[i]
         if isinstance(text, str):
             with suppress(ValueError):
                 times[i] = epoch_seconds(text.strip(), time_format)
-    with np.errstate(invalid="ignore"):
-        times = np.where(np.abs(times) >= MILLISECONDS_FROM, times / 1000.0, times)
     _mark(problems, ~np.isfinite(times), lambda i: _problem(values[i], "time", "a time"))
     return times
 

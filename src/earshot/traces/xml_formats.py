@@ -7,6 +7,7 @@ outside it is loaded, depth and the size of one tag are limited.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import IO, NamedTuple
 from xml.parsers import expat
@@ -18,6 +19,7 @@ from earshot.traces.sightings import Sighting, TraceOptions, degrees, epoch_seco
 MAX_DEPTH = 250
 MAX_TAG_BYTES = 8 << 20
 _BLOCK_BYTES = 1 << 17
+_HEADER_BYTES = 1 << 16
 
 
 class XmlTag(NamedTuple):
@@ -102,22 +104,36 @@ def parse_fcd(stream: IO[bytes], file: str, options: TraceOptions) -> Iterator[S
                 time = tag.attributes.get("time")
             elif tag.name in MOVING:
                 line = tag.line
-                yield _fcd_sighting(tag.attributes, time, line, options.geo)
+                yield _fcd_sighting(tag.attributes, time, line, options)
     except BreaksOff as error:
         if not line:
             raise TraceError(f"{file} is not SUMO FCD: {error}") from None
         yield Sighting(line=error.line, problem=f"the file breaks off: {break_in(stream) or error}")
 
 
-def _fcd_sighting(attributes: Mapping[str, str], time: str | None, line: int, geo: bool) -> Sighting:
+def header_of(file: str) -> dict[str, str]:
+    """What the comment before a SUMO file's root says about the run that wrote it: option to value."""
+    with open_trace(file) as stream:
+        head = stream.read(_HEADER_BYTES).decode("utf-8", "replace")
+    comment = re.search(r"<!--.*?-->", head, re.S)
+    return dict(re.findall(r'<([\w.-]+) value="([^"]*)"', comment[0])) if comment else {}
+
+
+def says_geo(header: Mapping[str, str]) -> bool:
+    """Whether x and y are degrees, by the header's own option."""
+    return header.get("fcd-output.geo", "").strip().lower() in ("true", "1", "t", "yes", "x", "on")
+
+
+def _fcd_sighting(attributes: Mapping[str, str], time: str | None, line: int, options: TraceOptions) -> Sighting:
     node = attributes.get("id")
     try:
         if not node:
             raise ValueError("no id")
-        at = number(time, "time")
+        at = number(time, "time") * (options.time_factor or 1.0)
         speed, heading = optional_number(attributes.get("speed")), optional_number(attributes.get("angle"))
-        if geo:
-            lat_deg, lon_deg = degrees(attributes.get("y"), attributes.get("x"))
+        if options.geo:
+            order = ("x", "y") if options.swapped else ("y", "x")
+            lat_deg, lon_deg = degrees(*(attributes.get(name) for name in order))
             return Sighting(node, at, None, None, lat_deg, lon_deg, speed, heading, line)
         x_m, y_m = number(attributes.get("x"), "x"), number(attributes.get("y"), "y")
         return Sighting(node, at, x_m, y_m, None, None, speed, heading, line)

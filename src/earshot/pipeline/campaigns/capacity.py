@@ -201,8 +201,8 @@ def _probed(lake: Lake, scenario: Scenario, runs: Runs, say: Say | None) -> dict
         if say is not None:
             say(f"{words}: {name}")
 
-    def count(done: int, left: int, failed: int) -> None:
-        stage(f"{done} of {done + left + failed} runs done")
+    def count(done: int, left: int, failed: int, slow: str) -> None:
+        stage(f"{done} of {done + left + failed} runs done" + (f"; {slow}" if slow else ""))
 
     outcomes = run_campaign(lake, Campaign(f"capacity-{scenario.name}", everything), stage, count)
     failures = {outcome.run: str(outcome.error) for outcome in outcomes if outcome.status == "failed"}

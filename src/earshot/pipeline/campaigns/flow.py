@@ -19,6 +19,7 @@ from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, radio_range_m, reachable
 from earshot.pipeline.oracle.workloads import workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
+from earshot.pipeline.traces.event_places import placed_from
 from earshot.pipeline.traces.ingest import longest_gap
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
@@ -129,9 +130,14 @@ def _workload_counts(lake: Lake, workload: str) -> dict[str, int]:
 
 
 def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict[str, int]:
-    """Compute `expected` of one workload anew; with a trace, positions come from it."""
+    """Compute `expected` of one workload anew; with a trace, positions come from it, those of events too where the
+    workload does not say where they were published."""
     events = lake.read("events", workload=workload)
     positions = lake.read("positions", trace=trace) if trace else lake.read_or_empty("positions", trace=workload)
+    if trace:
+        (about,) = lake.arrow.read("traces", trace=trace).to_pylist() or [{}]
+        max_gap_s = longest_gap(about.get("motion") or "samples", about.get("interval_s"))
+        events = events.transform(placed_from(positions, max_gap_s))
     positions = positions.withColumn("trace", F.lit(workload))
     asked = lake.read("subscriptions", workload=workload).transform(with_demands).persist()
     try:

@@ -14,8 +14,9 @@ import pickle
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from earshot.pipeline.campaigns.campaigns import Run
@@ -27,8 +28,10 @@ from earshot.simulation.engine.run import run
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
-Progress = Callable[[int, int, int], None]
-"Called with how many runs are done, are left and have failed."
+Progress = Callable[[int, int, int, str], None]
+"Called with how many runs are done, are left and have failed, and in words which protocols are slow."
+SLOW = 3.0
+"A protocol is called slow where its runs take so many times the median protocol's time."
 COMMIT_EVERY_S = 2.0
 "At least; and never more than a twentieth of the time so far, so that a long sweep has few commits."
 
@@ -73,7 +76,8 @@ def sweep(lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | N
         receipts.commit_some()
         if progress is not None:
             failed = sum(one.status == "failed" for one in receipts.outcomes.values())
-            progress(len(kept) + len(receipts.outcomes) - failed, len(missing) - len(receipts.outcomes), failed)
+            done, left = len(kept) + len(receipts.outcomes) - failed, len(missing) - len(receipts.outcomes)
+            progress(done, left, failed, slow_words(receipts.outcomes.values()))
 
     items = [(_planned(campaign, one), pickle.dumps(replace(one, named=None))) for one in missing]
     try:
@@ -83,6 +87,17 @@ def sweep(lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | N
         lake.folder.delete(receipts.path)
     show()
     return [*kept.values(), *(receipts.outcomes[one.id] for one in missing)]
+
+
+def slow_words(outcomes: Iterable[Outcome]) -> str:
+    """Which protocols take much longer than the others, and how long; empty where none does."""
+    times: dict[str, list[float]] = {}
+    for one in outcomes:
+        times.setdefault(one.protocol, []).append(one.took_s)
+    means = {name: sum(some) / len(some) for name, some in times.items()}
+    usual_s = median(means.values()) if means else 0.0
+    slow = sorted((mean, name) for name, mean in means.items() if mean > max(1.0, SLOW * usual_s))
+    return "slow: " + ", ".join(f"{name} {mean:.0f} s a run" for mean, name in reversed(slow)) if slow else ""
 
 
 class _Receipts:

@@ -89,6 +89,7 @@ TRACES = Table(
         "north_m": "double",
         "content": "string",  # a hash of the positions: the same for the same ones
         "source": "string",  # a hash of the files' names, sizes and times, and of how they were read
+        "doubts": "array<string>",  # what is probably wrong with it, in words
     },
     partition_by=("trace",),
     made_by="earshot ingest FILE --trace {trace}",

@@ -10,13 +10,14 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from earshot.errors import TraceError
 from earshot.geometry import LocalPlane
 from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.traces.motion import resampled, rows_at_steps
+from earshot.pipeline.traces.plausibility import TraceFigures, TraceUnits, breaks_off, doubts_about, outside_globe
 from earshot.pipeline.traces.positions import REASONS, checked
 from earshot.traces.files import expanded, is_address, local_path, size_of, stem
 from earshot.traces.formats import FoundFormat, find_format
@@ -54,10 +55,21 @@ class IngestSettings:
     max_speed_m_s: float = MAX_SPEED_M_S
     interval_s: float | None = None
     "Interpolate positions at every multiple of this time; None: keep the trace's own."
+    units: str = ""
+    "Settles doubts: ms, us, s; m, km, cm, mm, degrees; lonlat (latitude and longitude are exchanged). As in `ms,km`."
+    strict: bool = False
+    "Whether a doubt about the trace is an error."
 
     def options(self) -> dict[str, str]:
         """The options as Spark's reader takes them."""
-        given = {"columns": self.columns, "geo": "true" if self.geo else "", "timeFormat": self.time_format}
+        units = TraceUnits.of(self.units)
+        given = {
+            "columns": self.columns,
+            "geo": "true" if self.geo or units.degrees else "",
+            "timeFormat": self.time_format,
+            "swapped": "true" if units.swapped else "",
+            "timeFactor": repr(units.time_factor) if "time" in units.settled else "",
+        }
         return {name: value for name, value in given.items() if value}
 
 
@@ -83,6 +95,8 @@ class IngestSummary:
     "Least x, least y, most x, most y of the positions, in metres."
     content: str = ""
     "A hash of the positions: the same for the same ones."
+    doubts: list[str] = field(default_factory=list)
+    "What is probably wrong with it."
 
     def as_json(self) -> dict[str, Any]:
         """The summary as plain values."""
@@ -124,7 +138,7 @@ def ingest(
 
 def source_of(files: Sequence[str], settings: IngestSettings) -> str:
     """A hash of what would be read, and how: the files' names, sizes and times of change, and the settings."""
-    facts: list[Any] = [asdict(settings)]
+    facts: list[Any] = [asdict(replace(settings, strict=False))]
     for file in files:
         path = os.path.abspath(local_path(file))
         known = None if is_address(file) or not os.path.exists(path) else os.stat(path)
@@ -162,6 +176,10 @@ def _checked_rows(
     options = settings.options()
     found = find_format(files, settings.format, TraceOptions.of(options))
     sightings = read_sightings(session, files, found, options, settings.format)
+    if (factor := TraceUnits.of(settings.units).length_factor) != 1.0:
+        sightings = sightings.withColumns({name: sightings[name] * factor for name in ("x_m", "y_m")})
+    if found.form == "text" and "timeFactor" in options:
+        sightings = sightings.withColumn("time", sightings["time"] * float(options["timeFactor"]))
     plane = None
     if found.geo:
         sightings = sightings.persist()
@@ -219,12 +237,17 @@ def _written(
         *(F.min(name).alias(f"least_{name}") for name in ("x_m", "y_m")),
         *(F.max(name).alias(f"most_{name}") for name in ("x_m", "y_m")),
         F.bit_xor(F.xxhash64("node", "time", "x_m", "y_m")).alias("content"),
+        *_speeds(plane),
     )
     found = {row["reason"]: row for row in by_reason.collect()}
     reasons = {reason: found[reason]["rows"] for reason in REASONS if reason in found}
     if None not in found:
         raise _nothing_in(files, rejected)
     seen = found[None]
+    box = tuple(seen[name] for name in ("least_x_m", "least_y_m", "most_x_m", "most_y_m"))
+    doubts = _doubts(lake, trace, files, settings, seen, box, plane, rejected if reasons.get("unparsable") else None)
+    if doubts and settings.strict:
+        raise TraceError("; ".join(doubts))
     positions, interval_s, count = kept, seen["interval_s"], seen["rows"]
     common = motion == "samples" and _share_moments(seen)
     if settings.interval_s is not None:
@@ -251,12 +274,61 @@ def _written(
         common_times=common,
         motion=motion,
         origin=(plane.origin_lat_deg, plane.origin_lon_deg) if plane else None,
-        box=tuple(seen[name] for name in ("least_x_m", "least_y_m", "most_x_m", "most_y_m")),
+        box=box,
         content=hashlib.sha256(f"{seen['content']} {seen['rows']} {motion} {interval_s}".encode()).hexdigest()[:16],
+        doubts=doubts,
     )
     # Last: a trace exists once it has this row.
     lake.write(_trace_row(lake, summary, source_of(files, settings)), "traces", trace=trace)
     return summary
+
+
+def _speeds(plane: LocalPlane | None) -> list[Any]:
+    """The median speed of legs that move: from row to row, as the trace says, and with the axes exchanged."""
+    from pyspark.sql import functions as F
+
+    east, north = F.col("x_m_s"), F.col("y_m_s")
+    speed = F.hypot(east, north)
+    moving = (speed > 0) & (F.col("until") > F.col("time"))
+    lat, lon = (math.radians(plane.origin_lat_deg), math.radians(plane.origin_lon_deg)) if plane else (0.0, 0.0)
+    exchanged = F.hypot(east / max(math.cos(lat), 1e-6), north * math.cos(lon))
+    named = {"speed": speed, "given_speed": F.col("speed_m_s"), "swapped_speed": exchanged}
+    return [F.percentile_approx(F.when(moving, one), 0.5, 1000).alias(name) for name, one in named.items()]
+
+
+def _doubts(
+    lake: Lake,
+    trace: str,
+    files: Sequence[str],
+    settings: IngestSettings,
+    seen: Any,
+    box: Any,
+    plane: LocalPlane | None,
+    unparsable: DataFrame | None,
+) -> list[str]:
+    figures = TraceFigures(
+        geo=plane is not None,
+        nodes=seen["nodes"],
+        start=seen["start"],
+        end=seen["end"],
+        interval_s=seen["interval_s"],
+        box=box,
+        speed_m_s=seen["speed"],
+        given_speed_m_s=seen["given_speed"],
+        swapped_speed_m_s=seen["swapped_speed"] if plane else None,
+    )
+    said = doubts_about(figures, TraceUnits.of(settings.units))
+    if unparsable is not None:
+        broken = unparsable.where("detail like 'the file breaks off%'").select("file").distinct().limit(5).collect()
+        said += [breaks_off(row["file"], seen["start"], seen["end"]) for row in broken]
+    if lake.has("traces", trace=trace):
+        (row,) = lake.arrow.read("traces", trace=trace).to_pylist()
+        if row["source"] != source_of(files, settings):
+            said.append(
+                f"this replaces the trace {trace} of {row['nodes']:,} nodes, which was read from "
+                f"{', '.join(row['files'][:2])}; --trace NAME keeps both"
+            )
+    return said
 
 
 def _in_files(rows: DataFrame, count: int, among: int, *order: str) -> DataFrame:
@@ -304,15 +376,19 @@ def _trace_row(lake: Lake, summary: IngestSummary, source: str) -> DataFrame:
         **dict(zip(("west_m", "south_m", "east_m", "north_m"), summary.box, strict=True)),
         "content": summary.content,
         "source": source,
+        "doubts": summary.doubts,
     }
     return lake.session.createDataFrame([tuple(row[name] for name in TRACES.columns)], TRACES.ddl).coalesce(1)
 
 
 def _nothing_in(files: Sequence[str], rejected: DataFrame) -> TraceError:
     named = files[0] if len(files) == 1 else f"any of the {len(files)} files"
-    first = rejected.orderBy("line").first()
-    if first is None:
+    some = rejected.orderBy("line").limit(20).collect()
+    if not some:
         return TraceError(f"there are no positions in {named}: the trace is empty")
+    first = some[0]
+    if hint := outside_globe([row["detail"] or "" for row in some]):
+        return TraceError(f"there is no good position in {named}; in line {first['line']} {first['detail']}{hint}")
     return TraceError(
         f"there is no good position in {named}; the first problem is in line {first['line']}: {first['detail']}; "
         "if it is of another format, name it with --format"

@@ -25,6 +25,7 @@ from earshot.traces.files import FilePiece, expanded, is_address, local_path, op
 from earshot.traces.formats import FORMATS, FoundFormat, sightings_in, trace_format
 from earshot.traces.sightings import NUMBERS, Sightings, TraceOptions
 from earshot.traces.tables import TableColumns, checked_arrow, find_columns, parse_csv
+from earshot.traces.xml_formats import header_of, says_geo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -133,7 +134,8 @@ class TraceSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         paths = self.options.get("paths")  # of load([...]); `path` is load("...")'s
         files = expanded(json.loads(paths) if paths else [self.options.get("path") or ""])
-        found = FoundFormat(FORMATS[self.format_name], self.form, geo=False)
+        geo = self.format_name == "sumo-fcd" and any(says_geo(header_of(file)) for file in files[:1])
+        found = FoundFormat(FORMATS[self.format_name], self.form, geo)
         return TraceReader(files, found, TraceOptions.of(self.options))
 
 

@@ -18,7 +18,9 @@ import numpy as np
 from earshot.errors import ScenarioError, TraceError
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.traces.ingest import longest_gap
+from earshot.records.trajectories import Trajectories
 from earshot.simulation.media.radios import IDEAL, RADIOS
+from earshot.simulation.mobility import Playback
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
 from earshot.simulation.workload.presets import DEFAULT_PRESET, PRESETS, TraceFacts, preset_tables
@@ -168,6 +170,73 @@ def _json_lines(file: Path) -> str:
             "--subscriptions ...`) and name that workload"
         )
     return str(file)
+
+
+def scenario_doubts(scenario: Scenario) -> list[str]:
+    """What is probably wrong with a scenario that plays a trace back: its window, its area, its publishers."""
+    said: list[str] = []
+    playbacks = [group.mobility for group in scenario.nodes.values() if isinstance(group.mobility, Playback)]
+    if not playbacks:
+        return said
+    for one in playbacks:
+        if one.lake is not None and one.trace is not None:
+            said += _window_doubts(one, trace_about(one.lake, one.trace), scenario.duration_s)
+    trajectories = scenario.trajectories(0)
+    said += _area_doubts(scenario, trajectories)
+    said += _publisher_doubts(scenario, trajectories)
+    return list(dict.fromkeys(said))
+
+
+def _window_doubts(one: Playback, about: TraceAbout, duration_s: float) -> list[str]:
+    start = about.start if one.start_s is None else one.start_s
+    if start >= about.start and start + duration_s <= about.end:
+        return []
+    missing_s = max(0.0, about.start - start) + max(0.0, start + duration_s - about.end)
+    return [
+        f"the window {start:.12g} to {start + duration_s:.12g} s reaches beyond trace {one.trace}, which lasts from "
+        f"{about.start:.12g} to {about.end:.12g} s: for {min(missing_s, duration_s):g} s nobody moves"
+    ]
+
+
+def _area_doubts(scenario: Scenario, trajectories: Trajectories) -> list[str]:
+    west, south, east, north = scenario.area.box
+    moments = np.linspace(0.0, scenario.duration_s, 20)
+    inside = outside = 0
+    for moment in moments.tolist():
+        there = [i for i in range(len(trajectories)) if trajectories.present(i, moment)]
+        x, y = trajectories.positions(moment)[there].T
+        beyond = (x < west - 1) | (x > east + 1) | (y < south - 1) | (y > north + 1)
+        outside += int(beyond.sum())
+        inside += int((~beyond).sum())
+    if not outside:
+        return []
+    return [
+        f"the area is smaller than the trace: {outside / (inside + outside):.0%} of the positions lie outside of "
+        f"{scenario.area.width_m:g} x {scenario.area.height_m:g} m from ({west:g}, {south:g}); set area.width_m, "
+        "area.height_m, area.west_m and area.south_m"
+    ]
+
+
+def _publisher_doubts(scenario: Scenario, trajectories: Trajectories) -> list[str]:
+    events, _ = scenario.own.rows()
+    start_s = scenario.own.start_s or 0.0
+    index = {name: i for i, name in enumerate(trajectories.names)}
+    within = [row for row in events if 0 <= row.time_s - start_s < scenario.duration_s]
+    absent = [
+        row
+        for row in within
+        if row.node not in index or not trajectories.present(index[row.node], row.time_s - start_s)
+    ]
+    said = []
+    if absent:
+        first = absent[0]
+        said.append(
+            f"{len(absent)} of {len(within)} events are left out: their publishers are not there at that time, as "
+            f"{first.node} at {first.time_s:.12g} s"
+        )
+    if events and not within:
+        said.append(f"none of the {len(events)} events is published in the window")
+    return said
 
 
 def relative_window(about: TraceAbout, window: Sequence[float] | None) -> tuple[float | None, float | None]:

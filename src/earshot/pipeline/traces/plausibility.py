@@ -1,0 +1,160 @@
+"""Plausibility: what is probably wrong with a trace that can be read, said in words.
+
+Each doubt is a sentence that says what was found, what it may mean, and which option settles it. `ingest` prints
+and records them; with --strict a doubt is an error, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from earshot.errors import TraceError
+from earshot.traces.xml_formats import header_of
+
+EARTH_M = 40_075_000.0
+"The circumference."
+FEW_METRES = 20.0
+SLOW_M_S = 0.05
+"Slower than anything that a trace is made of, where it moves at all."
+TIMES: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+LENGTHS: Mapping[str, float] = {"m": 1.0, "km": 1000.0, "cm": 0.01, "mm": 0.001}
+UNITS = (*TIMES, *LENGTHS, "degrees", "lonlat")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceUnits:
+    """What a user says about a trace's units."""
+
+    time_factor: float = 1.0
+    length_factor: float = 1.0
+    degrees: bool = False
+    "x and y are longitude and latitude."
+    swapped: bool = False
+    "Latitude and longitude stand in each other's columns."
+    settled: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, text: str) -> TraceUnits:
+        """`ms,km` as units; TraceError for anything else."""
+        names = [name.strip() for name in text.split(",") if name.strip()]
+        for name in names:
+            if name not in UNITS:
+                raise TraceError(f"there is no unit {name!r}; there are: {', '.join(UNITS)}")
+        times, lengths = [n for n in names if n in TIMES], [n for n in names if n in LENGTHS]
+        if len(times) > 1 or len(lengths) + ("degrees" in names) > 1:
+            raise TraceError(f"units {text!r} contradict each other: name one for times and one for places")
+        settled = ({"time"} if times else set()) | ({"place"} if lengths or "degrees" in names else set())
+        return cls(
+            TIMES[times[0]] if times else 1.0,
+            LENGTHS[lengths[0]] if lengths else 1.0,
+            "degrees" in names,
+            "lonlat" in names,
+            frozenset(settled | ({"order"} if "lonlat" in names else set())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFigures:
+    """What the doubts are about."""
+
+    geo: bool
+    nodes: int
+    start: float
+    end: float
+    interval_s: float | None
+    box: tuple[float, float, float, float]
+    speed_m_s: float | None
+    "The median of what nodes that move need from row to row."
+    given_speed_m_s: float | None = None
+    "The median of the trace's own speeds in these rows, where it has any."
+    swapped_speed_m_s: float | None = None
+    "As `speed_m_s`, with latitude and longitude exchanged."
+
+    @property
+    def width_m(self) -> float:
+        return self.box[2] - self.box[0]
+
+    @property
+    def height_m(self) -> float:
+        return self.box[3] - self.box[1]
+
+
+def doubts_about(found: TraceFigures, units: TraceUnits) -> list[str]:
+    """What is implausible, the likeliest reason first."""
+    said: list[str] = []
+    extent = max(found.width_m, found.height_m)
+    shape = f"{found.width_m:,.3g} x {found.height_m:,.3g} m"
+    slow = found.speed_m_s is not None and 0 < found.speed_m_s < SLOW_M_S
+    if "place" not in units.settled:
+        if not found.geo and extent < 5.0 and _could_be_degrees(found.box) and (slow or found.nodes > 2):
+            said.append(
+                f"x and y look like degrees: all positions lie within {shape}, from {found.box[0]:g} to "
+                f"{found.box[2]:g} and from {found.box[1]:g} to {found.box[3]:g}; read them with --units degrees, or "
+                "settle it with --units m"
+            )
+        elif extent < FEW_METRES and found.nodes > 1:
+            said.append(
+                f"all positions of {found.nodes:,} nodes lie within {shape}: they may be kilometres or degrees; "
+                "settle it with --units km, --units degrees or --units m"
+            )
+        if not found.geo and extent > EARTH_M:
+            said.append(
+                f"the positions extend over {extent / 1000:,.0f} km, more than the earth's circumference: they may be "
+                "centimetres or millimetres; settle it with --units cm, --units mm or --units m"
+            )
+    if "time" not in units.settled and (why := _milliseconds(found)):
+        said.append(f"times look like milliseconds: {why}; read them with --units ms, or settle it with --units s")
+    if found.geo and "order" not in units.settled and (why := _swapped(found)):
+        said.append(f"latitude and longitude look swapped: {why}; read them with --units lonlat")
+    return said
+
+
+def _could_be_degrees(box: Sequence[float]) -> bool:
+    return abs(box[0]) <= 180 and abs(box[2]) <= 180 and abs(box[1]) <= 90 and abs(box[3]) <= 90 and any(box)
+
+
+def _milliseconds(found: TraceFigures) -> str:
+    given, needed = found.given_speed_m_s, found.speed_m_s
+    if given and needed and 300 < given / needed < 3000:
+        return f"the trace's own speeds ({given:.1f} m/s) are about 1000 times those from row to row ({needed:.3g} m/s)"
+    if needed and found.interval_s and found.interval_s >= 100 and 0 < needed < SLOW_M_S:
+        return f"rows are {found.interval_s:g} s apart, and a node that moves takes {1 / needed:,.0f} s for a metre"
+    return ""
+
+
+def _swapped(found: TraceFigures) -> str:
+    given, needed, swapped = found.given_speed_m_s, found.speed_m_s, found.swapped_speed_m_s
+    if not given or not needed or not swapped:
+        return ""
+    off, off_swapped = abs(math.log(needed / given)), abs(math.log(swapped / given))
+    if off > 0.1 and off_swapped < off / 3.0:
+        return (
+            f"from row to row nodes move at {needed:.1f} m/s (median), exchanged at {swapped:.1f} m/s, and the trace's "
+            f"own speeds say {given:.1f} m/s"
+        )
+    return ""
+
+
+def outside_globe(problems: Sequence[str]) -> str:
+    """The hint for a trace whose rows are all refused because their latitudes lie outside -90..90."""
+    if problems and all(re.match(r"latitude \S+ is outside", one) for one in problems):
+        return "; latitude and longitude may be swapped: --units lonlat"
+    return ""
+
+
+def breaks_off(file: str, start: float, last: float) -> str:
+    """How much of a file that ends too early is missing."""
+    try:
+        end = float(header_of(file).get("end", "nan"))
+    except (TraceError, OSError, ValueError):
+        end = math.nan
+    if end > last:
+        missing = end - last
+        return (
+            f"{file} breaks off: it should last until {end:g} s and ends at {last:g} s, so {missing:,.0f} s "
+            f"({missing / max(end - start, 1e-9):.0%} of the span) are missing"
+        )
+    return f"{file} breaks off at {last:.12g} s; how much is missing cannot be told"

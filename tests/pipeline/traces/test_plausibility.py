@@ -1,0 +1,222 @@
+"""What is probably wrong with a trace is said in words; `--units` settles it, `--strict` refuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from earshot.cli import main
+from earshot.errors import TraceError
+from earshot.geometry import LocalPlane, Position
+from earshot.pipeline.campaigns.flow import expected_counts, keep_own_workload
+from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.traces.ingest import IngestSettings, ingest
+from earshot.pipeline.traces.plausibility import TraceUnits
+from earshot.pipeline.traces.trace_scenario import scenario_doubts, scenario_from_trace
+from earshot.traces import read_trace
+from earshot.traces.xml_formats import header_of
+
+HEADER = """<?xml version="1.0" encoding="UTF-8"?>
+<!-- generated on 2026-11-16 by Eclipse SUMO sumo 1.28.0
+<sumoConfiguration xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
+    <input><net-file value="net.net.xml"/></input>
+    <output><fcd-output value="fcd.xml.gz"/><fcd-output.geo value="{geo}"/></output>
+    <time><begin value="0"/><end value="900"/></time>
+</sumoConfiguration>
+-->
+<fcd-export>
+"""
+
+
+def fcd(geo: bool = False, until: int = 900, every: int = 10, old: bool = False) -> str:
+    """SUMO's floating car data in the shape of recent versions, or of old ones without a header."""
+    plane = LocalPlane(44.5, 11.3)
+    text = "<fcd-export>\n" if old else HEADER.format(geo="true" if geo else "false")
+    for time in range(0, until, every):
+        text += f'  <timestep time="{time:.2f}">\n'
+        for number in range(3):
+            x, y = 8.0 * time + 20 * number, 50.0 * number
+            if geo:
+                there = plane.lat_lon(Position(x, y))
+                x, y = there[1], there[0]
+            kind = f'id="car{number}" x="{x:.7f}" y="{y:.7f}" angle="90.00"'
+            text += f'    <vehicle {kind} type="car" speed="8.00" pos="1.00" lane="a_0" slope="0.00"/>\n'
+        text += '    <person id="ann" x="5" y="6" angle="0" speed="0" pos="1" edge="a" slope="0"/>\n' if not geo else ""
+        text += "  </timestep>\n"
+    return text + "</fcd-export>\n"
+
+
+def test_a_sumo_file_says_in_its_header_whether_it_has_degrees(tmp_path: Path) -> None:
+    for name, geo, old in (("plain", False, False), ("geo", True, False), ("old", False, True)):
+        (tmp_path / f"{name}.xml").write_text(fcd(geo, until=30, old=old))
+        trace = read_trace(tmp_path / f"{name}.xml")
+        assert (trace.geo, trace.problems) == (geo, ())
+        assert set(trace.node) >= {"car0", "car1", "car2"}
+    assert header_of(str(tmp_path / "geo.xml"))["end"] == "900"
+    assert header_of(str(tmp_path / "old.xml")) == {}
+
+
+def test_units_that_contradict_each_other_are_refused() -> None:
+    assert TraceUnits.of("ms,km").length_factor == 1000.0
+    with pytest.raises(TraceError, match="there is no unit 'feet'; there are: s, ms, us, m, km"):
+        TraceUnits.of("feet")
+    with pytest.raises(TraceError, match="contradict each other"):
+        TraceUnits.of("m,degrees")
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return Lake(spark, tmp_path_factory.mktemp("doubts") / "lake")
+
+
+def csv(folder: Path, name: str, header: str, rows: list[tuple[object, ...]]) -> str:
+    path = folder / f"{name}.csv"
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return str(path)
+
+
+def drive(scale: float = 1.0, tick: float = 1.0) -> list[tuple[object, ...]]:
+    """Four cars at 10 m/s for 50 s."""
+    return [
+        (f"car{car}", time * tick, 10.0 * time * scale, 100.0 * car * scale, 10)
+        for car in range(4)
+        for time in range(0, 51, 5)
+    ]
+
+
+def degrees(lat: float, lon: float, swapped: bool = False) -> list[tuple[object, ...]]:
+    plane = LocalPlane(lat, lon)
+    found: list[tuple[object, ...]] = []
+    for node, time, x, y, speed in drive():
+        there = plane.lat_lon(Position(float(str(x)), float(str(y))))
+        found.append((node, time, *(there[::-1] if swapped else there), speed))
+    return found
+
+
+PLANE, GLOBE = "node,time,x,y,speed", "node,time,lat,lon,speed"
+NO_SPEED = [row[:4] for row in drive(tick=1000.0)]
+CASES = {
+    "metres": (PLANE, drive(), "", None),
+    "globe": (GLOBE, degrees(60.0, 11.3), "", None),
+    "few": (
+        PLANE,
+        drive(0.02),
+        "km",
+        "all positions of 4 nodes lie within 10 x 6 m: they may be kilometres or degrees",
+    ),
+    "angles": (
+        "node,time,x,y,speed",
+        [(n, t, lon, lat, s) for n, t, lat, lon, s in degrees(44.5, 11.3)],
+        "degrees",
+        "x and y look like degrees: all positions lie within .* read them with --units degrees",
+    ),
+    "huge": (PLANE, drive(2e5), "mm", "the positions extend over 100,000 km, more than the earth's circumference"),
+    "ms": (
+        PLANE,
+        drive(tick=1000.0),
+        "ms",
+        r"times look like milliseconds: the trace's own speeds \(10.0 m/s\) are about 1000 times those from row to row",
+    ),
+    "slowms": (
+        "node,time,x,y",
+        NO_SPEED,
+        "ms",
+        "times look like milliseconds: rows are 5000 s apart, and a node that moves takes 100 s for a metre",
+    ),
+    "swapped": (
+        GLOBE,
+        degrees(60.0, 11.3, swapped=True),
+        "lonlat",
+        "latitude and longitude look swapped: from row to row nodes move at .* the trace's own speeds say 10.0 m/s",
+    ),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", CASES)
+def test_a_doubt_is_said_recorded_settled_or_refused(lake: Lake, tmp_path: Path, name: str) -> None:
+    header, rows, units, doubt = CASES[name]
+    file = csv(tmp_path, name, header, rows)
+    free = IngestSettings(max_speed_m_s=math.inf)
+    summary = ingest(lake, [file], None, free)
+    if doubt is None:
+        assert summary.doubts == []
+        return
+    (said,) = summary.doubts
+    assert re.search(doubt, said), said
+    assert lake.arrow.read("traces", trace=name).to_pylist()[0]["doubts"] == [said]
+    with pytest.raises(TraceError, match=doubt):
+        ingest(lake, [file], "strict", IngestSettings(max_speed_m_s=math.inf, strict=True))
+    assert not lake.has("traces", trace="strict")
+    settled = ingest(lake, [file], f"{name}-settled", IngestSettings(max_speed_m_s=math.inf, units=units))
+    assert settled.doubts == []
+    if name not in ("huge", "few"):
+        assert settled.box[2] - settled.box[0] == pytest.approx(500.0, rel=0.01)
+        assert settled.end - settled.start == 50.0
+
+
+@pytest.mark.spark
+def test_a_file_that_breaks_off_says_how_much_is_missing(lake: Lake, tmp_path: Path) -> None:
+    whole = gzip.compress(fcd(every=1).encode(), mtime=0)
+    file = tmp_path / "cut.xml.gz"
+    file.write_bytes(whole[: len(whole) // 2])
+    summary = ingest(lake, [str(file)])
+    (said,) = summary.doubts
+    missing = 900 - summary.end
+    assert f"cut.xml.gz breaks off: it should last until 900 s and ends at {summary.end:g} s" in said
+    assert f"so {missing:,.0f} s ({missing / 900:.0%} of the span) are missing" in said
+    # A trace of the same name is replaced.
+    file.write_bytes(whole)
+    (said,) = ingest(lake, [str(file)]).doubts
+    assert said.startswith("this replaces the trace cut of 4 nodes, which was read from")
+    assert ingest(lake, [str(file)]).doubts == []
+
+
+@pytest.mark.spark
+def test_swapped_degrees_beyond_the_poles_are_explained(lake: Lake, tmp_path: Path) -> None:
+    file = csv(tmp_path, "sydney", GLOBE, degrees(-33.8, 151.2, swapped=True))
+    with pytest.raises(TraceError, match=r"latitude 151\S+ is outside -90..90; latitude and longitude may be swapped"):
+        ingest(lake, [file])
+    assert ingest(lake, [file], None, IngestSettings(units="lonlat")).doubts == []
+
+
+@pytest.mark.spark
+def test_windows_areas_and_publishers_are_doubted(
+    lake: Lake, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*drive(), *(("late", time, 0, 0, 0) for time in range(30, 51, 5))]
+    ingest(lake, [csv(tmp_path, "street", PLANE, rows)])
+    events, wanted = tmp_path / "events.jsonl", tmp_path / "wanted.jsonl"
+    lines = [
+        {"node": node, "time_s": time, "type": "Siren"} for node, time in (("late", 10), ("late", 40), ("car1", 20))
+    ]
+    events.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    wanted.write_text('{"node": "car0", "filter": "Siren: within 250 m"}\n')
+    scenario = scenario_from_trace(lake.name, "street", events=events, subscriptions=wanted)
+    assert scenario_doubts(scenario) == [
+        "1 of 3 events are left out: their publishers are not there at that time, as late at 10 s"
+    ]
+    small = scenario.with_({"area.width_m": 100.0, "own.events": None, "own.subscriptions": None})
+    (said,) = scenario_doubts(small)
+    assert said.startswith("the area is smaller than the trace: ")
+    assert "lie outside of 100 x 300 m from (0, 0); set area.width_m" in said
+    (said,) = scenario_doubts(scenario_from_trace(lake.name, "street").with_({"duration_s": 70.0}))
+    assert said == (
+        "the window 0 to 70 s reaches beyond trace street, which lasts from 0 to 50 s: for 20 s nobody moves"
+    )
+    for strict in ((), ("--strict",)):
+        with pytest.raises(SystemExit) as ended:
+            main(
+                ["simulate", "--trace", "street", "--window", "20s-90s", "-p", "flooding", "--lake", lake.name, *strict]
+            )
+        assert ended.value.code == (2 if strict else 0)
+        assert "the window ends at 90 s, and trace street lasts 50 s" in capfd.readouterr().err
+    # Events without a position are published where the trace has their publishers.
+    keep_own_workload(lake, "sirens", [str(events)], str(wanted))
+    assert expected_counts(lake, "sirens", "street") == {"pairs": 1, "events": 1, "nodes": 1}
