@@ -48,7 +48,7 @@ def sightings(parse: Parse, content: bytes, **options: str) -> list[Sighting]:
 def test_fcd_gives_vehicles_and_persons_with_their_lines() -> None:
     assert sightings(parse_fcd, FCD) == [
         Sighting("car", 1.0, 1.5, 2.5, speed_m_s=3.0, heading_deg=90.0, line=5),
-        Sighting("kim", 1.0, 4.0, 5.0, line=6),
+        Sighting("kim", 1.0, 4.0, 5.0, line=6, type="person"),
         Sighting("lost", line=7, problem="no x"),
     ]
 
@@ -62,7 +62,7 @@ def test_fcd_that_breaks_off_keeps_what_came_before() -> None:
     *kept, broken = sightings(parse_fcd, FCD[:232])
     assert kept == [
         Sighting("car", 1.0, 1.5, 2.5, speed_m_s=3.0, heading_deg=90.0, line=5),
-        Sighting("kim", 1.0, 4.0, 5.0, line=6),
+        Sighting("kim", 1.0, 4.0, 5.0, line=6, type="person"),
     ]
     assert broken.problem is not None
     assert broken.problem.startswith("the file breaks off")

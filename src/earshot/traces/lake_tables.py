@@ -7,9 +7,9 @@ Parquet knows the least and the greatest time of each.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,6 +154,8 @@ class TraceRows:
     motion: str
     start: float
     "The time of the whole trace's first row."
+    types: Mapping[str, str] = field(default_factory=dict)
+    "What kind of node each is, where the trace says so."
 
 
 def ordered_rows(names: Sequence[str], node: Any, time: Floats, x_m: Floats, y_m: Floats, **about: Any) -> TraceRows:
@@ -188,7 +190,7 @@ def _trace_rows(positions: LakeTable, about: TraceAbout, start_s: float | None, 
     if end_s is not None:
         before = ds.field("time") <= end_s
         where = before if where is None else where & before
-    table = positions.read(["node", "time", "x_m", "y_m", "until", "x_m_s", "y_m_s"], where)
+    table = positions.read(["node", "time", "x_m", "y_m", "until", "x_m_s", "y_m_s", "type"], where)
     encoded = pc.fill_null(table.column("node"), "").combine_chunks().dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     by_name = sorted(range(len(texts)), key=texts.__getitem__)
@@ -208,4 +210,8 @@ def _trace_rows(positions: LakeTable, about: TraceAbout, start_s: float | None, 
         y = np.append(y, y[crossing] + y_m_s[crossing] * passed)
         time = np.append(time, until[crossing])
     names = [texts[i] for i in by_name]
-    return ordered_rows(names, node, time, x, y, motion=about.motion, start=about.start)
+    types = {}
+    if "type" in table.column_names:
+        told = table.select(["node", "type"]).group_by("node").aggregate([("type", "max")]).to_pylist()
+        types = {row["node"]: row["type_max"] for row in told if row["type_max"]}
+    return ordered_rows(names, node, time, x, y, motion=about.motion, start=about.start, types=types)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from earshot.errors import TraceError, UnknownName
 
 Floats = npt.NDArray[np.float64]
-ROLES = ("node", "time", "x", "y", "lat", "lon", "speed", "heading")
+ROLES = ("node", "time", "x", "y", "lat", "lon", "speed", "heading", "type")
 ROWS_A_BLOCK = 20_000
 
 
@@ -77,6 +77,8 @@ class Sighting(NamedTuple):
     heading_deg: float | None = None
     line: int = 0
     problem: str | None = None
+    type: str | None = None
+    "What kind of node it is, as the trace calls it: bus, person."
 
 
 NUMBERS = ("time", "x_m", "y_m", "lat_deg", "lon_deg", "speed_m_s", "heading_deg")
@@ -90,6 +92,8 @@ class Sightings:
     line: npt.NDArray[np.int64]
     problem: Sequence[str | None]
     numbers: Mapping[str, Floats]
+    type: Sequence[str | None] | None = None
+    "None: the trace has no types."
 
     def number(self, name: str) -> Floats:
         """One of the columns NUMBERS."""
@@ -107,7 +111,8 @@ def in_blocks(rows: Iterable[Sighting]) -> Iterator[Sightings]:
     while some := list(itertools.islice(rest, ROWS_A_BLOCK)):
         columns = dict(zip(Sighting._fields, zip(*some, strict=True), strict=True))
         numbers = {name: np.array(columns[name], dtype=np.float64) for name in NUMBERS}
-        yield Sightings(columns["node"], np.array(columns["line"], dtype=np.int64), columns["problem"], numbers)
+        lines = np.array(columns["line"], dtype=np.int64)
+        yield Sightings(columns["node"], lines, columns["problem"], numbers, columns["type"])
 
 
 def is_number(text: str) -> bool:

@@ -50,6 +50,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "lon": ("lon", "lng", "long", "longitude", "londeg", "gpslon", "positionlong"),
     "speed": ("speed", "speedms", "vehiclespeed", "personspeed", "velocity", "speedkmh", "speedkph"),
     "heading": ("heading", "headingdeg", "bearing", "course", "vehicleangle", "personangle", "angle", "cog"),
+    "type": ("type", "nodetype", "vehicletype", "persontype", "vehtype", "vtype", "vehicleclass", "vclass", "mode"),
 }
 "In the order they are tried: of vehicle_id and id in one table, the first is the node."
 
@@ -109,7 +110,7 @@ def find_columns(file: str, names: Sequence[str], options: TraceOptions) -> Tabl
         if role not in found and (guess := next((known for known in KNOWN[role] if known in by_plain), None)):
             found[role] = (by_plain[guess],)
     if "timesteptime" in by_plain:  # SUMO: vehicles, persons and containers each have columns of their own
-        endings = {"node": "id", "x": "x", "y": "y", "speed": "speed", "heading": "angle"}
+        endings = {"node": "id", "x": "x", "y": "y", "speed": "speed", "heading": "angle", "type": "type"}
         for role, ending in endings.items():
             columns = tuple(by_plain[kind + ending] for kind in _SUMO if kind + ending in by_plain)
             if columns and role not in given:
@@ -127,7 +128,7 @@ def find_columns(file: str, names: Sequence[str], options: TraceOptions) -> Tabl
                 f"{file} has no column that could be the {'place' if role != 'time' else 'time'} among "
                 f"{', '.join(names)}; name it with --columns, as in node=NAME,time=NAME,lat=NAME,lon=NAME"
             )
-    wanted = ("node", "time", *place, "speed", "heading")
+    wanted = ("node", "time", *place, "speed", "heading", "type")
     speed = plain(found["speed"][0]) if found.get("speed") else ""
     return TableColumns(
         {role: found[role] for role in wanted if found.get(role)},
@@ -172,7 +173,9 @@ def checked_block(
     for i, problem in enumerate(problems):
         if problem is not None and all(_is_blank(column[i]) for column in by_name.values()):
             problems[i] = EMPTY_LINE
-    return Sightings(node, lines, problems, values)
+    return Sightings(
+        node, lines, problems, values, _texts(_filled(by_name, columns, "type")) if columns.of("type") else None
+    )
 
 
 def _is_blank(value: str | float | None) -> bool:

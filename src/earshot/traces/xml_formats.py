@@ -104,11 +104,19 @@ def parse_fcd(stream: IO[bytes], file: str, options: TraceOptions) -> Iterator[S
                 time = tag.attributes.get("time")
             elif tag.name in MOVING:
                 line = tag.line
-                yield _fcd_sighting(tag.attributes, time, line, options)
+                yield _fcd_sighting(tag.attributes, time, line, options)._replace(type=_fcd_type(tag))
     except BreaksOff as error:
         if not line:
             raise TraceError(f"{file} is not SUMO FCD: {error}") from None
         yield Sighting(line=error.line, problem=f"the file breaks off: {break_in(stream) or error}")
+
+
+def _fcd_type(tag: XmlTag) -> str | None:
+    """The node's type; of a person or container without one of its own, what it is."""
+    named = tag.attributes.get("type", "").strip()
+    if named and not named.startswith("DEFAULT_"):
+        return named
+    return None if tag.name == "vehicle" else tag.name
 
 
 def header_of(file: str) -> dict[str, str]:

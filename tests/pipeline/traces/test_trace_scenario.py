@@ -16,7 +16,7 @@ from earshot.errors import ScenarioError, TraceError
 from earshot.pipeline.campaigns.campaigns import Run
 from earshot.pipeline.campaigns.flow import draw_workloads, keep_own_workload
 from earshot.pipeline.lake.lake import Lake
-from earshot.pipeline.traces.ingest import ingest, trace_in_lake
+from earshot.pipeline.traces.ingest import IngestSettings, ingest, trace_in_lake
 from earshot.pipeline.traces.trace_scenario import scenario_from_trace
 from earshot.simulation import run, summarise
 from earshot.simulation.scenario.library import load_scenario
@@ -152,6 +152,37 @@ def test_a_campaign_reads_the_trace_and_draws_its_workload(lake: Lake) -> None:
     at_60 = lake.read("positions", trace=run_of.workload).where("node = 'bus-09' and time = 60").collect()
     there = lake.read("positions", trace="buses").where(f"node = 'bus-09' and time = {START + 60}").collect()
     assert [row["x_m"] for row in at_60] == pytest.approx([row["x_m"] for row in there])
+
+
+def test_vehicles_keep_their_types_and_persons_are_nodes(lake: Lake, tmp_path: Path) -> None:
+    text = "<fcd-export>"
+    for time in range(0, 41, 10):
+        moving = "".join(
+            f'<vehicle id="{kind}{i}" x="{10 * i}" y="{time}" type="{kind}" speed="1" angle="0" pos="0" lane="a"/>'
+            for kind in ("bus", "car")
+            for i in range(3)
+        )
+        text += f'<timestep time="{time}">{moving}<person id="ann" x="5" y="5" type="DEFAULT_PEDTYPE"/></timestep>'
+    (tmp_path / "types.xml").write_text(text + "</fcd-export>")
+    ingest(lake, [str(tmp_path / "types.xml")])
+    scenario = scenario_from_trace(lake.name, "types", workload="news")
+    assert {group: len(nodes.node_names(group)) for group, nodes in scenario.nodes.items()} == {
+        "bus": 3,
+        "car": 3,
+        "person": 1,
+    }
+    buses = scenario.with_(
+        {"publish.news.nodes": "type:bus", "publish.news.count": 2, "subscribe.news.nodes": "person"}
+    )
+    sources = {action.node for action in buses.workload(1)}
+    assert {buses.names()[node] for node in sources} <= {"bus0", "bus1", "bus2", "ann"}
+    with pytest.raises(ScenarioError, match="no node or group is called 'type:tram'; did you mean 'type:car'"):
+        scenario.with_({"publish.news.nodes": "type:tram"})
+    steps = IngestSettings(interval_s=5.0)
+    ingest(lake, [str(tmp_path / "types.xml")], "steps", steps)
+    rows = lake.read("positions", trace="steps").where("time = 5").select("node", "type").collect()
+    assert {row["node"]: row["type"] for row in rows}["bus1"] == "bus"
+    assert scenario_from_trace(lake.name, "steps").trajectories(1).position(0, 5.0) == (0.0, 5.0)
 
 
 def test_files_are_read_once_and_again_when_they_change(lake: Lake, tmp_path: Path) -> None:

@@ -146,10 +146,12 @@ class Lake:
         if open_columns != list(kind.partition_by[len(fixed) :]):
             raise LakeError(f"{table} is partitioned by {', '.join(kind.partition_by)}: give them in that order")
         columns = [*open_columns, *kind.data_columns]
-        if lacking := [name for name in columns if name not in frame.columns]:
-            raise LakeError(f"rows for {table} lack {', '.join(lacking)}")
+        lacking = [name for name in columns if name not in frame.columns]
+        if needed := [name for name in lacking if name not in kind.optional]:
+            raise LakeError(f"rows for {table} lack {', '.join(needed)}")
         self.check_shared()
         known = {name: F.lit(text).cast(kind.columns[name]) for name, text in fixed.items()}
+        known |= {name: F.lit(None).cast(kind.columns[name]) for name in lacking}
         typed = frame.select(
             *(known.get(name, F.col(name).cast(kind.columns[name])).alias(name) for name in kind.columns)
         )

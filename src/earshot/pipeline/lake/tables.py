@@ -32,6 +32,8 @@ class Table:
     "The command that makes it, as errors name it; {x} is what the partition column x was asked to be."
     clustered: bool = False
     "Its partitions are a few rows each: many share a file, and their columns are in the file."
+    optional: tuple[str, ...] = ()
+    "Columns that rows may lack when they are written: they are null then."
     keep_h: float = 168.0
     "For how many hours an earlier version stays readable, at least."
 
@@ -109,8 +111,10 @@ POSITIONS = Table(
         "until": "double",  # the time of the node's next row; of its last row, its own time; null: look it up
         "x_m_s": "double",  # straight and even to the next row; of the last row, as before it
         "y_m_s": "double",
+        "type": "string",  # what kind of node it is, as the trace calls it; null where it does not say
     },
     partition_by=("trace",),
+    optional=("type",),
     made_by="earshot ingest FILE --trace {trace}",
 )
 

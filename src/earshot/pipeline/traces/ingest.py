@@ -116,7 +116,7 @@ def read_trace(session: SparkSession, files: str | Sequence[str], settings: Inge
     paths = expanded([files] if isinstance(files, str) else files)
     with named_errors():
         checked_rows, *_ = _checked_rows(session, paths, settings or IngestSettings())
-        return checked_rows.where("reason is null").drop("until", "x_m_s", "y_m_s", "gap_s", "reason", "detail")
+        return checked_rows.where("reason is null").drop("until", "x_m_s", "y_m_s", "gap_s", "reason", "detail", "type")
 
 
 def ingest(
@@ -253,7 +253,8 @@ def _written(
     if settings.interval_s is not None:
         gap_s, step_s = longest_gap(motion, interval_s), settings.interval_s
         made = rows_at_steps(count, seen["nodes"], seen["end"] - seen["start"], step_s, gap_s)
-        positions = kept.transform(resampled(step_s, gap_s, rows=made)).persist()
+        types = kept.groupBy("node").agg(F.max("type").alias("type"))
+        positions = kept.transform(resampled(step_s, gap_s, rows=made)).join(types, "node").persist()
         interval_s, common, motion, count = settings.interval_s, True, "samples", positions.count()
     lake.write(_in_files(positions, count, count, "time", "node"), "positions", trace=trace)
     bad = sum(reasons.values())

@@ -38,7 +38,8 @@ _ROWS_A_BATCH = 65_536
 
 CHECKED = (
     "node string, time double, x_m double, y_m double, speed_m_s double, heading_deg double, "
-    "until double, x_m_s double, y_m_s double, gap_s double, file string, line bigint, reason string, detail string"
+    "until double, x_m_s double, y_m_s double, gap_s double, file string, line bigint, reason string, detail string, "
+    "type string"
 )
 "`reason` is null in the rows that are kept; `gap_s` is the time since the node's row before."
 
@@ -179,6 +180,7 @@ def _result(
         "line": table.column("line"),
         "reason": reason,
         "detail": detail,
+        "type": table.column("type") if "type" in table.column_names else pa.nulls(len(table), pa.string()),
     }
     return pa.table(columns)
 

@@ -36,7 +36,11 @@ SPLIT_BYTES = 64 << 20
 _COMPRESSED = (b"\x1f\x8b", b"BZ", b"\xfd7")
 
 DDL = ", ".join(
-    ["node string", *(f"{name} double" for name in NUMBERS), "file string", "line bigint", "problem string"]
+    [
+        "node string",
+        *(f"{name} double" for name in NUMBERS),
+        *("file string", "line bigint", "problem string", "type string"),
+    ]
 )
 _SCHEMA = pa.schema(
     [
@@ -45,6 +49,7 @@ _SCHEMA = pa.schema(
         ("file", pa.string()),
         ("line", pa.int64()),
         ("problem", pa.string()),
+        ("type", pa.string()),
     ]
 )
 
@@ -54,7 +59,8 @@ def _batch(file: str, block: Sightings) -> pa.RecordBatch:
     numbers = [pa.array(block.number(name), pa.float64(), from_pandas=True) for name in NUMBERS]
     node, problem = (pa.array(texts, pa.string()) for texts in (block.node, block.problem))
     files = pa.array([file] * len(block.node), pa.string())
-    return pa.record_batch([node, *numbers, files, pa.array(block.line), problem], schema=_SCHEMA)
+    kind = pa.nulls(len(block.node), pa.string()) if block.type is None else pa.array(block.type, pa.string())
+    return pa.record_batch([node, *numbers, files, pa.array(block.line), problem, kind], schema=_SCHEMA)
 
 
 @dataclass

@@ -85,7 +85,7 @@ def scenario_from_trace(
         "cool_down_s": min(COOL_DOWN_S, window.duration_s / 24.0),
         "area": {"width_m": width_m, "height_m": height_m, "west_m": west, "south_m": south},
         "medium": _medium(radio, range_m),
-        "nodes": {"node": {"mobility": _playback(window, max_gap_s)}},
+        "nodes": _nodes(rows, window, max_gap_s),
     }
     facts = TraceFacts(width_m, height_m, len(rows.names), mean_present(rows, window, max_gap_s))
     table |= _workload(window, facts, workload, events, subscriptions)
@@ -118,6 +118,15 @@ def mean_present(rows: TraceRows, window: TraceWindow, max_gap_s: float) -> floa
     there = same[1:] & ((following - time <= max_gap_s) | (rows.motion == "waypoints"))
     lasted = np.minimum(following, window.end_s) - np.maximum(time, window.start_s)
     return float(lasted[there & (lasted > 0)].sum() / window.duration_s)
+
+
+def _nodes(rows: TraceRows, window: TraceWindow, max_gap_s: float) -> dict[str, Any]:
+    """A group for each type of node, where all have one and there are few types; otherwise one group of all."""
+    playback = _playback(window, max_gap_s)
+    types = sorted(set(rows.types.values()))
+    if not 2 <= len(types) <= MOST_GROUPS or len(rows.types) < len(rows.names) or {*types} & {*rows.names, "all"}:
+        return {"node": {"mobility": playback}}
+    return {kind: {"mobility": {**playback, "type": kind}} for kind in types}
 
 
 def _playback(window: TraceWindow, max_gap_s: float) -> dict[str, Any]:

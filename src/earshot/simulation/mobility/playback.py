@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path as FilePath
 from random import Random
@@ -35,6 +35,8 @@ class Playback(KindTable, frozen=True, tag="playback"):
     "The trace's time that becomes the run's 0; by default that of its first row."
     end_s: Finite | None = None
     "Only nodes that are there between start_s and end_s take part; by default all."
+    type: str | None = None
+    "Only nodes of this type take part, where a trace in a lake has types; by default all."
     max_gap_s: Positive = 30.0
     "A node without a row for longer than this has left the network, and joins again with its next row. "
     "A trace of waypoints (ns-2, BonnMotion) has no such gaps."
@@ -54,6 +56,8 @@ class Playback(KindTable, frozen=True, tag="playback"):
             raise ScenarioError("origin_lat_deg and origin_lon_deg belong together: write both or neither")
         if self.lake is not None and self.origin_lat_deg is not None:
             raise ScenarioError("origin_lat_deg is for a file: a trace in a lake lies on its plane already")
+        if self.type is not None and self.lake is None:
+            raise ScenarioError("type is for a trace in a lake, which keeps the types that a trace has")
         if self.start_s is not None and self.end_s is not None and self.end_s <= self.start_s:
             raise ScenarioError(f"end_s must come after start_s, got {self.end_s:g} and {self.start_s:g}")
 
@@ -70,7 +74,14 @@ class Playback(KindTable, frozen=True, tag="playback"):
 
     def names(self) -> tuple[str, ...]:
         """The trace's nodes, in order."""
-        return self._rows().names
+        rows = self._rows()
+        if self.type is None:
+            return rows.names
+        return tuple(name for name in rows.names if rows.types.get(name) == self.type)
+
+    def types(self) -> Mapping[str, str]:
+        """What kind of node each is, where the trace says so."""
+        return self._rows().types
 
     def paths(
         self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float

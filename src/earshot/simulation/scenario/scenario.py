@@ -203,11 +203,12 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
                 box_of(getattr(nodes.mobility, "box_m", None), self.area)
             except ScenarioError as error:
                 raise ScenarioError(f"nodes.{group}.mobility: {error}") from None
+        types = self._types()
         for section, entries in (("publish", self.publish), ("subscribe", self.subscribe)):
             for entry, one in entries.items():
                 for name in (one.nodes,) if isinstance(one.nodes, str) else one.nodes:
-                    if name != "all" and name not in self.nodes and name not in known:
-                        raise _no_node(f"{section}.{entry}.nodes", name, (*self.nodes, *names))
+                    if name != "all" and name not in self.nodes and name not in known and name not in types:
+                        raise _no_node(f"{section}.{entry}.nodes", name, (*self.nodes, *types, *names))
         sources = generators_of(self.publish)
         for entry, subscribe in self.subscribe.items():
             try:
@@ -250,7 +251,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         where = trajectories if trajectories is not None else self.trajectories(seed)
         context = DrawContext(
             seed=seed,
-            groups=self._groups(),
+            groups={**self._types(), **self._groups()},
             trajectories=where,
             abilities=draw_abilities(self.ability, where.names, seed),
             extent=self.area,
@@ -310,6 +311,17 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         changed = {**(changes or {}), **more}
         table = merged(as_table(self, sparse=True), spelled(nested(changed)), Scenario)
         return read(Scenario, table, Where(self.name, origins=dict.fromkeys(changed, f"override of {self.name}")))
+
+    def _types(self) -> dict[str, tuple[str, ...]]:
+        """The nodes of each type that a trace knows, as entries name them: `type:bus`."""
+        found: dict[str, list[str]] = {}
+        for group, nodes in self.nodes.items():
+            if isinstance(nodes.mobility, Playback):
+                types = nodes.mobility.types()
+                for name in nodes.node_names(group):
+                    if name in types:
+                        found.setdefault(f"type:{types[name]}", []).append(name)
+        return {kind: tuple(names) for kind, names in sorted(found.items())}
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
         return {group: nodes.node_names(group) for group, nodes in self.nodes.items()}

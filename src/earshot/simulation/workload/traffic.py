@@ -274,7 +274,7 @@ class Who(SettingsTable, frozen=True, kw_only=True):
     """The nodes of an entry."""
 
     nodes: Nodes = "all"
-    'The nodes: "all", a group, a node, or a list of these.'
+    'The nodes: "all", a group, a node, "type:bus" (of a trace in a lake that has types), or a list of these.'
     share: Share | None = None
     "This share of them, drawn by the seed."
     chance: Share | None = None
