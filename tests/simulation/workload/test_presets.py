@@ -40,7 +40,7 @@ def test_every_preset_is_a_valid_workload_for_any_trace(name: str, facts: TraceF
 
 
 @pytest.mark.parametrize(
-    ("name", "events_per_s"), [("alerts-nearby", 1.2), ("parking", 1.2), ("convoy", 2.4), ("news", 0.3)]
+    ("name", "events_per_s"), [("alerts-nearby", 2.4), ("parking", 2.4), ("convoy", 4.8), ("news", 0.6)]
 )
 def test_the_present_nodes_together_publish_at_the_stated_rate(name: str, events_per_s: float):
     still = TraceFacts(2000.0, 1000.0, 120)
@@ -61,7 +61,7 @@ def test_mixed_has_every_other_preset_at_a_quarter_of_its_rate():
 
 def test_rates_are_those_of_the_nodes_that_are_present():
     brief = preset_tables("alerts-nearby", TraceFacts(2000.0, 1000.0, 400, 100.0))["publish"]["alerts"]
-    assert (brief["count"], brief["when"]["rate_per_s"]) == (80, 0.05)
+    assert (brief["count"], brief["when"]["rate_per_s"]) == (80, 0.1)
 
 
 def test_areas_shrink_with_a_small_trace():

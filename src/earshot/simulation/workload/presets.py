@@ -16,8 +16,8 @@ from typing import Any
 from earshot.errors import ScenarioError, UnknownName
 
 DEFAULT_PRESET = "mixed"
-LEAST_PER_S, MOST_PER_S = 0.2, 2.0
-"The bounds of a preset's events a second; between them one for each hundred nodes that are present."
+LEAST_PER_S, MOST_PER_S = 1.0, 4.0
+"The bounds of a preset's events a second; between them one for each fifty nodes that are present."
 FEWEST_PUBLISHERS = 4
 "A preset has at least this many publishers, where there are so many nodes."
 
@@ -50,7 +50,7 @@ class TraceFacts:
     @property
     def events_per_s(self) -> float:
         """How many events a second all nodes publish together."""
-        return min(MOST_PER_S, max(LEAST_PER_S, self.mean_present / 100.0))
+        return min(MOST_PER_S, max(LEAST_PER_S, self.mean_present / 50.0))
 
     def circle(self, radius_m: float) -> str:
         """A circle of this radius, or of a fifth of the trace's diagonal where that is less."""
