@@ -128,6 +128,10 @@ class TraceError(UsageError):
     """A trace file of the wrong format, empty or missing."""
 
 
+class RunTooSlow(EarshotError):
+    """A simulation took more processor time than it was given."""
+
+
 class LakeError(UsageError):
     """A lake without the table or run that was asked for."""
 

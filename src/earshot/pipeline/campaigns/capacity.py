@@ -90,6 +90,7 @@ class CapacitySearch:
 
     share: float
     most: float
+    narrow: float = NARROW
     arrived: dict[float, float] = field(default_factory=dict)
     "The share of the reachable that arrived, by multiple."
 
@@ -118,7 +119,7 @@ class CapacitySearch:
             return [min(carried * 2.0**step, self.most) for step in range(1, count + 1)]
         if carried is None:
             return [one for step in range(1, count + 1) if (one := failed / 2.0**step) >= LEAST]
-        if failed <= carried * NARROW:
+        if failed <= carried * self.narrow:
             return []
         return [carried * (failed / carried) ** (step / (count + 1)) for step in range(1, count + 1)]
 
@@ -132,11 +133,14 @@ def find_capacity(
     most: float = 64.0,
     named: Scenario | None = None,
     say: Say | None = None,
+    narrow: float = NARROW,
+    most_s: float | None = None,
 ) -> CapacityComparison:
     """Every protocol's capacity on this scenario. `named` is the scenario as its name stands for it, where keys
-    were changed. `say` is called with what each round tries, and how far it is."""
+    were changed. `say` is called with what each round tries, and how far it is. `narrow` is how close the search comes,
+    `most_s` the processor time that a run may take: a load that needs more ends the search."""
     _check(protocols)
-    searches = {name: CapacitySearch(share, most) for name in protocols}
+    searches = {name: CapacitySearch(share, most, narrow) for name in protocols}
     points: dict[str, dict[float, LoadPoint]] = {name: {} for name in protocols}
     errors: dict[str, str] = {}
     cores = parallelism(lake.session)
@@ -151,7 +155,7 @@ def find_capacity(
             for name, some in probes.items()
             for one in some
         }
-        for (name, multiple), found in _probed(lake, scenario, runs, say).items():
+        for (name, multiple), found in _probed(lake, scenario, runs, say, most_s).items():
             if isinstance(found, str):
                 errors[name] = found
             else:
@@ -192,7 +196,9 @@ def _run(
     return Run(loaded, name, settings, seed, named)
 
 
-def _probed(lake: Lake, scenario: Scenario, runs: Runs, say: Say | None) -> dict[tuple[str, float], LoadPoint | str]:
+def _probed(
+    lake: Lake, scenario: Scenario, runs: Runs, say: Say | None, most_s: float | None
+) -> dict[tuple[str, float], LoadPoint | str]:
     """One campaign of all runs; for each probe what was measured, or the error of a run that failed."""
     words = _in_words(runs)
     everything = [run for some in runs.values() for run in some]
@@ -204,7 +210,7 @@ def _probed(lake: Lake, scenario: Scenario, runs: Runs, say: Say | None) -> dict
     def count(done: int, left: int, failed: int, slow: str) -> None:
         stage(f"{done} of {done + left + failed} runs done" + (f"; {slow}" if slow else ""))
 
-    outcomes = run_campaign(lake, Campaign(f"capacity-{scenario.name}", everything), stage, count)
+    outcomes = run_campaign(lake, Campaign(f"capacity-{scenario.name}", everything), stage, count, most_s)
     failures = {outcome.run: str(outcome.error) for outcome in outcomes if outcome.status == "failed"}
     figures = _figures(lake, [run.id for run in everything if run.id not in failures])
     found: dict[tuple[str, float], LoadPoint | str] = {}

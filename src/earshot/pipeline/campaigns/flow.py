@@ -34,12 +34,17 @@ Say = Callable[[str], None]
 
 
 def run_campaign(
-    lake: Lake, campaign: Campaign, say: Say | None = None, progress: Progress | None = None
+    lake: Lake,
+    campaign: Campaign,
+    say: Say | None = None,
+    progress: Progress | None = None,
+    most_s: float | None = None,
 ) -> list[Outcome]:
-    """All stages from the campaign's scenarios to its metrics; what the lake has is not computed again."""
+    """All stages from the campaign's scenarios to its metrics; what the lake has is not computed again. A run that
+    takes more than `most_s` of processor time fails."""
     report = say or _silent
     report("simulating")
-    outcomes = sweep(lake, campaign.name, campaign.runs, progress)
+    outcomes = sweep(lake, campaign.name, campaign.runs, progress, most_s)
     done = {outcome.run for outcome in outcomes if outcome.status == "done"}
     runs = [run for run in campaign.runs if run.id in done]
     report("drawing the workloads")

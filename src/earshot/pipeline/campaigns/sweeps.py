@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from earshot.errors import RunTooSlow
 from earshot.pipeline.campaigns.campaigns import Run
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.spark.tasks import each_in_a_task
@@ -64,8 +65,11 @@ class Outcome:
     took_s: float
 
 
-def sweep(lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | None = None) -> list[Outcome]:
-    """Run what the lake does not have yet; the outcome of every run of the campaign, old or new."""
+def sweep(
+    lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | None = None, most_s: float | None = None
+) -> list[Outcome]:
+    """Run what the lake does not have yet; the outcome of every run of the campaign, old or new. A run that takes
+    more than `most_s` of processor time fails with `RunTooSlow`."""
     runs = list({one.id: one for one in runs}.values())
     kept = _kept(lake, {one.id for one in runs})
     missing = [one for one in runs if one.id not in kept]
@@ -81,7 +85,7 @@ def sweep(lake: Lake, campaign: str, runs: Sequence[Run], progress: Progress | N
 
     items = [(_planned(campaign, one), pickle.dumps(replace(one, named=None))) for one in missing]
     try:
-        each_in_a_task(lake.session, items, _Simulation(lake.arrow.files, receipts.path), show)
+        each_in_a_task(lake.session, items, _Simulation(lake.arrow.files, receipts.path, most_s), show)
     finally:
         receipts.commit()
         lake.folder.delete(receipts.path)
@@ -150,9 +154,10 @@ class _Simulation:
     again, and on an executor one may be missing.
     """
 
-    def __init__(self, files: DataFiles, receipts: str) -> None:
+    def __init__(self, files: DataFiles, receipts: str, most_s: float | None = None) -> None:
         self.files = files
         self.receipts = receipts
+        self.most_s = most_s
 
     def __call__(self, item: tuple[Outcome, bytes]) -> str:
         planned, packed = item
@@ -161,7 +166,7 @@ class _Simulation:
         try:
             one: Run = pickle.loads(packed)
             with self.files.draft("log", run=planned.run) as draft, Log(draft.path) as log:
-                run(one.scenario, one.protocol, one.settings, one.seed, log)
+                run(one.scenario, one.protocol, one.settings, one.seed, log, self._watch())
             log_file = draft.file
         except Exception as failure:
             status, error, trace = "failed", f"{type(failure).__name__}: {failure}", traceback.format_exc()
@@ -170,6 +175,18 @@ class _Simulation:
         receipt = {"outcome": asdict(outcome), "log": asdict(log_file) if log_file else None}
         self.files.folder.write(f"{self.receipts}/{planned.run}.json", json.dumps(receipt).encode())
         return planned.run
+
+    def _watch(self) -> Callable[[float], None] | None:
+        """Ends a run that takes too much processor time."""
+        if self.most_s is None:
+            return None
+        most_s, ends_at = self.most_s, time.process_time() + self.most_s
+
+        def watch(now_s: float) -> None:
+            if time.process_time() > ends_at:
+                raise RunTooSlow(f"stopped at {now_s:.3g} s after {most_s:.3g} s of processor time")
+
+        return watch
 
 
 def _planned(campaign: str, one: Run) -> Outcome:
