@@ -7,12 +7,20 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from earshot.cli.capacity import print_capacity
-from earshot.cli.options import chosen_protocols, default_option, pairs, set_option, toml_value
+from earshot.cli.options import (
+    chosen_protocols,
+    default_option,
+    pairs,
+    read_settings_file,
+    set_option,
+    settings_file_option,
+    toml_value,
+)
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_option, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
 from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
@@ -85,6 +93,7 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 @click.argument("scenario", required=False)
 @trace_options
 @click.option("--protocols", help="Comma-separated names; all of them by default.")
+@settings_file_option
 @default_option("--seeds", type=click.IntRange(1, 10_000), default=DEFAULT_SEEDS, help="How many seeds.")
 @set_option
 @lake_options
@@ -95,6 +104,7 @@ def compare(
     scenario: str | None,
     choice: TraceChoice,
     protocols: str | None,
+    settings_file: str | None,
     seeds: int,
     changes: Sequence[str],
     lake: LakeOptions,
@@ -112,6 +122,7 @@ def compare(
       earshot compare city
       earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
       earshot compare --trace bologna --window 5min-7min --workload alerts-nearby
+      earshot compare --trace bologna --settings advice.toml
     """
     from earshot.pipeline.campaigns.campaigns import campaign
     from earshot.pipeline.campaigns.capacity import find_capacity
@@ -120,15 +131,18 @@ def compare(
 
     named = scenario_or_trace(scenario, choice, lake)
     changed = named.with_(**pairs(changes, "--set", toml_value))
-    names = chosen_protocols(protocols)
+    names: dict[str, dict[str, Any]] = {name: {} for name in chosen_protocols(protocols)}
+    if settings_file is not None:
+        advised = read_settings_file(settings_file)
+        names[advised.protocol] = dict(advised.settings)
     title = f"compare-{changed.name}"
-    wanted = campaign(title, [changed], {name: {} for name in names}, range(seeds), [named])
+    wanted = campaign(title, [changed], names, range(seeds), [named])
     title = f"{len(names)} protocols on {changed.name}"
     with ProgressBar(title, len(wanted.runs)) as bar, open_lake(lake, bar=bar) as opened:
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
         loads = None
         if with_capacity:
-            loads = find_capacity(opened, changed, {name: {} for name in names}, named=named, say=bar.say)
+            loads = find_capacity(opened, changed, names, named=named, say=bar.say)
         bar.say("writing the report")
         facts = replace(report_facts(opened, [outcome.run for outcome in outcomes]), capacity=loads)
         page = write_page_of(facts, opened, Path(report_to or Path(lake.lake) / "report.html"))

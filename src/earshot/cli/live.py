@@ -23,7 +23,9 @@ from earshot.cli.options import (
     SIZE,
     default_option,
     pairs,
+    read_settings_file,
     setting_option,
+    settings_file_option,
     together,
     two_numbers,
 )
@@ -38,7 +40,8 @@ LOCATION_FORMS = "fixed:LAT,LON, plane:X,Y in metres, gpsd[:HOST:PORT], nmea:FIL
 
 node_options = together(
     click.option("--name", metavar="NAME", help="This node's name, unique on the network. [default: host and process]"),
-    default_option("--protocol", "-p", default="steam", metavar="NAME", help="The protocol of the whole network."),
+    click.option("--protocol", "-p", metavar="NAME", help="The protocol of the whole network.  [default: steam]"),
+    settings_file_option,
     setting_option,
     default_option("--location", default="plane:0,0", metavar="WHERE", help=f"{LOCATION_FORMS}."),
     click.option("--origin", type=PLACE, help="The origin of the plane that all nodes of the network share."),
@@ -86,10 +89,14 @@ def make_node(options: dict[str, Any]) -> Node:
         "bit_rate_bps": options["bit_rate"],
         "memory_bytes": None if options["memory"] is None else int(options["memory"]),
     }
+    protocol, settings = options["protocol"], pairs(options["settings"], "--setting", str)
+    if options["settings_file"] is not None:
+        advised = read_settings_file(options["settings_file"], protocol)
+        protocol, settings = advised.protocol, {**advised.network, **advised.settings, **settings}
     return Node(
         options["name"] or _default_name(options["identity"]),
-        protocol=options["protocol"],
-        settings=pairs(options["settings"], "--setting", str),
+        protocol=protocol or "steam",
+        settings=settings,
         location=parse_location(options["location"]),
         origin=options["origin"],
         precision_m=options["precision"],
@@ -185,6 +192,7 @@ def node(**options: Any) -> None:
       earshot node --interface lo
       earshot node --interface wlan0 --location gpsd --key-file network.key
       earshot node --listen 47500 --protocol flooding
+      earshot node --interface wlan0 --location gpsd --settings advice.toml
       earshot node --interface lo --spool run-1 --location 'trace:town.csv#bus'
     """
     _run(_node(options))

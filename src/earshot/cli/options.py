@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -108,6 +109,39 @@ def chosen_protocols(names: str | None) -> list[str]:
     return chosen
 
 
+@dataclass(frozen=True)
+class SettingsFile:
+    """A protocol with its settings, as `earshot advise` writes them."""
+
+    protocol: str
+    settings: Mapping[str, Any]
+    network: Mapping[str, Any]
+    "What the settings say about the network, for nodes; a scenario knows it itself."
+
+
+def read_settings_file(path: str, protocol_named: str | None = None) -> SettingsFile:
+    """The file's protocol and settings; UsageError where it is no such file, or is about another protocol."""
+    from earshot.protocols.catalogue import build_settings, protocol
+
+    try:
+        with open(path, "rb") as file:
+            table = tomllib.load(file)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file; `earshot advise` writes one") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"{path}: not a file of settings: {error}") from None
+    name, rest = table.pop("protocol", None), {key: table.pop(key, {}) for key in ("settings", "network")}
+    if table or not isinstance(name, str) or not all(isinstance(one, dict) for one in rest.values()):
+        raise UsageError(f'{path}: write protocol = "NAME", a table [settings] and, for nodes, a table [network]')
+    if protocol_named is not None and protocol_named != name:
+        raise UsageError(f"{path} is about {name}, not {protocol_named}: leave --protocol out")
+    try:
+        build_settings(protocol(name).Settings, {**rest["network"], **rest["settings"]})
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return SettingsFile(name, rest["settings"], rest["network"])
+
+
 default_option = partial(click.option, show_default=True)
 "An option whose default the help shows."
 
@@ -117,6 +151,12 @@ set_option = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     help="Change a key of the scenario: --set medium.range_m=150.",
+)
+settings_file_option = click.option(
+    "--settings",
+    "settings_file",
+    type=click.Path(dir_okay=False),
+    help="A protocol and its settings from a file, such as the advice.toml of `earshot advise`.",
 )
 setting_option = click.option(
     "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol; repeatable."

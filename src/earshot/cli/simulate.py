@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.options import default_option, pairs, set_option, setting_option, toml_value
+from earshot.cli.options import (
+    default_option,
+    pairs,
+    read_settings_file,
+    set_option,
+    setting_option,
+    settings_file_option,
+    toml_value,
+)
 from earshot.cli.spark import LakeOptions, lake_options
 from earshot.cli.tables import print_json, print_table
 from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
@@ -31,7 +39,8 @@ WIDTH = 100
 @click.command()
 @click.argument("scenario", required=False)
 @trace_options
-@click.option("--protocol", "-p", required=True, metavar="NAME", help="The protocol; `earshot protocols` lists them.")
+@click.option("--protocol", "-p", metavar="NAME", help="The protocol; `earshot protocols` lists them.")
+@settings_file_option
 @default_option("--seed", default=1, type=click.IntRange(min=0), help="Seed of all random numbers.")
 @set_option
 @setting_option
@@ -51,7 +60,8 @@ WIDTH = 100
 def simulate(
     scenario: str | None,
     choice: TraceChoice,
-    protocol: str,
+    protocol: str | None,
+    settings_file: str | None,
     seed: int,
     changes: tuple[str, ...],
     settings: tuple[str, ...],
@@ -73,6 +83,7 @@ def simulate(
       earshot simulate city -p flooding --set medium.kind=contention --log runs/one
       earshot simulate my-town.toml -p flooding --json
       earshot simulate --trace bologna --window 5min-7min -p steam
+      earshot simulate --trace bologna --settings advice.toml
 
     A value after --set is written as in TOML, but quotes around texts may be left out; an empty value
     removes the key. --log writes DIR/log.parquet, one row per record, and DIR/run.json, which says what
@@ -82,7 +93,12 @@ def simulate(
     from earshot.simulation.engine.summary import summarise
 
     chosen = scenario_or_trace(scenario, choice, lake).with_(pairs(changes, "--set", toml_value))
-    given = pairs(settings, "--setting", str)
+    given: dict[str, Any] = pairs(settings, "--setting", str)
+    if settings_file is not None:
+        advised = read_settings_file(settings_file, protocol)
+        protocol, given = advised.protocol, {**advised.settings, **given}
+    if protocol is None:
+        raise UsageError("name a protocol with --protocol (`earshot protocols` lists them), or a file with --settings")
     started = perf_counter()
     with _progress(chosen, protocol, seed) as progress, _log(log, positions_every_s) as records:
         result = run(chosen, protocol, given, seed=seed, log=records, progress=progress)
