@@ -24,6 +24,12 @@ def built_in() -> dict[str, Path]:
     return {file.stem: file for file in sorted(folder.glob("*.toml"))}
 
 
+def built_in_traces() -> dict[str, Path]:
+    """The traces that ship with the package, by name."""
+    folder = Path(str(resources.files("earshot"))) / "scenarios" / "traces"
+    return {file.name.partition(".")[0]: file for file in sorted(folder.glob("*.csv.gz"))}
+
+
 def load_scenario(scenario: str | Path, folder: Path = Path()) -> Scenario:
     """A built-in scenario by its name, or one from a TOML file by its path from `folder`."""
     file = _file(str(scenario), folder)
