@@ -8,6 +8,7 @@ neighbours. Vehicles run this today: the baseline of the field.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from random import Random
 
@@ -16,6 +17,7 @@ from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
+from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.records import DropReason
 from earshot.settings import AtLeastOne, Positive, check_bounds
 from earshot.wire import Packet, Whole
@@ -64,6 +66,16 @@ class Cbf(Machine):
         self.heard = RecentKeys(settings.memory)
         self.waiting: dict[str, Forwarded] = {}
         "What was heard once and is passed on when its wait ends, by the event's id; `hops` as heard."
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        first = guess(2.0 * around.speaking_time_s(0.01, 0.1), 0.01, 0.5)
+        hops = max(2, min(64, math.ceil(2.0 * math.hypot(around.width_m, around.height_m) / around.range_m)))
+        reason = f"{around.mean_neighbours:.0f} neighbours take turns, the farthest first"
+        return (
+            Tunable("longest_wait_s", first, 0.01, 0.5, reason),
+            Tunable("hop_limit", hops, 2, 64, "an event may have to cross the area"),
+        )
 
     def subscribe(self, subscription: Subscription, now: float) -> Effects:
         self.subscriptions.add(subscription, now)

@@ -69,17 +69,17 @@ class Tunable:
         """The first guess, then a smaller and a larger value, where the range has room for them."""
         found = [self.first]
         for value in (self.first / self.step, self.first * self.step):
-            near = clamp(self._rounded(value), self.low, self.high)
-            if near not in found:
+            if (near := self.near(value)) not in found:
                 found.append(near)
         return found
+
+    def near(self, value: float) -> float:
+        """The nearest value that is worth trying: of two digits, or whole, and in the range."""
+        return clamp(max(1, round(value)) if isinstance(self.first, int) else rounded(value), self.low, self.high)
 
     def settings(self, value: float) -> dict[str, Any]:
         """The settings that this value stands for, those that follow it included."""
         return {self.name: value, **{name: rounded(times * value) for name, times in self.follows.items()}}
-
-    def _rounded(self, value: float) -> float:
-        return max(1, round(value)) if isinstance(self.first, int) else rounded(value)
 
 
 def clamp(value: float, low: float, high: float) -> float:

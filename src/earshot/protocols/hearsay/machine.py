@@ -31,6 +31,7 @@ from earshot.protocols.hearsay.neighbours import KnownNeighbours, Neighbour
 from earshot.protocols.hearsay.packets import HearsaySettings, Hello, Said
 from earshot.protocols.hearsay.reach import UNKNOWN, Reach
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
+from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.records import DropReason
 from earshot.wire import Packet, size
 
@@ -124,6 +125,17 @@ class Hearsay(Machine):
         "This node as its neighbours see it."
         self.older_until: int | None = None
         "Rule 6: the older spans have been told down to this quarter of a second."
+
+    @classmethod
+    def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
+        speed = max(around.median_speed_m_s, 0.1)
+        hello = guess(around.range_m / (10.0 * speed), 2.0, 8.0)
+        moving = f"nodes move at {speed:.2g} m/s and must not leave a tenth of the range unannounced"
+        return (
+            Tunable("wait_frames", 32.0, 4.0, 128.0, "longer waits save transmissions and cost latency"),
+            Tunable("hello_interval_s", hello, 1.0, 16.0, moving),
+            Tunable("worth", 0.2, 0.05, 0.5, "how likely a neighbour must lack an event to be spoken for"),
+        )
 
     def start(self, now: float) -> Effects:
         self.started_at = self.repair_counted_at = now
