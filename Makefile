@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 demo: $(INSTALLED)
-	$(BIN)/earshot compare city --lake demo-lake
+	$(BIN)/earshot advise market-town --quick --lake demo-lake
 
 check: $(INSTALLED) lint types
 	EARSHOT_TEST_SIZE=quick $(PYTEST) -m "not long and not spark" $(filter-out tests/test_docs.py \

@@ -28,6 +28,7 @@ BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 pytestmark = pytest.mark.timeout(1800)
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 SPARK_COMMANDS = (
+    "advise",
     "capacity",
     "compare",
     "contacts",

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "contacts": ("pipeline", "Find which nodes meet, when and for how long (Spark)."),
     "workload": ("workloads", "Store a workload: a scenario's, or your own files (Spark)."),
     "oracle": ("workloads", "Compute who should receive each event (Spark)."),
+    "advise": ("advise", "Say which protocol and settings serve a trace best (Spark)."),
     "compare": ("campaigns", "Compare protocols on one scenario: leaderboard and report (Spark)."),
     "capacity": ("capacity", "Find how many times the event rate each protocol carries (Spark)."),
     "sweep": ("campaigns", "Run a campaign of simulations (Spark)."),

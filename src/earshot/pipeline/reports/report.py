@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from earshot.pipeline.advice.advise import Advice
+from earshot.pipeline.advice.judge import as_one_point
 from earshot.pipeline.campaigns.board_text import assumption_words, board_json, figure_json, point_json, point_words
 from earshot.pipeline.campaigns.capacity import CapacityComparison
 from earshot.pipeline.campaigns.leaderboard import (
@@ -23,6 +25,7 @@ from earshot.pipeline.campaigns.leaderboard import (
     leaderboard,
 )
 from earshot.pipeline.reports import board_page as parts
+from earshot.pipeline.reports.advice_page import advice_blocks
 from earshot.pipeline.reports.capacity_page import capacity_blocks, capacity_words
 from earshot.pipeline.reports.charts import ChartLine, Measure, Track, line_chart, track_map
 from earshot.pipeline.reports.formats import listed
@@ -78,6 +81,8 @@ class ReportFacts:
     "How much load each protocol carries, where that was searched for."
     profiles: Sequence[Profile] = ()
     "Of the traces that were played back, where the lake has them."
+    advice: Advice | None = None
+    "What to use, where that was asked."
 
 
 def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Path:
@@ -107,11 +112,13 @@ def write_whole(to: Path, page: str) -> Path:
 # -- from the lake
 
 
-def report_facts(lake: Lake, runs: Sequence[str] | None = None) -> ReportFacts:
-    """What the lake says about those runs, or about all in it."""
+def report_facts(lake: Lake, runs: Sequence[str] | None = None, advice: Advice | None = None) -> ReportFacts:
+    """What the lake says about those runs, or about all in it; with advice, about the runs that it was judged by."""
     from earshot.pipeline.campaigns.flow import runs_and_metrics
 
-    chosen, metrics = runs_and_metrics(lake, runs)
+    chosen, metrics = runs_and_metrics(lake, list(advice.runs) if advice else runs)
+    if advice is not None:
+        chosen = chosen.transform(as_one_point(advice.runs, advice.plan.unseen_words))
     board = leaderboard(chosen, metrics)
     rows = [row.asDict() for row in chosen.orderBy("scenario", "variant", "seed", "run").collect()]
     workload_of = {row["run"]: row["workload"] for row in rows}
@@ -125,6 +132,7 @@ def report_facts(lake: Lake, runs: Sequence[str] | None = None) -> ReportFacts:
         keyed_rows(chosen, metrics, "area", ["expected", "lost"]),
         _tracks(lake.read_or_empty("positions"), drawn),
         profiles=kept_profiles(lake, [row["trace"] for row in rows if row["trace"]]),
+        advice=advice,
     )
 
 
@@ -190,6 +198,8 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
     views = [parts.RankingView(ranking, marks) for ranking in board.rankings]
     shared = parts.common_keys(views)
     sections = [_answer(facts, views)]
+    if facts.advice is not None:
+        sections = [PageSection("What to use", blocks=advice_blocks(facts.advice, marks)), *sections]
     for chart in board.charts:
         note = listed(list(chart.networks))
         place = f"{chart.scenario} over {chart.axis}"
@@ -232,7 +242,8 @@ _DROPS = (
 def _subtitle(facts: ReportFacts, shared: Mapping[str, Any]) -> str:
     done = [run for run in facts.runs if run["status"] == "done"]
     seeds = {run["seed"] for run in done}
-    words = [f"{len(done)} runs", f"{len(seeds)} seeds" if len(seeds) != 1 else "1 seed"]
+    what = "seed" if facts.advice is None else "window"
+    words = [f"{len(done)} runs", f"{len(seeds)} {what}s" if len(seeds) != 1 else f"1 {what}"]
     if failed := len(facts.runs) - len(done):
         words.append(f"{failed} failed")
     durations = {run["duration_s"] for run in done}
@@ -260,7 +271,7 @@ def _answer(facts: ReportFacts, views: Sequence[parts.RankingView]) -> PageSecti
         )
     if len(views) == 1:
         blocks += parts.picture(views[0])
-    return PageSection("The answer", blocks=blocks)
+    return PageSection("The answer" if facts.advice is None else "On the unseen windows", blocks=blocks)
 
 
 def _details(facts: ReportFacts, view: parts.RankingView) -> list[PageBlock]:

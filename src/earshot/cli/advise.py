@@ -1,0 +1,105 @@
+"""`earshot advise`: from a trace to a protocol, its settings, and what to expect of them."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import click
+
+from earshot.cli.options import DURATION, chosen_protocols, default_option
+from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
+from earshot.cli.tables import print_json, print_table
+from earshot.cli.traces import TraceChoice, window_options
+
+WIDTH = 100
+
+
+@click.command()
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
+@window_options
+@default_option(
+    "--goal",
+    type=click.Choice(["delivery", "latency", "airtime"]),
+    default="delivery",
+    help="What counts most: delivery (then airtime), or latency or airtime at nearly the best delivery.",
+)
+@click.option("--protocols", help="Comma-separated names; all of them by default.")
+@click.option(
+    "--budget", type=DURATION, metavar="10min", help="How long to search  [default: 12min; with --quick 210s]"
+)
+@click.option("--quick", is_flag=True, help="Fewer and shorter windows: an answer in minutes.")
+@click.option("--out", type=click.Path(dir_okay=False), help="The file for your nodes  [default: LAKE/advice.toml]")
+@click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
+@lake_options
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def advise(
+    traces: tuple[str, ...],
+    choice: TraceChoice,
+    goal: str,
+    protocols: str | None,
+    budget: float | None,
+    quick: bool,
+    out: str | None,
+    report_to: str | None,
+    lake: LakeOptions,
+    as_json: bool,
+) -> None:
+    """Say which protocol with which settings serves a trace best.
+
+    TRACE is a file, several files, a folder, or the name of a trace: one in the lake, or market-town, which ships with
+    Earshot. Reads and profiles it, gives it a
+    workload, tries all protocols and their settings on short windows of it and the best on longer ones, and
+    judges these on windows that the search did not see. Ends with a recommendation, a file for your nodes
+    (`earshot node --settings advice.toml`) and a report.
+
+    Ctrl-C loses only the runs that are not finished; the same command goes on from there.
+
+    \b
+      earshot advise fcd.xml.gz
+      earshot advise fcd.xml.gz --quick --workload alerts-nearby --range 200m
+      earshot advise buses.csv --goal airtime --protocols hearsay,steam,gossip
+      earshot advise bologna --events events.jsonl --subscriptions wanted.jsonl
+    """
+    from earshot.pipeline.advice.advice_text import advice_json, advice_toml, advice_words, judged_table
+    from earshot.pipeline.advice.advise import BUDGET_S, QUICK_BUDGET_S, Question
+    from earshot.pipeline.advice.advise import advise as ask
+    from earshot.pipeline.advice.search import Goal
+    from earshot.pipeline.reports.report import report_facts, write_page_of
+    from earshot.pipeline.traces.ingest import trace_in_lake
+    from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO
+    from earshot.simulation.scenario.library import built_in_traces
+
+    names = tuple(chosen_protocols(protocols))
+    with open_lake(lake) as opened, ProgressBar(f"advice on {traces[0]}", 0) as bar:
+        bar.say("reading the trace")
+        shipped = built_in_traces()
+        files = [str(shipped.get(one, one)) if len(traces) == 1 and not Path(one).exists() else one for one in traces]
+        question = Question(
+            trace_in_lake(opened, files if len(files) > 1 else files[0]),
+            choice.window,
+            choice.radio or DEFAULT_RADIO,
+            choice.range_m,
+            choice.workload,
+            choice.events,
+            choice.subscriptions,
+            Goal(goal),
+            names,
+            budget or (QUICK_BUDGET_S if quick else BUDGET_S),
+            quick,
+        )
+        advice = ask(opened, question, bar.say, bar.runs)
+        bar.say("writing the report")
+        facts = report_facts(opened, advice=advice)
+        page = write_page_of(facts, opened, Path(report_to or Path(lake.lake) / "report.html"))
+    file = Path(out or Path(lake.lake) / "advice.toml")
+    file.write_text(advice_toml(advice), encoding="utf-8")
+    if as_json:
+        print_json(advice_json(advice) | {"file": str(file), "report": str(page)})
+        return
+    for paragraph in advice_words(advice):
+        for line in textwrap.wrap(paragraph, WIDTH):
+            click.echo(line)
+        click.echo()
+    print_table(*judged_table(advice))
+    click.echo(f"\nfor your nodes: {file} (earshot node --settings {file})\nreport: {page}")

@@ -1,0 +1,325 @@
+"""Advice as people, programs and nodes read it: words, JSON, and the file to deploy it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from earshot.pipeline.advice.advise import Advice
+from earshot.pipeline.advice.search import Goal, Standing, TunedProtocol
+from earshot.pipeline.campaigns.board_text import figure_json
+from earshot.pipeline.campaigns.intervals import Figure
+from earshot.protocols.catalogue import build_settings, protocol
+
+MOST_OTHERS = 3
+WEAK = 0.05
+"A window or an event type in which this much less of the reachable arrives is named."
+OFTEN = 0.005
+"A cause that loses a smaller share of what was expected is not named."
+CAUSES = {
+    "impossible": "no protocol could deliver them",
+    "needed carrying": "nodes had to carry the event to a later contact",
+    "never heard": "nobody who had the event was heard",
+    "never sent": "the publisher's node did not send it",
+    "heard, not delivered": "the node heard the event and did not deliver it",
+}
+
+
+def advice_words(advice: Advice) -> list[str]:
+    """The whole answer, a paragraph each."""
+    return [
+        one
+        for one in (
+            use_words(advice),
+            others_words(advice),
+            types_words(advice),
+            loses_words(advice),
+            honest_words(advice),
+            search_words(advice),
+            left_out_words(advice),
+        )
+        if one
+    ]
+
+
+def use_words(advice: Advice) -> str:
+    """What to use, and what to expect of it."""
+    row, figures = advice.row, advice.row.figures
+    ratio, ceiling = figures.get("delivery_of_reachable"), figures.get("ceiling")
+    told = []
+    if ratio is not None:
+        reach = f" (ceiling {_percent(ceiling)})" if ceiling is not None else ""
+        told.append(f"{_percent(ratio)} of what is reachable{reach}")
+    elif "delivery_ratio" in figures:
+        told.append(f"{_percent(figures['delivery_ratio'])} of what is expected")
+    if "airtime_mean" in figures:
+        told.append(f"{_percent(figures['airtime_mean'])} airtime")
+    elif "bytes_per_delivery" in figures:
+        told.append(f"{figures['bytes_per_delivery'].mean:,.0f} bytes a delivery")
+    if "latency_p95_s" in figures:
+        told.append(f"p95 {_time(figures['latency_p95_s'].mean)}")
+    if held := _held(advice):
+        told.append(held)
+    assumes = f" It was given {row.assumes}." if row.assumes else ""
+    return f"Use {candidate_words(advice.chosen)}: {', '.join(told)}.{assumes}"
+
+
+def candidate_words(candidate: TunedProtocol) -> str:
+    """`steam with beacon_interval_s = 0.5`."""
+    if not candidate.chosen:
+        return f"{candidate.protocol} with its defaults"
+    given = [f"{name} = {value:g}" for name, value in candidate.chosen]
+    return f"{candidate.protocol} with {_listed(given)}"
+
+
+def _held(advice: Advice) -> str:
+    capacity = advice.capacity
+    if capacity is None or capacity.capacity is None:
+        return ""
+    least = "at least " if capacity.exceeds or capacity.error is not None else ""
+    return f"holds {least}{capacity.capacity:.2g} times your event rate"
+
+
+def others_words(advice: Advice) -> str:
+    """Who ties, and what the next ones lack."""
+    own = _own(advice)
+    by_protocol: dict[str, Standing] = {}
+    for one in advice.standings:
+        if one.candidate.protocol != advice.chosen.protocol:
+            by_protocol.setdefault(one.candidate.protocol, one)
+    told = []
+    for one in list(by_protocol.values())[:MOST_OTHERS]:
+        apart = one.mean.delivery - own.mean.delivery
+        cost = _times(one.mean.cost, own.mean.cost, _cost_name(advice))
+        if abs(apart) <= Goal.DELIVERY.tolerance:
+            told.append(f"{one.candidate.protocol} ties on delivery at {cost}")
+        else:
+            more = "more" if apart > 0 else "less"
+            told.append(f"{one.candidate.protocol} delivers {100 * abs(apart):.1f} points {more} at {cost}")
+    return "; ".join(told) + "." if told else ""
+
+
+def types_words(advice: Advice) -> str:
+    """The event types for which another protocol does better."""
+    told = []
+    for ranking in advice.ranking.by_type:
+        rows = [row for row in ranking.rows if "delivery_of_reachable" in row.figures]
+        own = next((row for row in rows if row.variant == advice.names[advice.chosen]), None)
+        best = max(rows, key=lambda row: row.figures["delivery_of_reachable"].mean, default=None)
+        if own is None or best is None:
+            continue
+        apart = best.figures["delivery_of_reachable"].mean - own.figures["delivery_of_reachable"].mean
+        if apart > Goal.DELIVERY.tolerance and best.protocol != own.protocol:
+            told.append(f"for {ranking.event_type} alone, {best.protocol} delivers {100 * apart:.1f} points more")
+    return _sentence("; ".join(told))
+
+
+def loses_words(advice: Advice) -> str:
+    """Where the chosen candidate loses deliveries: which windows, which event types, and why."""
+    own = _own(advice)
+    usual = own.mean.delivery
+    told = []
+    worst = min(own.by_window.items(), key=lambda item: item[1].delivery)
+    if usual - worst[1].delivery > WEAK / 2:
+        told.append(f"in the window {worst[0]} {100 * worst[1].delivery:.1f} % of the reachable arrive")
+    for ranking in advice.ranking.by_type:
+        row = next((row for row in ranking.rows if row.variant == advice.names[advice.chosen]), None)
+        figure = row.figures.get("delivery_of_reachable") if row else None
+        if figure is not None and usual - figure.mean > WEAK:
+            told.append(f"of {ranking.event_type} events {_percent(figure)} arrive")
+    causes = [(cause, share) for cause, share in advice.losses.items() if share >= OFTEN][:3]
+    told += [f"{100 * share:.1f} % of what is expected is lost because {_cause(cause)}" for cause, share in causes]
+    return f"Where it loses: {'; '.join(told)}." if told else "Where it loses: nowhere that shows in these windows."
+
+
+def _cause(cause: str) -> str:
+    if cause.startswith("dropped: "):
+        return f"packets were dropped ({cause.removeprefix('dropped: ')})"
+    return CAUSES.get(cause, cause)
+
+
+def honest_words(advice: Advice) -> str:
+    """What the figures stand on, and the regret against the best in hindsight."""
+    plan, regret = advice.plan, advice.regret
+    windows = [str(one) for one in plan.unseen]
+    where = f"judged on {_count(windows, 'window')} that the search did not see: {'; '.join(windows)}"
+    if not plan.whole:
+        where = (
+            f"the trace is too short to keep a part of it back: judged on the same {plan.lengths.long_s:g} s with "
+            f"{_count(windows, 'workload')} that the search did not see"
+        )
+    if regret.best == advice.chosen:
+        hindsight = f"none: of {len(advice.standings)} judged there it is the best in hindsight too"
+    else:
+        hindsight = (
+            f"{100 * regret.delivery:.1f} points of delivery and {100 * regret.cost:.0f} % of {_cost_name(advice)} "
+            f"against {candidate_words(regret.best)}, of {len(advice.standings)} judged there"
+        )
+    return f"{_sentence(where)} Regret: {hindsight}."
+
+
+def search_words(advice: Advice) -> str:
+    """How many were tried, and why the search ended."""
+    found = advice.search
+    protocols = {standing.candidate.protocol for one in found.rounds for standing in one.standings}
+    rounds = _count(found.rounds, "round")
+    return (
+        f"The search tried {found.tried} candidates of {len(protocols)} protocols in {rounds} and ended because "
+        f"{found.ended}."
+    )
+
+
+def left_out_words(advice: Advice) -> str:
+    """Which protocols could not be judged."""
+    if not advice.left_out:
+        return ""
+    told = [f"{name} ({reason})" for name, reason in advice.left_out.items()]
+    return f"Left out: {', '.join(told)}. A larger --budget, or --protocols with these alone, tries them."
+
+
+def reasons_words(advice: Advice) -> list[str]:
+    """Why the chosen settings were tried at all: the rule behind each first guess."""
+    tunables = {one.name: one for one in protocol(advice.chosen.protocol).tuning(advice.surroundings)}
+    told = []
+    for name, value in advice.chosen.chosen:
+        one = tunables[name]
+        guess = "the first guess" if value == one.first else f"the first guess was {one.first:g}"
+        told.append(f"{name} = {value:g}: {guess}, because {one.reason}.")
+    return told
+
+
+def judged_table(advice: Advice) -> tuple[list[str], list[list[str]]]:
+    """Who was judged on the unseen windows, best first."""
+    header = ["protocol", "of the reachable", _cost_name(advice), "p95", "settings"]
+    rows = []
+    for one in advice.standings:
+        mean = one.mean
+        cost = share_words(mean.cost) if _cost_name(advice) == "airtime" else f"{mean.cost:,.0f}"
+        late = _time(mean.latency_s) if math.isfinite(mean.latency_s) else "-"
+        given = ", ".join(f"{name} = {value:g}" for name, value in one.candidate.chosen) or "defaults"
+        rows.append([one.candidate.protocol, share_words(mean.delivery), cost, late, given])
+    return header, rows
+
+
+# -- for programs
+
+
+def advice_json(advice: Advice) -> dict[str, Any]:
+    """The whole answer as plain values."""
+    capacity = advice.capacity
+    return {
+        "trace": advice.question.trace,
+        "protocol": advice.chosen.protocol,
+        "settings": dict(advice.chosen.settings),
+        "words": advice_words(advice),
+        "figures": {name: figure_json(one) for name, one in sorted(advice.row.figures.items())},
+        "capacity": None if capacity is None else capacity.capacity,
+        "capacity_at_least": capacity is not None and (capacity.exceeds or capacity.error is not None),
+        "regret": {
+            "best": _candidate_json(advice.regret.best),
+            "delivery": advice.regret.delivery,
+            "cost": advice.regret.cost,
+        },
+        "judged": [_standing_json(one) for one in advice.standings],
+        "lost_by_cause": dict(advice.losses),
+        "search": {
+            "ended": advice.search.ended,
+            "tried": advice.search.tried,
+            "rounds": [
+                {
+                    "windows": [str(window) for window in one.windows],
+                    "standings": [_standing_json(standing) for standing in one.standings],
+                }
+                for one in advice.search.rounds
+            ],
+        },
+        "windows": [str(one) for one in advice.plan.unseen],
+        "surroundings": asdict(advice.surroundings),
+        "left_out": dict(advice.left_out),
+        "took_s": advice.took_s,
+    }
+
+
+def _candidate_json(candidate: TunedProtocol) -> dict[str, Any]:
+    return {"protocol": candidate.protocol, "settings": dict(candidate.settings)}
+
+
+def _standing_json(one: Standing) -> dict[str, Any]:
+    mean = one.mean
+    latency_s = mean.latency_s if math.isfinite(mean.latency_s) else None
+    figures = {"delivery": mean.delivery, "cost": mean.cost, "latency_p95_s": latency_s}
+    return {**_candidate_json(one.candidate), **figures}
+
+
+# -- for nodes
+
+
+def advice_toml(advice: Advice) -> str:
+    """The file that `earshot node`, `simulate` and `compare` take with --settings."""
+    import tomli_w
+
+    comment = "".join(f"# {line}\n" for line in (use_words(advice), honest_words(advice)))
+    content: dict[str, Any] = {"protocol": advice.chosen.protocol, "settings": dict(advice.chosen.settings)}
+    if network := network_facts(advice):
+        content["network"] = network
+    return f"# Advice of `earshot advise` for trace {advice.question.trace}.\n{comment}\n{tomli_w.dumps(content)}"
+
+
+def network_facts(advice: Advice) -> dict[str, Any]:
+    """What the protocol's settings say about the network, for nodes that have no scenario to read it from."""
+    machine, around = protocol(advice.chosen.protocol), advice.surroundings
+    known = {
+        "medium.range_m": around.range_m,
+        "area.width_m": around.width_m,
+        "area.height_m": around.height_m,
+        "node_count": around.nodes,
+    }
+    paths = {one.name: one.metadata.get("scenario", "") for one in fields(machine.Settings)}
+    found = {name: known[path] for name, path in paths.items() if path in known and math.isfinite(known[path])}
+    build_settings(machine.Settings, {**found, **advice.chosen.settings})
+    return found
+
+
+# -- numbers
+
+
+def _own(advice: Advice) -> Standing:
+    return next(one for one in advice.standings if one.candidate == advice.chosen)
+
+
+def _cost_name(advice: Advice) -> str:
+    return "airtime" if "airtime_mean" in advice.row.figures else "bytes a delivery"
+
+
+def _times(ours: float, theirs: float, what: str) -> str:
+    if not (theirs > 0 and math.isfinite(ours)):
+        return f"other {what}"
+    ratio = ours / theirs
+    return f"the same {what}" if abs(ratio - 1.0) < 0.05 else f"{ratio:.2g} times the {what}"
+
+
+def _percent(figure: Figure | None) -> str:
+    return "-" if figure is None else share_words(figure.mean)
+
+
+def share_words(share: float) -> str:
+    """A share as a percentage; a small one with two digits."""
+    return f"{100 * share:.1f} %" if share >= 0.01 or share == 0 else f"{100 * share:.2g} %"
+
+
+def _time(value: float) -> str:
+    return f"{value:.2g} s" if value >= 0.1 else f"{1000 * value:.2g} ms"
+
+
+def _count(some: Sequence[Any], what: str) -> str:
+    return f"1 {what}" if len(some) == 1 else f"{len(some)} {what}s"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}." if words else ""

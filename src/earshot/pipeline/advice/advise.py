@@ -1,0 +1,395 @@
+"""From a trace to a recommendation: profile, candidates, search, and the verdict on windows the search did not see."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from earshot.errors import ScenarioError, SettingsError, TraceError
+from earshot.pipeline.advice.judge import JudgedRun, TraceJudge, as_one_point, short_names
+from earshot.pipeline.advice.search import (
+    Goal,
+    HalvingSearch,
+    SearchResult,
+    Standing,
+    TunedProtocol,
+    ranked,
+    standing_of,
+)
+from earshot.pipeline.advice.windows import QUICK, THOROUGH, TraceSlot, WindowPlan, plan_windows
+from earshot.pipeline.campaigns.capacity import ProtocolCapacity, find_capacity
+from earshot.pipeline.campaigns.flow import Say, runs_and_metrics
+from earshot.pipeline.campaigns.leaderboard import BoardRow, Ranking, leaderboard
+from earshot.pipeline.campaigns.sweeps import Progress
+from earshot.pipeline.oracle.reachable import radio_range_m
+from earshot.pipeline.traces.trace_profile import RANGES_M, Profile, profile_trace
+from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, relative_window, scenario_from_trace, window_of
+from earshot.protocols.catalogue import PROTOCOLS, protocol
+from earshot.protocols.tuning import Surroundings
+from earshot.simulation.engine.run import settings_in
+from earshot.simulation.media.radios import radio_of
+from earshot.simulation.scenario.scenario import Scenario
+from earshot.traces.lake_tables import trace_about
+
+if TYPE_CHECKING:
+    from earshot.pipeline.lake.lake import Lake
+
+QUICK_BUDGET_S, BUDGET_S = 210.0, 720.0
+"For everything after the profile."
+FIRST = ("hearsay",)
+"Tried before the others: where time is short, these are tried for certain."
+PACKET_BYTES = 200
+"What an event's packet has, about."
+SAMPLE_S = 30.0
+"The event rate is that of so many seconds around the middle of the trace, on either side."
+RESERVE_S = 25.0
+"For the report, and what nobody thought of."
+FINALISTS, FEWEST_FINALISTS = 4, 3
+"So many of the last round are judged on the unseen windows, and each protocol's best besides; at least so many."
+WORTH = 0.15
+"A protocol whose delivery was further below the leader's is not worth judging again."
+KEEPS = 0.95
+"A load is held while this share of what is delivered at the given rate is still delivered."
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked."""
+
+    trace: str
+    "The name of a trace in the lake."
+    window: tuple[float, float] | None = None
+    "Only this part of it, in seconds since the trace's start."
+    radio: str = DEFAULT_RADIO
+    range_m: float | None = None
+    workload: str | None = None
+    events: str | None = None
+    subscriptions: str | None = None
+    goal: Goal = Goal.DELIVERY
+    protocols: tuple[str, ...] = tuple(PROTOCOLS)
+    budget_s: float = BUDGET_S
+    quick: bool = False
+
+
+@dataclass(frozen=True)
+class Regret:
+    """How much less the chosen candidate gave, on the unseen windows, than the best in hindsight."""
+
+    best: TunedProtocol
+    delivery: float
+    "Points of delivery, as a share; 0 where the chosen one delivers more."
+    cost: float
+    "The share by which its airtime (or bytes a delivery) exceeds the best one's; 0 where it does not."
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer, as facts. `advice_text` puts it into words."""
+
+    question: Question
+    surroundings: Surroundings
+    plan: WindowPlan
+    search: SearchResult
+    chosen: TunedProtocol
+    ranking: Ranking
+    "Who was judged on the unseen windows: figures are means over windows, with their intervals."
+    standings: tuple[Standing, ...]
+    "The same for the search's goal, best first."
+    regret: Regret
+    losses: Mapping[str, float]
+    "The chosen candidate's lost deliveries by cause, as shares of all that were expected."
+    capacity: ProtocolCapacity | None
+    left_out: Mapping[str, str]
+    "Protocols that could not be judged, each with the reason."
+    names: Mapping[TunedProtocol, str]
+    "What each candidate that was judged on the unseen windows is called there."
+    runs: Mapping[str, JudgedRun]
+    "The runs on the unseen windows."
+    took_s: float
+
+    @property
+    def row(self) -> BoardRow:
+        """The chosen candidate's figures on the unseen windows."""
+        return self.row_of(self.chosen)
+
+    def row_of(self, candidate: TunedProtocol) -> BoardRow:
+        """A candidate's figures on the unseen windows."""
+        return next(row for row in self.ranking.rows if row.variant == self.names[candidate])
+
+
+@dataclass
+class Budget:
+    """How much time there is, and what must be left at the end."""
+
+    seconds: float
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def spent_s(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def left_s(self) -> float:
+        return self.seconds - self.spent_s
+
+
+def advise(lake: Lake, question: Question, say: Say | None = None, progress: Progress | None = None) -> Advice:
+    """The answer to the question. Runs are kept in the lake: the same question goes on from what is there."""
+    say = say or (lambda _: None)
+    presence, end_s, surroundings = _surroundings(lake, question, say)
+    budget = Budget(question.budget_s)
+    plan = plan_windows(presence, end_s, QUICK if question.quick else THOROUGH)
+    scenario = _Scenarios(lake.folder.root, question, plan)
+    judge = TraceJudge(lake, f"advise-{question.trace}", scenario, question.budget_s / 12.0, say, progress)
+    first = scenario(plan.rungs[0][0])
+    tunables = {name: protocol(name).tuning(surroundings) for name in _in_order(question.protocols)}
+
+    def affords(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Sequence[TunedProtocol]:
+        if not judge.results:
+            return some[: len(tunables)] if question.quick else some
+        last = judge.estimate_s(some[:FINALISTS], plan.unseen) + judge.overhead_s + RESERVE_S
+        left_s = budget.left_s - last
+        count = len(some)
+        while count and judge.estimate_s(some[:count], windows) > left_s:
+            count -= 1
+        return some[:count]
+
+    say("trying protocols")
+    search = HalvingSearch(
+        tunables, plan.rungs, judge, question.goal, affords, lambda name, given: _accepts(first, name, given)
+    )
+    found = search.run()
+    if found is None:
+        raise _nothing_judged(question, judge)
+    chosen = found.leader
+    say("judging on windows that the search did not see")
+    finalists = _finalists(found, judge, plan, budget)
+    judge(finalists, plan.unseen)
+    standings = ranked(_unseen_standings(finalists, plan, judge), question.goal)
+    if chosen not in [one.candidate for one in standings]:
+        raise ScenarioError(f"{chosen} leads the search, and fails on other windows: {judge.failures[str(chosen)]}")
+    names = short_names([chosen, *(one.candidate for one in standings if one.candidate != chosen)])
+    runs = {
+        judge.runs[one.candidate, window].id: JudgedRun(number, names[one.candidate])
+        for number, window in enumerate(plan.unseen)
+        for one in standings
+        if window in one.by_window
+    }
+    one_point = as_one_point(runs, plan.unseen_words)
+    done, metrics = runs_and_metrics(lake, list(runs))
+    ranking = leaderboard(done.transform(one_point), metrics).rankings[0]
+    capacity = _capacity(lake, question, scenario(plan.unseen[0]), chosen, standings, budget, judge, say)
+    return Advice(
+        question,
+        surroundings,
+        plan,
+        found,
+        chosen,
+        ranking,
+        tuple(standings),
+        _regret(standings, chosen),
+        _losses(lake, [run.id for (one, window), run in judge.runs.items() if one == chosen and window in plan.unseen]),
+        capacity,
+        _left_out(question, found, judge),
+        names,
+        runs,
+        budget.spent_s,
+    )
+
+
+def _surroundings(lake: Lake, question: Question, say: Say) -> tuple[list[tuple[float, float]], float, Surroundings]:
+    """Who is there over the trace, or the chosen part of it, its end, and what protocols are told about it."""
+    root = lake.folder.root
+    about = trace_about(root, question.trace)
+    start_s, end_s = relative_window(about, question.window)
+    window = window_of(root, question.trace, about, about.start if start_s is None else start_s, end_s)
+    middle = (window.start_s + window.end_s) / 2.0
+    sample = TraceSlot(max(window.start_s, middle - SAMPLE_S), min(window.end_s, middle + SAMPLE_S))
+    scenario = made_from(root, question, sample)
+    radio = radio_of(question.radio)
+    range_m = radio_range_m(scenario)
+    profile = profile_trace(lake, question.trace, sorted({*RANGES_M, range_m}), lambda words: say(f"profile: {words}"))
+    return (
+        presence_in(profile, window.start_s, window.end_s),
+        window.end_s,
+        Surroundings(
+            nodes=profile.nodes,
+            present=profile.mean_present,
+            width_m=scenario.area.width_m,
+            height_m=scenario.area.height_m,
+            range_m=range_m,
+            mean_neighbours=profile.at(range_m).mean_neighbours,
+            median_speed_m_s=profile.speed_m_s.p50,
+            link_lifetime_s=_link_lifetime_s(profile, range_m),
+            events_per_s=events_per_s(scenario),
+            packet_airtime_s=radio.airtime_s(PACKET_BYTES) if radio else 0.0,
+        ),
+    )
+
+
+def presence_in(profile: Profile, start_s: float, end_s: float) -> list[tuple[float, float]]:
+    """How many nodes are there in each part of a window: the profile looks at the middle of each part."""
+    moments = profile.present_over_time
+    lasts_s = profile.span_s / len(moments)
+    parts = [(time - lasts_s / 2.0, float(count)) for time, count in moments]
+    return [(max(time, start_s), count) for time, count in parts if start_s < time + lasts_s and time < end_s]
+
+
+def _link_lifetime_s(profile: Profile, range_m: float) -> float:
+    """How long a contact lasts; where the trace has none, the time to cross the range."""
+    contact_s = profile.at(range_m).contact_s
+    return contact_s.p50 if contact_s is not None else range_m / max(profile.speed_m_s.p50, 0.1)
+
+
+def made_from(lake: str, question: Question, window: TraceSlot) -> Scenario:
+    """The scenario that plays this part of the trace back."""
+    return scenario_from_trace(
+        lake,
+        question.trace,
+        start_s=window.start_s,
+        end_s=window.end_s,
+        radio=question.radio,
+        range_m=question.range_m,
+        workload=question.workload,
+        events=question.events,
+        subscriptions=question.subscriptions,
+    )
+
+
+class _Scenarios:
+    """The scenario of each window; made once."""
+
+    def __init__(self, lake: str, question: Question, plan: WindowPlan) -> None:
+        self.lake = lake
+        self.question = question
+        self.plan = plan
+        self._made: dict[tuple[float, float], Scenario] = {}
+
+    def __call__(self, window: TraceSlot) -> Scenario:
+        place = window.start_s, window.end_s
+        if place not in self._made:
+            lengths = self.plan.lengths
+            made = made_from(self.lake, self.question, window)
+            self._made[place] = made.with_(warm_up_s=lengths.warm_up_s, cool_down_s=lengths.cool_down_s)
+        return self._made[place]
+
+
+def _in_order(names: Sequence[str]) -> list[str]:
+    return sorted(names, key=lambda name: (name not in FIRST, list(names).index(name)))
+
+
+def _accepts(scenario: Scenario, name: str, given: Mapping[str, Any]) -> bool:
+    try:
+        settings_in(scenario, protocol(name), given)
+    except SettingsError:
+        return False
+    return True
+
+
+def _nothing_judged(question: Question, judge: TraceJudge) -> Exception:
+    if judge.failures:
+        some = "; ".join(f"{name}: {reason}" for name, reason in list(judge.failures.items())[:3])
+        return ScenarioError(f"no protocol could be judged on trace {question.trace}: {some}")
+    return TraceError(
+        f"nobody was to receive anything in the first window of trace {question.trace}: choose a workload that more "
+        "nodes subscribe to (--workload news), a longer range, or another window"
+    )
+
+
+def _finalists(found: SearchResult, judge: TraceJudge, plan: WindowPlan, budget: Budget) -> list[TunedProtocol]:
+    """The leader, each other protocol's best that is worth it, and the best of the last round, as far as there is
+    time; the leader and two others in any case."""
+    best = found.best_by_protocol
+    latest = {standing.candidate: standing.mean for one in found.rounds for standing in one.standings}
+    most = latest[found.leader].delivery
+    others = [one for one in best.values() if latest[one].delivery >= most - WORTH]
+    wanted = list(dict.fromkeys([found.leader, *others, *found.finalists[:FINALISTS]]))
+    count = len(wanted)
+    while count > FEWEST_FINALISTS and judge.estimate_s(wanted[:count], plan.unseen) > budget.left_s - RESERVE_S:
+        count -= 1
+    return wanted[:count]
+
+
+def _unseen_standings(finalists: Sequence[TunedProtocol], plan: WindowPlan, judge: TraceJudge) -> list[Standing]:
+    windows = [one for one in plan.unseen if any((who, one) in judge.results for who in finalists)]
+    if not windows:
+        raise TraceError(
+            "nobody was to receive anything in the windows that the search did not see: choose a workload that more "
+            "nodes subscribe to (--workload news), a longer range, or a longer part of the trace"
+        )
+    whole = [one for one in finalists if all((one, window) in judge.results for window in windows)]
+    return [standing_of(one, {window: judge.results[one, window] for window in windows}) for one in whole]
+
+
+def _regret(standings: Sequence[Standing], chosen: TunedProtocol) -> Regret:
+    best, own = standings[0], next(one for one in standings if one.candidate == chosen)
+    cost = own.mean.cost / best.mean.cost - 1.0 if best.mean.cost > 0 else 0.0
+    return Regret(best.candidate, max(0.0, best.mean.delivery - own.mean.delivery), max(0.0, cost))
+
+
+def _losses(lake: Lake, runs: Sequence[str]) -> dict[str, float]:
+    """By cause, the share of all expected deliveries that was lost; the most frequent first."""
+    rows = (
+        lake.read("metrics")
+        .where(
+            F.col("run").isin(list(runs)) & F.col("metric").isin("lost", "expected") & F.col("by").isin("cause", "all")
+        )
+        .groupBy("by", "metric", "key")
+        .agg(F.sum("value").alias("value"))
+        .collect()
+    )
+    expected = next((row["value"] for row in rows if (row["by"], row["metric"]) == ("all", "expected")), 0.0)
+    lost = {row["key"]: row["value"] / expected for row in rows if row["by"] == "cause" and expected}
+    return dict(sorted(lost.items(), key=lambda item: -item[1]))
+
+
+def _capacity(
+    lake: Lake,
+    question: Question,
+    scenario: Scenario,
+    chosen: TunedProtocol,
+    standings: Sequence[Standing],
+    budget: Budget,
+    judge: TraceJudge,
+    say: Say,
+) -> ProtocolCapacity | None:
+    """How many times the event rate the chosen candidate holds on the first unseen window; None where there is no
+    time left to find out."""
+    own = next(one for one in standings if one.candidate == chosen)
+    window, measured = next(iter(own.by_window.items()))
+    left_s = budget.left_s - RESERVE_S / 2.0 - 2.0 * judge.overhead_s
+    if measured.delivery <= 0.0 or left_s < 4.0 * measured.took_s:
+        return None
+    most = min(4.0 if question.quick else 16.0, 2.0 ** math.floor(math.log2(left_s / max(measured.took_s, 1.0))))
+    found = find_capacity(
+        lake,
+        scenario,
+        {chosen.protocol: chosen.settings},
+        [window.seed],
+        KEEPS * measured.delivery,
+        most,
+        say=say,
+        narrow=2.0 if question.quick else 1.5,
+        most_s=max(10.0, left_s / 2.0),
+    )
+    return found.protocols[0]
+
+
+def _left_out(question: Question, found: SearchResult, judge: TraceJudge) -> dict[str, str]:
+    judged = {standing.candidate.protocol for one in found.rounds for standing in one.standings}
+    missing = [name for name in question.protocols if name not in judged]
+    reasons = {name.split()[0]: reason for name, reason in judge.failures.items()}
+    return {name: reasons.get(name, "there was no time for it") for name in missing}
+
+
+def events_per_s(scenario: Scenario, seed: int = 0) -> float:
+    """How many events a second the scenario publishes, with this seed."""
+    from earshot.events import Event
+
+    events = sum(isinstance(action.what, Event) for action in scenario.workload(seed).actions)
+    return events / (scenario.duration_s - scenario.warm_up_s - scenario.cool_down_s)

@@ -1,0 +1,171 @@
+"""The judge: candidates on windows of a trace, one Spark task a run, measured against the oracle and the ceiling.
+
+Runs and metrics are kept in the lake like any others, so a repeated question goes on from what is there.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from earshot.pipeline.advice.search import Measured, TunedProtocol
+from earshot.pipeline.advice.windows import TraceSlot
+from earshot.pipeline.campaigns.campaigns import Campaign, Run
+from earshot.pipeline.campaigns.flow import Say, run_campaign
+from earshot.pipeline.campaigns.leaderboard import COST, DELIVERY
+from earshot.pipeline.campaigns.sweeps import Outcome, Progress
+from earshot.pipeline.spark.session import parallelism
+from earshot.simulation.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from earshot.pipeline.lake.lake import Lake
+
+USED = ("delivery_of_reachable", "delivery_ratio", "airtime_mean", "bytes_per_delivery", "latency_p95_s")
+TOO_SLOW = "RunTooSlow"
+SLACK = 1.15
+"Runs take this much longer than the mean of those before."
+
+
+@dataclass
+class TraceJudge:
+    """Measures candidates on windows, remembers what it measured, and how long runs take."""
+
+    lake: Lake
+    title: str
+    scenario: Callable[[TraceSlot], Scenario]
+    most_s: float | None = None
+    "The processor time that a run may take."
+    say: Say = lambda words: None  # noqa: ARG005
+    progress: Progress | None = None
+    results: dict[tuple[TunedProtocol, TraceSlot], Measured] = field(default_factory=dict)
+    runs: dict[tuple[TunedProtocol, TraceSlot], Run] = field(default_factory=dict)
+    "What was run and finished."
+    failures: dict[str, str] = field(default_factory=dict)
+    "Why the last run of a candidate failed, by candidate."
+    overhead_s: float = 15.0
+    "What the stages around the simulations took in the last round."
+
+    def __call__(
+        self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot]
+    ) -> Mapping[tuple[TunedProtocol, TraceSlot], Measured]:
+        began = time.monotonic()
+        scenarios = {window: self.scenario(window) for window in windows}
+        asked = {
+            (one, window): Run(scenarios[window], one.protocol, one.settings, window.seed)
+            for one in candidates
+            for window in windows
+        }
+        hopeless = self._known_too_slow([run.id for run in asked.values()])
+        wanted = [run for run in asked.values() if run.id not in hopeless]
+        outcomes = run_campaign(self.lake, Campaign(self.title, wanted), self.say, self.progress, self.most_s)
+        by_run = {outcome.run: outcome for outcome in [*outcomes, *hopeless.values()]}
+        figures = self._figures([run.id for run in wanted if by_run[run.id].status == "done"])
+        for place, run in asked.items():
+            outcome = by_run[run.id]
+            if outcome.status != "done":
+                self.failures[str(place[0])] = _reason(outcome)
+            elif (measured := _measured(figures.get(run.id, {}), outcome.took_s)) is not None:
+                self.results[place] = measured
+                self.runs[place] = run
+        simulated_s = math.fsum(one.took_s for one in outcomes) / parallelism(self.lake.session)
+        self.overhead_s = max(5.0, time.monotonic() - began - simulated_s)
+        return {place: self.results[place] for place in asked if place in self.results}
+
+    def estimate_s(self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> float:
+        """How long it would take to measure these, from what runs took so far; what is measured takes no time."""
+        spent: dict[str, list[float]] = defaultdict(list)
+        for (candidate, window), measured in self.results.items():
+            spent[candidate.protocol].append(measured.took_s / window.duration_s)
+        usual = [rate for rates in spent.values() for rate in rates] or [0.5]
+        runs_s = [
+            window.duration_s * _mean(spent.get(one.protocol, usual))
+            for one in candidates
+            for window in windows
+            if (one, window) not in self.results
+        ]
+        cores = parallelism(self.lake.session)
+        return max([math.fsum(runs_s) / cores, *runs_s]) * SLACK + self.overhead_s if runs_s else 0.0
+
+    def _known_too_slow(self, runs: Sequence[str]) -> dict[str, Outcome]:
+        """The runs that were stopped before after as much processor time as they would get now."""
+        if not self.lake.partitions("runs"):
+            return {}
+        stopped = (F.col("status") == "failed") & F.col("error").startswith(TOO_SLOW)
+        rows = self.lake.read("runs").where(stopped & F.col("run").isin(list(runs))).collect()
+        names = list(Outcome.__dataclass_fields__)
+        enough = [row for row in rows if self.most_s is not None and row["took_s"] >= self.most_s]
+        return {row["run"]: Outcome(**{name: row[name] for name in names}) for row in enough}
+
+    def _figures(self, runs: Sequence[str]) -> dict[str, dict[str, float]]:
+        if not runs:
+            return {}
+        chosen = F.col("run").isin(list(runs)) & (F.col("by") == "all") & F.col("metric").isin(*USED)
+        found: dict[str, dict[str, float]] = defaultdict(dict)
+        for run, metric, value in self.lake.read("metrics").where(chosen).select("run", "metric", "value").collect():
+            found[run][metric] = value
+        return found
+
+
+def _measured(figures: Mapping[str, float], took_s: float) -> Measured | None:
+    """None where nothing was expected of anybody."""
+    delivery = next((figures[name] for name in DELIVERY if name in figures), None)
+    if delivery is None:
+        return None
+    cost = next((figures[name] for name in COST if name in figures), 0.0)
+    return Measured(delivery, cost, figures.get("latency_p95_s", math.inf), took_s)
+
+
+def _reason(outcome: Outcome) -> str:
+    if (outcome.error or "").startswith(TOO_SLOW):
+        return f"a run takes more than {outcome.took_s:.0f} s here"
+    return outcome.error or "it failed"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """A run on an unseen window: which window, and what the candidate is called beside the others."""
+
+    window: int
+    name: str
+
+
+def as_one_point(runs: Mapping[str, JudgedRun], words: str) -> Callable[[DataFrame], DataFrame]:
+    """Rows of `runs` as if their windows were seeds of one point, so that figures are means over windows; with the
+    candidates' short names. `words` name all the windows."""
+
+    def column(value: Callable[[JudgedRun], int | str]) -> Column:
+        pairs = [F.lit(part) for run, judged in runs.items() for part in (run, value(judged))]
+        return F.create_map(*pairs)[F.col("run")]
+
+    same = {"point": words, "window": words, "changed": "{}", "base": "{}"}
+    columns = {
+        **{name: F.lit(value) for name, value in same.items()},
+        "seed": column(lambda one: one.window),
+        "variant": column(lambda one: one.name),
+    }
+
+    def transform(table: DataFrame) -> DataFrame:
+        return table.withColumns(columns)
+
+    return transform
+
+
+def short_names(candidates: Sequence[TunedProtocol]) -> dict[TunedProtocol, str]:
+    """The protocol's name; a number behind that of its second candidate."""
+    found: dict[TunedProtocol, str] = {}
+    for one in candidates:
+        earlier = sum(other.protocol == one.protocol for other in found)
+        found[one] = one.protocol if not earlier else f"{one.protocol} ({earlier + 1})"
+    return found

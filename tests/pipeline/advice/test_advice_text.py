@@ -1,0 +1,123 @@
+"""The answer in words, from facts that are made here."""
+
+import tomllib
+from dataclasses import replace
+
+import pytest
+
+from earshot.pipeline.advice.advice_text import advice_json, advice_toml, advice_words, use_words
+from earshot.pipeline.advice.advise import Advice, Question, Regret
+from earshot.pipeline.advice.judge import short_names
+from earshot.pipeline.advice.search import Measured, Round, SearchResult, TunedProtocol, standing_of
+from earshot.pipeline.advice.windows import QUICK, plan_windows
+from earshot.pipeline.campaigns.capacity import ProtocolCapacity
+from earshot.pipeline.campaigns.leaderboard import board_of
+from earshot.protocols.tuning import Surroundings
+
+STEAM = TunedProtocol("steam", (("beacon_interval_s", 0.5),), {"beacon_interval_s": 0.5, "expiry_s": 1.75})
+ODMRP = TunedProtocol("odmrp")
+GOSSIP = TunedProtocol("gossip")
+FIGURES = {
+    STEAM: {"Alert": 0.99, "News": 0.9},
+    ODMRP: {"Alert": 0.985, "News": 0.985},
+    GOSSIP: {"Alert": 0.7, "News": 0.7},
+}
+
+
+def advice() -> Advice:
+    plan = plan_windows([(0.0, 10.0), (150.0, 100.0)], 300.0, QUICK)
+    first, second = plan.unseen
+    measured = {
+        STEAM: (Measured(0.999, 0.07, 0.4), Measured(0.979, 0.07, 0.4)),
+        ODMRP: (Measured(0.985, 0.147, 0.1), Measured(0.985, 0.147, 0.1)),
+        GOSSIP: (Measured(0.7, 0.03, 0.1), Measured(0.7, 0.03, 0.1)),
+    }
+    standings = tuple(standing_of(one, {first: a, second: b}) for one, (a, b) in measured.items())
+    rounds = (Round((first,), standings, ()),)
+    runs, rows, by_type = [], [], []
+    for one in measured:
+        for number in range(2):
+            run = f"{one.protocol}-{number}"
+            about = {"scenario": "town", "protocol": one.protocol, "variant": one.protocol, "settings": "{}"}
+            where = {"point": "p", "network": "radio", "assumes": "", "changed": "{}", "base": "{}"}
+            runs.append({"run": run, "seed": number, "trace": "town", "window": "w", **about, **where})
+            mean = measured[one][number]
+            values = {"delivery_of_reachable": mean.delivery, "ceiling": 0.964, "airtime_mean": mean.cost}
+            values["latency_p95_s"] = mean.latency_s
+            rows += [{"run": run, "metric": name, "key": "", "value": value} for name, value in values.items()]
+            by_type += [
+                {"run": run, "metric": "delivery_of_reachable", "key": key, "value": value}
+                for key, value in FIGURES[one].items()
+            ]
+    around = Surroundings(300, 80.0, 900.0, 700.0, 200.0, 12.0, 9.0, 20.0, 1.0, 0.0004)
+    return Advice(
+        question=Question("town"),
+        surroundings=around,
+        plan=plan,
+        search=SearchResult(STEAM, rounds, "its time is spent"),
+        chosen=STEAM,
+        ranking=board_of(runs, rows, by_type).rankings[0],
+        standings=standings,
+        regret=Regret(STEAM, 0.0, 0.0),
+        losses={"impossible": 0.036, "never heard": 0.01, "dropped: queue-full": 0.001},
+        capacity=ProtocolCapacity("steam", 6.0, False, ()),
+        left_out={"codd": "a run takes more than 20 s here"},
+        names={one: one.protocol for one in measured},
+        runs={},
+        took_s=100.0,
+    )
+
+
+def test_the_answer_says_what_to_use_and_what_to_expect():
+    assert use_words(advice()) == (
+        "Use steam with beacon_interval_s = 0.5: 98.9 % of what is reachable (ceiling 96.4 %), 7.0 % airtime, "
+        "p95 0.4 s, holds 6 times your event rate."
+    )
+    more = replace(advice(), capacity=ProtocolCapacity("steam", 16.0, True, ()))
+    assert "holds at least 16 times your event rate" in use_words(more)
+    assert "holds" not in use_words(replace(advice(), capacity=None))
+
+
+def test_the_whole_answer_in_words():
+    _, others, types, loses, honest, search, left_out = advice_words(advice())
+    assert others == (
+        "odmrp ties on delivery at 2.1 times the airtime; gossip delivers 28.9 points less at 0.43 times the airtime."
+    )
+    assert types == "For News alone, odmrp delivers 8.5 points more."
+    assert loses == (
+        "Where it loses: of News events 90.0 % arrive; 3.6 % of what is expected is lost because no protocol could "
+        "deliver them; 1.0 % of what is expected is lost because nobody who had the event was heard."
+    )
+    assert honest.startswith("Judged on 2 windows that the search did not see: ")
+    assert honest.endswith("Regret: none: of 3 judged there it is the best in hindsight too.")
+    assert search == ("The search tried 3 candidates of 3 protocols in 1 round and ended because its time is spent.")
+    assert left_out.startswith("Left out: codd (a run takes more than 20 s here).")
+
+
+def test_regret_is_told_with_the_one_that_was_better():
+    regretted = replace(advice(), regret=Regret(ODMRP, 0.012, 0.04))
+    assert advice_words(regretted)[4].endswith(
+        "Regret: 1.2 points of delivery and 4 % of airtime against odmrp with its defaults, of 3 judged there."
+    )
+
+
+def test_the_file_for_nodes_has_protocol_settings_and_network():
+    text = advice_toml(advice())
+    assert tomllib.loads(text) == {
+        "protocol": "steam",
+        "settings": {"beacon_interval_s": 0.5, "expiry_s": 1.75},
+        "network": {"range_m": 200.0},
+    }
+    assert text.startswith("# Advice of `earshot advise` for trace town.\n# Use steam with")
+
+
+def test_json_has_the_same_facts():
+    told = advice_json(advice())
+    assert (told["protocol"], told["settings"]["expiry_s"], told["capacity"]) == ("steam", 1.75, 6.0)
+    assert told["figures"]["ceiling"]["mean"] == pytest.approx(0.964)
+    assert [one["protocol"] for one in told["judged"]] == ["steam", "odmrp", "gossip"]
+
+
+def test_a_second_candidate_of_a_protocol_has_a_number():
+    again = TunedProtocol("steam", (("beacon_interval_s", 2.0),))
+    assert short_names([STEAM, ODMRP, again]) == {STEAM: "steam", ODMRP: "odmrp", again: "steam (2)"}

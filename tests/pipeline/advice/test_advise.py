@@ -1,0 +1,81 @@
+"""Advice on a small trace whose answer is known, on Spark, and what becomes of it: words, JSON and a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from earshot.cli import earshot
+from earshot.cli.options import read_settings_file
+from earshot.pipeline.lake.lake import Lake
+
+PROTOCOLS = "cbf,flooding"
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixteen nodes on a circle of 40 m for 80 s: all hear each other, and each copy after the first is waste."""
+    file = tmp_path_factory.mktemp("traces") / "crowd.csv"
+    rows = ["node,time,x_m,y_m"]
+    for step in range(41):
+        for node in range(16):
+            angle = math.tau * (node / 16.0 + step / 200.0)
+            rows.append(f"n{node:02},{2 * step},{500 + 40 * math.cos(angle):.2f},{500 + 40 * math.sin(angle):.2f}")
+    file.write_text("\n".join(rows) + "\n")
+    return file
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_where_all_hear_each_other_the_protocol_that_repeats_least_is_advised(
+    crowd: Path, tmp_path: Path, spark: SparkSession
+) -> None:
+    lake = str(tmp_path / "lake")
+    asked = ["advise", str(crowd), "--quick", "--protocols", PROTOCOLS, "--budget", "30min", "--range", "200m"]
+    first = CliRunner().invoke(earshot, [*asked, "--workload", "news", "--lake", lake, "--json"])
+    assert first.exit_code == 0, first.output
+    found = json.loads(first.stdout)
+    assert found["protocol"] == "cbf"
+    assert found["figures"]["delivery_of_reachable"]["mean"] == 1.0
+    flooding = next(one for one in found["judged"] if one["protocol"] == "flooding")
+    chosen = next(one for one in found["judged"] if one["settings"] == found["settings"])
+    assert chosen["cost"] < flooding["cost"] / 3.0
+    assert found["regret"]["delivery"] == 0.0
+    assert found["regret"]["cost"] < 0.1
+    assert "did not see" in " ".join(found["words"])
+    assert Path(found["report"]).read_text().count("What to use")
+    advised = read_settings_file(found["file"])
+    assert (advised.protocol, dict(advised.settings)) == ("cbf", found["settings"])
+    assert advised.network == {"range_m": 200.0}
+    runs = Lake(spark, lake).read("runs").count()
+
+    again = CliRunner().invoke(earshot, [*asked, "--workload", "news", "--lake", lake, "--json"])
+    assert json.loads(again.stdout)["settings"] == found["settings"]
+    assert Lake(spark, lake).read("runs").count() == runs, "the same question runs nothing again"
+
+    simulated = CliRunner().invoke(
+        earshot,
+        ["simulate", "--trace", "crowd", "--lake", lake, "--settings", found["file"], "--workload", "news", "--json"],
+    )
+    assert simulated.exit_code == 0, simulated.output
+    assert json.loads(simulated.stdout)["protocol"] == "cbf"
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_a_workload_that_nobody_can_receive_is_said_to_be_one(crowd: Path, tmp_path: Path) -> None:
+    events, wanted = tmp_path / "events.jsonl", tmp_path / "wanted.jsonl"
+    events.write_text('{"time_s": 30, "node": "n00", "type": "Siren", "content": {"speed": 3}}\n')
+    wanted.write_text('{"node": "n01", "filter": "Other: speed > 1"}\n')
+    answer = CliRunner().invoke(
+        earshot,
+        ["advise", str(crowd), "--quick", "--protocols", "flooding", "--lake", str(tmp_path / "lake"), "--events",
+         str(events), "--subscriptions", str(wanted)],
+    )  # fmt: skip
+    assert answer.exit_code != 0
+    assert "nobody was to receive anything" in str(answer.exception)
