@@ -58,7 +58,7 @@ class Plan:
     rounds: int
     "How often each kind of fault is done."
     seed: int = 1
-    kinds: tuple[str, ...] = ("kill", "pause", "clock", "partition", "lose")
+    kinds: tuple[str, ...] = ("kill", "pause", "clock", "partition", "lose", "disk")
 
 
 @dataclass

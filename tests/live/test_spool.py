@@ -1,5 +1,6 @@
 import asyncio
 import errno
+import fcntl
 import math
 import os
 import signal
@@ -219,3 +220,21 @@ def test_a_damaged_line_is_stepped_over_and_named(tmp_path: Path) -> None:
     wrong: list[str] = []
     assert [one.time for one in read_records(tmp_path, wrong)] == [0.0, 2.0, 0.0, 1.0, 2.0]
     assert [one.partition(": not a record")[0] for one in wrong] == [f"{damaged}, line 2"]
+
+
+def test_a_segment_that_is_being_opened_is_not_taken_for_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another node that starts at that moment removed it, and all records of this life were lost."""
+    lock = fcntl.flock
+
+    def lock_late(*given: int) -> None:
+        monkeypatch.setattr("fcntl.flock", lock)
+        assert close_abandoned(tmp_path) == 0
+        lock(*given)
+
+    monkeypatch.setattr("fcntl.flock", lock_late)
+    one = Spool(tmp_path, "a", 1)
+    one.write(record(1))
+    one.close()
+    assert list(read_records(tmp_path)) == [record(1)]

@@ -71,10 +71,12 @@ class Spool:
 
     def _open(self) -> int:
         self._path = self.folder / f"{self._stem}-{self._segment + 1:05}.open.jsonl"
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
+        unlocked = self._path.with_suffix(".new")
+        file = os.open(unlocked, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         self._segment += 1
-        # A process that can lock a segment knows that its writer is gone.
+        # A process that can lock a segment knows that its writer is gone; so a segment has its name only when locked.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        unlocked.rename(self._path)
         self._written = 0
         return file
 
