@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo docs check test test-long mutants lint types clean
+.PHONY: demo docs check test test-long mutants lint types lock clean
 
 # A file's tests stay in one process, which keeps its fixtures; tests/conftest.py puts the slow files first.
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -38,11 +38,17 @@ lint: $(INSTALLED)
 types: $(INSTALLED)
 	$(BIN)/mypy
 
-$(INSTALLED): pyproject.toml constraints.txt
+# Hashes of all packages, from the indexes that pip is configured with; run it after a change of constraints.txt.
+lock:
+	$(PYTHON) .ci/lock.py > requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+$(INSTALLED): pyproject.toml constraints.txt requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Earshot needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[dev]'
 	@touch $(INSTALLED)
 
 clean:
