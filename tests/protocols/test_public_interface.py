@@ -10,10 +10,10 @@ import earshot.protocols
 from earshot.protocols import catalogue, machine, tabletop
 
 EXPORTS = [
-    "NOTHING", "PROTOCOLS", "QUIET_CHANNEL", "Announcement", "Broadcast", "CancelTimer", "Channel", "Deliver", "Drop",
-    "DropReason", "Effects", "FixedLocation", "JoinGroup", "LeaveGroup", "LocalSubscriptions", "Location", "Machine",
-    "Note", "Packet", "RecentKeys", "Send", "StartTimer", "Subscription", "Tabletop", "Timer", "build_settings",
-    "protocol",
+    "NOTHING", "PROPERTIES", "PROTOCOLS", "QUIET_CHANNEL", "Announcement", "Broadcast", "CancelTimer", "Channel",
+    "Deliver", "Drop", "DropReason", "Effects", "FixedLocation", "JoinGroup", "LeaveGroup", "LocalSubscriptions",
+    "Location", "Machine", "Note", "Packet", "RecentKeys", "Send", "StartTimer", "Subscription", "Tabletop",
+    "Timer", "build_settings", "check_property", "protocol",
 ]  # fmt: skip
 
 

@@ -20,6 +20,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "simulate": ("simulate", "Run one protocol on one scenario."),
     "protocols": ("simulate", "List the protocols, their papers and settings."),
     "plugins": ("plugins", "List the plug-ins that are installed, and from where."),
+    "check": ("check", "Check that a protocol holds what every protocol holds."),
+    "new": ("new", "Write the package of a new protocol."),
     "scenarios": ("simulate", "List the built-in scenarios."),
     "scenario": ("traces", "Write a scenario that plays a trace back."),
     "node": ("live", "Run a node that passes on events of other nodes."),

@@ -55,9 +55,11 @@ from earshot.wire import Packet
 
 if TYPE_CHECKING:
     from earshot.protocols.catalogue import PROTOCOLS, build_settings, protocol
+    from earshot.protocols.conformance import PROPERTIES, check_property
 
 __all__ = [
     "NOTHING",
+    "PROPERTIES",
     "PROTOCOLS",
     "QUIET_CHANNEL",
     "Announcement",
@@ -83,6 +85,7 @@ __all__ = [
     "Tabletop",
     "Timer",
     "build_settings",
+    "check_property",
     "protocol",
 ]
 
@@ -93,4 +96,8 @@ def __getattr__(name: str) -> Any:
         import earshot.protocols.catalogue as catalogue
 
         return getattr(catalogue, name)
+    if name in ("PROPERTIES", "check_property"):
+        import earshot.protocols.conformance as conformance
+
+        return getattr(conformance, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -145,7 +145,8 @@ class Codd(Machine):
         """A peer takes this node for a member of a tree that it is not in."""
         match packet:
             case packets.Add():
-                self.send(packet.newcomer, packets.AddResult(packet.tree, packet.request, spare=False))
+                if packet.newcomer:  # else a broken packet
+                    self.send(packet.newcomer, packets.AddResult(packet.tree, packet.request, spare=False))
             case packets.AddChild():
                 self.send(sender, packets.Answer(packet.tree, packet.request, accepted=False))
             case packets.GetOverhead():
@@ -394,6 +395,8 @@ class Codd(Machine):
     def on_add(self, packet: packets.Add, tree: DisseminationTree) -> None:
         """TYPE_ADD: offer a place where there is spare capacity; otherwise pass it on to the maximal-overlap child."""
         newcomer = packet.newcomer
+        if not newcomer:
+            return  # a broken packet
         if newcomer in tree.members:
             self._effects += tree.lose([newcomer])  # it would not ask if it were still here
         if not tree.is_in or newcomer == self.node or newcomer in tree.ancestors:

@@ -27,6 +27,8 @@ from earshot.wire import Packet, Whole, Word
 
 _JITTER: Final = 0.1
 "Beacons come this share of their interval earlier or later, so that they do not keep colliding."
+MOST_WAITING: Final = 4096
+"Packets that wait while a node listens; more are dropped."
 _LISTEN: Final = 1.2
 "A node listens for this many beacon intervals before it routes: by then it has heard every neighbour once."
 
@@ -283,6 +285,8 @@ class CellHashRouting:
         the node has heard its neighbours.
         """
         if self._listening:
+            if len(self._waiting) >= MOST_WAITING:
+                return Drop(DropReason.TOO_MANY_PACKETS_WAITING)
             self._waiting.append(packet)
             return None
         if packet.heading.node == self.node:

@@ -29,9 +29,13 @@ class DigestSpan(NamedTuple):
         return self.since <= quarter < self.until
 
 
+FARTHEST_S = 1e12
+"Clocks read less than this: 30,000 years."
+
+
 def quarter_of(time: float) -> int:
-    """The quarter of a second in which this time lies."""
-    return floor(4.0 * time)
+    """The quarter of a second in which this time lies; a hostile time is taken to the end of all clocks."""
+    return floor(4.0 * min(max(time, -FARTHEST_S), FARTHEST_S))
 
 
 def wrapped(quarter: int) -> int:
