@@ -472,3 +472,16 @@ def test_formulas():
     assert structural_overlap([A], [B, A]) == 1.0
     assert structural_overlap([A], []) == 0.0
     assert structural_overlap([A], [B]) < 1.0
+
+
+def test_a_descendant_and_a_guest_are_not_offered_as_parents():
+    node, _ = busy(SMALL)
+    tree = node.trees[TREE]
+    tree.take("g", (), ("a",), 2.0, guest=True)
+    asked = GetOverhead(TREE, 5, 0, (0b110).to_bytes(1, "little"))
+    ((_, found),) = sent(node.hear(asked, "z", 3.0), Overhead)
+    assert "g" not in found.children
+    # For an ancestor this node lies below itself: no room, and none of its children.
+    tree.parent, tree.ancestors = "p", ("source-0", "p")
+    ((_, found),) = sent(node.hear(asked, "p", 3.0), Overhead)
+    assert (found.spare, found.children) == (False, ())

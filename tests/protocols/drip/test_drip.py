@@ -1,5 +1,6 @@
 """DRIP by hand: on the tabletop, where a hop takes a millisecond and nothing is lost."""
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -414,6 +415,21 @@ def test_sf_brings_every_event_to_every_broker_wanted_or_not() -> None:
         assert broker is not None
         held[name] = list(broker.events.held)
     assert held == {name: ["e1"] for name in ABLE}
+
+
+def test_sf_sends_no_broker_a_second_copy() -> None:
+    """A baseline that wastes copies would flatter the protocol that is compared with it."""
+    table = line(machine=SimpleFramework)
+    for number in range(3):
+        publish(table, "n00", value=5, id=f"e{number}")
+        table.run(table.now + 12.0)
+    # A copy is relayed hop by hop: only what its origin sends is a new one.
+    copies = Counter(
+        (packet.event.id, packet.target) for node, packet in sent(table, EventCopy) if packet.origin == node
+    )
+    assert set(copies.values()) == {1}
+    for number in range(3):
+        assert sum(count for (event, _), count in copies.items() if event == f"e{number}") == len(ABLE) - 1
 
 
 def test_subscriber_updates_are_offered_until_the_other_broker_has_them() -> None:

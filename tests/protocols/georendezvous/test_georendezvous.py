@@ -27,7 +27,7 @@ from earshot.protocols.georendezvous.machine import (
 )
 from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, Request
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, RendezvousTable, Subscribe
-from earshot.protocols.machine import Announcement, FixedLocation
+from earshot.protocols.machine import Announcement, CancelTimer, FixedLocation
 from earshot.studies.georendezvous.cell_routes import CellGraph
 from earshot.wire import encode
 from sizes import sized
@@ -637,6 +637,52 @@ def test_the_last_to_stop_in_a_cell_hands_its_keys_to_the_new_home_cell():
     (heir,) = members_of(field, home_of(field, 0))
     assert heir != keeper
     assert records_at(field, heir, 0) == (["a00"], ["a11"])
+
+
+def test_keys_that_expired_before_the_newcomer_had_its_turn_are_not_handed_over():
+    field = crowded_field()
+    announce(field, "a00")
+    settle(field)
+    (keeper, *_) = members_of(field, home_of(field, 0))
+    cell = field.machines[keeper].rendezvous
+    assert cell.newcomer("b00", field.now)
+    much_later = field.now + 10 * field.machines[keeper].settings.record_lifespan_s
+    assert cell.hand_keys_to("b00", much_later) == []
+
+
+def test_an_empty_keep_changes_nothing_but_that_the_newcomer_has_its_keys():
+    field = crowded_field()
+    announce(field, "a00")
+    settle(field)
+    (keeper, *_) = members_of(field, home_of(field, 0))
+    cell = field.machines[keeper].rendezvous
+    before = cell.table.all_records(field.now)
+    assert before
+    empty = Keep(cell.routing.cell, ())
+    assert cell.on_keep(empty, field.now) == []
+    cell.newcomer("b00", field.now)
+    assert cell.on_keep(Keep(cell.routing.cell, (), "b00"), field.now) == [CancelTimer(("hand", "b00"))]
+    assert cell.on_keep(Keep((99, 99), tuple(before)), field.now) == []
+    assert cell.table.all_records(field.now) == before
+
+
+def test_a_member_that_leaves_others_behind_takes_no_keys_away():
+    field = crowded_field()
+    announce(field, "a00")
+    subscribe(field, "a11")
+    settle(field)
+    home = members_of(field, home_of(field, 0))
+    before = len(field.sent)
+    cell = field.machines[home[0]].rendezvous
+    records = cell.table.all_records(field.now)
+    assert cell.cell_left(last=False, now=field.now) == []
+    assert len(cell.table) == 0
+    assert [records_at(field, node, 0) for node in home[1:]] == [(["a00"], ["a11"])] * 2
+    for record in records:
+        cell.table.put(record, field.now)
+    homeward = cell.cell_left(last=True, now=field.now)
+    assert [(one.key, one.heading.target) for one in homeward] == [(one.key, cell.target(one.key)) for one in records]
+    assert len(field.sent) == before
 
 
 def test_keys_move_to_a_closer_cell_that_becomes_populated():

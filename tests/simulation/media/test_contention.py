@@ -102,6 +102,22 @@ def test_back_off_is_frozen_while_others_send() -> None:
             assert heard(bench, "a") == [f"from {first}", f"from {second}"]
 
 
+def test_a_frame_that_begins_during_difs_costs_no_slot() -> None:
+    """b has drawn its slots and waits for DIFS to pass after a's frame, when c, whom a does not reach, begins."""
+    for seed in range(20):
+        bench = Bench(HIDDEN, BASE, seed=seed)
+        bench.do(1.0, "a", say("from a"))
+        bench.do(1.0001, "b", say("from b"))
+        second = 1.0 + airtime_s("from a") + 0.5 * BASE.difs_s
+        bench.do(second, "c", say("from c"))
+        bench.run()
+        slots = int(Random(f"{seed}:medium").random() * (BASE.window_min + 1))
+        assert bench.rows("time", "node", kind="send")[1:] == [
+            (pytest.approx(second), "c"),
+            (pytest.approx(second + airtime_s("from c") + BASE.difs_s + slots * BASE.slot_s), "b"),
+        ]
+
+
 @pytest.mark.parametrize(("later_s", "waits_s"), [(0.0003, 2e-3), (0.0001, 0.0001 + BASE.difs_s)])
 def test_a_node_waits_longer_after_a_frame_whose_preamble_alone_it_could_read(later_s: float, waits_s: float) -> None:
     """b reads a's frame until c's begins. Within the preamble it does not yet know that there is a frame."""
