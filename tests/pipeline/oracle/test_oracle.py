@@ -58,7 +58,7 @@ class Case:
             content=content,
             id=f"e{k}",
             source=random.choice(sorted(self.ways)),
-            time=random.uniform(0, DURATION_S),
+            time=random.choice([*TIMES, *(random.uniform(0, DURATION_S) for _ in range(6))]),
             position=Position(random.uniform(0, 100), random.uniform(0, 100)),
             velocity=Velocity(random.uniform(-5, 5), random.uniform(-5, 5)) if random.random() < 0.7 else None,
             area=random.choice(
@@ -128,6 +128,24 @@ def test_the_oracle_agrees_with_brute_force_on_random_cases(spark: SparkSession)
     assert len(truth) > 200
     assert set(found) == truth
     assert len(found) == len(truth), "no pair is told twice"
+
+
+def test_a_node_is_there_from_its_first_moment_to_its_last(spark: SparkSession) -> None:
+    rows = [("n", 0.0, 0.0), ("n", 10.0, 30.0), ("once", 10.0, 5.0)]
+    about = {"trace": "w", "y_m": 0.0, "speed_m_s": None, "heading_deg": None}
+    positions = [{**about, "node": node, "time": time, "x_m": x} for node, time, x in rows]
+    moments = [("first", 0.0, 0.0), ("last", 10.0, 30.0), ("later", 10.001, 30.0), ("once", 10.0, 5.0)]
+    events = [
+        event_row("w", Event(type="A", id=id, source="x", time=time, area=Area(Circle(4.0), Position(x, 0.0))))
+        for id, time, x in moments
+    ]
+    wish = {"workload": "w", "filter": "A: true", "region": None, "start": 0.0, "end": None}
+    wishes = [{**wish, "subscription": node, "node": node} for node in ("n", "once")]
+    transform = expected_receivers(
+        spark.createDataFrame(wishes, SUBSCRIPTIONS.ddl), spark.createDataFrame(positions, POSITIONS.ddl)
+    )
+    found = spark.createDataFrame(events, EVENTS.ddl).transform(transform).collect()
+    assert sorted((row["event"], row["node"]) for row in found) == [("first", "n"), ("last", "n"), ("once", "once")]
 
 
 def test_brute_force_itself_knows_who_approaches() -> None:

@@ -109,6 +109,12 @@ def test_nodes_sampled_at_moments_of_their_own_meet_on_common_steps(spark: Spark
 
 
 @pytest.mark.spark
+def test_nodes_that_were_seen_once_meet_at_that_moment(spark: SparkSession) -> None:
+    frame = positions(spark, [("a", 7.0, 0.0, 0.0), ("b", 7.0, 3.0, 0.0), ("c", 9.0, 0.0, 0.0)])
+    assert found(frame.transform(contacts_within(5.0))) == [("a", "b", 7.0, 7.0)]
+
+
+@pytest.mark.spark
 def test_no_positions_have_no_contacts(spark: SparkSession) -> None:
     assert found(positions(spark, []).transform(contacts_within(10.0, interval_s=1.0))) == []
 
