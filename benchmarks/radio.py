@@ -150,7 +150,7 @@ class Speaker(Machine):
 
     def hear(self, packet: Packet, sender: str, now: float) -> Effects:
         if isinstance(packet, Said):
-            self.deliver(packet.event, "unicast", packet.hops)
+            self.deliver(packet.event, f"{self.node}/s", packet.hops)
             return self.effects()
         return NOTHING
 
@@ -182,8 +182,8 @@ def traffic(kind: str, radio: str, load: float, degree: int, nodes: int, count: 
 
 def run_ours(asked: Traffic, seed: int, outcome: Outcome) -> int:
     """Adds to the outcome; returns the size of a packet."""
-    listeners = range(len(asked.routes)) if asked.kind == "floods" else ()
-    actions = [Action(0.0, i, Subscription(f"s{i}", f"n{i}", Filter.of_type("Ping"))) for i in listeners]
+    nodes = range(len(asked.routes))
+    actions = [Action(0.0, i, Subscription(f"n{i}/s", f"n{i}", Filter.of_type("Ping"))) for i in nodes]
     actions += [Action(at, i, Event(type="Ping", content={"peer": f"n{peer}"})) for at, i, peer in asked.requests]
 
     def make(node: str, location: Location, random: Random, *services: Any) -> Machine:
