@@ -196,7 +196,7 @@ def test_proximities_may_nest_and_overlap() -> None:
         (lambda: Polygon(((0, 0), (9, 0), (0, 9)), (((20, 20), (30, 20), (20, 30)),)), "not a polygon: Hole"),
         (lambda: Polygon(((0, 0), (9, 0), "x")), "pairs of numbers"),  # type: ignore[arg-type]
         (lambda: Polygon(((0, 0), (9, 0), (1, 2, 3))), "pairs of numbers"),  # type: ignore[arg-type]
-        (lambda: parse_shape("circle:300"), "cannot read the shape 'circle:300'"),
+        (lambda: parse_shape("circle:300ft"), "cannot read the shape 'circle:300ft'"),
         (lambda: parse_shape("circle:3x3m"), "cannot read the shape"),
         (lambda: parse_shape("rectangle:3m"), "cannot read the shape"),
         (lambda: parse_shape("blob:3m"), "cannot read the shape"),
@@ -278,3 +278,8 @@ def test_many_at_once_are_as_one_by_one() -> None:
     x, y = plane.positions(lat, lon)
     one_by_one = [plane.position(float(a), float(o)) for a, o in zip(lat, lon, strict=True)]
     assert [Position(float(a), float(b)) for a, b in zip(x, y, strict=True)] == one_by_one
+
+
+def test_a_shapes_lengths_have_units_as_options_have() -> None:
+    assert parse_shape("circle:300") == parse_shape("circle:300m") == parse_shape("circle:0.3km")
+    assert parse_shape("rectangle:1x0.5km@30") == parse_shape("rectangle:1000x500m@30")

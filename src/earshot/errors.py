@@ -8,7 +8,7 @@ protocol raised. `SparkFailure`: a Spark job failed, and the caller is not at fa
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class EarshotError(Exception):
@@ -121,7 +121,16 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     """What to write instead of a name that is not among the known ones."""
     names = list(known)
     nearest = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(names)}"
+    return f"did you mean {nearest[0]!r}?" if nearest else f"there are: {listed(names)}"
+
+
+MOST_LISTED = 30
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas between them; a long list ends in `and 2,192 more`."""
+    more = len(names) - MOST_LISTED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_LISTED])} and {more:,} more"
 
 
 class TraceError(UsageError):

@@ -368,13 +368,14 @@ class Proximity(msgspec.Struct, frozen=True):
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _SHAPE_TEXT = re.compile(
-    rf"(?P<kind>circle|rectangle|ellipse):(?P<first>{_NUMBER})(?:x(?P<second>{_NUMBER}))?m"
+    rf"(?P<kind>circle|rectangle|ellipse):(?P<first>{_NUMBER})(?:x(?P<second>{_NUMBER}))?(?P<unit>m|km|)"
     rf"(?:@(?P<angle>{_NUMBER}))?(?:\+(?P<rx>{_NUMBER}),(?P<ry>{_NUMBER}))?"
 )
 
 
 def parse_shape(text: str) -> AnyShape:
-    """Read `circle:300m`, `rectangle:100x50m@30`, `ellipse:80x40m`, `polygon:0,0 10,0 0,10 / hole`."""
+    """Read `circle:300m`, `rectangle:100x50m@30`, `ellipse:80x40m`, `polygon:0,0 10,0 0,10 / hole`; lengths are in
+    metres, or in kilometres as in `circle:2km`."""
     kind, _, rest = text.strip().partition(":")
     if kind == "polygon":
         rings = tuple(_parse_ring(ring, text) for ring in rest.split("/"))
@@ -385,11 +386,12 @@ def parse_shape(text: str) -> AnyShape:
             f"cannot read the shape {text!r}; write circle:300m, rectangle:100x50m@30, "
             "ellipse:80x40m@30 or polygon:0,0 100,0 0,100"
         )
-    first, angle = float(found["first"]), float(found["angle"] or 0.0)
+    metres = 1000.0 if found["unit"] == "km" else 1.0
+    first, angle = float(found["first"]) * metres, float(found["angle"] or 0.0)
     reference = Position(float(found["rx"] or 0.0), float(found["ry"] or 0.0))
     if kind == "circle":
         return Circle(first, reference)
-    return (Rectangle if kind == "rectangle" else Ellipse)(first, float(found["second"]), angle, reference)
+    return (Rectangle if kind == "rectangle" else Ellipse)(first, float(found["second"]) * metres, angle, reference)
 
 
 def _parse_ring(ring: str, text: str) -> tuple[Corner, ...]:

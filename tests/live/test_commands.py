@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 from desk import PATIENCE_S, free_port, until
 
+from earshot.cli import main
+from earshot.errors import listed
 from earshot.live.node import Node
 from earshot.live.spool import read_records
 
@@ -148,3 +151,34 @@ def test_mistakes_are_reported_in_one_line_with_exit_code_2(
         main([*arguments, *network])
     assert left.value.code == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["pub", "Siren", "--count", "3"], "needs --every or --stdin"),
+        (["node", "--group", "239.1.1.1", "--peer", "127.0.0.1:9"], "--group is not used with --peer"),
+        (["sub", "Siren", "--memory", "1MB"], "memory_bytes"),
+        (["sub", "Siren", "--memory", "much"], "is not a size"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code
+    assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["node"], ["pub", "Siren", "--every", "1s"], ["sub", "Siren"]])
+def test_every_command_ends_after_its_time(arguments: list[str]) -> None:
+    place = ["--interface", "lo", "--group", f"239.255.69.83:{free_port()}"]
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-m", "earshot", *arguments, *place, "--for", "1s"], check=True, timeout=60)
+    assert time.monotonic() - began < 50
+
+
+def test_long_lists_of_names_end_in_a_count() -> None:
+    assert listed(["a", "b"]) == "a, b"
+    assert listed([f"n{number}" for number in range(2222)]).endswith(", n28, n29 and 2,192 more")

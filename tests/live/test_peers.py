@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from desk import Desk, acquainted, free_port, taken, until
+from hypothesis import given
+from hypothesis import strategies as st
 
 from earshot.live import datagrams
 from earshot.live.datagrams import PLAIN, Challenge, Echo, Frame
@@ -160,6 +162,39 @@ def test_a_new_name_costs_the_same_in_a_full_table() -> None:
     for number in range(5000):
         full.hear(f"p{number}", ("10.0.1.1", number), 0.0)
     assert cost_s(full) < 4 * cost_s(small)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 2), st.booleans()), max_size=60))
+def test_names_and_addresses_stay_one_to_one_whatever_is_claimed(
+    claims: list[tuple[int, int, int, bool]],
+) -> None:
+    peers = Table(limit=3, newcomers=3)
+    for step, (name, port, life, answers) in enumerate(claims):
+        now, address = step * 0.2, ("10.0.0.1", port)
+        if answers:
+            peers.awake[address] = (f"n{name}", life)
+        peers.hear(f"n{name}", address, now, life)
+        assert {peer.address: peer for peer in peers._proven.values()} == peers._by_address
+        assert {peer.address: peer for peer in peers._newcomers.values()} == peers._newcomer_at
+        assert all(peers._proven[peer.name] is peer for peer in peers._by_address.values())
+        assert len(peers._proven) <= 3
+        assert len(peers._newcomers) <= 3
+
+
+def test_a_claimant_whose_address_has_another_name_meanwhile_replaces_it() -> None:
+    peers = Table()
+    peers.awake = {HOME: ("a", 1)}
+    peers.hear("a", HOME, 0.0)
+    peers.awake = {ELSEWHERE: ("a", 2)}
+    peers.hear("a", ELSEWHERE, 0.2, life=2)
+    peers.awake = {ELSEWHERE: ("b", 1)}
+    peers.hear("b", ELSEWHERE, 0.4)
+    assert peers.speakers(0.4) == {"a": HOME, "b": ELSEWHERE}
+    peers.settle(1.0)
+    assert peers.speakers(1.0) == {"a": ELSEWHERE}
+    peers.awake = {ELSEWHERE: ("b", 1)}
+    peers.hear("b", ELSEWHERE, 1.2)
+    assert peers.speakers(1.2) == {"b": ELSEWHERE}
 
 
 def test_an_echo_from_another_address_or_made_up_proves_nothing() -> None:

@@ -81,6 +81,8 @@ def make_node(options: dict[str, Any]) -> Node:
     from earshot.live.node import Node
 
     group = options["group"]
+    if group and (options["peers"] or (options["listen"] and not options["interface"])):
+        raise UsageError("--group is not used with --peer, or with --listen alone: without multicast there is no group")
     if group and ":" not in group:
         group = f"{group}:{DEFAULT_PORT}"
     optional = {
@@ -182,10 +184,17 @@ async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def _for(for_s: float | None) -> list[Coroutine[Any, Any, None]]:
+    """The end of the time that `--for` gives, if it does."""
+    return [] if for_s is None else [asyncio.sleep(for_s)]
+
+
 @click.command()
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N packets were heard.")
+@click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
 @node_options
-def node(**options: Any) -> None:
-    """Run a node that passes on what others publish, until Ctrl-C.
+def node(for_s: float | None, count: int | None, **options: Any) -> None:
+    """Run a node that passes on what others publish, until Ctrl-C, for a time, or for a number of packets.
 
     \b
     Examples:
@@ -195,14 +204,19 @@ def node(**options: Any) -> None:
       earshot node --interface wlan0 --location gpsd --settings advice.toml
       earshot node --interface lo --spool run-1 --location 'trace:town.csv#bus'
     """
-    _run(_node(options))
+    _run(_node(options, for_s, count))
 
 
-async def _node(options: dict[str, Any]) -> None:
+async def _node(options: dict[str, Any], for_s: float | None, count: int | None) -> None:
     async with _until_stopped() as stopped, make_node(options) as one:
         host, port = one.host.transport.address
         _print_status(options, {"node": one.name, "address": f"{host}:{port}"}, f"{one.name} is up at {host}:{port}")
-        await stopped.wait()
+
+        async def heard_enough() -> None:
+            while count is None or one.host.counts["receive"] < count:
+                await asyncio.sleep(0.05)
+
+        await _first(heard_enough(), stopped.wait(), *_for(for_s))
         counts, drops = dict(one.host.counts), dict(one.drops)
     status = {"node": one.name, "counts": counts, "drops": drops}
     _print_status(
@@ -253,10 +267,7 @@ def sub(
                     if seen == count:
                         return
 
-            waits = [read(), stopped.wait()]
-            if for_s is not None:
-                waits.append(asyncio.sleep(for_s))
-            await _first(*waits)
+            await _first(read(), stopped.wait(), *_for(for_s))
             if lost := stream.dropped:
                 click.echo(f"earshot: {lost:,} events were lost: they arrived faster than they were printed", err=True)
 
@@ -315,7 +326,8 @@ def _json_line(event: Event) -> str:
 @click.option("--at", type=POINT, help="Fix --within at this place, in metres on the plane.")
 @click.option("--every", metavar="1s", type=DELAY, help="Publish again at this interval, until Ctrl-C.")
 @click.option("--stdin", is_flag=True, help="Publish each input line: a JSON object, or NAME=VALUE ...")
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --every: stop after N events.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N events.")
+@click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
 @default_option("--settle", default="500ms", type=DELAY, help="Wait this long before the first event.")
 @default_option("--linger", default="500ms", type=DELAY, help="Stay this long after the last event.")
 @node_options
@@ -327,6 +339,7 @@ def pub(
     every: float | None,
     stdin: bool,
     count: int | None,
+    for_s: float | None,
     settle: float,
     linger: float,
     **options: Any,
@@ -347,6 +360,8 @@ def pub(
     content = pairs(values, "", _value)
     if stdin and (every is not None or values):
         raise UsageError("--stdin takes the place of values and of --every")
+    if every is None and not stdin and (count or 1) > 1:
+        raise UsageError(f"--count {count} needs --every or --stdin: without them one event is published")
     if at is not None and within is None:
         raise UsageError("--at needs --within: the shape that is fixed at that place")
     shape = None if within is None else parse_shape(within)
@@ -364,9 +379,11 @@ def pub(
             async def all_of_it() -> None:
                 await asyncio.sleep(settle)
                 if stdin:
-                    while line := await asyncio.to_thread(sys.stdin.readline):
+                    done = 0
+                    while done != count and (line := await asyncio.to_thread(sys.stdin.readline)):
                         if line.strip():
                             await publish(_line_content(line))
+                            done += 1
                 else:
                     await publish(content)
                     done = 1
@@ -376,7 +393,7 @@ def pub(
                         done += 1
                 await asyncio.sleep(linger)
 
-            await _first(all_of_it(), stopped.wait())
+            await _first(all_of_it(), stopped.wait(), *_for(for_s))
 
     _run(work())
 

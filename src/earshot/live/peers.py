@@ -224,6 +224,8 @@ class Peers:
             if known.life == peer.life:
                 peer.window = known.window
             self._forget(known)
+        if (there := self._by_address.get(peer.address)) is not None:
+            self._forget(there)
         if len(self._proven) >= self._limit:
             oldest = next(iter(self._proven.values()))
             if self._is_present(oldest, now):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from earshot.errors import LocationUnavailable, TraceError, UnknownName
+from earshot.errors import LocationUnavailable, TraceError, UnknownName, listed
 from earshot.geometry import STILL, LocalPlane, Position
 from earshot.live.location import Fix, plane_near
 from earshot.records.trajectories import Trajectory
@@ -54,11 +54,10 @@ class TracePlayback:
             raise LocationUnavailable(f"cannot read the trace {self._path}: {error}") from None
         nodes = np.unique(trace.node).tolist()
         if self._node and self._node not in nodes:
-            raise UnknownName(f"node in {self._path}", self._node, nodes[:1000])
+            raise UnknownName(f"node in {self._path}", self._node, nodes)
         if not self._node and len(nodes) > 1:
-            some = ", ".join(nodes[:5])
             raise LocationUnavailable(
-                f"{self._path} has {len(nodes)} nodes; say which: trace:{self._path}#NODE ({some})"
+                f"{self._path} has {len(nodes):,} nodes; say which: trace:{self._path}#NODE ({listed(nodes)})"
             )
         if not nodes:
             raise LocationUnavailable(f"the trace {self._path} has no position of any node")
