@@ -45,6 +45,8 @@ FARTHEST_SHARE = 0.62
 "Of a node's neighbours, this share is at most beyond the reach of a sender that the node hears."
 FEW = 1.5
 "Rule 2: who would reach fewer neighbours than this anew can wait: others may reach them, and repair comes."
+BUSY = 0.5
+"Rule 3: on a channel busier than this, neighbours take turns."
 BUSIEST = 0.75
 "A channel that is busier than this stretches waits no further: to 4 times."
 REPAIR_BURST_S = 5.0
@@ -117,6 +119,8 @@ class Hearsay(Machine):
         "The airtime that repairs may still use,"
         self.repair_counted_at = 0.0
         "counted at this time."
+        self.turned_at = self.turn_at = 0.0
+        "When it last passed an event on, and when it may again."
         self.started_at = 0.0
         self.hellos = 0
         self.hello_due = 0.0
@@ -276,10 +280,22 @@ class Hearsay(Machine):
             self.cancel_timer(("say", waiting.live.id))
 
     def say(self, event_id: str, now: float) -> None:
-        """Nobody else reached them all: pass it on."""
-        waiting = self.waiting.pop(event_id, None)
-        if waiting is not None and waiting.live.event is not None and waiting.live.expires > now:
-            self.speak(waiting.live, now)
+        """Nobody else reached them all: pass it on. On a busy channel, no sooner than it is our turn: what waits here
+        can still be taken back, what waits in the radio's queue cannot."""
+        waiting = self.waiting.get(event_id)
+        if waiting is None:
+            return
+        if now < self.turn_at:
+            spread_s = (self.turn_at - self.turned_at) * min(len(self.waiting), 16)
+            self.start_timer(("say", event_id), self.turn_at + self.random.uniform(0.0, spread_s))
+            return
+        del self.waiting[event_id]
+        live = waiting.live
+        if live.event is not None and live.expires > now:
+            self.turned_at = now
+            if self.channel.busy_share(now) > BUSY:
+                self.turn_at = now + self.frame_s(live.size_bytes) * (len(self.neighbours) + 1)
+            self.speak(live, now)
 
     def speak(self, live: LiveEvent, now: float) -> None:
         assert live.event is not None
@@ -404,7 +420,10 @@ class Hearsay(Machine):
         return now - self.settings.wait_frames * self.settings.crowd_stretch * self.frame_s(300)
 
     def repair(self, name: str, lacked: list[LiveEvent], now: float) -> None:
-        """Say them again, the most urgent first, each after a random time in which others may come first."""
+        """Say them again, the most urgent first, each after a random time in which others may come first. A busy
+        channel is left to new events."""
+        if self.channel.busy_share(now) > BUSIEST:
+            return
         earned_s = (now - self.repair_counted_at) * self.settings.repair_airtime
         most_s = REPAIR_BURST_S * self.settings.repair_airtime
         self.repair_airtime_s = min(self.repair_airtime_s + earned_s, most_s)

@@ -51,7 +51,7 @@ class HearsaySettings:
 
     hello_interval_s: Positive = 4.0
     "Rule 4: the time between a node's hellos, on a radio that is fast enough."
-    hello_airtime: Share = 0.05
+    hello_airtime: Annotated[float, Meta(gt=0, le=1)] = 0.02
     "Rule 4: the hellos of a neighbourhood may take this share of the airtime; on slow radios they become rarer."
     hello_drift: NotNegative = 0.15
     "Rule 4: a node greets early when it is this share of the range away from where its last hello puts it."

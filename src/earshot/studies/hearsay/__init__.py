@@ -1,0 +1,1 @@
+"""The study of Hearsay, our own protocol. Start with `study`."""
