@@ -127,6 +127,7 @@ STUDIES: dict[str, str] = {
     "content-odmrp": "earshot.studies.content_odmrp.study",
     "drip": "earshot.studies.drip.study",
     "georendezvous": "earshot.studies.georendezvous.study",
+    "hearsay": "earshot.studies.hearsay.study",
     "steam": "earshot.studies.steam.study",
 }
 "All studies: each module holds its study as `STUDY`, and is imported when it is asked for."

@@ -65,7 +65,11 @@ def changes_of(case: Case) -> dict[str, Any]:
         changes["nodes"] = {"node": {"count": case["nodes"]}}
     if "speed_m_s" in case:
         speed_m_s = case["speed_m_s"]
-        mobility = {"kind": "random-waypoint", "speed_m_s": [speed_m_s, speed_m_s], "pause_s": [0.0, 0.0]}
+        mobility: dict[str, Any] = {
+            "kind": "random-waypoint",
+            "speed_m_s": [speed_m_s, speed_m_s],
+            "pause_s": [0.0, 0.0],
+        }
         if not speed_m_s:
             mobility = {"kind": "grid", "jitter_m": 40.0}
         changes["nodes"] = {"node": {"mobility": mobility}}
