@@ -68,7 +68,7 @@ def line_of(process: subprocess.Popen[str]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("protocol", ["flooding", "steam"])
+@pytest.mark.parametrize("protocol", ["flooding", "hearsay", "steam"])
 def test_what_one_process_publishes_others_print(terminal: Terminal, protocol: str) -> None:
     fast = terminal.start("sub", "Siren", "--where", "speed > 10", "--json", "--name", "fast", protocol=protocol)
     every = terminal.start("sub", "Siren", "--name", "all", "--count", "2", protocol=protocol)

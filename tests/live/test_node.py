@@ -16,7 +16,7 @@ from earshot.protocols.machine import Effects
 from earshot.wire import Packet
 
 SIREN = EventType("Siren", content={"speed": float})
-PROTOCOLS = ("flooding", "gossip", "steam")
+PROTOCOLS = ("flooding", "gossip", "hearsay", "steam")
 
 
 def test_the_package_offers_the_node() -> None:
@@ -83,7 +83,7 @@ def test_an_event_is_of_no_interest_outside_its_proximity(protocol: str) -> None
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("protocol", ["flooding", "gossip"])
+@pytest.mark.parametrize("protocol", ["flooding", "gossip", "hearsay"])
 def test_events_go_through_a_middle_node_where_ranges_end(protocol: str) -> None:
     async def run() -> None:
         desk = Desk(protocol=protocol, emulate_range_m=150.0)

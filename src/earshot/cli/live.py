@@ -40,10 +40,10 @@ LOCATION_FORMS = "fixed:LAT,LON, plane:X,Y in metres, gpsd[:HOST:PORT], nmea:FIL
 
 node_options = together(
     click.option("--name", metavar="NAME", help="This node's name, unique on the network. [default: host and process]"),
-    click.option("--protocol", "-p", metavar="NAME", help="The protocol of the whole network.  [default: steam]"),
+    click.option("--protocol", "-p", metavar="NAME", help="The protocol of the whole network.  [default: hearsay]"),
     settings_file_option,
     setting_option,
-    default_option("--location", default="plane:0,0", metavar="WHERE", help=f"{LOCATION_FORMS}."),
+    click.option("--location", metavar="WHERE", help=f"{LOCATION_FORMS}. [default: unknown; it counts as plane:0,0]"),
     click.option("--origin", type=PLACE, help="The origin of the plane that all nodes of the network share."),
     click.option(
         "--interface", default="", metavar="NAME", help="The interface for multicast; lo for this machine alone."
@@ -97,9 +97,9 @@ def make_node(options: dict[str, Any]) -> Node:
         protocol, settings = advised.protocol, {**advised.network, **advised.settings, **settings}
     return Node(
         options["name"] or _default_name(options["identity"]),
-        protocol=protocol or "steam",
+        protocol=protocol or "hearsay",
         settings=settings,
-        location=parse_location(options["location"]),
+        location=None if options["location"] is None else parse_location(options["location"]),
         origin=options["origin"],
         precision_m=options["precision"],
         key_file=options["key_file"],

@@ -60,7 +60,7 @@ class Node:
         self,
         name: str,
         *,
-        protocol: str = "steam",
+        protocol: str = "hearsay",
         settings: Mapping[str, Any] | None = None,
         location: LocationService | None = None,
         origin: tuple[float, float] | None = None,
@@ -81,6 +81,8 @@ class Node:
         for setting in fields(machine.Settings) if range_m is not None else ():
             if setting.metadata.get("scenario") == "medium.range_m":
                 given.setdefault(setting.name, range_m)
+        if location is None and any(setting.name == "knows_place" for setting in fields(machine.Settings)):
+            given.setdefault("knows_place", False)
         try:
             options = NetworkSettings(**network)
         except TypeError:

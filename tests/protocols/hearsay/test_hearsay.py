@@ -76,7 +76,7 @@ def test_a_neighbour_beyond_the_senders_reach_is_spoken_for() -> None:
     effects = a.hear(said(hops=3), "s", now=10.1)
     assert effects[0] == Deliver(EVENT, "a/0", 3)
     assert timer(effects).name == ("say", "x-0")
-    assert 10.1 <= timer(effects).at <= 10.1 + 8 * 14 * 0.003
+    assert 10.1 <= timer(effects).at <= 10.1 + 6 * 10 * 0.003
     assert a.wake(("say", "x-0"), timer(effects).at) == [Broadcast(Said(EVENT, 4, (80, 0)))]
 
 

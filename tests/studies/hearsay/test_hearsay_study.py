@@ -30,7 +30,7 @@ def test_the_study_is_found_by_its_name() -> None:
 def test_the_seeds_are_not_those_of_tuning() -> None:
     used = {case["seed"] for experiment in STUDY.experiments for case in experiment.cases}
     assert used == set(SEEDS)
-    assert min(used) > 100
+    assert min(used) > 200
 
 
 def test_every_case_is_a_scenario_and_every_ablation_a_setting() -> None:

@@ -136,7 +136,7 @@ class Hearsay(Machine):
         hello = guess(around.range_m / (10.0 * speed), 2.0, 8.0)
         moving = f"nodes move at {speed:.2g} m/s and must not leave a tenth of the range unannounced"
         return (
-            Tunable("wait_frames", 32.0, 4.0, 128.0, "longer waits save transmissions and cost latency"),
+            Tunable("wait_frames", 10.0, 4.0, 64.0, "longer waits save transmissions and cost latency"),
             Tunable("hello_interval_s", hello, 1.0, 16.0, moving),
             Tunable("worth", 0.2, 0.05, 0.5, "how likely a neighbour must lack an event to be spoken for"),
         )
@@ -416,8 +416,9 @@ class Hearsay(Machine):
         return lacked
 
     def settled_at(self, now: float) -> float:
-        """What was heard later may still be on its way."""
-        return now - self.settings.wait_frames * self.settings.crowd_stretch * self.frame_s(300)
+        """Of what was heard before, all waits have ended; what was heard later may still be on its way."""
+        settings = self.settings
+        return now - settings.wait_frames * settings.crowd_stretch * settings.patience * self.frame_s(300)
 
     def repair(self, name: str, lacked: list[LiveEvent], now: float) -> None:
         """Say them again, the most urgent first, each after a random time in which others may come first. A busy

@@ -1,4 +1,4 @@
-"""The study of Hearsay: what docs/papers/hearsay.md claims, measured. Seeds from 101 on were not used for tuning."""
+"""The study of Hearsay: what docs/papers/hearsay.md claims, measured. Seeds from 201 on were not used for tuning."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from earshot.studies.hearsay.claims import CLAIMS
 from earshot.studies.hearsay.runs import ABLATIONS, simulated
 from earshot.studies.study import Experiment, Study, cases
 
-SEEDS = range(101, 106)
+SEEDS = range(201, 206)
 SCENARIOS = ("base", "city", "disaster", "highway", "odmrp-mobile")
 OTHERS = ("cbf", "content-odmrp", "flooding", "gossip", "steam")
 EVERYBODY = ("hearsay", *OTHERS)
@@ -23,14 +23,14 @@ EXPERIMENTS = (
             *cases(scenario=["city"], radio=[BASIC], rate=[1.0, 4.0, 8.0, 16.0, 32.0], protocol=FLOODS, seed=SEEDS),
             *cases(scenario=["disaster"], radio=[BASIC], rate=[1.0, 2.0, 4.0], protocol=FLOODS, seed=SEEDS),
         ],
-        quick=cases(scenario=["city"], rate=[1.0, 2.0], protocol=["hearsay", "cbf"], duration_s=[SHORT_S], seed=[101]),
+        quick=cases(scenario=["city"], rate=[1.0, 2.0], protocol=["hearsay", "cbf"], duration_s=[SHORT_S], seed=[201]),
     ),
     Experiment(
         "scenarios",
         simulated,
         cases=cases(scenario=SCENARIOS, radio=[BASIC], protocol=EVERYBODY, seed=SEEDS),
         quick=cases(
-            scenario=["base"], protocol=["hearsay", "cbf", "flooding"], duration_s=[SHORT_S], radio=[BASIC], seed=[101]
+            scenario=["base"], protocol=["hearsay", "cbf", "flooding"], duration_s=[SHORT_S], radio=[BASIC], seed=[201]
         ),
     ),
     Experiment(
@@ -46,7 +46,7 @@ EXPERIMENTS = (
             rate=[1.0],
             protocol=["hearsay", "cbf"],
             duration_s=[SHORT_S],
-            seed=[101],
+            seed=[201],
         ),
     ),
     Experiment(
@@ -61,7 +61,7 @@ EXPERIMENTS = (
             lossy_m=[[100.0, 200.0]],
             protocol=["hearsay", "flooding"],
             duration_s=[SHORT_S],
-            seed=[101],
+            seed=[201],
         ),
     ),
     Experiment(
@@ -69,7 +69,7 @@ EXPERIMENTS = (
         simulated,
         cases=cases(scenario=["base"], position_error_m=[0.0, 5.0, 10.0, 20.0], protocol=["hearsay"], seed=SEEDS),
         quick=cases(
-            scenario=["base"], position_error_m=[0.0, 10.0], protocol=["hearsay"], duration_s=[SHORT_S], seed=[101]
+            scenario=["base"], position_error_m=[0.0, 10.0], protocol=["hearsay"], duration_s=[SHORT_S], seed=[201]
         ),
     ),
     Experiment(
@@ -77,7 +77,7 @@ EXPERIMENTS = (
         simulated,
         cases=cases(scenario=["base"], nodes=[10, 30, 100, 300, 1000], protocol=FLOODS, duration_s=[60.0], seed=SEEDS),
         quick=cases(
-            scenario=["base"], nodes=[10, 60], protocol=["hearsay", "flooding"], duration_s=[SHORT_S], seed=[101]
+            scenario=["base"], nodes=[10, 60], protocol=["hearsay", "flooding"], duration_s=[SHORT_S], seed=[201]
         ),
     ),
     Experiment(
@@ -85,7 +85,7 @@ EXPERIMENTS = (
         simulated,
         cases=cases(scenario=["base"], speed_m_s=[0.0, 10.0, 20.0, 40.0], protocol=FLOODS, seed=SEEDS),
         quick=cases(
-            scenario=["base"], speed_m_s=[0.0, 40.0], protocol=["hearsay", "flooding"], duration_s=[SHORT_S], seed=[101]
+            scenario=["base"], speed_m_s=[0.0, 40.0], protocol=["hearsay", "flooding"], duration_s=[SHORT_S], seed=[201]
         ),
     ),
     Experiment(
@@ -93,7 +93,7 @@ EXPERIMENTS = (
         simulated,
         cases=cases(scenario=["base"], presence_s=[30.0, 120.0], protocol=FLOODS, seed=SEEDS),
         quick=cases(
-            scenario=["base"], presence_s=[30.0], protocol=["hearsay", "flooding"], duration_s=[SHORT_S], seed=[101]
+            scenario=["base"], presence_s=[30.0], protocol=["hearsay", "flooding"], duration_s=[SHORT_S], seed=[201]
         ),
     ),
     Experiment(
@@ -112,7 +112,7 @@ EXPERIMENTS = (
             protocol=["hearsay"],
             without=["whole", "suppression"],
             duration_s=[SHORT_S],
-            seed=[101],
+            seed=[201],
         ),
     ),
 )
