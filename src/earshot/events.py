@@ -117,7 +117,10 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
     @cached_property
     def is_nested(self) -> bool:
         """Whether the content has objects or lists of values."""
-        return isinstance(self.content, dict) and any(isinstance(value, dict | list) for value in self.content.values())
+        if isinstance(self.content, Element):
+            return False
+        kinds = set(map(type, self.content.values()))
+        return dict in kinds or list in kinds
 
     def items(self, name: str) -> tuple[Event, ...]:
         """The items of the list of that name (an object is one item, an element of a tree too), each as an event of

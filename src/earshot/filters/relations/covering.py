@@ -33,7 +33,7 @@ MAX_ALTERNATIVES = 16
 MAX_TERMS = 16
 "At most this many common terms are kept of a loosened filter."
 
-MERGE_BUDGET = 50_000
+MERGE_BUDGET = 20_000
 "Uniting, and then loosening, makes at most this many comparisons of two conditions; what is not yet proved stays out."
 
 Branch = frozenset[Condition]

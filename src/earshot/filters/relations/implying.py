@@ -41,7 +41,7 @@ from earshot.filters.language.syntax import (
 from earshot.filters.language.values import COMPARE, NAN, moment, number, string_test, value_test
 from earshot.filters.relations.normal_form import normal
 
-BUDGET = 20_000
+BUDGET = 1_500
 "A proof is given up after this many comparisons of two conditions."
 
 EQ, NE = Comparison.EQ, Comparison.NE
@@ -86,6 +86,8 @@ class Proof:
             case Not(Always()), _:
                 return True
             case Or(branches), _:
+                if not all(_concerns(branch, wanted) for branch in branches):
+                    return False  # a case that says nothing of it is proved by the other facts, or not at all
                 others = tuple(other for other in facts if other is not fact)
                 return all(self.follows((branch, *others), wanted) for branch in branches)
             case Not(denied), Not(unwanted):
@@ -127,6 +129,23 @@ class Proof:
         if counted and (wanted.name != step.name or step.predicates[: len(counted)] != counted):
             return False  # a position counts the nodes that exactly this step and these predicates select
         return all(self.follows(facts, predicate) for predicate in wanted.predicates[len(counted) :])
+
+
+def _concerns(fact: Condition, wanted: Condition) -> bool:
+    """Whether a fact may be needed for a proof: it is about the same field, a path that may lead alike, or alike."""
+    match fact, wanted:
+        case ((And(terms) | Or(terms)), _):
+            return any(_concerns(term, wanted) for term in terms)
+        case _, (And(terms) | Or(terms)):
+            return any(_concerns(fact, term) for term in terms)
+        case ((Holds() | AnyItem()), _):
+            return True
+    if _field(fact) is not None or _field(wanted) is not None:
+        return _field(fact) == _field(wanted)
+    there, asked = _unfolded(fact), _unfolded(wanted)
+    if there is None or asked is None:
+        return type(fact) is type(wanted) or isinstance(fact, Contains | StartsWith)
+    return asked[0].axis is Axis.DESCENDANT or asked[0].name in ("*", there[0].name)
 
 
 def _facts(known: Known) -> Known:
