@@ -1,6 +1,6 @@
 """Progress on standard error: a line that changes on a terminal, elsewhere a plain line every few seconds.
 
-`say` names the stage that begins, `runs` says how far it is. `watch` follows the tasks of any Spark job meanwhile.
+`say` names the stage that begins, `runs` says how far a campaign is, `tasks` how far any Spark job is.
 EARSHOT_PROGRESS=off keeps silent.
 """
 
@@ -11,13 +11,11 @@ import sys
 import threading
 import time
 from contextlib import AbstractContextManager
-from typing import Any
 
 import click
 
 EVERY_S = 5.0
 "Between two plain lines."
-WATCH_EVERY_S = 0.5
 WIDTH = 24
 
 
@@ -32,42 +30,26 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         self.stage = ""
         self._line_at = time.monotonic()
         self._began: tuple[object, float, int] | None = None
-        self._ended = threading.Event()
-        self._watching: threading.Thread | None = None
+        self._counts_runs = False
         self._lock = threading.Lock()
 
     def say(self, stage: str) -> None:
         """Which stage begins."""
-        self.stage = stage
+        self.stage, self._counts_runs = stage, False
         self._show(stage, now=self.live)
 
     def runs(self, done: int, left: int, failed: int, slow: str = "") -> None:
         """How many runs are done, left and failed, and which protocols are the slow ones."""
+        self._counts_runs = left > 0
         words = f"{done} done, {left} left" + (f", {failed} failed" if failed else "")
         total = self.total or done + left + failed
         self._show(f"{_bar(done, total)} {words}{self._time_left('runs', done, left)}" + (f"; {slow}" if slow else ""))
 
-    def watch(self, session: Any) -> ProgressBar:
-        """Show how many tasks of the running Spark stage are done, until the `with` block ends."""
-        context = getattr(session, "_sc", None)  # over Connect there is none
-        if context is not None and not self.silent and self._watching is None:
-            self._watching = threading.Thread(target=self._follow, args=(context.statusTracker(),), daemon=True)
-            self._watching.start()
-        return self
-
-    def _follow(self, tracker: Any) -> None:
-        while not self._ended.wait(WATCH_EVERY_S):
-            try:
-                stages = tracker.getActiveStageIds()
-                found = [tracker.getStageInfo(stage) for stage in stages]
-            except Exception:  # the session ended: nothing is left to follow
-                return
-            running = [one for one in found if one is not None and one.numTasks > 1]
-            if running:
-                stage = max(running, key=lambda one: one.stageId)
-                done, left = stage.numCompletedTasks, stage.numTasks - stage.numCompletedTasks
-                left_words = self._time_left(stage.stageId, done, left)
-                self._show(f"{self.stage} {_bar(done, done + left)} {done} of {done + left} tasks{left_words}")
+    def tasks(self, done: int, total: int) -> None:
+        """How many tasks of the Spark jobs that run are done."""
+        if total > 1 and not self._counts_runs:
+            left = self._time_left((self.stage, total), done, total - done)
+            self._show(f"{self.stage} {_bar(done, total)} {done} of {total} tasks{left}")
 
     def _time_left(self, of: object, done: int, left: int) -> str:
         """An estimate, by what was done since this began to be shown."""
@@ -91,9 +73,6 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
                 click.echo(f"{self.title}: {words}", err=True)
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        if self._watching is not None:
-            self._watching.join(2.0)
         if self.live and not self.silent:
             click.echo("\r\x1b[2K", nl=False, err=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -78,14 +78,13 @@ def open_lake(
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.session import holds_little
     from earshot.pipeline.spark.failures import named_errors
+    from earshot.pipeline.spark.progress import watch_jobs
     from earshot.pipeline.spark.session import start_session
 
     settings = spark_settings(options.conf)
     small = reads is not None and holds_little([options.lake, *reads])
     session = start_session(options.master, options.remote, settings, notice=_notice, small=small)
-    if bar is not None:
-        bar.watch(session)
-    with named_errors():
+    with named_errors(), watch_jobs(session, bar.tasks) if bar is not None else nullcontext():
         yield Lake(session, options.lake)
 
 

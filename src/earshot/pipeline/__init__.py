@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from earshot.pipeline.traces.contacts import contacts_within
     from earshot.pipeline.traces.ingest import ingest, read_trace
     from earshot.pipeline.traces.motion import resampled
+    from earshot.pipeline.traces.trace_profile import profile_trace
+    from earshot.pipeline.traces.trace_scenario import scenario_from_trace
 
 __all__ = [
     "ContactNetwork",
@@ -68,10 +70,12 @@ __all__ = [
     "find_contacts",
     "ingest",
     "metrics",
+    "profile_trace",
     "reachable",
     "read_trace",
     "register_sources",
     "resampled",
+    "scenario_from_trace",
     "show_progress",
     "spark_session",
     "write_report",
@@ -87,9 +91,11 @@ _LOADED_WHEN_USED = {
     "find_contacts": "traces.contact_statistics",
     "ingest": "traces.ingest",
     "metrics": "campaigns.metrics",
+    "profile_trace": "traces.trace_profile",
     "reachable": "oracle.reachable",
     "read_trace": "traces.ingest",
     "resampled": "traces.motion",
+    "scenario_from_trace": "traces.trace_scenario",
     "show_progress": "spark.progress",
     "write_report": "reports.report",
 }

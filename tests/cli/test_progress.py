@@ -1,0 +1,59 @@
+"""Progress: plain lines with the time left where there is no terminal, and nothing where it is off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from earshot.cli import progress
+from earshot.cli.progress import ProgressBar, duration_words
+from earshot.pipeline.campaigns.campaigns import Run
+from earshot.pipeline.campaigns.sweeps import _planned, slow_words
+from earshot.simulation.scenario.library import load_scenario
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.delenv("EARSHOT_PROGRESS", raising=False)
+    return now
+
+
+def test_elsewhere_a_line_comes_every_few_seconds_with_the_time_left(
+    clock: list[float], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with ProgressBar("compare", 20) as bar:
+        bar.say("simulating")
+        for second in range(31):
+            clock[0] = float(second)
+            bar.runs(second // 3, 20 - second // 3, 0, "slow: codd 9 s a run" if second > 25 else "")
+    lines = capfd.readouterr().err.splitlines()
+    assert len(lines) == 6
+    assert lines[1] == "compare: [####....................] 3 done, 17 left, about 57 s left"
+    assert lines[-1] == ("compare: [############............] 10 done, 10 left, about 30 s left; slow: codd 9 s a run")
+
+
+def test_progress_can_be_turned_off(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EARSHOT_PROGRESS", "off")
+    with ProgressBar("compare", 20) as bar:
+        clock[0] = 60.0
+        bar.runs(3, 17, 0)
+    assert capfd.readouterr().err == ""
+
+
+def test_times_are_said_as_people_say_them() -> None:
+    assert [duration_words(seconds) for seconds in (0.2, 45, 200, 9000)] == ["1 s", "45 s", "3 min", "2.5 h"]
+
+
+def test_slow_protocols_are_named() -> None:
+    base = _planned("c", Run(load_scenario("base"), "flooding"))
+    outcomes = [
+        replace(base, protocol=name, took_s=took_s)
+        for name, took_s in (("flooding", 2.0), ("gossip", 1.0), ("steam", 2.0), ("codd", 30.0), ("codd", 20.0))
+    ]
+    assert slow_words(outcomes) == "slow: codd 25 s a run"
+    assert slow_words(outcomes[:3]) == ""
