@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from earshot.errors import RunTooSlow
 from earshot.pipeline.advice.search import (
     Goal,
     HalvingSearch,
@@ -17,6 +18,7 @@ from earshot.pipeline.advice.search import (
     is_separated,
     ranked,
 )
+from earshot.pipeline.campaigns import sweeps
 from earshot.protocols.tuning import Tunable
 
 INTERVAL = Tunable("interval_s", 2.0, 0.25, 16.0, "because")
@@ -154,3 +156,14 @@ def test_separation_needs_three_windows_that_agree():
     assert not is_separated(standing("a", *many), standing("b", *mixed), Goal.DELIVERY)
     assert as_good(standing("a", Measured(0.97, 0.1, 1)), standing("b", Measured(0.965, 0.104, 1)), Goal.DELIVERY)
     assert not as_good(standing("a", Measured(0.97, 0.1, 1)), standing("b", Measured(0.965, 0.12, 1)), Goal.DELIVERY)
+
+
+def test_a_run_that_takes_too_much_processor_time_is_stopped(monkeypatch: pytest.MonkeyPatch):
+    clock = iter([100.0, 101.0, 103.0])
+    monkeypatch.setattr(sweeps.time, "process_time", lambda: next(clock))
+    watch = sweeps._Simulation(files=None, receipts="", most_s=2.0)._watch()  # type: ignore[arg-type]
+    assert watch is not None
+    watch(5.0)
+    with pytest.raises(RunTooSlow, match=r"stopped at 10 s after 2 s of processor time"):
+        watch(10.0)
+    assert sweeps._Simulation(files=None, receipts="")._watch() is None  # type: ignore[arg-type]
