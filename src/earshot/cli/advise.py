@@ -68,13 +68,11 @@ def advise(
     from earshot.pipeline.reports.report import report_facts, write_page_of
     from earshot.pipeline.traces.ingest import trace_in_lake
     from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO
-    from earshot.simulation.scenario.library import built_in_traces
 
     names = tuple(chosen_protocols(protocols))
-    with open_lake(lake) as opened, ProgressBar(f"advice on {traces[0]}", 0) as bar:
+    with ProgressBar(f"advice on {traces[0]}", 0) as bar, open_lake(lake, bar=bar) as opened:
         bar.say("reading the trace")
-        shipped = built_in_traces()
-        files = [str(shipped.get(one, one)) if len(traces) == 1 and not Path(one).exists() else one for one in traces]
+        files = [one if opened.has("traces", trace=one) else _shipped(one) for one in traces]
         question = Question(
             trace_in_lake(opened, files if len(files) > 1 else files[0]),
             choice.window,
@@ -103,3 +101,10 @@ def advise(
         click.echo()
     print_table(*judged_table(advice))
     click.echo(f"\nfor your nodes: {file} (earshot node --settings {file})\nreport: {page}")
+
+
+def _shipped(trace: str) -> str:
+    """The file of a trace that ships with Earshot, if it is one and no file has that name."""
+    from earshot.simulation.scenario.library import built_in_traces
+
+    return trace if Path(trace).exists() else str(built_in_traces().get(trace, trace))
