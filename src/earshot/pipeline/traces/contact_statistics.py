@@ -60,8 +60,7 @@ def find_contacts(
     Without a step, positions are compared at the trace's own moments where all nodes share them, else
     they are interpolated once an interval (for a trace of waypoints: once a second).
     """
-    about = lake.read("traces", trace=trace).first()
-    assert about is not None
+    (about,) = lake.arrow.rows("traces", {}, trace=trace)
     interval_s = float(about["interval_s"] or 1.0)
     waypoints = about["motion"] == "waypoints"
     if step_s is None and not about["common_times"]:
