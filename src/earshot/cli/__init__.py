@@ -41,6 +41,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "capacity": ("capacity", "Find how many times the event rate each protocol carries (Spark)."),
     "sweep": ("campaigns", "Run a campaign of simulations (Spark)."),
     "report": ("campaigns", "Write one HTML page about everything in a lake (Spark)."),
+    "plot": ("plot", "Draw a metric against a swept key, for a paper."),
+    "metrics": ("plot", "List the metrics of runs."),
     "why": ("campaigns", "Explain why an event reached a node, or did not."),
     "lake": ("lake", "Look after a lake: tables, history, compact, vacuum, convert."),
     "view": ("view", "Look at runs: a moving map, missed events and the reasons."),

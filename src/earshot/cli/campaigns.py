@@ -24,6 +24,7 @@ from earshot.cli.options import (
 from earshot.cli.spark import LakeOptions, ProgressBar, cluster_options, lake_option, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
 from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
+from earshot.errors import UsageError
 
 if TYPE_CHECKING:
     from earshot.pipeline.campaigns.leaderboard import Leaderboard
@@ -96,6 +97,13 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 @settings_file_option
 @default_option("--seeds", type=click.IntRange(1, 10_000), default=DEFAULT_SEEDS, help="How many seeds.")
 @set_option
+@click.option(
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="PROTOCOL.NAME=VALUE",
+    help="Change a setting of one protocol: --setting gossip.probability=0.6.",
+)
 @lake_options
 @click.option("--capacity", "with_capacity", is_flag=True, help="Also find how much load each protocol carries.")
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
@@ -107,6 +115,7 @@ def compare(
     settings_file: str | None,
     seeds: int,
     changes: Sequence[str],
+    settings: Sequence[str],
     lake: LakeOptions,
     with_capacity: bool,
     report_to: str | None,
@@ -121,6 +130,7 @@ def compare(
     \b
       earshot compare city
       earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
+      earshot compare city --protocols gossip,cbf --setting gossip.probability=0.6
       earshot compare --trace bologna --window 5min-7min --workload alerts-nearby
       earshot compare --trace bologna --settings advice.toml
     """
@@ -135,6 +145,11 @@ def compare(
     if settings_file is not None:
         advised = read_settings_file(settings_file)
         names[advised.protocol] = dict(advised.settings)
+    for key, value in pairs(settings, "--setting", toml_value).items():
+        protocol, _, setting = key.rpartition(".")
+        if protocol not in names:
+            raise UsageError(f"--setting {key}: write PROTOCOL.NAME=VALUE with one of: {', '.join(names)}")
+        names[protocol][setting] = value
     title = f"compare-{changed.name}"
     wanted = campaign(title, [changed], names, range(seeds), [named])
     title = f"{len(names)} protocols on {changed.name}"

@@ -1,0 +1,99 @@
+"""Plots from the tables of a lake: their points, their files, and what cannot be drawn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from earshot.errors import UnknownName, UsageError
+from earshot.pipeline.campaigns.intervals import SHARE, figure_of
+from earshot.pipeline.reports.plots import draw_plot, read_plot, run_columns
+
+
+def run_row(protocol: str, range_m: int, seed: int, **settings: float) -> dict[str, Any]:
+    """A row of `runs`; 150 m is the scenario's own range, so that it is not among the changed keys."""
+    changed, base = ({}, {}) if range_m == 150 else ({"medium.range_m": range_m}, {"medium.range_m": 150})
+    return {
+        "run": f"{protocol}-{range_m}-{seed}-{settings}", "scenario": "city", "changed": json.dumps(changed),
+        "base": json.dumps(base), "settings": json.dumps(settings), "protocol": protocol, "seed": seed,
+        "variant": " ".join([protocol, *(f"{name}={value}" for name, value in settings.items())]),
+        "status": "done", "error": None, "traceback": None,
+    }  # fmt: skip
+
+
+class Tables:
+    """A lake's tables in memory."""
+
+    def __init__(self, runs: list[dict[str, Any]]) -> None:
+        self.runs = runs
+
+    def read(self, table: str) -> pa.Table:
+        if table == "runs":
+            return pa.Table.from_pylist(self.runs)
+        rows = [
+            {"run": row["run"], "metric": "delivery_ratio", "by": by, "key": "", "value": value_of(row)}
+            for row in self.runs
+            for by in ("all", "type")
+        ]
+        return pa.Table.from_pylist(rows)
+
+
+def value_of(row: dict[str, Any]) -> float:
+    range_m = json.loads(row["changed"]).get("medium.range_m", 150)
+    return float(range_m) / 250 + 0.01 * row["seed"] + (0.1 if row["protocol"] == "cbf" else 0.0)
+
+
+ROWS = [run_row(name, range_m, seed) for name in ("cbf", "gossip") for range_m in (100, 150, 200) for seed in range(5)]
+
+
+def test_a_point_is_the_mean_over_the_seeds_with_its_interval() -> None:
+    plot = read_plot(Tables(ROWS), "medium.range_m", "delivery_ratio", "protocol")  # type: ignore[arg-type]
+    assert [(point.line, point.x) for point in plot.points] == [
+        (name, range_m) for name in ("cbf", "gossip") for range_m in (100, 150, 200)
+    ]
+    for point in plot.points:
+        of = [row for row in ROWS if (row["protocol"], row["run"].split("-")[1]) == (point.line, str(point.x))]
+        assert point.figure == figure_of({row["seed"]: value_of(row) for row in of}, SHARE)
+    lines = plot.csv().splitlines()
+    assert lines[0] == "protocol,medium.range_m,delivery_ratio,low,high,seeds"
+    assert (len(lines), lines[4].split(",")[:3]) == (7, ["gossip", "100", "0.42"])
+
+
+def test_swept_keys_and_settings_are_columns_of_runs() -> None:
+    found = run_columns([*ROWS, run_row("gossip", 100, 0, probability=0.6)])
+    assert {row["medium.range_m"] for row in found} == {100, 150, 200}
+    assert found[-1]["settings.probability"] == 0.6
+
+
+@pytest.mark.parametrize("ending", ["svg", "pdf", "png", "html"])
+def test_a_plot_is_drawn_alike_each_time(tmp_path: Path, ending: str) -> None:
+    pytest.importorskip("matplotlib")
+    plot = read_plot(Tables(ROWS), "medium.range_m", "delivery_ratio", "protocol")  # type: ignore[arg-type]
+    for name in ("one", "two"):
+        draw_plot(plot, tmp_path / f"{name}.{ending}", "text", "Delivery")
+    first = (tmp_path / f"one.{ending}").read_bytes()
+    assert first == (tmp_path / f"two.{ending}").read_bytes()
+    start = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG", "html": b"<!doctype html>"}[ending]
+    assert first.startswith(start)
+    assert len(first) > 5000
+
+
+def test_what_cannot_be_drawn_says_why(tmp_path: Path) -> None:
+    lake: Any = Tables([*ROWS, run_row("gossip", 100, 0, probability=0.6)])
+    with pytest.raises(UnknownName, match=r"did you mean 'medium.range_m'"):
+        read_plot(lake, "medium.rang_m", "delivery_ratio", "protocol")
+    with pytest.raises(UnknownName, match="did you mean 'delivery_ratio'"):
+        read_plot(lake, "medium.range_m", "delivery_rato", "protocol")
+    with pytest.raises(UsageError, match=r"several runs have protocol = gossip, .* --by variant"):
+        read_plot(lake, "medium.range_m", "delivery_ratio", "protocol")
+    assert len(read_plot(lake, "medium.range_m", "delivery_ratio", "variant").points) == 7
+    chosen = read_plot(lake, "medium.range_m", "delivery_ratio", "protocol", {"protocol": "cbf"})
+    assert {point.line for point in chosen.points} == {"cbf"}
+    with pytest.raises(UsageError, match="no run that is done has protocol = nobody"):
+        read_plot(lake, "medium.range_m", "delivery_ratio", "protocol", {"protocol": "nobody"})
+    with pytest.raises(UsageError, match=r"the name ends in .svg, .pdf"):
+        draw_plot(chosen, tmp_path / "figure.jpeg")
