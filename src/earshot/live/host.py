@@ -96,8 +96,9 @@ class Host:
         self._announcements: dict[str, Announcement] = {}
         self._handlers: dict[str, Handler] = {}
         self._subscriptions: dict[str, Subscription] = {}
-        self._delivered: dict[tuple[str, str], None] = {}
+        self._delivered: set[tuple[str, str]] = set()
         "The latest deliveries, event and subscription: a machine that starts again has forgotten them."
+        self._delivered_before: set[tuple[str, str]] = set()
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._ticking: asyncio.TimerHandle | None = None
         self._flushing = False
@@ -331,11 +332,11 @@ class Host:
 
     def _deliver(self, effect: machines.Deliver) -> None:
         key = (effect.event.id, effect.subscription)
-        if key in self._delivered:
+        if key in self._delivered or key in self._delivered_before:
             return
-        self._delivered[key] = None
-        if len(self._delivered) > MAX_DELIVERED:
-            del self._delivered[next(iter(self._delivered))]
+        self._delivered.add(key)
+        if len(self._delivered) >= MAX_DELIVERED:
+            self._delivered, self._delivered_before = set(), self._delivered
         self.counts["deliver"] += 1
         if self.spool is not None:
             at = self.location.exact(self.now())
