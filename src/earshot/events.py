@@ -114,7 +114,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
             found[name] = (*found.get(name, ()), *texts)
         return found
 
-    @cached_property
+    @property
     def is_nested(self) -> bool:
         """Whether the content has objects or lists of values."""
         if isinstance(self.content, Element):
