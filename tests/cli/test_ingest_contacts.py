@@ -113,10 +113,17 @@ def test_what_the_caller_did_wrong_is_one_line_and_exit_code_2(
             "is not a speed: give a positive number and a unit (m/s, km/h or",
         ),
         (["ingest", "x", "--origin", "Liverpool"], "'Liverpool' is not a place"),
-        (["ingest", "x", "--format", "shapefile"], "'shapefile' is not one of"),
     ],
 )
 def test_an_option_that_cannot_be_read_says_how_to_write_it(run: Run, arguments: list[str], message: str) -> None:
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert message in " ".join(err.split())
+
+
+def test_a_format_that_nobody_knows_is_refused_with_those_there_are(run: Run, tmp_path: Path) -> None:
+    trace = tmp_path / "town.csv"
+    trace.write_text("node,time,x,y\na,0,0,0\n")
+    code, out, err = run("ingest", str(trace), "--format", "shapefile", "--lake", str(tmp_path / "lake"))
+    assert (code, out) == (2, "")
+    assert "no trace format named 'shapefile'; there are: bonnmotion, csv, gpx" in err

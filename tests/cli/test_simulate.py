@@ -94,7 +94,7 @@ def test_a_log_is_written_beside_what_was_run(tmp_path: Path) -> None:
     [
         (("citty", "-p", "flooding"), "earshot: no scenario named 'citty'; did you mean 'city'?"),
         (("base", "-p", "flodding"), "earshot: no protocol named 'flodding'; did you mean 'flooding'?"),
-        (("base",), "Missing option '--protocol'"),
+        (("base",), "earshot: name a protocol with --protocol"),
         (("base", "-p", "flooding", "--set", "x"), "earshot: --set 'x': write --set name=value"),
         (("base", "-p", "flooding", "--set", "medium.range=9"), "medium.range: lacks its unit; write range_m (metres)"),
         (("base", "-p", "gossip", "--setting", "probability=2"), "probability: must be from 0 to 1, got 2"),

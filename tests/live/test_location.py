@@ -113,7 +113,7 @@ def test_a_trace_is_played_back_for_one_of_its_nodes(tmp_path: Path) -> None:
 
 def test_floating_car_data_of_sumo_is_a_trace(shared_data: Path) -> None:
     service = TracePlayback(shared_data / "sumo-bologna" / "acosta_1800_2100.fcd.csv.gz")
-    with pytest.raises(LocationUnavailable, match="1305 nodes; say which"):
+    with pytest.raises(LocationUnavailable, match="1,305 nodes; say which"):
         started(service)
 
 

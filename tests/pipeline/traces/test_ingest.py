@@ -83,8 +83,10 @@ def test_tasks_grow_with_the_rows_and_not_with_the_cores(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cores = parallelism(spark)
-    assert [tasks_for(spark, rows) for rows in (None, 0, 1_000_000_000)] == [4 * cores, cores, 1000]
+    counts = (None, 0, tasks.FEW_ROWS + 1, 1_000_000_000)
+    assert [tasks_for(spark, rows) for rows in counts] == [4 * cores, 1, cores, 1000]
     monkeypatch.setattr(tasks, "ROWS_A_TASK", 100)
+    monkeypatch.setattr(tasks, "FEW_ROWS", 100)
     path = tmp_path / "long.csv"
     path.write_text("node,time,x,y\n" + "".join(f"n{t % 90},{t},{t},0.125\n" for t in range(2000)))
     read = read_trace(spark, str(path))
