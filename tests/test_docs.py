@@ -174,7 +174,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert all(f"Usage: earshot {name}" in commands for name in ("compare", "sub", "watch"))
 
 
-PUBLIC = r"(?!(?:protocols|simulation|pipeline|live|errors) )"
+PUBLIC = r"(?!(?:protocols|simulation|pipeline|live|live\.bridge|traces|errors) )"
 DEEP_IMPORT = re.compile(rf"^ *(?:from|import) (earshot\.{PUBLIC}[\w.]+)", re.MULTILINE)
 
 

@@ -1,6 +1,7 @@
 """Packets to bytes and back, and what is not one of ours."""
 
 import contextlib
+import pickle
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from earshot.errors import MalformedPacket
 from earshot.events import Element, Event
-from earshot.geometry import Area, Circle, Position, Velocity
+from earshot.geometry import Area, Circle, Ellipse, Position, Rectangle, Velocity
 from earshot.wire import MAX_PACKET_BYTES, WIRE_VERSION, Packet, decode, encode, size, tag_of
 
 
@@ -106,6 +107,22 @@ def test_an_event_is_an_array_without_the_names_of_its_fields_and_without_defaul
     assert isinstance(packet, Letter)
     assert packet.event is not None
     assert packet.event.area == area
+
+
+@pytest.mark.parametrize(
+    "area",
+    [
+        Area(Circle(300.0, Position(0.0, 0.0)), Position(0.0, 0.0)),
+        Area(Rectangle(30.0, 20.0, float("0")), Position(5.0, 5.0)),
+        Area(Ellipse(30.0, 20.0, 0, Position(0.0, 0.0))),
+    ],
+)
+def test_an_event_takes_as_many_bytes_after_it_was_copied_to_another_process(area: Area) -> None:
+    plain = Letter(Event(type="x", area=area), 1)
+    copied, decoded = pickle.loads(pickle.dumps(plain)), decode(encode(plain))
+    assert encode(plain) == encode(copied) == encode(decoded)
+    for name in (b"reference", b"angle_deg"):
+        assert name not in encode(plain)
 
 
 def test_a_tag_belongs_to_one_packet() -> None:

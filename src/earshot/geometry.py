@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -83,6 +83,15 @@ def _positive(what: str, value: float) -> None:
         raise GeometryError(f"{what} must be a positive number of metres, got {value}")
 
 
+def _share_defaults(value: Shape | Area) -> None:
+    """Hold the very objects that are the defaults where a field equals one: only these are left out on the wire, and
+    a shape must take as many bytes after it was copied to another process."""
+    for name, default in _DEFAULTS[type(value)]:
+        given = getattr(value, name)
+        if given is not default and given == default:
+            msgspec.structs.force_setattr(value, name, default)
+
+
 class Shape(msgspec.Struct, frozen=True, tag_field="shape", omit_defaults=True, dict=True):
     """Dimensions around a reference point. `reference` says where in the shape that point lies,
     as an offset in metres from its centre (of a polygon: from the origin of its corners)."""
@@ -125,6 +134,7 @@ class Circle(Shape, frozen=True, tag="circle"):
 
     def __post_init__(self) -> None:
         _positive("a circle's radius", self.radius_m)
+        _share_defaults(self)
 
     def contains(self, position: Position, at: Position) -> bool:
         x = position.x_m - at.x_m + self.reference.x_m
@@ -155,6 +165,7 @@ class Rectangle(Shape, frozen=True, tag="rectangle"):
         _positive("a rectangle's height", self.height_m)
         if not math.isfinite(self.angle_deg):
             raise GeometryError(f"an angle must be finite, got {self.angle_deg}")
+        _share_defaults(self)
 
     def contains(self, position: Position, at: Position) -> bool:
         x, y = _turned_back(position, at, self.reference, self.angle_deg)
@@ -184,6 +195,7 @@ class Ellipse(Shape, frozen=True, tag="ellipse"):
         _positive("an ellipse's half-axis", self.b_m)
         if not math.isfinite(self.angle_deg):
             raise GeometryError(f"an angle must be finite, got {self.angle_deg}")
+        _share_defaults(self)
 
     def contains(self, position: Position, at: Position) -> bool:
         x, y = _turned_back(position, at, self.reference, self.angle_deg)
@@ -291,6 +303,9 @@ class Area(msgspec.Struct, frozen=True, omit_defaults=True):
     shape: AnyShape
     at: Position = ORIGIN
 
+    def __post_init__(self) -> None:
+        _share_defaults(self)
+
     def contains(self, position: Position) -> bool:
         """Whether the position lies in the area, border included."""
         return self.shape.contains(position, self.at)
@@ -343,6 +358,12 @@ class Area(msgspec.Struct, frozen=True, omit_defaults=True):
             return self.polygon()
         factor = 1.0 / math.cos(math.pi / _RING_CORNERS)
         return scale(self.polygon(), factor, factor, origin=(self.centre.x_m, self.centre.y_m))
+
+
+_DEFAULTS: dict[type, tuple[tuple[str, Any], ...]] = {
+    kind: tuple((one.name, one.default) for one in msgspec.structs.fields(kind) if one.default is not msgspec.NODEFAULT)
+    for kind in (Circle, Rectangle, Ellipse, Area)
+}
 
 
 class Proximity(msgspec.Struct, frozen=True):

@@ -52,7 +52,7 @@ def test_several_multiples_a_round_take_fewer_rounds() -> None:
 
 
 def test_a_load_that_is_carried_above_one_that_is_not_does_not_count() -> None:
-    search = CapacitySearch(0.95, 64.0, {1.0: 1.0, 2.0: 0.9, 4.0: 0.97})
+    search = CapacitySearch(0.95, 64.0, arrived={1.0: 1.0, 2.0: 0.9, 4.0: 0.97})
     assert (search.carried, search.failed) == (1.0, 2.0)
 
 

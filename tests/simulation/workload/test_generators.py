@@ -269,5 +269,5 @@ def test_missing_files_and_empty_folders_are_refused(tmp_path: Path) -> None:
 
 def test_a_generator_is_chosen_by_its_kind() -> None:
     kinds = kinds_of(EventGenerator)
-    assert list(kinds) == ["cd", "numbers", "topics", "attributes", "buckets", "xml", "file"]
+    assert list(kinds) == ["cd", "numbers", "topics", "attributes", "buckets", "xml", "file", "plugin"]
     assert [one().kind for one in (kinds["cd"], kinds["numbers"], kinds["topics"])] == ["cd", "numbers", "topics"]

@@ -180,9 +180,10 @@ def ask_why(lake: ArrowLake, run: str, event: str, node: str) -> Explanation:
     spans = [span_of(one) for one in lake.rows("subscriptions", {"node": node}, workload=workload)]
     viewer = viewer_at(trajectory_of(pa.Table.from_pylist(places)), published.time)
     reach = None
-    if lake.has("reachable", workload=workload, range_m=row["range_m"]):
+    range_m = row["range_m"]  # None: nobody knows how far the radios of a live run reached
+    if range_m is not None and lake.has("reachable", workload=workload, range_m=range_m):
         pair = {"event": event, "node": node}
-        answers = lake.rows("reachable", pair, workload=workload, range_m=row["range_m"])
+        answers = lake.rows("reachable", pair, workload=workload, range_m=range_m)
         reach = answers[0]["reach"] if answers else None
     log = lake.rows("log", {"event": event}, run=str(row["run"]))
     return explain_receiver(published, node, spans, viewer, log, reach)
