@@ -183,7 +183,8 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
     one_point = as_one_point(runs, plan.unseen_words)
     done, metrics = runs_and_metrics(lake, list(runs))
     ranking = leaderboard(done.transform(one_point), metrics).rankings[0]
-    capacity = _capacity(lake, question, scenario(plan.unseen[0]), chosen, standings, budget, judge, say)
+    densest = max(plan.unseen, key=lambda slot: slot.present)
+    capacity = _capacity(lake, question, scenario(densest), densest, chosen, standings, budget, judge, say)
     return Advice(
         question,
         surroundings,
@@ -352,16 +353,17 @@ def _capacity(
     lake: Lake,
     question: Question,
     scenario: Scenario,
+    window: TraceSlot,
     chosen: TunedProtocol,
     standings: Sequence[Standing],
     budget: Budget,
     judge: TraceJudge,
     say: Say,
 ) -> ProtocolCapacity | None:
-    """How many times the event rate the chosen candidate holds on the first unseen window; None where there is no
-    time left to find out."""
+    """How many times the event rate the chosen candidate holds on this window, the densest unseen one: where few
+    nodes are, chance decides. None where there is no time left to find out."""
     own = next(one for one in standings if one.candidate == chosen)
-    window, measured = next(iter(own.by_window.items()))
+    measured = own.by_window[window]
     left_s = budget.left_s - RESERVE_S / 2.0 - 2.0 * judge.overhead_s
     if measured.delivery <= 0.0 or left_s < 4.0 * measured.took_s:
         return None
