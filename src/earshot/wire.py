@@ -1,7 +1,7 @@
 """Packets to bytes and back.
 
 A packet is a msgspec struct with a tag. Its bytes are one version byte, then msgpack: an array of
-the tag and the fields. Version 2 writes an event as an array too, which saves some 100 of 280 bytes;
+the tag and the fields. Version 2 writes an event as an array too, which saves some 100 of 290 bytes;
 packets of other versions are refused. The simulator bills `size(packet)`; the live host sends `encode(packet)`.
 Bytes from outside become a packet or `MalformedPacket`, nothing else.
 """
