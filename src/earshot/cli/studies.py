@@ -17,10 +17,21 @@ from earshot.cli.tables import print_json, print_table
 @click.option("--quick", is_flag=True, help="Run the same experiments at smaller sizes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON, with the numbers behind each figure.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for the report  [default: LAKE/studies]")
+@click.option(
+    "--pages",
+    type=click.Path(exists=True, file_okay=False),
+    help="Write the claims into the pages STUDY.md of this folder, between their marks.",
+)
 @click.option("--list", "only_list", is_flag=True, help="List the studies.")
 @lake_options
 def reproduce(
-    studies: Sequence[str], quick: bool, as_json: bool, out: str | None, only_list: bool, lake: LakeOptions
+    studies: Sequence[str],
+    quick: bool,
+    as_json: bool,
+    out: str | None,
+    pages: str | None,
+    only_list: bool,
+    lake: LakeOptions,
 ) -> None:
     """Run the papers' own experiments and judge their claims.
 
@@ -38,7 +49,8 @@ def reproduce(
         for name in STUDIES:
             click.echo(f"{name:16} {study(name).paper}")
         return
-    from earshot.studies.running import VERDICTS, run_study, studies_report
+    from earshot.studies.paper_pages import write_claims
+    from earshot.studies.running import run_study, studies_report
 
     chosen = [study(name) for name in (studies or STUDIES)]
     judged = []
@@ -55,14 +67,20 @@ def reproduce(
     draft = target.with_name(".studies.html.draft")
     draft.write_text(page.html(), "utf-8")
     draft.replace(target)
+    if pages:
+        for paper in chosen:
+            write_claims(Path(pages) / f"{paper.name}.md", [one for one in judged if one.study == paper.name])
     if as_json:
         print_json([one.as_json() for one in judged])
         return
     for one in judged:
         click.echo(f"\n{one.study}: {one.claim.claim} ({one.claim.where})")
         click.echo(f"  paper     {one.claim.paper}")
-        click.echo(f"  measured  {one.finding.measured}")
-        click.echo(f"  {VERDICTS[one.finding.holds]}" + (f": {one.finding.reason}" if one.finding.reason else ""))
+        for reading in one.finding.all_readings:
+            if len(one.finding.all_readings) > 1:
+                click.echo(f"  reading   {reading.reading}")
+            click.echo(f"  measured  {reading.measured} {reading.interval_text}".rstrip())
+            click.echo(f"  {reading.verdict}" + (f": {reading.reason}" if reading.reason else ""))
     held = sum(one.finding.holds is True for one in judged)
     click.echo(f"\n{held} of {len(judged)} claims hold\nreport: {target}")
 

@@ -113,9 +113,6 @@ def _keep(kept_at: Path, rows: Sequence[Row]) -> None:
     draft.replace(kept_at)
 
 
-VERDICTS = {True: "holds", False: "does not hold", None: "not measurable"}
-
-
 def studies_report(studies: Sequence[Study], judged: Sequence[Judged], quick: bool) -> ReportPage:
     """The report: for each study a table of claims, and figures with our numbers beside the paper's."""
     sections = [_section(study, [one for one in judged if one.study == study.name]) for study in studies]
@@ -127,15 +124,20 @@ def studies_report(studies: Sequence[Study], judged: Sequence[Judged], quick: bo
 def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
     pairs = [(one.claim, one.finding) for one in judged]
     rows = [
-        [claim.claim, VERDICTS[finding.holds], claim.where, claim.paper, finding.measured, finding.reason]
+        (
+            *(claim.claim, one.verdict, one.reading, claim.where, claim.paper),
+            *(one.measured, one.seeds, one.interval_text, one.reason, claim.fails_if),
+        )
         for claim, finding in pairs
+        for one in finding.all_readings
     ]
     table = PageTable(
         f"claims-{study.name}",
-        ["claim", "verdict", "where", "the paper", "measured", "why"],
+        ["claim", "verdict", "reading", "where", "the paper", "measured", "seeds", "95 % interval", "why", "fails if"],
         rows,
-        "Intervals are 95 % confidence intervals over seeds.",
-        less=(2, 3, 5),
+        "Intervals are 95 % confidence intervals over seeds. Seeds 0: chance plays no part. Fails if: a change of the "
+        "protocol by which the claim would fail.",
+        less=(3, 4, 8, 9),
     )
     marks = marks_of(line.name for _, finding in pairs for line in finding.series)
     figures = [_figure(claim, finding, marks) for claim, finding in pairs if finding.series]

@@ -2,7 +2,8 @@
 
 An experiment is a plain function of one case that returns rows. `studies/running.py` runs each case
 in a Spark task and keeps finished cases in the lake. A claim reads the rows of its experiments and
-states what the paper says, what we measured and whether it holds.
+states what the paper says, what we measured and whether it holds: for the most natural reading of the
+paper's words first, for other readings beside it. It names a mutation of the protocol by which it would fail.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import importlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import Any
 
@@ -61,8 +62,34 @@ class Series:
 
 
 @dataclass(frozen=True)
+class ClaimReading:
+    """One way to read a claim: what was measured for it, over how many seeds, and its verdict."""
+
+    reading: str
+    "How the paper's words are taken."
+    measured: str
+    holds: bool | None
+    "None if it cannot be measured."
+    seeds: int = 1
+    "0 where chance plays no part."
+    interval: tuple[float, float] | None = None
+    "The 95 % confidence interval of the figure that decides; None where it has none."
+    reason: str = ""
+    "Why it does not hold or cannot be measured, if known."
+
+    @property
+    def verdict(self) -> str:
+        return {True: "holds", False: "does not hold", None: "not measurable here"}[self.holds]
+
+    @property
+    def interval_text(self) -> str:
+        """The interval in brackets; empty if there is none."""
+        return "" if self.interval is None else "[{:.3g}, {:.3g}]".format(*self.interval)
+
+
+@dataclass(frozen=True)
 class Finding:
-    """The verdict on a claim."""
+    """The verdict on a claim: that of its most natural reading."""
 
     measured: str
     holds: bool | None
@@ -70,11 +97,36 @@ class Finding:
     reason: str = ""
     "Why it does not hold or cannot be measured, if known."
     series: Sequence[Series] = ()
+    readings: Sequence[ClaimReading] = ()
+    "All readings, the most natural one first; empty where there is one only."
+
+    @property
+    def all_readings(self) -> Sequence[ClaimReading]:
+        """At least one."""
+        return self.readings or [ClaimReading("as stated", self.measured, self.holds, reason=self.reason)]
+
+    @property
+    def verdict(self) -> str:
+        """In words; readings with another verdict are named."""
+        first, *others = self.all_readings
+        if first.holds is None:
+            return first.verdict
+        differing = [one.reading for one in others if one.holds is (not first.holds)]
+        if not differing:
+            return first.verdict
+        return (
+            f"holds, but not under: {'; '.join(differing)}" if first.holds else f"holds under: {'; '.join(differing)}"
+        )
 
 
 def verdict(measured: str, holds: bool, reason: str = "", series: Sequence[Series] = ()) -> Finding:
     """A finding that gives the reason only where the claim does not hold."""
     return Finding(measured, holds, "" if holds else reason, series)
+
+
+def found(first: ClaimReading, *others: ClaimReading, series: Sequence[Series] = ()) -> Finding:
+    """A finding from its readings, the most natural one first."""
+    return Finding(first.measured, first.holds, first.reason, series, (first, *others))
 
 
 Judge = Callable[[Rows], Finding]
@@ -93,18 +145,27 @@ class Claim:
     x_label: str = ""
     y_label: str = ""
     log_x: bool = False
+    fails_if: str = ""
+    "A mutation of the protocol that would make it fail, in words; empty if the claim cannot be measured."
 
 
 class Claims(list[Claim]):
     """A study's claims, each written above the function that judges it."""
 
     def claim(
-        self, claim: str, where: str, paper: str, x_label: str = "", y_label: str = "", log_x: bool = False
+        self,
+        claim: str,
+        where: str,
+        paper: str,
+        x_label: str = "",
+        y_label: str = "",
+        log_x: bool = False,
+        fails_if: str = "",
     ) -> Callable[[Judge], Judge]:
         """Add a claim of the paper, which the decorated function judges."""
 
         def add(judge: Judge) -> Judge:
-            self.append(Claim(claim, where, paper, judge, x_label, y_label, log_x))
+            self.append(Claim(claim, where, paper, judge, x_label, y_label, log_x, fails_if))
             return judge
 
         return add
@@ -159,7 +220,12 @@ class Judged:
             "paper": self.claim.paper,
             "measured": self.finding.measured,
             "holds": self.finding.holds,
+            "verdict": self.finding.verdict,
             "reason": self.finding.reason,
+            "readings": [
+                {**asdict(one), "interval": one.interval and list(one.interval)} for one in self.finding.all_readings
+            ],
+            "fails_if": self.claim.fails_if,
             "series": [{"name": line.name, "x": list(line.x), "y": list(line.y)} for line in self.finding.series],
         }
 
@@ -177,6 +243,11 @@ class Estimate:
     low: float
     high: float
     count: int
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """None where one value has none."""
+        return (self.low, self.high) if self.count > 1 else None
 
     def __str__(self) -> str:
         if self.count < 2:

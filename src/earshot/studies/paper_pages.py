@@ -1,0 +1,60 @@
+"""A study's claims as Markdown, written into the paper's page between two marks.
+
+`earshot reproduce STUDY --pages docs/papers` writes the tables: no number in them is copied by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from earshot.errors import UsageError
+from earshot.studies.study import Judged
+
+BEGIN, END = "<!-- claims: written by `earshot reproduce --pages` -->", "<!-- end of claims -->"
+COLUMNS = ("the paper says", "where", "reading", "measured", "seeds", "95 % interval", "verdict")
+
+
+def claims_text(judged: Sequence[Judged]) -> str:
+    """One row a reading; then why something does not hold, and what would make the claims that hold fail."""
+    held = sum(one.finding.holds is True for one in judged)
+    failed = sum(one.finding.holds is False for one in judged)
+    lines = [
+        f"{len(judged)} claims: {held} hold in their most natural reading, {failed} do not, "
+        f"{len(judged) - held - failed} cannot be measured here.",
+        "",
+        _row(COLUMNS),
+        _row(["---"] * len(COLUMNS)),
+    ]
+    reasons, mutations = [], []
+    for number, one in enumerate(judged, 1):
+        claim = one.claim
+        for place, reading in enumerate(one.finding.all_readings):
+            head = (f"{number}. {claim.claim}: {claim.paper}", claim.where) if place == 0 else ("", "")
+            seeds = str(reading.seeds) if reading.seeds else "-"
+            lines.append(
+                _row([*head, reading.reading, reading.measured, seeds, reading.interval_text, reading.verdict])
+            )
+            if reading.reason:
+                reasons.append(f"- {number}, {reading.reading}: {reading.reason}.")
+        if claim.fails_if and any(reading.holds for reading in one.finding.all_readings):
+            mutations.append(f"- {number} fails if {claim.fails_if}.")
+    if reasons:
+        lines += ["", "Why:", "", *reasons]
+    if mutations:
+        lines += ["", "What would make those that hold fail:", "", *mutations]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def write_claims(page: Path, judged: Sequence[Judged]) -> None:
+    """Replace what stands between the page's marks."""
+    text = page.read_text("utf-8") if page.exists() else ""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UsageError(f"{page} has no place for the claims: write {BEGIN!r} and {END!r} where they belong")
+    page.write_text(f"{before}{BEGIN}\n{claims_text(judged)}\n{END}{after}", "utf-8")

@@ -1,0 +1,70 @@
+"""What all studies share: readings with verdicts, and pages whose tables the studies write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from earshot.errors import UsageError
+from earshot.studies.paper_pages import BEGIN, END, write_claims
+from earshot.studies.study import Claim, ClaimReading, Finding, Judged, found
+
+
+def judged(*readings: ClaimReading) -> Judged:
+    claim = Claim("it is fast", "figure 1", "ten | a second", lambda _: Finding("", None), fails_if="it sleeps")
+    return Judged("a-study", claim, found(*readings))
+
+
+YES = ClaimReading("per node", "12 a second", True, seeds=5, interval=(11.0, 13.04))
+NO = ClaimReading("in all", "8 a second", False, seeds=5, reason="one node is slow")
+
+
+@pytest.mark.parametrize(
+    ("readings", "words"),
+    [
+        ([YES], "holds"),
+        ([NO], "does not hold"),
+        ([YES, NO], "holds, but not under: in all"),
+        ([NO, YES], "holds under: per node"),
+        ([ClaimReading("any", "", None)], "not measurable here"),
+    ],
+)
+def test_the_first_reading_decides_and_others_are_named(readings: list[ClaimReading], words: str) -> None:
+    finding = found(*readings)
+    assert (finding.holds, finding.measured, finding.verdict) == (readings[0].holds, readings[0].measured, words)
+
+
+def test_a_finding_without_readings_has_one() -> None:
+    assert [one.verdict for one in Finding("7", False).all_readings] == ["does not hold"]
+
+
+def test_json_has_every_reading() -> None:
+    told = judged(YES, NO).as_json()
+    assert told["fails_if"] == "it sleeps"
+    assert [(one["reading"], one["seeds"], one["interval"]) for one in told["readings"]] == [
+        ("per node", 5, [11.0, 13.04]),
+        ("in all", 5, None),
+    ]
+
+
+def test_a_page_gets_one_row_a_reading_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "a-study.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write_claims(page, [judged(YES, NO)])
+    assert page.read_text() == (
+        f"before\n{BEGIN}\n"
+        "1 claims: 1 hold in their most natural reading, 0 do not, 0 cannot be measured here.\n\n"
+        "| the paper says | where | reading | measured | seeds | 95 % interval | verdict |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n"
+        "| 1. it is fast: ten / a second | figure 1 | per node | 12 a second | 5 | [11, 13] | holds |\n"
+        "|  |  | in all | 8 a second | 5 |  | does not hold |\n\n"
+        "Why:\n\n- 1, in all: one node is slow.\n\n"
+        "What would make those that hold fail:\n\n- 1 fails if it sleeps.\n"
+        f"{END}\nafter\n"
+    )
+
+
+def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no place for the claims"):
+        write_claims(tmp_path / "missing.md", [])
