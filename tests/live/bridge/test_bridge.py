@@ -204,7 +204,7 @@ def test_nothing_is_lost_while_the_broker_is_killed_five_times(
                 closures = [json.loads(one.payload)["number"] for one in witness.heard]
                 assert list(dict.fromkeys(arrived)) == list(dict.fromkeys(closures))
                 assert set(arrived) == set(range(events))
-                # Twice at most what QoS 1 allows: what the bridge sent again, and what the broker marked as a repetition.
+                # Twice at most what QoS 1 allows: what the bridge sent again, and what the broker marked as repeated.
                 repeated = sum(one.dup for one in office.heard)
                 assert len(sirens) - events <= bridge.counts["sent again"] + repeated
                 assert len(arrived) - events <= len(closures) - events + bridge.counts["came again"] + 200
