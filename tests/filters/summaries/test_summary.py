@@ -236,7 +236,7 @@ def test_redundant_rows_are_dropped() -> None:
 
 def test_sub_ranges_do_not_overlap_and_hold_the_equalities_that_lie_in_them() -> None:
     section = wheres("p in 10..20", "p in 15..30", "p = 17", "p = 40", "p > 50").sections[type_key("T")]
-    ((low, high), single, (beyond, end)) = next(iter(section.ranges.values()))
+    ((low, high), single, (beyond, end)) = next(iter(section.aec.values())).spans
     assert ((low, high), single, end) == ((10.0, 30.0), (40.0, 40.0), float("inf"))
     assert 50.0 < beyond < 50.1
 
@@ -295,7 +295,7 @@ def test_a_filter_that_matches_nothing_adds_nothing() -> None:
 def test_a_filter_of_too_many_alternatives_is_weakened() -> None:
     text = " and ".join(f"({' or '.join(f'{name} = {number}' for number in range(5))})" for name in "abc")
     summary = wheres(text)
-    assert len(summary.sections[type_key("T")].rows or ()) <= 16
+    assert len(summary.sections[type_key("T")].eal.rows or ()) <= 16
     assert summary.may_match(flat(a=0, b=4, c=2))
 
 

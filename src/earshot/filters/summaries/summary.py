@@ -1,9 +1,7 @@
 """Summaries: what many subscriptions want, in few bytes, with false positives and never a false negative.
 
-Yoneki and Bacon's four structures (section III.C), one section an event type: the type's hashed
-name (ETN), the element association list (EAL), arithmetic and string element constraints (AEC,
-SEC). Summaries merge across subscriptions and brokers; one that exceeds its budget is coarsened:
-it then wants more, never less.
+Yoneki and Bacon's four structures (section III.C, `structures.py`), one section an event type. Summaries merge
+across subscriptions and brokers; one that exceeds its budget is coarsened: it then wants more, never less.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from earshot.filters.filter import Filter
 from earshot.filters.summaries.bloom import BloomShape, type_key
 from earshot.filters.summaries.clauses import Clause, EventFacts, KnownFacts, clauses_of
 from earshot.filters.summaries.digest import Digest
-from earshot.filters.summaries.sections import EVERYTHING, Ranges, TypeSection
+from earshot.filters.summaries.sections import EVERYTHING, TypeSection
 from earshot.filters.summaries.summary_bytes import BitReader, BitWriter, read_section, write_section
 
 SUMMARY_VERSION = 1
@@ -49,6 +47,11 @@ class Summary:
                 key = ANY_TYPE if clause.type is None else type_key(clause.type)
                 by_type.setdefault(key, {})[clause] = None
         return cls({key: TypeSection.of(clauses, shape) for key, clauses in sorted(by_type.items())}, shape)
+
+    @classmethod
+    def of_everything(cls, shape: BloomShape = DEFAULT_SHAPE) -> Summary:
+        """It wants every event."""
+        return cls({ANY_TYPE: EVERYTHING}, shape)
 
     def __bool__(self) -> bool:
         """Whether it wants anything."""
@@ -92,6 +95,10 @@ class Summary:
         whole = {key: EVERYTHING for key in types if key in self.sections}
         return replace(self, sections=self.sections | whole)
 
+    def without_combinations(self) -> Summary:
+        """The paper's four structures alone: which values belong together is lost."""
+        return _each(self, TypeSection.without_combinations)
+
     # Bytes.
 
     def to_bytes(self) -> bytes:
@@ -134,7 +141,7 @@ class Summary:
         for coarser in _ladder(self):
             if len(coarser.to_bytes()) <= budget_bytes:
                 return coarser
-        return replace(self, sections={ANY_TYPE: EVERYTHING})
+        return Summary.of_everything(self.shape)
 
 
 def _shape_byte(shape: BloomShape) -> int:
@@ -153,20 +160,20 @@ def _ladder(summary: Summary) -> Iterator[Summary]:
     yield summary
     coarser = summary
     for most in (16, 8, 4, 2, 1):
-        yield (coarser := _each(coarser, partial(_bridged_section, most=most)))
+        yield (coarser := _each(coarser, partial(TypeSection.bridged, most=most)))
     for _ in range(6):
-        yield (coarser := _each(coarser, _folded))
+        yield (coarser := _each(coarser, TypeSection.folded))
     for _ in range(6):
         yield (coarser := _each(coarser, _folded_combinations))
-    yield (coarser := _each(summary, TypeSection.without_combinations))
+    yield (coarser := summary.without_combinations())
     for _ in range(4):
-        yield (coarser := _each(coarser, _folded))
+        yield (coarser := _each(coarser, TypeSection.folded))
     for most in (64, 32, 16, 8, 4):
-        yield (coarser := _each(coarser, partial(_bridged_section, most=most)))
+        yield (coarser := _each(coarser, partial(TypeSection.bridged, most=most)))
     yield (coarser := _each(coarser, TypeSection.without_rows))
-    yield (coarser := _each(coarser, partial(_bridged_section, most=1)))
+    yield (coarser := _each(coarser, partial(TypeSection.bridged, most=1)))
     for _ in range(10):
-        yield (coarser := _each(coarser, _folded))
+        yield (coarser := _each(coarser, TypeSection.folded))
     yield _each(coarser, lambda _: EVERYTHING)
 
 
@@ -174,33 +181,5 @@ def _each(summary: Summary, coarser: Callable[[TypeSection], TypeSection]) -> Su
     return replace(summary, sections={key: coarser(section) for key, section in summary.sections.items()})
 
 
-def _folded(section: TypeSection) -> TypeSection:
-    """Every name's vectors in half their bits."""
-    return replace(
-        section,
-        equals={key: vector.folded() for key, vector in section.equals.items()},
-        pieces={key: vectors.folded() for key, vectors in section.pieces.items()},
-    )
-
-
 def _folded_combinations(section: TypeSection) -> TypeSection:
     return replace(section, combinations=section.combinations and section.combinations.folded())
-
-
-def _bridged_section(section: TypeSection, most: int) -> TypeSection:
-    """Sub-ranges joined over their narrowest gaps until at most `most` are left."""
-    return replace(section, ranges={key: _bridged(ranges, most) for key, ranges in section.ranges.items()})
-
-
-def _bridged(ranges: Ranges, most: int) -> Ranges:
-    if len(ranges) <= most:
-        return ranges
-    gaps = sorted(range(1, len(ranges)), key=lambda index: (ranges[index][0] - ranges[index - 1][1], index))
-    bridged = set(gaps[: len(ranges) - most])
-    found = [ranges[0]]
-    for index in range(1, len(ranges)):
-        if index in bridged:
-            found[-1] = (found[-1][0], ranges[index][1])
-        else:
-            found.append(ranges[index])
-    return tuple(found)

@@ -19,7 +19,8 @@ from earshot.errors import MalformedPacket
 from earshot.filters.index.bits import slots_of
 from earshot.filters.summaries.bloom import Bloom, BloomShape
 from earshot.filters.summaries.clauses import Span
-from earshot.filters.summaries.sections import EVERYTHING, Pieces, PieceVectors, Ranges, TypeSection, joined
+from earshot.filters.summaries.sections import EVERYTHING, TypeSection
+from earshot.filters.summaries.structures import AssociationList, NumberConstraint, Pieces, TextConstraint
 from earshot.filters.summaries.value_combinations import (
     EQUALS,
     HOLDS,
@@ -205,31 +206,32 @@ def write_section(writer: BitWriter, section: TypeSection) -> None:
     if section.unconstrained:
         writer.unsigned(_WHOLE, 1)
         return
+    eal = section.eal
     writer.unsigned(
-        (_ROWS if section.rows is not None else 0) | (_COMBINATIONS if section.combinations is not None else 0), 1
+        (_ROWS if eal.rows is not None else 0) | (_COMBINATIONS if section.combinations is not None else 0), 1
     )
     kinds: dict[int, int] = {}
-    for one in section.columns:
+    for one in eal.columns:
         kinds[one >> 2] = kinds.get(one >> 2, 0) | 1 << (one & 3)
     writer.count(len(kinds))
     for key, asked in sorted(kinds.items()):
         writer.unsigned(key, 2)
         writer.unsigned(asked, 1)
-    if section.rows is None:
-        writer.count(section.least)
+    if eal.rows is None:
+        writer.count(eal.least)
     else:
-        _write_rows(writer, section.columns, section.rows)
-    for one in section.columns:
+        _write_rows(writer, eal.columns, eal.rows)
+    for one in eal.columns:
         key, kind = one >> 2, one & 3
         if kind == NUMBER:
-            _write_ranges(writer, section.ranges[key])
+            _write_ranges(writer, section.aec[key])
         elif kind == EQUALS:
-            _write_vector(writer, section.equals[key])
+            _write_vector(writer, section.sec[key].equal)
         elif kind == HOLDS:
-            _write_pieces(writer, section.pieces[key].prefix)
-            _write_pieces(writer, section.pieces[key].substring)
+            _write_pieces(writer, section.sec[key].prefix)
+            _write_pieces(writer, section.sec[key].substring)
     if section.combinations is not None:
-        _write_combinations(writer, section.columns, section.combinations)
+        _write_combinations(writer, eal.columns, section.combinations)
 
 
 def read_section(reader: BitReader, shape: BloomShape) -> TypeSection:
@@ -248,19 +250,19 @@ def read_section(reader: BitReader, shape: BloomShape) -> TypeSection:
         least = reader.count(len(columns))
     if least == 0:
         raise MalformedPacket("a summary's section asks for nothing and lacks the flag for it")
-    ranges: dict[int, Ranges] = {}
-    equals: dict[int, Bloom] = {}
-    pieces: dict[int, PieceVectors] = {}
+    aec: dict[int, NumberConstraint] = {}
+    sec: dict[int, TextConstraint] = {}
     for one in columns:
         key, kind = one >> 2, one & 3
         if kind == NUMBER:
-            ranges[key] = _read_ranges(reader)
+            aec[key] = _read_ranges(reader)
         elif kind == EQUALS:
-            equals[key] = _read_vector(reader, shape)
+            sec[key] = TextConstraint(_read_vector(reader, shape))
         elif kind == HOLDS:
-            pieces[key] = PieceVectors(_read_pieces(reader, shape), _read_pieces(reader, shape))
+            texts = TextConstraint(None, _read_pieces(reader, shape), _read_pieces(reader, shape))
+            sec[key] = sec[key].merged(texts) if key in sec else texts
     combinations = _read_combinations(reader, columns, shape) if flags & _COMBINATIONS else None
-    return TypeSection(columns, rows, least, ranges, equals, pieces, combinations)
+    return TypeSection(AssociationList(columns, rows, least), aec, sec, combinations)
 
 
 def _read_columns(reader: BitReader) -> tuple[ColumnKey, ...]:
@@ -298,9 +300,9 @@ def _read_rows(reader: BitReader, columns: tuple[ColumnKey, ...]) -> frozenset[R
     return frozenset(rows)
 
 
-def _write_ranges(writer: BitWriter, ranges: Ranges) -> None:
-    writer.count(len(ranges))
-    for low, high in ranges:
+def _write_ranges(writer: BitWriter, numbers: NumberConstraint) -> None:
+    writer.count(len(numbers.spans))
+    for low, high in numbers.spans:
         if low == high and rounded_down(low) == low:
             writer.unsigned(_SINGLE | _SINGLE << 2, 1)
             writer.number(low)
@@ -320,7 +322,7 @@ def _bound(value: float, rounded: Callable[[float], float], outwards: float) -> 
     return _CLOSED if outer == value else _OPEN, struct.pack("<f", outer)
 
 
-def _read_ranges(reader: BitReader) -> Ranges:
+def _read_ranges(reader: BitReader) -> NumberConstraint:
     spans: list[Span] = []
     for _ in range(reader.count(1 << 14)):
         how = reader.unsigned(1)
@@ -339,11 +341,12 @@ def _read_ranges(reader: BitReader) -> Ranges:
             )
         else:
             raise MalformedPacket(f"a summary's range has an unknown kind: {how}")
-    return joined(spans)
+    return NumberConstraint.of(spans)
 
 
-def _write_pieces(writer: BitWriter, pieces: Pieces) -> None:
+def _write_pieces(writer: BitWriter, pieces: Pieces | None) -> None:
     """The lengths that occur, and where there are any the vector."""
+    assert pieces is not None, "a column asks for these texts"
     writer.unsigned(pieces.lengths, 1)
     if pieces.lengths:
         _write_vector(writer, pieces.vector)
@@ -354,7 +357,8 @@ def _read_pieces(reader: BitReader, shape: BloomShape) -> Pieces:
     return Pieces(_read_vector(reader, shape) if lengths else Bloom.empty(shape), lengths)
 
 
-def _write_vector(writer: BitWriter, vector: Bloom) -> None:
+def _write_vector(writer: BitWriter, vector: Bloom | None) -> None:
+    assert vector is not None, "a column asks for these texts"
     writer.unsigned(vector.shape.bits.bit_length() - 1, 1)
     writer.bits(vector.data, vector.shape.bits)
 

@@ -1,17 +1,20 @@
 """A source's multicast groups, set from what subscribers report (section III.D).
 
-A group is an event that represents others like it: brokers that want that event join. Another event
-goes to a group that has all of its subscribers as members, if not too many members would receive it
-without wanting it; otherwise the source makes a group for it. When there are too many groups, the new one is
-combined with the nearest, which in the end represents every event of its type, the least constrained, and
-absorbs the others. Groups whose members have become the same are combined; a group whose events interest too
-few of its members is split. Unused groups expire.
+The paper uses "the least constrained subscription". Read as one group for all events of a type, that is
+`choice = "least-constrained"`. Read with section III.E, where the digest of the event to be sent decides who joins,
+it is `"smallest"`: a group is an event that represents others like it, and brokers that want that event join.
+Another event goes to the smallest group that has all of its subscribers as members, if not too many members would
+receive it without wanting it; otherwise the source makes a group for it. When there are too many groups, the new
+one is combined with the nearest, which in the end represents every event of its type and absorbs the others.
+Groups whose members have become the same are combined; a group whose events interest too few of its members is
+split. Unused groups expire.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 from earshot.filters.summaries.digest import Digest
 from earshot.protocols.content_odmrp.reports import ReportTable
@@ -48,9 +51,14 @@ class ContentGroups:
     "The share of a group's members that may receive an event without wanting it."
     answer_wait_s: float
     "Until then a new group may still find its members; a group without an answer then has no route."
+    choice: Literal["smallest", "least-constrained"]
     reports: ReportTable
     by_id: dict[int, ContentGroup] = field(default_factory=dict)
     made: int = 0
+    split: int = 0
+    "How many groups were split, since the start."
+    combined: int = 0
+    "How many groups were given up for another, or got another event to represent."
 
     def has_route(self, group: ContentGroup, now: float) -> bool:
         """Whether the last Join Request was answered, or an earlier one was and this one may still be."""
@@ -62,16 +70,25 @@ class ContentGroups:
         return self.reports.wanting_digest(group.digests, now)
 
     def choose(self, digest: Digest, type: str, wanting: frozenset[str], now: float) -> ContentGroup:
-        """The group an event goes to: the smallest that suits, otherwise one made for it."""
-        suiting = [group for group in self.by_id.values() if self._suits(group, digest, type, wanting, now)]
-        if suiting:
-            group = min(suiting, key=lambda one: (len(self.members(one, now)), one.id))
-        else:
-            group = self.open(digest, type, wanting, now)
+        """The group an event goes to; where none suits, one is made for it."""
+        least_constrained = self.choice == "least-constrained"
+        group = (self._wide if least_constrained else self._smallest)(digest, type, wanting, now)
         group.used_at = now
         if wanting and len(group.audiences) <= self.limit:
             group.audiences.setdefault(wanting, digest)
         return group
+
+    def _wide(self, _: Digest, type: str, wanting: frozenset[str], now: float) -> ContentGroup:
+        """The least constrained: the group for every event of the type."""
+        wide = [group for group in self.by_id.values() if group.type == type and group.wide]
+        return wide[0] if wide else self.open(Digest.of_type(type), type, wanting, now)
+
+    def _smallest(self, digest: Digest, type: str, wanting: frozenset[str], now: float) -> ContentGroup:
+        """The smallest group that suits."""
+        suiting = [group for group in self.by_id.values() if self._suits(group, digest, type, wanting, now)]
+        if not suiting:
+            return self.open(digest, type, wanting, now)
+        return min(suiting, key=lambda one: (len(self.members(one, now)), one.id))
 
     def _suits(self, group: ContentGroup, digest: Digest, type: str, wanting: frozenset[str], now: float) -> bool:
         """Whether all who want the event are members, and not too many members receive it without wanting it.
@@ -114,12 +131,14 @@ class ContentGroups:
         if len(nearest.digests) >= DIGESTS_A_GROUP:
             return self._widened(groups, nearest.type, now)
         nearest.digests.append(digest)
+        self.combined += 1
         # Its new members have not joined yet: there is no route to them.
         nearest.answered_at = -math.inf
         return nearest
 
     def _widened(self, groups: list[ContentGroup], type: str, now: float) -> ContentGroup:
         """One group in place of these, for every event of their type."""
+        self.combined += len(groups)
         for group in groups:
             del self.by_id[group.id]
         return self._new(type, Digest.of_type(type), now)
@@ -137,6 +156,7 @@ class ContentGroups:
             members = self.members(group, now)
             if members and (first := seen.setdefault((group.type, members), group)) is not group:
                 first.used_at = max(first.used_at, group.used_at)
+                self.combined += 1
                 del self.by_id[group.id]
 
     def _split(self, now: float) -> None:
@@ -149,6 +169,7 @@ class ContentGroups:
             noisy = all(len(members) - len(members & audience) > most_noise for audience in audiences)
             if members and len(audiences) > 1 and noisy and len(self.by_id) - 1 + len(audiences) <= self.limit:
                 del self.by_id[group.id]
+                self.split += 1
                 for digest in audiences.values():
                     self._new(group.type, digest, now)
 

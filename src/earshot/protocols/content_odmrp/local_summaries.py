@@ -37,12 +37,19 @@ class LocalSummaries:
     """One broker's summaries, made when first needed and kept until its subscriptions change."""
 
     def __init__(
-        self, node: str, subscriptions: LocalSubscriptions, shape: BloomShape, budget_bytes: int, pass_rates: PassRates
+        self,
+        node: str,
+        subscriptions: LocalSubscriptions,
+        shape: BloomShape,
+        budget_bytes: int,
+        combinations: bool,
+        pass_rates: PassRates,
     ) -> None:
         self.node = node
         self.subscriptions = subscriptions
         self.shape = shape
         self.budget_bytes = budget_bytes
+        self.combinations = combinations
         self.pass_rates = pass_rates
         self.whole: Summary | None = None
         "Of all subscriptions; None where they have changed since it was made."
@@ -58,6 +65,8 @@ class LocalSummaries:
         """What local subscribers want of these types."""
         if self.whole is None:
             self.whole = Summary.of((one.filter for one in self.subscriptions.by_id.values()), self.shape)
+            if not self.combinations:
+                self.whole = self.whole.without_combinations()
         if types not in self.by_types:
             if len(self.by_types) >= self.pass_rates.capacity:
                 self.by_types.clear()

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -31,8 +32,15 @@ from earshot.protocols.common.local_subscriptions import LocalSubscriptions, Rec
 from earshot.protocols.common.soft_table import SoftTable
 from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh, MeshSettings, RouteBack, mesh_tuning
 from earshot.protocols.content_odmrp.groups import ContentGroups
-from earshot.protocols.content_odmrp.local_summaries import SLACK, LocalSummaries, PassRates
-from earshot.protocols.content_odmrp.reports import ReportTable, SummaryReport, fitting, read_summary
+from earshot.protocols.content_odmrp.local_summaries import SLACK, LocalSummaries, LocalSummary, PassRates
+from earshot.protocols.content_odmrp.reports import (
+    AGGREGATE,
+    ReportTable,
+    SummaryReport,
+    fitting,
+    full_report,
+    read_summary,
+)
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
 from earshot.protocols.tuning import Surroundings, Tunable
 from earshot.records import DropReason
@@ -43,11 +51,13 @@ from earshot.wire import Packet, Whole, Word
 @dataclass(frozen=True, slots=True)
 class ContentOdmrpSettings(MeshSettings):
     report_interval_s: Positive = 10.0
-    "A broker repeats its summary at least this often; in between its stamp is enough."
+    "A broker repeats its summary at least this often, joined or not."
+    stamps: bool = True
+    "In between, a Join Table carries the summary's stamp alone; off: every Join Table carries the summary."
     gather_s: NotNegative = 0.05
     """A node next to the source waits this long for the Join Tables below it, nodes farther away wait less:
     a sixteenth for each hop, which should exceed a hop there and back. Waiting longer saves packets,
-    and costs routes where nodes move."""
+    and costs routes where nodes move. 0: each Join Table is passed on by itself, at once."""
     answer_wait_s: float = 0.4
     "A group whose Join Request has no answer by then has no route."
     unanswered_limit: AtLeastOne = 5
@@ -57,10 +67,13 @@ class ContentOdmrpSettings(MeshSettings):
     broadcast. Where packets collide or get lost this saves routes; the paper broadcasts."""
     groups_limit: AtLeastOne = 4
     "A source keeps at most this many groups; section III.D's balance between groups and content."
+    group_choice: Literal["smallest", "least-constrained"] = "smallest"
+    """Which group an event goes to (section III.D): the smallest that has all its subscribers, or the least
+    constrained, which is one for all events of its type."""
     noise_limit: Share = 1.0
-    """An event goes to a group of which at most this share does not want it. 1: any group that has all its
-    subscribers, the least constrained (section III.D); 0: the finest groups, and the most requests.
-    While forwarding nodes examine events, coarse groups cost no data."""
+    """A group is small enough if at most this share of it does not want the event. 1: any group that has all its
+    subscribers; 0: the finest groups, and the most requests. Below 1 groups are split. While forwarding nodes
+    examine events, coarse groups cost no data."""
     examine: bool = True
     "Forwarding nodes examine an event and pass it on only where a reporter below them may want it."
     advertise: bool = False
@@ -77,6 +90,10 @@ class ContentOdmrpSettings(MeshSettings):
     "Size of a summary's vectors (m), the same in the whole network."
     vector_hashes: int = DEFAULT_SHAPE.hashes
     "Hashes of a summary's vectors (k), the same in the whole network."
+    value_combinations: bool = True
+    "A summary also keeps which values belong together in a subscription; off: the paper's four structures alone."
+    aggregate: bool = False
+    "Section III.C, an option: a node next to the source reports for all nodes below it, in one summary."
     summary_bytes: int = 1000
     "A broker's summary is coarsened to this size."
     greedy_share: float = 0.8
@@ -115,6 +132,20 @@ class ContentOdmrpSettings(MeshSettings):
     def shape(self) -> BloomShape:
         """The shape of this network's summaries."""
         return BloomShape(self.vector_bits, self.vector_hashes)
+
+
+AS_WRITTEN: Final[dict[str, Any]] = {
+    "jitter_s": 0.0,
+    "gather_s": 0.0,
+    "stamps": False,
+    "examine": False,
+    "value_combinations": False,
+    "greedy_share": 1.1,
+}
+"""The settings in which the paper's protocol differs from the defaults: Join Tables are broadcast one by one, each with
+its summary in the paper's four structures; a forwarding node looks at its flag alone."""
+
+PAPER = ContentOdmrpSettings(**AS_WRITTEN)
 
 
 class Motion(msgspec.Struct, frozen=True, array_like=True):
@@ -195,6 +226,10 @@ class SentReport:
     upstream: str
     at: float
 
+    def stands(self, report: SummaryReport, route: RouteBack, since: float) -> bool:
+        """Whether it says the same to the same neighbour, and was sent after this time."""
+        return (self.stamp, self.upstream) == (report.stamp, route.upstream) and self.at > since
+
 
 @dataclass(slots=True)
 class PendingTable:
@@ -240,13 +275,17 @@ class ContentOdmrp(Machine):
         self.unanswered = 0
         "Join Requests since the last answer."
         self.reports = ReportTable(settings.reports_limit, self.shape)
-        self.groups = ContentGroups(settings.groups_limit, settings.noise_limit, settings.answer_wait_s, self.reports)
+        self.groups = ContentGroups(
+            settings.groups_limit, settings.noise_limit, settings.answer_wait_s, settings.group_choice, self.reports
+        )
         self.predicted_s: float | None = None
         "The shortest lifetime among the routes that answered the last Join Request; None where none has."
         self.announced: set[str] = set()
         # As a receiver.
         pass_rates = PassRates(settings.greedy_share, settings.sources_limit)
-        self.local_summaries = LocalSummaries(node, self.subscriptions, self.shape, settings.summary_bytes, pass_rates)
+        self.local_summaries = LocalSummaries(
+            node, self.subscriptions, self.shape, settings.summary_bytes, settings.value_combinations, pass_rates
+        )
         self.sent_reports: SoftTable[str, SentReport] = SoftTable(settings.sources_limit)
         "By source."
         self.pending: dict[str, PendingTable] = {}
@@ -325,21 +364,27 @@ class ContentOdmrp(Machine):
         return NOTHING
 
     def publish(self, event: Event, now: float) -> Effects:
-        """To the group of those who want it; on a Join Request where one is due or there is no route."""
+        """An event that nobody wants is not sent, except where a Join Request is due anyway."""
         self.mesh.heard.add(event.id)
         wanting = self.reports.wanting(event, now)
         due = self._refresh_due(now)
-        # Before the first answers no reporter is known, although there may be subscribers.
-        may_still_answer = not len(self.reports) and 0 < self.unanswered < self.settings.unanswered_limit
-        if not wanting and not due and not may_still_answer:
+        if wanting or due or self._may_still_be_answered():
+            self.send_to_group(event, wanting, due, now)
+        else:
             self.drop(DropReason.NO_SUBSCRIBER, event.id)
-            return self.effects()
+        return self.effects()
+
+    def _may_still_be_answered(self) -> bool:
+        """Before the first answers no reporter is known, although there may be subscribers."""
+        return not len(self.reports) and 0 < self.unanswered < self.settings.unanswered_limit
+
+    def send_to_group(self, event: Event, wanting: frozenset[str], due: bool, now: float) -> None:
+        """As data to the group of those who want it; on a Join Request where one is due or there is no route."""
         group = self.groups.choose(Digest.of(event), event.type, wanting, now)
         if due or not self.groups.has_route(group, now):
             self.send_join_request(event, now)
         else:
             self.broadcast(Data(group.id, event, 1))
-        return self.effects()
 
     # Section III.E, Join Request.
 
@@ -423,24 +468,27 @@ class ContentOdmrp(Machine):
     # Section III.E, Join Table.
 
     def join(self, source: str, route: OfferedRoute, now: float, changed: bool = False) -> None:
-        """Join the groups whose digest the local summary may match. A broker that wants other events of
-        the type reports too, now and then: by its report the source decides where they go."""
-        _, local, report = self.local_summaries.about(frozenset(digest.type for _, digest in route.offers))
-        groups = {group for group, digest in route.offers if local.may_match_digest(digest)}
+        """Compare the offered digests with the local summary, join the groups that may match, and report."""
+        local = self.local_summaries.about(frozenset(digest.type for _, digest in route.offers))
+        groups = {group for group, digest in route.offers if local.stated.may_match_digest(digest)}
+        report = self.due_report(source, route, local, bool(groups), changed, now)
+        if report is not None:
+            self._answer(source, route, groups, [report], route.lifetime_s, now)
+
+    def due_report(
+        self, source: str, route: OfferedRoute, local: LocalSummary, joins: bool, changed: bool, now: float
+    ) -> SummaryReport | None:
+        """What a Join Table to this source states; None if there is nothing to state. A broker that joins nothing, but
+        wants other events of the type, reports now and then: by its report the source decides where they go."""
         last = self.sent_reports.get(source, now)
-        if (
-            last is not None
-            and (last.stamp, last.upstream) == (report.stamp, route.upstream)
-            and now - last.at < self.settings.report_interval_s
-        ):
-            if not groups:
-                return
-            report = SummaryReport(self.node, report.stamp)
-        elif not local and not (changed and last is not None):
-            return
-        else:
-            self.sent_reports.put(source, SentReport(report.stamp, route.upstream, now), self.mesh.until(now))
-        self._pending_table(source, route, now).add(groups, [report], route.lifetime_s)
+        if last is not None and last.stands(local.report, route, now - self.settings.report_interval_s):
+            if not joins:
+                return None
+            return SummaryReport(self.node, local.report.stamp) if self.settings.stamps else local.report
+        if not local.stated and not (changed and last is not None):
+            return None
+        self.sent_reports.put(source, SentReport(local.report.stamp, route.upstream, now), self.mesh.until(now))
+        return local.report
 
     def report_change(self, now: float) -> None:
         """Local subscriptions have changed: report to every source with a known route, without waiting."""
@@ -449,26 +497,48 @@ class ContentOdmrp(Machine):
             if source in self.pending:
                 self.send_join_table(source, now)
 
-    def _pending_table(self, source: str, route: OfferedRoute, now: float) -> PendingTable:
-        """The Join Table that gathers what answers the last request; later updates do not wait."""
+    def _answer(
+        self,
+        source: str,
+        route: OfferedRoute,
+        groups: set[int],
+        reports: Iterable[SummaryReport],
+        lifetime_s: float,
+        now: float,
+    ) -> None:
+        """Into the Join Table that gathers what answers the last request; later updates do not wait, and as written
+        nothing does."""
         if source not in self.pending:
             self.pending[source] = PendingTable()
-            gathered_at = route.heard_at + hold_s(route.hops, self.settings.gather_s)
-            self.start_timer(("join-table", source), at=max(now, gathered_at))
-        return self.pending[source]
+            if self.settings.gather_s > 0.0:
+                gathered_at = route.heard_at + hold_s(route.hops, self.settings.gather_s)
+                self.start_timer(("join-table", source), at=max(now, gathered_at))
+        self.pending[source].add(groups, reports, lifetime_s)
+        if self.settings.gather_s == 0.0:
+            self.send_join_table(source, now)
 
     def send_join_table(self, source: str, now: float) -> None:
         """One Join Table for everything gathered, to the next node on the route to the source."""
         pending = self.pending.pop(source, None)
-        self.cancel_timer(("join-table", source))
+        if self.settings.gather_s > 0.0:
+            self.cancel_timer(("join-table", source))
         route = self.mesh.routes.get(source, now)
         if pending is None or route is None:
             return
         settings = self.settings
-        reports = fitting(pending.reports.values(), self.node, settings.packet_bytes, self.shape)
+        reports = fitting(self._stated(source, pending, route, now), self.node, settings.packet_bytes, self.shape)
         lifetime_s = pending.lifetime_s if settings.predict else None
         table = JoinTable(source, route.upstream, tuple(sorted(pending.groups)), reports, lifetime_s)
         self.mesh.jittered.send(table, now, peer=route.upstream if settings.acknowledged else None)
+
+    def _stated(self, source: str, pending: PendingTable, route: OfferedRoute, now: float) -> list[SummaryReport]:
+        """What was gathered; next to the source, if it aggregates, one report for all that is known below."""
+        below = self.below.get(source)
+        if not self.settings.aggregate or route.hops > 1 or below is None:
+            return list(pending.reports.values())
+        local = self.local_summaries.about(frozenset(digest.type for _, digest in route.offers)).stated
+        together = below.merged(local, now).within(self.settings.summary_bytes)
+        return [full_report(self.node + AGGREGATE, together.to_bytes())]
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
         """A Join Table that could not be delivered: the route is broken until the next request comes."""
@@ -527,7 +597,7 @@ class ContentOdmrp(Machine):
         ]
         if groups or reports:
             lifetime_s = math.inf if table.lifetime_s is None else table.lifetime_s
-            self._pending_table(table.source, route, now).add(groups, reports, lifetime_s)
+            self._answer(table.source, route, groups, reports, lifetime_s, now)
 
     # Section III.E, data forwarding.
 

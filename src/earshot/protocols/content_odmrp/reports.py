@@ -113,6 +113,13 @@ class ReportTable:
                 return True
         return False
 
+    def merged(self, local: Summary, now: float) -> Summary:
+        """What the reporters and local subscribers want together; everything where a reporter's summary is missing."""
+        found = local
+        for _, reporter in self.table.items(now):
+            found = found.merged(Summary.of_everything(self.shape) if reporter.summary is None else reporter.summary)
+        return found
+
     def wants(self, event: Event, now: float) -> bool:
         """Whether any reporter may want the event."""
         return any(reporter.wants(event) for _, reporter in self.table.items(now))
