@@ -1,5 +1,6 @@
 import asyncio
 import gc
+from pathlib import Path
 
 import pytest
 from desk import PATIENCE_S, Desk, acquainted, free_port, taken, until
@@ -10,9 +11,12 @@ from earshot.events import Event, EventType
 from earshot.geometry import Area, Circle, Position
 from earshot.live.node import Node
 from earshot.live.sockets import MulticastSockets, open_own
+from earshot.live.spool import read_records
 from earshot.protocols.catalogue import PROTOCOLS as CATALOGUE
 from earshot.protocols.flooding import Flood
 from earshot.protocols.machine import Effects
+from earshot.records.details import read_join
+from earshot.records.networks import NetworkNames
 from earshot.wire import Packet
 
 SIREN = EventType("Siren", content={"speed": float})
@@ -117,13 +121,13 @@ def test_steam_goes_through_a_middle_node_and_learns_of_the_proximity_that_way()
     asyncio.run(run())
 
 
-def test_peers_are_enough_where_there_is_no_multicast() -> None:
-    async def run() -> None:
+def test_peers_are_enough_where_there_is_no_multicast(tmp_path: Path) -> None:
+    async def run() -> int:
         port = free_port()
         async with (
-            Node("hub", protocol="flooding", listen=f"127.0.0.1:{port}") as hub,
-            Node("one", protocol="flooding", peers=(f"127.0.0.1:{port}",)) as one,
-            Node("two", protocol="flooding", peers=(f"127.0.0.1:{port}",)) as two,
+            Node("hub", protocol="flooding", listen=f"127.0.0.1:{port}", spool=tmp_path) as hub,
+            Node("one", protocol="flooding", peers=(f"127.0.0.1:{port}",), spool=tmp_path) as one,
+            Node("two", protocol="flooding", peers=(f"127.0.0.1:{port}",), spool=tmp_path) as two,
         ):
             await acquainted(hub, one)
             await acquainted(hub, two)
@@ -131,8 +135,12 @@ def test_peers_are_enough_where_there_is_no_multicast() -> None:
             sent = await (await one.announce(SIREN)).publish(speed=3.0)
             assert await taken(wanted, 1) == [sent]
             assert [peer.name for peer in two.peers()] == ["hub"]
+            return port
 
-    asyncio.run(run())
+    port = asyncio.run(run())
+    names = NetworkNames()
+    joins = [read_join(record.detail) for record in read_records(tmp_path) if record.kind == "join"]
+    assert [names.of(join.network) for join in joins] == [f"127.0.0.1:{port}"] * 3
 
 
 def test_an_event_of_a_megabyte_arrives_whole() -> None:

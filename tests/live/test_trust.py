@@ -13,7 +13,10 @@ from earshot.errors import UsageError
 from earshot.events import EventType
 from earshot.live import datagrams
 from earshot.live.datagrams import Frame
+from earshot.live.spool import read_records
 from earshot.live.trust import Refused, Seal, Window, read_keys
+from earshot.records.networks import key_id
+from earshot.records.sessions import SessionReader
 
 OLD, NEW, OTHER = bytes(32), bytes(range(32)), b"o" * 32
 
@@ -83,7 +86,7 @@ def test_a_network_changes_its_key_while_it_runs_and_is_whole_at_every_step(
     async def run() -> None:
         for name in paths:
             write(name, OLD)
-        desk = Desk()
+        desk = Desk(spool=tmp_path / "spools")
         async with (
             desk.node("a", key_file=paths["a"]) as a,
             desk.node("b", key_file=paths["b"]) as b,
@@ -110,6 +113,13 @@ def test_a_network_changes_its_key_while_it_runs_and_is_whole_at_every_step(
             assert len(await taken(wanted[b], 1)) == 1
 
     asyncio.run(run())
+    sessions = SessionReader()
+    for record in sorted(read_records(tmp_path / "spools"), key=lambda record: record.time):
+        sessions.read(record.time, record.node, record.kind, record.subscription, record.detail)
+    # To its records it stayed one network, and its applications went on.
+    assert len(list(sessions)) == 3 * 4
+    assert {session.network.partition("#")[2] for session in sessions} == {key_id(OLD)}
+    assert len(list(sessions.subscription_spans())) == 3
 
 
 def test_a_key_that_others_can_read_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

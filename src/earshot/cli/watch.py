@@ -18,6 +18,7 @@ from earshot.cli.options import DURATION, LENGTH, default_option
 from earshot.cli.spark import LakeOptions, cluster_options, open_lake
 from earshot.cli.tables import aligned
 from earshot.errors import UsageError
+from earshot.records.networks import label_of
 
 if TYPE_CHECKING:
     from earshot.pipeline.watch.alerts import Alerts
@@ -217,14 +218,15 @@ def status_line(counts: Mapping[str, Any]) -> str:
 
 
 def table_lines(commit: Commit) -> list[str]:
-    """The table: each protocol, its event types with most to deliver, and why events were lost."""
+    """The table: each network and protocol, its event types with most to deliver, and why events were lost."""
     figures: dict[tuple[str, str, str], dict[str, float]] = {}
     for row in commit.figures:
-        figures.setdefault((row["protocol"], row["by"], row["key"]), {})[row["metric"]] = row["value"]
+        label = label_of(row["network"], row["protocol"])
+        figures.setdefault((label, row["by"], row["key"]), {})[row["metric"]] = row["value"]
     rows = [["", *(heading for _, heading, _ in SHOWN)]]
-    for protocol in sorted({group[0] for group in figures}):
-        rows.append([protocol, *_cells(figures.get((protocol, "all", ""), {}))])
-        types = [(key, found) for (of, by, key), found in figures.items() if (of, by) == (protocol, "type")]
+    for label in sorted({group[0] for group in figures}):
+        rows.append([label, *_cells(figures.get((label, "all", ""), {}))])
+        types = [(key, found) for (of, by, key), found in figures.items() if (of, by) == (label, "type")]
         types.sort(key=lambda one: (-one[1]["expected"], one[0]))
         rows += [[f"  {key}", *_cells(found)] for key, found in types[:MOST_TYPES]]
         if len(types) > MOST_TYPES:

@@ -33,7 +33,15 @@ from earshot.protocols.catalogue import protocol_name
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
 from earshot.protocols.machine_failures import checked_effects, is_ours
 from earshot.records import DropReason, Kind, Record
-from earshot.records.details import STARTED, STOPPED, JoinDetail, SubscribeDetail, write_announcement, write_detail
+from earshot.records.details import (
+    KEYS_CHANGED,
+    STARTED,
+    STOPPED,
+    JoinDetail,
+    SubscribeDetail,
+    write_announcement,
+    write_detail,
+)
 from earshot.wire import MAX_WORD, Packet, decode, tag_of
 
 logger = logging.getLogger("earshot.live")
@@ -146,6 +154,11 @@ class Host:
                 "%s: no network key: anyone in range can read, forge and replay; give a key_file (--key-file)",
                 self.name,
             )
+        self._record_join(STARTED)
+        self._carry_out(self.machine.start(self.now()))
+        self._tick()
+
+    def _record_join(self, reason: str) -> None:
         if self.spool is not None:
             detail = JoinDetail(
                 protocol_name(type(self.machine)),
@@ -153,11 +166,10 @@ class Host:
                 self._plane,
                 self.network.emulate_range_m,
                 self.life,
-                STARTED,
+                reason,
+                self.transport.joined_network(),
             )
             self.record(Kind.JOIN, self.location.exact(self.now()), detail=write_detail(detail))
-        self._carry_out(self.machine.start(self.now()))
-        self._tick()
 
     def stop(self) -> None:
         """Stop the machine in good order and close the network."""
@@ -182,6 +194,7 @@ class Host:
         that have changed."""
         if self._credentials.reread():
             self.transport.use_keys(self._credentials.keys)
+            self._record_join(KEYS_CHANGED)
         self.record(Kind.POSITION, self.location.exact(self.now()))
         if self._loop is not None:
             self._ticking = self._loop.call_later(POSITION_EVERY_S, self._tick)

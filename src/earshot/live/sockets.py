@@ -50,6 +50,14 @@ def parse_address(text: str, what: str, default_host: str | None = None) -> Addr
     return str(address[0]), int(address[1])
 
 
+def address_towards(peer: Address) -> str:
+    """The IPv4 address of this machine that the peer sees; 0.0.0.0 if there is no way to it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
+        probe.connect(peer)  # sends nothing
+        return str(probe.getsockname()[0])
+    return "0.0.0.0"
+
+
 def mtu_of(interface: str) -> int:
     """The largest IP packet that the interface carries without fragments."""
     return int(struct.unpack("16si12x", _ioctl(interface, _SIOCGIFMTU))[1])

@@ -41,6 +41,7 @@ from earshot.live.signatures import SignedNames, Verifier
 from earshot.live.sockets import MulticastSockets, group_address
 from earshot.live.trust import Address, Refused, Seal
 from earshot.records import DropReason
+from earshot.records.networks import JoinedNetwork
 from earshot.wire import Packet, encode
 
 logger = logging.getLogger("earshot.live")
@@ -206,6 +207,16 @@ class Transport:
     def _listen(self, opened: socket.socket | None) -> None:
         if opened is not None:
             self._loop.add_reader(opened, self._drain, opened)
+
+    def joined_network(self) -> JoinedNetwork:
+        """The network that the sockets are open for, as records state it."""
+        keys = self._seal.key_ids
+        if self._multicast is not None:
+            return JoinedNetwork(f"{self._base[0]}:{self._base[1]}", keys=keys)
+        host, port = self.address
+        if host == "0.0.0.0" and self._configured:
+            host = sockets.address_towards(self._configured[0])
+        return JoinedNetwork(addresses=[f"{host}:{port}", *(f"{one}:{at}" for one, at in self._configured)], keys=keys)
 
     def use_keys(self, keys: Sequence[bytes]) -> None:
         """Seal and open datagrams with these keys from now on."""

@@ -22,6 +22,7 @@ from earshot.errors import UsageError
 from earshot.live.datagrams import HEADER_BYTES, PLAIN, SEALED
 from earshot.live.private_files import warn_if_readable
 from earshot.records import DropReason
+from earshot.records.networks import key_ids
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -45,6 +46,7 @@ class Seal:
             if len(key) != KEY_BYTES:
                 raise UsageError(f"a network key has {KEY_BYTES} bytes, got {len(key)}")
         self._ciphers = [ChaCha20Poly1305(key) for key in keys]
+        self.key_ids = key_ids(keys)
 
     @property
     def keyed(self) -> bool:

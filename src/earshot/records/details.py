@@ -15,9 +15,12 @@ import msgspec
 from earshot.errors import EarshotError
 from earshot.events import EventType
 from earshot.geometry import Area, Position, Proximity, parse_shape
+from earshot.records.networks import JoinedNetwork
 
 STARTED, STOPPED = "started", "stopped"
 "Why a live node joins and leaves: its process starts and stops, and its applications with it."
+KEYS_CHANGED = "keys changed"
+"A running node joins again with the network's new keys; its applications go on."
 
 
 class JoinDetail(msgspec.Struct, omit_defaults=True):
@@ -31,6 +34,8 @@ class JoinDetail(msgspec.Struct, omit_defaults=True):
     life: int | None = None
     "Distinguishes the starts of one node."
     reason: str = ""
+    network: JoinedNetwork | None = None
+    "Of live nodes; None where the record says nothing of it."
 
     @property
     def starts_applications(self) -> bool:
@@ -106,7 +111,15 @@ def read_join(text: str) -> JoinDetail:
         None if range_m is None else float(range_m),
         known("life", int, None),
         known("reason", str, ""),
+        _network(known("network", dict, None)),
     )
+
+
+def _network(found: dict[str, Any] | None) -> JoinedNetwork | None:
+    try:
+        return None if found is None else msgspec.convert(found, JoinedNetwork)
+    except msgspec.ValidationError:
+        return None
 
 
 def read_subscribe(text: str) -> SubscribeDetail:

@@ -16,6 +16,7 @@ import msgspec
 
 from earshot.geometry import Area, Proximity
 from earshot.records.details import STOPPED, read_announce, read_join, read_subscribe
+from earshot.records.networks import UNKNOWN_NETWORK, NetworkNames
 from earshot.records.schema import Kind
 
 Interval = tuple[float, float]
@@ -76,6 +77,8 @@ class Session(msgspec.Struct, omit_defaults=True):
     "By subscription; the last one may be open."
     announcements: dict[str, list[AnnouncementSpan]] = {}
     "By event type; the last one may be open."
+    network: str = UNKNOWN_NETWORK
+    "Its name (`networks`)."
 
     @property
     def left(self) -> bool:
@@ -142,8 +145,9 @@ def _ending_after(spans: dict[str, list[Span]], time: float) -> dict[str, list[S
 class SessionReader:
     """All sessions by a key (a node, or one run of its process), each key's in order of time."""
 
-    def __init__(self, sessions: dict[str, list[Session]] | None = None) -> None:
+    def __init__(self, sessions: dict[str, list[Session]] | None = None, networks: NetworkNames | None = None) -> None:
         self.sessions = sessions if sessions is not None else {}
+        self.networks = networks or NetworkNames()
 
     def __iter__(self) -> Iterator[Session]:
         for some in self.sessions.values():
@@ -191,6 +195,7 @@ class SessionReader:
         session.start = time
         session.protocol, session.settings = join.protocol or UNKNOWN, join.settings
         session.range_m = join.emulate_range_m
+        session.network = self.networks.of(join.network)
         return session
 
     def subscription_spans(self) -> Iterator[SubscriptionSpan]:

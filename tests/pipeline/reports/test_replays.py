@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from watched_lake import live_records, watched
+from watched_lake import LABEL, NETWORK, live_records, watched
 
 from earshot.cli.simulate import simulate
 from earshot.errors import LakeError, UsageError
@@ -188,10 +188,11 @@ def test_a_watched_network_is_followed_batch_by_batch(folder: Path, tmp_path: Pa
     first, second = live_records(folder / "steam", 0.0), live_records(folder / "steam", 8.0)
     watched(tmp_path, 0, first, [])
     catalogue = WatchCatalogue(ArrowLake(tmp_path))
-    assert [(entry.key, [run.key for run in entry.runs]) for entry in catalogue.worlds()] == [("live", ["steam"])]
+    assert [(entry.key, [run.key for run in entry.runs]) for entry in catalogue.worlds()] == [("live", [LABEL])]
     before = catalogue.world("live")
     event = next(row for row in second if row["kind"] == "publish")
     pair = {
+        "network": NETWORK,
         "protocol": "steam",
         "event": event["event"],
         "node": "car-01",
@@ -209,8 +210,8 @@ def test_a_watched_network_is_followed_batch_by_batch(folder: Path, tmp_path: Pa
     assert len(after.events) > len(before.events)
     expected = [(after.events[e].id, after.nodes[n]) for e, n in zip(*after.expected, strict=True)]
     assert expected == [(event["event"], "car-01")]
-    assert len(catalogue.run("live", "steam").hops) > 0
-    assert catalogue.why("live", "steam", event["event"], "car-01")["event"] == event["event"]
+    assert len(catalogue.run("live", LABEL).hops) > 0
+    assert catalogue.why("live", LABEL, event["event"], "car-01")["event"] == event["event"]
 
 
 def test_a_batch_that_is_not_committed_yet_is_not_shown(folder: Path, tmp_path: Path) -> None:

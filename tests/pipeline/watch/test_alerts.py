@@ -35,7 +35,15 @@ class Stream:
 
     def commit(self, at: float, pairs: Iterable[dict[str, Any]] = (), **counts: float) -> Commit:
         for pair in pairs:
-            row = {"protocol": "steam", "type": "Siren", "area": "0,0", "minute": "1", "hops": 0, "hops_counted": 0}
+            row = {
+                "network": "n",
+                "protocol": "steam",
+                "type": "Siren",
+                "area": "0,0",
+                "minute": "1",
+                "hops": 0,
+                "hops_counted": 0,
+            }
             row |= {"events": 0, "pairs": 1, "wanted": True, "got": True, "latency_s": 0.02, "reason": None}
             self.metrics.add([row | {"events": 1, "pairs": 0}, row | pair])
         self.batch += 1
@@ -78,6 +86,16 @@ def test_types_and_areas_are_judged_apart() -> None:
     assert changes(one_area, commit) == [("raised", "1000,0", 2.0)]
 
 
+def test_networks_are_judged_apart() -> None:
+    each = Alerts([Alert.parse("delivery_ratio < 0.5 for 1m")], [])
+    one = Alerts([Alert.parse("lost > 0 for 1m where network = 239.0.0.2:4000#ab")], [])
+    commit = Stream().commit(0.0, [{}, {}, {"network": "239.0.0.2:4000#ab"} | MISSED, {"network": "m"} | MISSED, {}])
+    assert [(found.network, found.value) for found in each.update(commit)] == [("239.0.0.2:4000#ab", 0.0), ("m", 0.0)]
+    assert [found.line() for found in one.update(commit)] == [
+        "alert raised: lost > 0 for 1m where network = 239.0.0.2:4000#ab (239.0.0.2:4000#ab steam: 1)"
+    ]
+
+
 def test_latency_is_that_of_the_window() -> None:
     alerts = Alerts([Alert.parse("latency_p95_s > 1 for 1m")], [])
     stream = Stream()
@@ -117,7 +135,7 @@ def test_what_is_remembered_does_not_grow_with_the_batches() -> None:
         ("delivery_ratio < 0.9", "cannot read the alert"),
         ("delivery_ratio = 0.9 for 2m", "cannot read the alert"),
         ("delivery_ratio < 0.9 for 2y", "a time in s, m or h"),
-        ("delivery_ratio < 0.9 for 2m by colour", "is known by protocol, type, area"),
+        ("delivery_ratio < 0.9 for 2m by colour", "is known by network, protocol, type, area"),
         ("nodes < 3 for 2m by type", "is known by the whole watch only"),
         ("delivery_ratio < 0.9 for 0s", "must be positive"),
     ],
@@ -127,7 +145,7 @@ def test_an_alert_that_cannot_be_says_why(text: str, reason: str) -> None:
         Alert.parse(text)
 
 
-NOTICE = Notice("raised", "delivery_ratio < 0.95 for 2m", "steam", "type", "Siren", 0.5, 12.0)
+NOTICE = Notice("raised", "delivery_ratio < 0.95 for 2m", "n", "steam", "type", "Siren", 0.5, 12.0)
 
 
 def test_a_notice_goes_to_a_file_a_command_and_a_webhook(tmp_path: Path) -> None:
@@ -168,7 +186,7 @@ def test_a_place_that_cannot_be_reached_holds_nobody_up() -> None:
         to_file(Path("/proc/none/alerts"))
 
 
-LABELS = ("watch", "protocol", "by", "key", "type", "area", "reason", "le")
+LABELS = ("watch", "network", "protocol", "by", "key", "type", "area", "reason", "le")
 
 
 def exported(metrics: ExportedMetrics) -> dict[str, dict[tuple[str, ...], float]]:
@@ -195,16 +213,16 @@ def test_prometheus_reads_the_figures_of_the_last_commit() -> None:
     assert exported(metrics) == {}
     metrics.update(Stream().commit(10.0, [{}] * 3 + [MISSED], late=7))
     found = exported(metrics)
-    whole = ("live", "steam", "all", "")
+    whole = ("live", "n", "steam", "all", "")
     assert found["earshot_delivery_ratio"][whole] == 0.75
-    assert found["earshot_expected_total"]["live", "steam", "type", "Siren"] == 4
-    assert found["earshot_lost_total"] == {("live", "steam", "Siren", "0,0", "never heard"): 1}
+    assert found["earshot_expected_total"]["live", "n", "steam", "type", "Siren"] == 4
+    assert found["earshot_lost_total"] == {("live", "n", "steam", "Siren", "0,0", "never heard"): 1}
     assert found["earshot_watch_nodes"] == {("live",): 5}
     assert found["earshot_watch_late_total"] == {("live",): 7}
     assert found["earshot_watch_lag_seconds"] == {("live",): 1.0}
     assert found["earshot_watch_batch_seconds"] == {("live",): 0.25}
     counted = found["earshot_latency_seconds_bucket"]
-    buckets = {labels[-1]: count for labels, count in counted.items() if labels[:4] == whole}
+    buckets = {labels[-1]: count for labels, count in counted.items() if labels[:5] == whole}
     assert (buckets["0.01"], buckets["0.025"], buckets["+Inf"]) == (0, 3, 3)
     assert found["earshot_latency_seconds_sum"][whole] == pytest.approx(0.06)
 

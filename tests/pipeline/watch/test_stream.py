@@ -337,7 +337,7 @@ def test_deliveries_past_patience_and_of_unknown_events_are_reported(spark: Spar
     (second,) = watched(lake, tmp_path / "spools")
     recorder.close()
     rows = [row.asDict() for row in lake.read("watched_late").drop("watch", "batch").orderBy("time").collect()]
-    same = {"protocol": "flooding", "node": "b", "kind": "deliver"}
+    same = {"network": "unknown", "protocol": "flooding", "node": "b", "kind": "deliver"}
     assert rows == [
         {**same, "reason": "overdue", "time": 40.0, "event": "e1", "behind_s": 29.0},
         {**same, "reason": "unknown event", "time": 41.0, "event": "nobody's", "behind_s": None},
@@ -349,6 +349,50 @@ def test_deliveries_past_patience_and_of_unknown_events_are_reported(spark: Spar
         ("c-1-00001.jsonl", 39, "not a record"),
     ]
     assert [(row["reason"], row["lost"]) for row in second.losses] == [("never sent", 1)]
+
+
+def test_two_networks_of_one_protocol_are_judged_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Each has a node `a` that publishes and others that want it nearby: in the north b, which gets it, in the south c,
+    which does not, while the b of the south is far away."""
+    north, south = ({"group": f"239.0.0.{number}:4000", "keys": ["ab"]} for number in (1, 2))
+
+    def history(network: dict[str, Any], id: str, **places: float) -> list[Record]:
+        join = json.dumps({"protocol": "flooding", "settings": {}, "network": network})
+        event = {"type": "Siren", "id": id, "source": "a", "time": 1.0, "position": {"x_m": 0.0, "y_m": 0.0}}
+        moved = [
+            Record(float(second), node, "position", x_m=x_m, y_m=0.0)
+            for second in range(1, 40)
+            for node, x_m in {"a": 0.0, **places}.items()
+        ]
+        return [
+            Record(0.0, "a", "join", detail=join, x_m=0.0, y_m=0.0),
+            *(Record(0.0, node, "join", detail=join) for node in places),
+            *(Record(0.5, node, "subscribe", subscription=node, detail="Siren: within 100 m") for node in places),
+            Record(1.0, "a", "publish", event=id, detail=json.dumps(event), x_m=0.0, y_m=0.0),
+            *moved,
+        ]
+
+    got = Record(1.25, "b", "deliver", event="n-1", subscription="b", hops=1)
+    write_spools(tmp_path / "spools" / "north", sorted([*history(north, "n-1", b=50.0), got], key=lambda one: one.time))
+    write_spools(tmp_path / "spools" / "south", history(south, "s-1", b=500.0, c=60.0))
+    lake = Lake(spark, tmp_path / "lake")
+    (commit,) = watched(lake, tmp_path / "spools", subscriptions=None)
+    figures = {(row["network"], row["metric"]): row["value"] for row in commit.figures if row["by"] == "all"}
+    names = ("239.0.0.1:4000#ab", "239.0.0.2:4000#ab")
+    counted = {key: value for key, value in figures.items() if key[1] in ("events", "expected", "met")}
+    assert counted == {
+        (names[0], "events"): 1, (names[0], "expected"): 1, (names[0], "met"): 1,
+        (names[1], "events"): 1, (names[1], "expected"): 1, (names[1], "met"): 0,
+    }  # fmt: skip
+    assert [(row["network"], row["reason"], row["lost"]) for row in commit.losses] == [(names[1], "never sent", 1)]
+    assert {row["network"] for row in lake.read("watched_log").select("network").distinct().collect()} == set(names)
+    kept = keep_spools(lake, [str(tmp_path / "spools")], "b")
+    assert kept.runs == ["b-flooding-239.0.0.1-4000-ab", "b-flooding-239.0.0.2-4000-ab"]
+    batch = {
+        (names[kept.runs.index(row["run"])], row["metric"]): row["value"]
+        for row in lake.read("metrics").where("by = 'all' and metric in ('expected', 'delivery_ratio')").collect()
+    }
+    assert batch == {key: value for key, value in figures.items() if key[1] in ("expected", "delivery_ratio")}
 
 
 def test_the_state_expires(spark: SparkSession, tmp_path: Path) -> None:

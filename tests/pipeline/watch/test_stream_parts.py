@@ -182,7 +182,7 @@ def test_subscriptions_last_until_they_are_withdrawn_the_node_leaves_or_falls_si
             doing("c-1", 4.0, "subscribe", "c/1", "Siren"),
         ]
     )
-    assert sessions.spans("now-{}") == {
+    assert sessions.spans("now-{1}".format) == {
         "now-steam": [
             SubscriptionSpan("a", "a/1", "Siren", None, 1.0, 5.0),
             SubscriptionSpan("b", "b/1", "Siren", None, 2.0, 3.0),
@@ -214,11 +214,18 @@ def test_the_watermark_waits_for_those_of_whom_there_is_more() -> None:
 def test_a_node_is_in_one_place_at_a_time() -> None:
     import pyarrow as pa
 
-    rows = [("p", "a", 2.0, 5.0, 0.0), ("p", "a", 1.0, 0.0, 0.0), ("p", "a", 2.0, 9.0, 0.0), ("q", "a", 1.0, 7.0, 7.0)]
-    names = ["protocol", "node", "time", "x_m", "y_m"]
+    rows = [
+        ("n", "p", "a", 2.0, 5.0, 0.0), ("n", "p", "a", 1.0, 0.0, 0.0), ("n", "p", "a", 2.0, 9.0, 0.0),
+        ("n", "q", "a", 1.0, 7.0, 7.0), ("o", "p", "a", 1.0, 3.0, 3.0),
+    ]  # fmt: skip
+    names = ["network", "protocol", "node", "time", "x_m", "y_m"]
     found = trajectories_of(pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows]))
-    assert {key: one.times.tolist() for key, one in found.items()} == {("p", "a"): [1.0, 2.0], ("q", "a"): [1.0]}
-    assert found["p", "a"].xs.tolist() == [0.0, 9.0]
+    assert {key: one.times.tolist() for key, one in found.items()} == {
+        ("n", "p", "a"): [1.0, 2.0],
+        ("n", "q", "a"): [1.0],
+        ("o", "p", "a"): [1.0],
+    }
+    assert found["n", "p", "a"].xs.tolist() == [0.0, 9.0]
 
 
 # -- running metrics
@@ -235,7 +242,7 @@ def test_percentiles_of_counts_are_those_of_the_numbers(latencies: list[float]) 
 
 def pair_row(**changed: Any) -> dict[str, Any]:
     row = {
-        "protocol": "steam", "type": "Siren", "area": "0,0", "minute": "1", "wanted": True, "got": True,
+        "network": "n", "protocol": "steam", "type": "Siren", "area": "0,0", "minute": "1", "wanted": True, "got": True,
         "latency_s": 0.25, "reason": None, "pairs": 2, "hops": 6, "hops_counted": 2, "events": 0,
     }  # fmt: skip
     return row | changed
@@ -266,7 +273,15 @@ def test_running_metrics_are_the_same_after_a_night_in_json() -> None:
     }
     assert {key[1] for key in found if key[0] == "minute"} == {"500"}
     assert kept.loss_rows(7) == [
-        {"batch": 7, "protocol": "steam", "type": "Siren", "area": "0,0", "reason": "never heard", "lost": 1}
+        {
+            "batch": 7,
+            "network": "n",
+            "protocol": "steam",
+            "type": "Siren",
+            "area": "0,0",
+            "reason": "never heard",
+            "lost": 1,
+        }
     ]
 
 
@@ -282,7 +297,7 @@ def test_the_table_in_the_terminal() -> None:
     assert table_lines(Commit(4, counts, metrics.figure_rows(4), metrics.loss_rows(4))) == [
         "batch 4, 2 nodes, 1,234 records, 9 events (1 open), 3 late, 5 matches of 2 subscriptions",
         "         events  expected  got  ratio  p50 ms  p95 ms  p99 ms  lost",
-        "steam         0         3    2  0.667   250.0   250.0   250.0     1",
+        "n steam       0         3    2  0.667   250.0   250.0   250.0     1",
         "  Siren       0         3    2  0.667   250.0   250.0   250.0     1",
         "lost: never heard 1",
     ]
@@ -343,14 +358,14 @@ def test_the_state_of_an_older_version_is_read() -> None:
     }  # fmt: skip
     state = read_state(json.dumps(older))
     assert (state.batch, state.watermark, state.settled, state.window) == (4, 5.0, None, {4: 9.0})
-    assert state.positions == [("steam", "a", 1.0, 2.0, 3.0)]
+    assert state.positions == [("unknown", "steam", "a", 1.0, 2.0, 3.0)]
     assert state.waiting == ["spools/a-1"]
     sessions = WatchedSessions(state.sessions, state.waiting)
-    assert sessions.spans() == {
+    assert sessions.spans("{1}".format) == {
         "steam": [
             SubscriptionSpan("a", "a/1", "Siren", None, 2.0, 3.0),
             SubscriptionSpan("a", "a/1", "Traffic", None, 3.0, 9.0),
         ]
     }
-    assert state.metrics.metrics().groups["steam", "all", ""].latencies == {0.25: 1}
+    assert state.metrics.metrics().groups["unknown", "steam", "all", ""].latencies == {0.25: 1}
     assert read_state(msgspec.json.encode(state).decode()) == state

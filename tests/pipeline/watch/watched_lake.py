@@ -9,6 +9,9 @@ import pyarrow.parquet as pq
 
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 
+NETWORK = "239.255.69.83:47474"
+LABEL = f"{NETWORK} steam"
+
 
 def watched(root: Path, batch: int, rows: list[dict[str, Any]], pairs: list[dict[str, Any]]) -> None:
     """One batch of a watch, committed as `earshot watch` does."""
@@ -16,7 +19,15 @@ def watched(root: Path, batch: int, rows: list[dict[str, Any]], pairs: list[dict
     lake.write_rows("watched_log", rows, watch="live", batch=batch)
     lake.write_rows("watched_pairs", pairs, watch="live", batch=batch)
     lake.write_rows("watched_open", [], watch="live")
-    figure = {"batch": batch, "protocol": "steam", "by": "all", "key": "", "metric": "delivery_ratio", "value": 0.5}
+    figure = {
+        "batch": batch,
+        "network": NETWORK,
+        "protocol": "steam",
+        "by": "all",
+        "key": "",
+        "metric": "delivery_ratio",
+        "value": 0.5,
+    }
     lake.write_rows("watched_figures", [figure], watch="live")
     newest = max(row["time"] for row in rows)
     lake.write_rows("watches", [{"batch": batch, "newest": newest, "nodes": 2}], watch="live")
@@ -27,4 +38,4 @@ def live_records(folder: Path, start: float) -> list[dict[str, Any]]:
     beacons = [("kind", "!=", "receive"), ("event", "!=", "")]  # who hears that everybody is there does not matter
     spoken = [[("time", ">=", start), ("time", "<", start + 8.0), one] for one in beacons]
     rows = pq.read_table(folder / "log.parquet", filters=spoken).to_pylist()
-    return [{**row, "protocol": "steam", "late": False} for row in rows]
+    return [{**row, "network": NETWORK, "protocol": "steam", "late": False} for row in rows]

@@ -308,6 +308,7 @@ METRICS = Table(
 )
 
 _PAIR = {
+    "network": "string",  # of which group and key, or peers; see `earshot.records.networks`
     "protocol": "string",
     "event": "string",
     "type": "string",
@@ -352,7 +353,7 @@ WATCHES = Table(
 
 WATCHED_LOG = Table(
     "watched_log",
-    {"watch": "string", "batch": "bigint", "protocol": "string", "late": "boolean"}
+    {"watch": "string", "batch": "bigint", "network": "string", "protocol": "string", "late": "boolean"}
     | {name: _LOG_TYPES[kind] for name, kind in records.COLUMNS.items()},
     partition_by=("watch", "batch"),
     made_by="earshot watch SPOOL_DIR --name {watch}",
@@ -378,6 +379,7 @@ WATCHED_FIGURES = Table(
     {
         "watch": "string",
         "batch": "bigint",  # as of which batch
+        "network": "string",
         "protocol": "string",
         "by": "string",  # "all", "type", "area" or "minute"
         "key": "string",  # which type, area or minute; "" for all
@@ -394,6 +396,7 @@ WATCHED_LOSSES = Table(
     {
         "watch": "string",
         "batch": "bigint",
+        "network": "string",
         "protocol": "string",
         "type": "string",
         "area": "string",
@@ -410,6 +413,7 @@ WATCHED_MATCHES = Table(
     {
         "watch": "string",
         "batch": "bigint",
+        "network": "string",
         "protocol": "string",
         "event": "string",
         "type": "string",
@@ -427,6 +431,7 @@ WATCHED_LATE = Table(
     {
         "watch": "string",
         "batch": "bigint",
+        "network": "string",
         "protocol": "string",
         "reason": "string",  # "behind the watermark", "overdue" or "unknown event"
         "time": "double",

@@ -16,7 +16,7 @@ import threading
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ SHARES = ("delivery_ratio", "precision")
 COUNTS = ("events", "expected", "delivered", "met", "lost")
 OF_WATCH = ("nodes", "lag_s", "rejects", "late")
 METRICS = (*SHARES, *LATENCIES, "hops", *COUNTS, *OF_WATCH)
-BY = ("protocol", "type", "area")
+BY = ("network", "protocol", "type", "area")
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -61,10 +61,10 @@ class Alert:
     operator: str
     value: float
     window_s: float
-    by: str = "protocol"
-    "What is judged apart: each `protocol` as a whole, each `type`, or each `area`."
+    by: str = "network"
+    "What is judged apart: each `network` with each `protocol` as a whole, each `type` in it, or each `area`."
     of: str | None = None
-    "Only this protocol, type or area; None: each."
+    "Only this network, protocol, type or area; None: each."
 
     @classmethod
     def parse(cls, text: str) -> Alert:
@@ -72,7 +72,7 @@ class Alert:
         found = _TEXT.fullmatch(text)
         if found is None:
             raise SettingsError(f"cannot read the alert {text!r}; write {FORM}")
-        metric, by = found["metric"], found["by"] or found["key"] or "protocol"
+        metric, by = found["metric"], found["by"] or found["key"] or "network"
         if metric not in METRICS:
             raise SettingsError(f"the alert {text!r}: no metric is named {metric!r}; there are: {', '.join(METRICS)}")
         if by not in BY or (metric in OF_WATCH and (found["by"] or found["key"])):
@@ -98,6 +98,7 @@ class Notice:
     state: str
     "`raised` or `cleared`."
     alert: str
+    network: str
     protocol: str
     by: str
     key: str
@@ -108,7 +109,9 @@ class Notice:
 
     def line(self) -> str:
         """For people."""
-        about = self.protocol if self.by == "protocol" else f"{self.protocol}, {self.by} {self.key}"
+        about = " ".join(filter(None, (self.network, self.protocol)))
+        if self.key:
+            about += f", {self.by} {self.key}"
         value = "nothing to measure" if self.value is None else f"{self.value:.4g}"
         return f"alert {self.state}: {self.alert} ({about or 'the watch'}: {value})"
 
@@ -126,8 +129,8 @@ class Alerts:
 
     alerts: Sequence[Alert]
     sends: Sequence[Send]
-    raised: dict[tuple[str, str, str], Notice] = field(default_factory=dict)
-    "By alert, protocol and key."
+    raised: dict[tuple[str, str, str, str], Notice] = field(default_factory=dict)
+    "By alert, network, protocol and key."
     _past: deque[tuple[float, Mapping[Group, MetricSums]]] = field(default_factory=deque)
     _of_watch: deque[tuple[float, Mapping[str, float]]] = field(default_factory=deque)
 
@@ -150,12 +153,12 @@ class Alerts:
     def _judge(self, alert: Alert, now: float) -> list[Notice]:
         measured = self._watch_measured(alert, now) if alert.metric in OF_WATCH else self._measured(alert, now)
         notices = []
-        for (protocol, key), value in measured.items():
-            known = (alert.text, protocol, key)
+        for (network, protocol, key), value in measured.items():
+            known = (alert.text, network, protocol, key)
             if alert.holds(value) == (known in self.raised):
                 continue
             state = "cleared" if known in self.raised else "raised"
-            notice = Notice(state, alert.text, protocol, alert.by, key, value, now)
+            notice = Notice(state, alert.text, network, protocol, alert.by, key, value, now)
             notices.append(notice)
             if state == "raised":
                 self.raised[known] = notice
@@ -163,32 +166,33 @@ class Alerts:
                 del self.raised[known]
         for known, before in list(self.raised.items()):
             if known[0] == alert.text and known[1:] not in measured:
-                notices.append(Notice("cleared", alert.text, before.protocol, before.by, before.key, None, now))
+                notices.append(replace(before, state="cleared", value=None, time=now))
                 del self.raised[known]
         return notices
 
-    def _measured(self, alert: Alert, now: float) -> dict[tuple[str, str], float]:
+    def _measured(self, alert: Alert, now: float) -> dict[tuple[str, str, str], float]:
         """The metric over the alert's window, for each group it is about."""
-        by = "all" if alert.by == "protocol" else alert.by
+        by = "all" if alert.by in ("network", "protocol") else alert.by
         then = _at(self._past, now - alert.window_s)
         found = {}
         for group, sums in self._past[-1][1].items():
-            protocol, kind, key = group
-            if kind != by or (alert.of is not None and alert.of != (protocol if by == "all" else key)):
+            network, protocol, kind, key = group
+            about = {"network": network, "protocol": protocol}.get(alert.by, key)
+            if kind != by or (alert.of is not None and alert.of != about):
                 continue
             recent = _difference(sums, then.get(group))
             figures = dict(recent.figures()) if recent.events or recent.expected or recent.delivered else {}
             if alert.metric in figures:
-                found[protocol, key] = figures[alert.metric]
+                found[network, protocol, key] = figures[alert.metric]
         return found
 
-    def _watch_measured(self, alert: Alert, now: float) -> dict[tuple[str, str], float]:
+    def _watch_measured(self, alert: Alert, now: float) -> dict[tuple[str, str, str], float]:
         """Counts of the whole watch: those that only grow, by how much; the others, by their worst for the alert."""
         recent = [values[alert.metric] for time, values in self._of_watch if time >= now - alert.window_s]
         if alert.metric in ("rejects", "late"):
-            return {("", ""): recent[-1] - _at(self._of_watch, now - alert.window_s).get(alert.metric, 0.0)}
+            return {("", "", ""): recent[-1] - _at(self._of_watch, now - alert.window_s).get(alert.metric, 0.0)}
         calm = max if alert.operator.startswith("<") else min
-        return {("", ""): calm(recent)}
+        return {("", "", ""): calm(recent)}
 
 
 def _remember(past: deque[tuple[float, Any]], now: float, values: Any, longest_s: float) -> None:

@@ -34,11 +34,22 @@ from earshot.pipeline.lake.tables import TABLES, arrow_schema
 from earshot.pipeline.spark.failures import named_error
 from earshot.pipeline.watch.running_metrics import RunningMetrics
 from earshot.pipeline.watch.sessions import WatchedSessions
-from earshot.pipeline.watch.spools import LineCounts, published_events, take_in, with_protocol
+from earshot.pipeline.watch.spools import LineCounts, published_events, take_in, with_community
 from earshot.pipeline.watch.standing_subscriptions import MATCHES, StandingFile, StandingMatcher
-from earshot.pipeline.watch.watch_oracle import COUNT, LATE, PAIR, READ, Judge, Key, judged, trajectories_of
+from earshot.pipeline.watch.watch_oracle import (
+    COUNT,
+    LATE,
+    PAIR,
+    READ,
+    Judge,
+    Key,
+    judged,
+    trajectories_of,
+    workload_of,
+)
 from earshot.pipeline.watch.watch_state import Commit, KnownPosition, Report, State, WatchSettings, read_state
 from earshot.records import Kind
+from earshot.records.networks import UNKNOWN_NETWORK
 from earshot.records.trajectories import Trajectory
 
 if TYPE_CHECKING:
@@ -102,7 +113,7 @@ class BatchStep:
 
     def _batch(self, rows: DataFrame, batch: int) -> Commit:
         old = self.state
-        sessions = WatchedSessions(old.sessions, old.waiting)
+        sessions = WatchedSessions(old.sessions, old.waiting, dict(old.networks))
         counts = take_in(sessions, rows)
         watermark = max(_or_never(old.watermark), sessions.watermark(self.settings.delay_s))
         settled = max(_or_never(old.settled), watermark - self.settings.patience_s)
@@ -126,6 +137,7 @@ class BatchStep:
             late=old.late,
             matches=old.matches + matches,
             sessions=sessions.sessions,
+            networks=sessions.networks.by_mark,
             positions=old.positions,
             window=window,
             metrics=old.metrics,
@@ -142,7 +154,7 @@ class BatchStep:
     # -- 1: the log
 
     def _keep_log(self, rows: DataFrame, sessions: WatchedSessions, batch: int, watermark: float) -> None:
-        log = with_protocol(rows.where("problem is null and more is null"), sessions)
+        log = with_community(rows.where("problem is null and more is null"), sessions)
         self._write(log.withColumn("late", F.col("time") < F.lit(watermark)), "watched_log", batch)
 
     def _write(self, frame: DataFrame, table: str, batch: int) -> None:
@@ -161,7 +173,7 @@ class BatchStep:
         if not counts.publications or not self.standing.now.subscriptions:
             return wrong, 0
         published = rows.where((F.col("kind") == Kind.PUBLISH) & F.col("problem").isNull())
-        named = with_protocol(published, sessions).withColumnRenamed("protocol", "workload")
+        named = with_community(published, sessions).withColumn("workload", F.to_json(F.array("network", "protocol")))
         matched = named.transform(published_events).mapInArrow(self._matcher, MATCHES)
         counted = Observation()
         self._write(matched.observe(counted, F.count("*").alias("matches")), "watched_matches", batch)
@@ -178,7 +190,7 @@ class BatchStep:
         trajectories = self._trajectories(log, old)
         settled_before, settled = _or_never(old.settled), _or_never(state.settled)
         judge = Judge.of(
-            sessions.spans(),
+            sessions.spans(workload_of),
             trajectories,
             batch=state.batch,
             settled_before=settled_before,
@@ -216,12 +228,12 @@ class BatchStep:
     def _window(self, batches: Mapping[int, float]) -> DataFrame:
         """The records of those batches."""
         log = self.lake.read("watched_log", watch=self.settings.name)
-        return log.where(F.col("batch").isin(sorted(batches))).select(*READ)
+        return log.where(F.col("batch").isin(sorted(batches))).fillna(UNKNOWN_NETWORK, ["network"]).select(*READ)
 
     def _trajectories(self, log: DataFrame, old: State) -> dict[Key, Trajectory]:
         """Where every node was in the window, from the last place before it on."""
         known = log.where("not late and not isnan(x_m) and not isnan(y_m)")
-        rows = known.select("protocol", "node", "time", "x_m", "y_m").toArrow()
+        rows = known.select("network", "protocol", "node", "time", "x_m", "y_m").toArrow()
         if old.positions:
             columns = zip(*old.positions, strict=True)
             before = [pa.array(column, field.type) for column, field in zip(columns, rows.schema, strict=True)]
@@ -279,12 +291,12 @@ def _last_positions(
     trajectories: Mapping[Key, Trajectory], settled: float, sessions: WatchedSessions
 ) -> list[KnownPosition]:
     """Where each node that is still known was at that time."""
-    known = {(session.protocol, session.node) for session in sessions}
+    known = {(session.network, session.protocol, session.node) for session in sessions}
     positions: list[KnownPosition] = []
-    for (protocol, node), one in trajectories.items():
+    for key, one in trajectories.items():
         at = int(np.searchsorted(one.times, settled, side="right")) - 1
-        if at >= 0 and (protocol, node) in known:
-            positions.append((protocol, node, float(one.times[at]), float(one.xs[at]), float(one.ys[at])))
+        if at >= 0 and key in known:
+            positions.append((*key, float(one.times[at]), float(one.xs[at]), float(one.ys[at])))
     return positions
 
 

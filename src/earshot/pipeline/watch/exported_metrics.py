@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from earshot.pipeline.watch.running_metrics import GROUPED_BY
 from earshot.pipeline.watch.watch_state import Commit
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ class ExportedMetrics:
         yield _one(GaugeMetricFamily("earshot_watch_lag_seconds", about, labels=["watch"]), watch, lag_s)
         about = "How long the last batch took."
         yield _one(GaugeMetricFamily("earshot_watch_batch_seconds", about, labels=["watch"]), watch, commit.batch_s)
-        labels = ["watch", "protocol", "by", "key"]
-        groups = [(key, sums) for key, sums in commit.metrics.groups.items() if key[1] != "minute"]
+        labels = ["watch", *GROUPED_BY]
+        groups = [(key, sums) for key, sums in commit.metrics.groups.items() if key[2] != "minute"]
         for name, about in GAUGES.items():
             gauge = GaugeMetricFamily(f"earshot_{name}", about, labels=labels)
             for group, sums in groups:
@@ -97,7 +98,7 @@ class ExportedMetrics:
         lost = CounterMetricFamily(
             "earshot_lost",
             "Expected pairs that were not delivered.",
-            labels=["watch", "protocol", "type", "area", "reason"],
+            labels=["watch", "network", "protocol", "type", "area", "reason"],
         )
         assert commit.metrics is not None
         for loss, count in commit.metrics.losses.items():

@@ -1,6 +1,6 @@
 """Running metrics: figures of an endless stream, in bounded memory.
 
-Pairs of (event, node) are counted by protocol, and for each by event type, by area and by minute of
+Pairs of (event, node) are counted by network and protocol, and for each by event type, by area and by minute of
 publication. Latencies are counted by their first three digits, so percentiles are exact to half a
 percent. Only the last minutes are kept.
 """
@@ -19,10 +19,13 @@ import msgspec
 from earshot.pipeline.campaigns.metrics import LATENCIES
 
 MINUTES = 180
-Group = tuple[str, str, str]
-"Protocol, `by` and key."
-Loss = tuple[str, str, str, str]
-"Protocol, event type, area and reason."
+Group = tuple[str, str, str, str]
+"Network, protocol, `by` and key."
+Loss = tuple[str, str, str, str, str]
+"Network, protocol, event type, area and reason."
+
+
+GROUPED_BY = ("network", "protocol", "by", "key")
 
 
 def three_digits(latency_s: float) -> float:
@@ -89,14 +92,14 @@ class RunningMetrics:
         self.losses = losses or Counter[Loss]()
 
     def add(self, counted: Iterable[Mapping[str, Any]]) -> None:
-        """Add rows of counts: `protocol`, `type`, `area`, `minute`, and either `events` publications or `pairs`
-        pairs that agree in `wanted`, `got`, `latency_s` and `reason`, with `hops` and `hops_counted` summed."""
+        """Add rows of counts: `network`, `protocol`, `type`, `area`, `minute`, and either `events` publications or
+        `pairs` pairs that agree in `wanted`, `got`, `latency_s` and `reason`, with `hops` and `hops_counted` summed."""
         for row in counted:
-            protocol = row["protocol"]
+            community = row["network"], row["protocol"]
             for by, key in (("all", ""), ("type", row["type"]), ("area", row["area"]), ("minute", row["minute"])):
-                _count(self.groups.setdefault((protocol, by, key), MetricSums()), row)
+                _count(self.groups.setdefault((*community, by, key), MetricSums()), row)
             if row["reason"] is not None:
-                self.losses[protocol, row["type"], row["area"], row["reason"]] += row["pairs"]
+                self.losses[*community, row["type"], row["area"], row["reason"]] += row["pairs"]
 
     def copy(self) -> RunningMetrics:
         """A copy; adding to it does not change this one."""
@@ -104,22 +107,22 @@ class RunningMetrics:
 
     def forget_minutes(self) -> None:
         """Drop all but the last minutes."""
-        minutes = {int(key) for _, by, key in self.groups if by == "minute"}
+        minutes = {int(key) for *_, by, key in self.groups if by == "minute"}
         oldest = max(minutes, default=0) - MINUTES
-        for group in [group for group in self.groups if group[1] == "minute" and int(group[2]) <= oldest]:
+        for group in [group for group in self.groups if group[2] == "minute" and int(group[3]) <= oldest]:
             del self.groups[group]
 
     def figure_rows(self, batch: int) -> list[dict[str, Any]]:
         """Rows of `watched_figures`."""
         return [
-            {"batch": batch, "protocol": protocol, "by": by, "key": key, "metric": metric, "value": float(value)}
-            for (protocol, by, key), sums in sorted(self.groups.items())
+            {"batch": batch, **dict(zip(GROUPED_BY, group, strict=True)), "metric": metric, "value": float(value)}
+            for group, sums in sorted(self.groups.items())
             for metric, value in sums.figures()
         ]
 
     def loss_rows(self, batch: int) -> list[dict[str, Any]]:
         """Rows of `watched_losses`."""
-        names = ("protocol", "type", "area", "reason")
+        names = ("network", "protocol", "type", "area", "reason")
         return [
             {"batch": batch, **dict(zip(names, loss, strict=True)), "lost": count}
             for loss, count in sorted(self.losses.items())

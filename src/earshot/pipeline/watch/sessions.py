@@ -2,27 +2,36 @@
 
 A session is known by its spool: a node's process writes one. Where no leave is recorded (the node
 was killed, or still runs), its subscriptions last until its last record: a node writes one a second.
-Nodes of one protocol are one network, and each network is judged apart.
+Nodes of one network and protocol can hear each other; each such community is judged apart.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from earshot.pipeline.oracle.matcher import Spans
 from earshot.pipeline.oracle.workloads import announcement_row
+from earshot.records.networks import NetworkNames
 from earshot.records.sessions import Session, SessionReader
+
+Community = tuple[str, str]
+"A network and a protocol."
 
 
 class WatchedSessions(SessionReader):
     """All sessions by spool; `waiting` are the spools that are not read to their end."""
 
-    def __init__(self, sessions: dict[str, list[Session]] | None = None, waiting: Iterable[str] = ()) -> None:
-        super().__init__(sessions)
+    def __init__(
+        self,
+        sessions: dict[str, list[Session]] | None = None,
+        waiting: Iterable[str] = (),
+        networks: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(sessions, NetworkNames(networks))
         self.waiting = set(waiting)
 
     def seen(self, spool: str, node: str, first: float, last: float) -> None:
@@ -39,30 +48,30 @@ class WatchedSessions(SessionReader):
             self.read(float(row["time"]), row["node"], row["kind"], row["subscription"], row["detail"], row["life"])
 
     @property
-    def protocols(self) -> list[str]:
+    def communities(self) -> list[Community]:
         """Of all sessions, each once."""
-        return sorted({session.protocol for session in self})
+        return sorted({(session.network, session.protocol) for session in self})
 
-    def protocol_of(self) -> list[tuple[str, str]]:
-        """Each spool and its protocol."""
-        return [(spool, some[-1].protocol) for spool, some in self.sessions.items()]
+    def community_of(self) -> list[tuple[str, str, str]]:
+        """Each spool, its network and its protocol."""
+        return [(spool, some[-1].network, some[-1].protocol) for spool, some in self.sessions.items()]
 
     def present_nodes(self) -> set[str]:
         """The nodes that have not left."""
         return {some[-1].node for some in self.sessions.values() if not some[-1].left}
 
-    def spans(self, workload: str = "{}") -> Spans:
-        """The subscription spans of each network; `workload` names it, with {} for the protocol."""
+    def spans(self, workload: Callable[[str, str], str]) -> Spans:
+        """The subscription spans of each community; `workload` names it by network and protocol."""
         found: dict[str, list[Any]] = {}
         for session in self:
             for spans in session.subscriptions.values():
-                found.setdefault(workload.format(session.protocol), []).extend(_ended(spans, session))
+                found.setdefault(workload(session.network, session.protocol), []).extend(_ended(spans, session))
         return found
 
-    def announcement_rows(self, workload: str) -> list[dict[str, Any]]:
+    def announcement_rows(self, workload: Callable[[str, str], str]) -> list[dict[str, Any]]:
         """Rows of the table `announcements`."""
         return [
-            announcement_row(workload.format(session.protocol), span)
+            announcement_row(workload(session.network, session.protocol), span)
             for session in self
             for spans in session.announcements.values()
             for span in _ended(spans, session)

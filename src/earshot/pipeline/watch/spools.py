@@ -1,6 +1,7 @@
 """The spools of live nodes as runs in the lake: what `stream` does continuously, done once.
 
-Each protocol in the spools becomes a run `NAME-PROTOCOL` with its `log`, `events`, `subscriptions`,
+Each network and protocol in the spools becomes a run, `NAME-PROTOCOL` or, where several networks have the
+protocol, `NAME-PROTOCOL-NETWORK`, with its `log`, `events`, `subscriptions`,
 `announcements` and `positions`; the oracle and the metrics are those of simulated runs.
 """
 
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,9 +26,10 @@ from earshot.pipeline.lake.tables import ANNOUNCEMENTS, EVENTS, RUNS, SUBSCRIPTI
 from earshot.pipeline.oracle.workloads import EVENTS_ARROW, event_row, subscription_row
 from earshot.pipeline.spark.session import parallelism
 from earshot.pipeline.watch import spool_source as source
-from earshot.pipeline.watch.sessions import WatchedSessions
+from earshot.pipeline.watch.sessions import Community, WatchedSessions
 from earshot.pipeline.watch.spool_segments import check_folders
 from earshot.records import COLUMNS, Kind
+from earshot.records.networks import UNKNOWN_NETWORK
 from earshot.records.sessions import SESSION_KINDS, UNKNOWN
 
 if TYPE_CHECKING:
@@ -73,16 +77,22 @@ def _kept(lake: Lake, rows: DataFrame, name: str) -> SpoolSummary:
     counts = take_in(sessions, rows)
     if not counts.records:
         raise UsageError(f"the spools hold no valid record; {counts.rejects} lines are not records")
-    runs = {protocol: f"{name}-{protocol}" for protocol in sessions.protocols}
-    log = with_protocol(rows.where("problem is null and more is null"), sessions)
-    log = log.withColumn("run", F.concat(F.lit(f"{name}-"), F.col("protocol")))
+    runs = run_names(name, sessions.communities)
+    log = with_community(rows.where("problem is null and more is null"), sessions)
+    named = lake.session.createDataFrame(
+        [(*community, run) for community, run in runs.items()], "network string, protocol string, run string"
+    )
+    log = log.join(F.broadcast(named), ["network", "protocol"])
     written = lake.write(log, "log")
     events = log.where(F.col("kind") == Kind.PUBLISH).withColumn("workload", F.col("run"))
     positions = positions_in(log).withColumn("trace", F.col("run"))
-    workload = f"{name}-{{}}"
     session = lake.session
-    wanted = [subscription_row(key, span) for key, spans in sessions.spans(workload).items() for span in spans]
-    announced = sessions.announcement_rows(workload)
+
+    def workload_of(network: str, protocol: str) -> str:
+        return runs[network, protocol]
+
+    wanted = [subscription_row(key, span) for key, spans in sessions.spans(workload_of).items() for span in spans]
+    announced = sessions.announcement_rows(workload_of)
     for table, frame, by in (
         ("events", events.transform(published_events), "workload"),
         ("positions", positions, "trace"),
@@ -93,7 +103,9 @@ def _kept(lake: Lake, rows: DataFrame, name: str) -> SpoolSummary:
         for run in {*runs.values()} - there:
             lake.write(frame.limit(0), table, **{by: run})
     _reject(lake, rows, name)
-    lake.write(_frame(session, [_run_row(sessions, name, protocol) for protocol in runs], RUNS), "runs")
+    lake.write(
+        _frame(session, [_run_row(sessions, name, run, community) for community, run in runs.items()], RUNS), "runs"
+    )
     ids = sorted(partition["run"] for partition in written)
     ask_oracle(lake, ids, again=True)
     measure(lake, ids, again=True)
@@ -142,11 +154,28 @@ def take_in(sessions: WatchedSessions, rows: DataFrame) -> LineCounts:
     )
 
 
-def with_protocol(rows: DataFrame, sessions: WatchedSessions) -> DataFrame:
-    """The rows with the `protocol` of their session."""
-    protocols = rows.sparkSession.createDataFrame(sessions.protocol_of(), "life string, protocol string")
-    joined = rows.join(F.broadcast(protocols), "life", "left")
-    return joined.withColumn("protocol", F.coalesce("protocol", F.lit(UNKNOWN)))
+def run_names(name: str, communities: Iterable[Community]) -> dict[Community, str]:
+    """The run of each network and protocol; the network is in its name where the protocol alone is not enough."""
+    known = list(communities)
+    networks = Counter(protocol for _, protocol in known)
+    return {
+        (network, protocol): f"{name}-{protocol}"
+        if networks[protocol] == 1
+        else f"{name}-{protocol}-{re.sub(r'[^A-Za-z0-9.]+', '-', network)}"
+        for network, protocol in known
+    }
+
+
+def with_community(rows: DataFrame, sessions: WatchedSessions) -> DataFrame:
+    """The rows with the `network` and `protocol` of their session."""
+    known = rows.sparkSession.createDataFrame(sessions.community_of(), "life string, network string, protocol string")
+    joined = rows.join(F.broadcast(known), "life", "left")
+    return joined.withColumns(
+        {
+            "network": F.coalesce("network", F.lit(UNKNOWN_NETWORK)),
+            "protocol": F.coalesce("protocol", F.lit(UNKNOWN)),
+        }
+    )
 
 
 def positions_in(log: DataFrame) -> DataFrame:
@@ -187,21 +216,22 @@ def _reject(lake: Lake, rows: DataFrame, name: str) -> None:
     lake.write(bad.coalesce(1), "rejects", trace=name)
 
 
-def _run_row(sessions: WatchedSessions, name: str, protocol: str) -> dict[str, Any]:
-    ours = [session for session in sessions if session.protocol == protocol]
+def _run_row(sessions: WatchedSessions, name: str, run: str, community: Community) -> dict[str, Any]:
+    network, protocol = community
+    ours = [session for session in sessions if (session.network, session.protocol) == community]
     return {
-        "run": f"{name}-{protocol}",
+        "run": run,
         "campaign": name,
         "scenario": name,
         "point": name,
-        "network": "live",
+        "network": "live" if network == UNKNOWN_NETWORK else f"live {network}",
         "assumes": "",
         "range_m": None,
         "changed": "{}",
         "base": "{}",
         "trace": "",
         "window": "",
-        "workload": f"{name}-{protocol}",
+        "workload": run,
         "protocol": protocol,
         "variant": protocol,
         "settings": json.dumps(ours[0].settings, sort_keys=True),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 
 from earshot.errors import EarshotError, UsageError
@@ -52,8 +53,8 @@ def read_standing(file: Path) -> StandingSubscriptions:
 
 
 class StandingMatcher:
-    """Events, with their protocol as `workload`, to rows of `watched_matches`. The same object as long as
-    the file is the same: a worker then builds its index once."""
+    """Events, with their network and protocol as `workload` (a JSON list), to rows of `watched_matches`. The same
+    object as long as the file is the same: a worker then builds its index once."""
 
     def __init__(self, standing: StandingSubscriptions) -> None:
         self.matcher = Matcher({EVERY_NETWORK: standing.subscriptions})
@@ -65,7 +66,13 @@ class StandingMatcher:
             every = pa.repeat(pa.scalar(EVERY_NETWORK), batch.num_rows)
             at = batch.schema.get_field_index("workload")
             rows, found = lookup.candidates(batch.set_column(at, "workload", every))
-            columns = {name: batch.column(of).take(pa.array(rows, pa.int64())) for name, of in _OF_THE_EVENT.items()}
+            chosen = batch.take(pa.array(rows, pa.int64()))
+            communities = [msgspec.json.decode(text) for text in chosen.column("workload").to_pylist()]
+            columns = {
+                name: pa.array([community[number] for community in communities], pa.string())
+                for number, name in enumerate(("network", "protocol"))
+            }
+            columns |= {name: chosen.column(of) for name, of in _OF_THE_EVENT.items()}
             for name in ("subscription", "filter"):
                 columns[name] = lookup.columns[name].take(pa.array(found, pa.int64()))
             yield pa.RecordBatch.from_pydict(columns)
@@ -73,7 +80,6 @@ class StandingMatcher:
 
 EVERY_NETWORK = ""
 _OF_THE_EVENT = {
-    "protocol": "workload",
     "event": "event",
     "type": "type",
     "source": "source",

@@ -27,6 +27,7 @@ from earshot.pipeline.lake.tables import WATCHED_LATE, WATCHED_PAIRS
 from earshot.pipeline.oracle.matcher import Matcher, Spans, viewer_at
 from earshot.pipeline.spark.tasks import table_of
 from earshot.pipeline.watch.running_metrics import three_digits
+from earshot.pipeline.watch.sessions import Community
 from earshot.records import Kind
 from earshot.records.trajectories import Trajectory
 
@@ -58,9 +59,9 @@ _ARROW = {
     "boolean": pa.bool_(),
 }
 SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
-READ = ("protocol", "batch", "late", "time", "node", "kind", "event", "hops", "detail", "x_m", "y_m")
-Key = tuple[str, str]
-"Protocol and event, or protocol and node."
+READ = ("network", "protocol", "batch", "late", "time", "node", "kind", "event", "hops", "detail", "x_m", "y_m")
+Key = tuple[str, str, str]
+"Network, protocol, and an event or a node."
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Judge:
 
     @classmethod
     def of(cls, spans: Spans, trajectories: Mapping[Key, Trajectory], **times: Any) -> Judge:
-        """With oracles over the spans; their workload is their protocol."""
+        """With oracles over the spans; their workload is `workload_of` network and protocol."""
         return cls(Matcher(spans), trajectories, **times)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -97,7 +98,14 @@ class Judge:
         counts: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
         for key, publication in opened.items():
             about = self._about(key, publication)
-            group = (about["protocol"], about["type"], about["area"], about["minute"], about["is_settled"])
+            group = (
+                about["network"],
+                about["protocol"],
+                about["type"],
+                about["area"],
+                about["minute"],
+                about["is_settled"],
+            )
             counts[*group, None, None, None, None]["events"] += 1
             for node in sorted(expected[key] | records.delivered_to(key)):
                 pair = {**about, **records.pair(key, node, publication["time"], node in expected[key])}
@@ -109,7 +117,7 @@ class Judge:
                 if pair["hops"] is not None:
                     alike["hops"] += pair["hops"]
                     alike["hops_counted"] += 1
-        names = ("protocol", "type", "area", "minute", "is_settled", "wanted", "got", "reason", "latency_s")
+        names = ("network", "protocol", "type", "area", "minute", "is_settled", "wanted", "got", "reason", "latency_s")
         for group, amounts in counts.items():
             sums = {name: amounts[name] for name in ("events", "pairs", "hops", "hops_counted")}
             yield {"role": COUNT, **dict(zip(names, group, strict=True)), **sums}
@@ -118,8 +126,9 @@ class Judge:
     def _about(self, key: Key, publication: Mapping[str, Any]) -> dict[str, Any]:
         at = publication["time"]
         return {
-            "protocol": key[0],
-            "event": key[1],
+            "network": key[0],
+            "protocol": key[1],
+            "event": key[2],
             "type": publication["published"].type,
             "area": area_of(publication["x_m"], publication["y_m"], self.cell_m),
             "source": publication["node"],
@@ -134,12 +143,12 @@ class Judge:
         expected: dict[Key, set[str]] = {}
         for key, publication in opened.items():
             event: Event = publication["published"]
-            oracle = lookup.oracle(key[0])
-            expected[key] = oracle.receivers(event, event.time, partial(self._viewer, key[0])) if oracle else set()
+            oracle = lookup.oracle(workload_of(*key[:2]))
+            expected[key] = oracle.receivers(event, event.time, partial(self._viewer, key[:2])) if oracle else set()
         return expected
 
-    def _viewer(self, protocol: str, node: str, time: float) -> Viewer | None:
-        trajectory = self.trajectories.get((protocol, node))
+    def _viewer(self, community: Community, node: str, time: float) -> Viewer | None:
+        trajectory = self.trajectories.get((*community, node))
         return None if trajectory is None else viewer_at(trajectory, time)
 
     def _late(self, records: _Records) -> Iterator[dict[str, Any]]:
@@ -155,7 +164,13 @@ class Judge:
             elif delivery["batch"] == self.batch and publication["time"] <= self.settled_before:
                 reason, behind_s = "overdue", delivery["time"] - publication["time"] - self.patience_s
             if reason is not None:
-                row = {"protocol": key[0], "event": key[1], "time": delivery["time"], "node": delivery["node"]}
+                row = {
+                    "network": key[0],
+                    "protocol": key[1],
+                    "event": key[2],
+                    "time": delivery["time"],
+                    "node": delivery["node"],
+                }
                 yield {"role": LATE, **row, "kind": Kind.DELIVER, "reason": reason, "behind_s": behind_s}
 
 
@@ -166,23 +181,23 @@ class _Records:
         self.published: dict[Key, dict[str, Any]] = {}
         for row in self._of(table, Kind.PUBLISH):
             row["published"] = Event.from_json(row["detail"])
-            self.published.setdefault((row["protocol"], row["event"]), row)
+            self.published.setdefault((row["network"], row["protocol"], row["event"]), row)
         counting = table.filter(pc.invert(table["late"]))
-        by_node = ["protocol", "event", "node"]
+        by_node = ["network", "protocol", "event", "node"]
         received = counting.filter(pc.equal(counting["kind"], Kind.RECEIVE)).group_by(by_node)
         self._receptions = {
-            (row["protocol"], row["event"], row["node"]): row["count_all"]
+            (row["network"], row["protocol"], row["event"], row["node"]): row["count_all"]
             for row in received.aggregate([([], "count_all")]).to_pylist()
         }
         self._deliveries: dict[Key, list[dict[str, Any]]] = defaultdict(list)
         for row in self._of(counting, Kind.DELIVER):
-            self._deliveries[row["protocol"], row["event"]].append(row)
+            self._deliveries[row["network"], row["protocol"], row["event"]].append(row)
         dropped = counting.filter(pc.equal(counting["kind"], Kind.DROP)).group_by([*by_node, "detail"])
-        self._drops: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+        self._drops: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
         for row in dropped.aggregate([]).to_pylist():
-            self._drops[row["protocol"], row["event"], row["node"]].append(row["detail"])
-        sent = counting.filter(pc.equal(counting["kind"], Kind.SEND)).group_by(["protocol", "event"])
-        self._sent = {(row["protocol"], row["event"]) for row in sent.aggregate([]).to_pylist()}
+            self._drops[row["network"], row["protocol"], row["event"], row["node"]].append(row["detail"])
+        sent = counting.filter(pc.equal(counting["kind"], Kind.SEND)).group_by(["network", "protocol", "event"])
+        self._sent = {(row["network"], row["protocol"], row["event"]) for row in sent.aggregate([]).to_pylist()}
 
     @staticmethod
     def _of(table: pa.Table, kind: Kind) -> list[dict[str, Any]]:
@@ -221,20 +236,25 @@ class _Records:
 
 
 def trajectories_of(positions: pa.Table) -> dict[Key, Trajectory]:
-    """Protocol and node to its trajectory, from rows of protocol, node, time, x_m and y_m in any order. A node is
+    """Each node's trajectory, from rows of network, protocol, node, time, x_m and y_m in any order. A node is
     in one place at a time: the greatest recorded, as in the batch."""
-    names = ("protocol", "node", "time", "x_m", "y_m")
+    names = ("network", "protocol", "node", "time", "x_m", "y_m")
     ordered = positions.sort_by([(name, "ascending") for name in names])
-    keys = list(zip(ordered["protocol"].to_pylist(), ordered["node"].to_pylist(), strict=True))
-    time, x_m, y_m = (ordered[name].to_numpy() for name in names[2:])
+    keys = list(zip(*(ordered[name].to_pylist() for name in names[:3]), strict=True))
+    time, x_m, y_m = (ordered[name].to_numpy() for name in names[3:])
     starts = [number for number, key in enumerate(keys) if number == 0 or key != keys[number - 1]]
     found = {}
     for start, end in pairwise([*starts, len(keys)]):
         last_of_its_time = np.append(time[start : end - 1] != time[start + 1 : end], True)
         found[keys[start]] = Trajectory(
-            keys[start][1], *(column[start:end][last_of_its_time] for column in (time, x_m, y_m))
+            keys[start][2], *(column[start:end][last_of_its_time] for column in (time, x_m, y_m))
         )
     return found
+
+
+def workload_of(network: str, protocol: str) -> str:
+    """The oracle's name for the nodes of one network and protocol."""
+    return f"{network} {protocol}"
 
 
 def judged(judge: Judge) -> Callable[[DataFrame], DataFrame]:
@@ -243,7 +263,7 @@ def judged(judge: Judge) -> Callable[[DataFrame], DataFrame]:
     def transform(log: DataFrame) -> DataFrame:
         needed = F.col("kind").isin([Kind.PUBLISH, Kind.DROP])
         of_events = log.where("event != ''").withColumn("detail", F.when(needed, F.col("detail")).otherwise(""))
-        together = of_events.select(*READ).repartition("protocol", "event")
+        together = of_events.select(*READ).repartition("network", "protocol", "event")
         return together.mapInArrow(judge, DDL)
 
     return transform

@@ -21,6 +21,7 @@ from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.reports.catalogues import AnswerableCatalogue, AnswerableRun, answerable_run
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
 from earshot.pipeline.reports.replays import settings_of, with_range
+from earshot.records.networks import UNKNOWN_NETWORK, label_of
 from earshot.view.catalogue import RunEntry, WorldEntry
 from earshot.view.world import World
 
@@ -54,7 +55,7 @@ class _Watch:
 
 
 class WatchCatalogue(AnswerableCatalogue):
-    """The watches in a lake, each a world that grows; its protocols are shown side by side."""
+    """The watches in a lake, each a world that grows; its networks and protocols are shown side by side."""
 
     def __init__(self, tables: ArrowLake) -> None:
         self._tables = tables
@@ -69,7 +70,7 @@ class WatchCatalogue(AnswerableCatalogue):
     def worlds(self) -> list[WorldEntry]:
         found = []
         for name, watch in self._watches.items():
-            runs = [RunEntry(protocol, protocol) for protocol in self._protocols(watch)]
+            runs = [RunEntry(label, label) for label in self._labels(watch)]
             found.append(WorldEntry(name, f"{name} (live)", runs or [RunEntry("", "nothing yet")]))
         return found
 
@@ -78,7 +79,7 @@ class WatchCatalogue(AnswerableCatalogue):
 
     def answerable(self, world: str, key: str) -> AnswerableRun:
         watch = self._watches[world]
-        if key not in self._protocols(watch) and key:
+        if key not in self._labels(watch) and key:
             raise KeyError(key)
         return self._answerable(world, key, watch.batch)
 
@@ -101,8 +102,9 @@ class WatchCatalogue(AnswerableCatalogue):
 
     def _catch_up(self, watch: _Watch, batch: int) -> None:
         for number in self._new(watch, "watched_log", batch):
-            found = self._tables.batches("watched_log", [*LOG_COLUMNS, "protocol"], watch=watch.name, batch=number)
-            watch.log += watch.recording.add(found)
+            columns = [*LOG_COLUMNS, "network", "protocol"]
+            found = self._tables.batches("watched_log", columns, watch=watch.name, batch=number)
+            watch.log += watch.recording.add(map(_known_network, found))
         for number in self._new(watch, "watched_pairs", batch):
             _want(watch.wanted, self._tables.read("watched_pairs", watch=watch.name, batch=number))
         watch.batch = batch
@@ -115,23 +117,29 @@ class WatchCatalogue(AnswerableCatalogue):
         there = (int(one["batch"]) for one in self._tables.partitions(table) if one["watch"] == watch.name)
         return sorted(number for number in there if watch.batch < number <= until)
 
-    def _protocols(self, watch: _Watch) -> list[str]:
-        found: set[str] = set()
+    def _labels(self, watch: _Watch) -> dict[str, tuple[str, str]]:
+        """The networks and protocols that are shown, by their label."""
+        found: set[tuple[str, str]] = set()
         for one in watch.log:
-            found.update(one.column("protocol").unique().to_pylist())
-        return sorted(filter(None, found))
+            rows = pa.Table.from_batches([one.select(["network", "protocol"])]).group_by(["network", "protocol"])
+            found.update((row["network"], row["protocol"]) for row in rows.aggregate([]).to_pylist())
+        return {label_of(*community): community for community in sorted(found) if community[1]}
 
     def _figures(self, watch: _Watch) -> list[dict[str, str]]:
         rows = self._tables.read("watched_figures", watch=watch.name).to_pylist()
-        values = {(row["protocol"], row["metric"]): row["value"] for row in rows if row["by"] == "all"}
-        protocols = sorted({protocol for protocol, _ in values})
+        values = {
+            (label_of(row["network"] or UNKNOWN_NETWORK, row["protocol"]), row["metric"]): row["value"]
+            for row in rows
+            if row["by"] == "all"
+        }
+        labels = sorted({label for label, _ in values})
         figures = [{"name": "nodes", "value": str(watch.row.get("nodes") or 0)}]
-        for protocol in protocols:
-            before = f"{protocol}: " if len(protocols) > 1 else ""
+        for label in labels:
+            before = f"{label}: " if len(labels) > 1 else ""
             figures += [
-                {"name": f"{before}{words}", "value": form.format(times * values[protocol, metric])}
+                {"name": f"{before}{words}", "value": form.format(times * values[label, metric])}
                 for metric, words, times, form in _FIGURES
-                if values.get((protocol, metric)) is not None
+                if values.get((label, metric)) is not None
             ]
         return figures
 
@@ -141,7 +149,7 @@ class WatchCatalogue(AnswerableCatalogue):
         del batch  # only makes a new world differ from an old one in the cache
         watch = self._watches[key]
         world = watch.recording.world(key, f"{key} (live)", since=watch.since)
-        protocol = next(iter(self._protocols(watch)), "")
+        protocol = next((protocol for _, protocol in self._labels(watch).values()), "")
         world = with_range(world, records_of(watch.log, world), protocol)
         wanted = dict(watch.wanted)
         _want(wanted, self._tables.read("watched_open", watch=key))
@@ -149,11 +157,31 @@ class WatchCatalogue(AnswerableCatalogue):
 
     def _read_run(self, world_key: str, key: str, batch: int) -> AnswerableRun:
         watch, world = self._watches[world_key], self._world(world_key, batch)
-        own = [one.filter(pa.compute.equal(one.column("protocol"), key)) for one in watch.log]
-        given = watch.recording.settings.get(key, {})
+        network, protocol = self._labels(watch).get(key, ("", ""))
+        own = [
+            one.filter(pa.compute.and_(_is(one, "network", network), _is(one, "protocol", protocol)))
+            for one in watch.log
+        ]
+        given = watch.recording.settings.get(protocol, {})
         return answerable_run(
-            world, records_of(own, world), key, key or "nothing yet", key, settings_of(key, None, given), given
+            world,
+            records_of(own, world),
+            key,
+            key or "nothing yet",
+            protocol,
+            settings_of(protocol, None, given),
+            given,
         )
+
+
+def _known_network(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows that were written before networks were told apart have none."""
+    at = batch.schema.get_field_index("network")
+    return batch.set_column(at, "network", pa.compute.fill_null(batch.column(at), UNKNOWN_NETWORK))
+
+
+def _is(batch: pa.RecordBatch, column: str, value: str) -> pa.Array:
+    return pa.compute.equal(batch.column(column), value)
 
 
 def _want(wanted: dict[tuple[str, str], float], pairs: pa.Table) -> None:

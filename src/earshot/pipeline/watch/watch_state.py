@@ -13,10 +13,11 @@ import msgspec
 from earshot.errors import SettingsError
 from earshot.pipeline.watch import spool_source as source
 from earshot.pipeline.watch.running_metrics import RunningMetrics, StoredMetrics
+from earshot.records.networks import UNKNOWN_NETWORK
 from earshot.records.sessions import Session, SubscriptionSpan
 
-KnownPosition = tuple[str, str, float, float, float]
-"Protocol, node, time, x_m, y_m."
+KnownPosition = tuple[str, str, str, float, float, float]
+"Network, protocol, node, time, x_m, y_m."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class State(msgspec.Struct):
     matches: int = 0
     sessions: dict[str, list[Session]] = {}
     "By spool."
+    networks: dict[str, str] = {}
+    "The name of each network, by its marks."
     waiting: list[str] = []
     "The spools that are not read to their end."
     positions: list[KnownPosition] = []
@@ -77,12 +80,17 @@ class State(msgspec.Struct):
 def read_state(text: str) -> State:
     """The state as a row of `watches` holds it, also one that an older version wrote."""
     found = msgspec.json.decode(text)
-    if "lives" not in found:
+    if "networks" in found:
         return msgspec.json.decode(text, type=State)
-    lives, metrics = found.pop("lives"), found.pop("tallies")
+    lives, metrics = found.pop("lives", None), found.get("metrics") or found.pop("tallies")
+    found["positions"] = [[UNKNOWN_NETWORK, *one] for one in found.get("positions") or found.pop("ways", [])]
+    for name in ("groups", "losses"):
+        metrics[name] = [[[UNKNOWN_NETWORK, *key], value] for key, value in metrics[name]]
     for _, sums in metrics["groups"]:
-        sums["hops_counted"] = sums.pop("hops_told")
-    state = msgspec.convert({**found, "positions": found["ways"], "metrics": metrics}, State, str_keys=True)
+        sums["hops_counted"] = sums.pop("hops_told", sums.get("hops_counted"))
+    state = msgspec.convert({**found, "metrics": metrics}, State, str_keys=True)
+    if lives is None:
+        return state
     state.sessions = {name: [_older_session(life)] for name, life in lives.items()}
     state.waiting = [name for name, life in lives.items() if life["more"]]
     return state
