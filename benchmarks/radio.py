@@ -11,6 +11,10 @@ floods-p    floods over 802.11p at 6 Mb/s: each from a random node; every node p
 floods-b    the same over 802.11b at 2 Mb/s
 unicasts-p  unicasts over 802.11p at 6 Mb/s, from a random node to a random neighbour
 unicasts-b  the same over 802.11b at 2 Mb/s
+nakagami    floods-p under Rayleigh fading (Nakagami, m = 1) with a path loss exponent of 2
+nakagami-3  floods-p under Nakagami fading with m = 3 and a path loss exponent of 3
+capture     nakagami, where a frame 5 dB stronger than the others survives; ns-3 by its model of errors and with
+            its SimpleFrameCaptureModel
 
 Columns, each ours, ns-3's and their ratio, over all seeds; `=` stands where they agree within 5 %:
 
@@ -41,6 +45,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
 from simulator import compiled_ns3, write_trajectories
 
 from earshot.events import Event
@@ -52,6 +57,7 @@ from earshot.simulation.engine.engine import Engine
 from earshot.simulation.extent import Extent
 from earshot.simulation.media.medium_settings import Contention
 from earshot.simulation.media.neighbours import neighbours_within
+from earshot.simulation.media.reception import Nakagami
 from earshot.simulation.mobility import RandomWaypoint, Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 from earshot.wire import Packet
@@ -81,11 +87,17 @@ RADIOS = {
     ),
     "802.11b-2M": Contention(range_m=RANGE_M, bit_rate_bps=2e6, header_bytes=36, eifs_s=364e-6),
 }
+RADIOS["802.11p-6M rayleigh"] = replace(RADIOS["802.11p-6M"], reception=Nakagami(m=1.0, path_loss_exponent=2.0))
+RADIOS["802.11p-6M nakagami"] = replace(RADIOS["802.11p-6M"], reception=Nakagami(m=3.0, path_loss_exponent=3.0))
+RADIOS["802.11p-6M capture"] = replace(RADIOS["802.11p-6M rayleigh"], capture_db=5.0)
 PARTS = {
     "floods-p": ("floods", "802.11p-6M"),
     "floods-b": ("floods", "802.11b-2M"),
     "unicasts-p": ("unicasts", "802.11p-6M"),
     "unicasts-b": ("unicasts", "802.11b-2M"),
+    "nakagami": ("floods", "802.11p-6M rayleigh"),
+    "nakagami-3": ("floods", "802.11p-6M nakagami"),
+    "capture": ("floods", "802.11p-6M capture"),
 }
 
 
@@ -211,9 +223,12 @@ def run_ns3(program: Path, asked: Traffic, packet_bytes: int, rule: str, seed: i
     trajectories, requests = program.with_name("trajectories.txt"), program.with_name("requests.txt")
     write_trajectories(asked.routes, trajectories)
     requests.write_text("\n".join(f"{at!r} {node} {peer}" for at, node, peer in asked.requests))
-    queue = RADIOS[asked.radio].queue_frames
-    arguments: list[Any] = [trajectories, requests, asked.kind, asked.radio, rule, RANGE_M, packet_bytes, JITTER_S]
-    arguments += [queue, asked.duration_s, seed]
+    settings = RADIOS[asked.radio]
+    fading = settings.reception if isinstance(settings.reception, Nakagami) else None
+    m_and_n = (fading.m, fading.path_loss_exponent) if fading is not None else (0, 0)
+    radio, rule = asked.radio.split()[0], rule if settings.capture_db is None else "capture"
+    arguments: list[Any] = [trajectories, requests, asked.kind, radio, rule, RANGE_M, packet_bytes, JITTER_S]
+    arguments += [settings.queue_frames, asked.duration_s, seed, *m_and_n]
     done = subprocess.run([str(program), *map(str, arguments)], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     outcome.sent += found["sends"]

@@ -1,8 +1,10 @@
 // The traffic of benchmarks/radio.py in ns-3: 802.11 ad hoc, straight over the network device.
-// Usage: radio_ns3 TRAJECTORIES REQUESTS floods|unicasts RADIO overlap|own RANGE_M BYTES JITTER_S QUEUE DURATION_S SEED
+// Usage: radio_ns3 TRAJECTORIES REQUESTS floods|unicasts RADIO RULE RANGE_M BYTES JITTER_S QUEUE DURATION_S SEED M N
 // TRAJECTORIES: "node time x y" a line, in order. REQUESTS: "time node peer" a line; the peer of a flood is -1.
 // RADIO: 802.11p-6M, 802.11b-11M or 802.11b-2M, with ns-3's own figures.
-// `overlap`: a frame that another one overlaps at its receiver is lost; `own`: as ns-3's own model of errors says.
+// RULE: `overlap`: a frame that another one overlaps at its receiver is lost; `own`: as ns-3's own model of errors
+// says; `capture`: so, and a frame that is 5 dB stronger is read instead of one whose preamble is still being read.
+// M: 0: every node in range; else Nakagami fading with this m, and mean strength by the path loss exponent N.
 // Prints one JSON object.
 #include <cmath>
 #include <cstring>
@@ -34,6 +36,10 @@ static bool floods;
 static Ptr<UniformRandomVariable> chance;
 static std::string radio;
 static std::vector<std::deque<std::pair<double, double>>> arrivals;  // of each node: from when to when
+static const double TX_DBM = 20.0, SENSITIVITY_DBM = -75.0;  // 22 dB above the noise: it costs no frame
+static double least_dbm;
+static double on_air_until;  // of the frame that begins now, and whether it is a data frame
+static bool on_air_data;
 
 static double AirtimeS(uint32_t frame_bytes) {
   if (radio == "802.11p-6M") return 40e-6 + 8e-6 * std::ceil((22 + 8 * frame_bytes) / 48.0);
@@ -84,24 +90,33 @@ static void Request(uint32_t node, uint32_t number, int32_t peer) {
   Transmit(node, number, peer);
 }
 
-static void Begin(uint32_t node, Ptr<const Packet> packet, double) {
+static void Begin(uint32_t, Ptr<const Packet> packet, double) {
   WifiMacHeader header;
   packet->PeekHeader(header);
-  if (header.IsData()) ++sends;
-  const double now = Simulator::Now().GetSeconds(), end = now + AirtimeS(packet->GetSize());
-  const Vector here = models[node]->GetPosition();
-  for (uint32_t i = 0; i < models.size(); ++i) {
-    if (i == node || CalculateDistance(here, models[i]->GetPosition()) > range) continue;
-    if (header.IsData()) ++in_range;
-    while (!arrivals[i].empty() && arrivals[i].front().first < now - 0.05) arrivals[i].pop_front();
-    arrivals[i].push_back({now, end});
-  }
+  on_air_data = header.IsData();
+  if (on_air_data) ++sends;
+  on_air_until = Simulator::Now().GetSeconds() + AirtimeS(packet->GetSize());
 }
+
+// The last model of propagation: changes nothing, and notes which frames arrive strongly enough.
+class Arrivals : public PropagationLossModel {
+ private:
+  double DoCalcRxPower(double dbm, Ptr<MobilityModel>, Ptr<MobilityModel> receiver) const override {
+    if (dbm < least_dbm) return dbm;
+    const uint32_t i = receiver->GetObject<Node>()->GetId();
+    const double now = Simulator::Now().GetSeconds();
+    if (on_air_data) ++in_range;
+    while (!arrivals[i].empty() && arrivals[i].front().first < now - 0.05) arrivals[i].pop_front();
+    arrivals[i].push_back({now, on_air_until});
+    return dbm;
+  }
+  int64_t DoAssignStreams(int64_t) override { return 0; }
+};
 
 int main(int, char** argv) {
   floods = std::string(argv[3]) == "floods";
   radio = argv[4];
-  const bool overlap = std::string(argv[5]) == "overlap";
+  const std::string rule = argv[5];
   range = std::stod(argv[6]);
   bytes = std::stoul(argv[7]);
   jitter = std::stod(argv[8]);
@@ -126,9 +141,33 @@ int main(int, char** argv) {
 
   YansWifiChannelHelper channel;
   channel.SetPropagationDelay("ns3::ConstantSpeedPropagationDelayModel");
-  channel.AddPropagationLoss("ns3::RangePropagationLossModel", "MaxRange", DoubleValue(range));
   YansWifiPhyHelper phy;
-  phy.SetChannel(channel.Create());
+  phy.SetErrorRateModel("ns3::NistErrorRateModel");
+  Ptr<PropagationLossModel> loss;
+  const double m = std::stod(argv[12]), exponent = std::stod(argv[13]);
+  if (m == 0) {
+    loss = CreateObjectWithAttributes<RangePropagationLossModel>("MaxRange", DoubleValue(range));
+    least_dbm = -500;
+  } else {
+    const double at_1_m = TX_DBM - SENSITIVITY_DBM - 10 * exponent * std::log10(range);
+    loss = CreateObjectWithAttributes<LogDistancePropagationLossModel>("Exponent", DoubleValue(exponent),
+                                                                       "ReferenceLoss", DoubleValue(at_1_m));
+    loss->SetNext(CreateObjectWithAttributes<NakagamiPropagationLossModel>("m0", DoubleValue(m), "m1", DoubleValue(m),
+                                                                           "m2", DoubleValue(m)));
+    least_dbm = SENSITIVITY_DBM;
+    phy.Set("TxPowerStart", DoubleValue(TX_DBM));
+    phy.Set("TxPowerEnd", DoubleValue(TX_DBM));
+    phy.Set("RxSensitivity", DoubleValue(SENSITIVITY_DBM - 10 * std::log10(0.5)));  // ns-3's is for 20 MHz, ours has 10
+    phy.Set("CcaEdThreshold", DoubleValue(SENSITIVITY_DBM));
+    phy.DisablePreambleDetectionModel();
+  }
+  if (rule == "capture")
+    phy.SetFrameCaptureModel("ns3::SimpleFrameCaptureModel", "Margin", DoubleValue(5.0), "CaptureWindow",
+                             TimeValue(MicroSeconds(40)));
+  (loss->GetNext() ? loss->GetNext() : loss)->SetNext(CreateObject<Arrivals>());
+  Ptr<YansWifiChannel> air = channel.Create();
+  air->SetPropagationLossModel(loss);
+  phy.SetChannel(air);
   if (radio == "802.11p-6M") phy.Set("ChannelSettings", StringValue("{0, 10, BAND_5GHZ, 0}"));
   WifiMacHelper mac;
   mac.SetType("ns3::AdhocWifiMac");
@@ -143,7 +182,7 @@ int main(int, char** argv) {
   for (uint32_t i = 0; i < devices.GetN(); ++i) {
     devices.Get(i)->SetReceiveCallback(MakeBoundCallback(&Receive, i));
     Ptr<WifiNetDevice> device = DynamicCast<WifiNetDevice>(devices.Get(i));
-    if (overlap) device->GetPhy()->SetPostReceptionErrorModel(CreateObject<Overlaps>(i));
+    if (rule == "overlap") device->GetPhy()->SetPostReceptionErrorModel(CreateObject<Overlaps>(i));
     device->GetPhy()->TraceConnectWithoutContext("PhyTxBegin", MakeBoundCallback(&Begin, i));
   }
 

@@ -2,7 +2,7 @@
 
     python benchmarks/simulator.py [--quick] [part ...]
 
-Parts: mobile, still, contention, memory; by default all. An event is one transmission or one reception.
+Parts: mobile, still, contention, fading, memory; by default all. An event is one transmission or one reception.
 Times are processor time: medians of repeats in which the contestants take turns, so that a busy machine
 slows all of them equally.
 
@@ -11,6 +11,7 @@ mobile      200 nodes on 1,000 x 1,000 m, random waypoint at 10 to 20 m/s with p
 still       floods over 3,000 nodes that stand still, with 45 neighbours each.
 contention  the floods of `mobile` over one shared channel, compared with ns-3's 802.11b ad hoc with the same
             trajectories and sources; if g++ and ns-3's libraries are installed (Debian: g++ libns3-dev).
+fading      the floods of `contention` under reception models, compared with contention alone.
 memory      10,000 moving nodes, one flood a second for 60 s, the log streaming to disk: peak memory.
 
 The peer of the first two is a bare SimPy loop: one timeout and one callback for each reception, a set of
@@ -34,6 +35,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+import msgspec
+
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.protocols.flooding import Flooding, FloodingSettings
@@ -43,6 +46,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.extent import Extent
 from earshot.simulation.media.medium_settings import Contention, MediumSettings, UnitDisk
 from earshot.simulation.media.neighbours import neighbours_within
+from earshot.simulation.media.reception import LossyReception, Nakagami, Shadowing
 from earshot.simulation.mobility import RandomWaypoint, Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
@@ -227,10 +231,37 @@ def ns3(program: Path, floods: Floods, packet_bytes: int, jitter_s: float, folde
     return Outcome(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, sends, receptions)
 
 
+def channel(floods: Floods) -> Contention:
+    # No IP below these floods: 28 bytes of MAC and 8 of LLC and SNAP.
+    return Contention(range_m=floods.range_m, bit_rate_bps=11e6, header_bytes=36)
+
+
+def fading(floods: Floods, repeats: int) -> None:
+    """What reception models and capture cost."""
+    settings = FloodingSettings(jitter_s=0.01)
+    alone = channel(floods)
+    rayleigh = msgspec.structs.replace(alone, reception=Nakagami(m=1.0, path_loss_exponent=2.0))
+    media = {
+        "contention alone": alone,
+        "with Nakagami, m = 1, n = 2": rayleigh,
+        "with Nakagami, m = 3, n = 3": msgspec.structs.replace(alone, reception=Nakagami(3.0, path_loss_exponent=3.0)),
+        "with lossy": msgspec.structs.replace(alone, reception=LossyReception()),
+        "with capture": msgspec.structs.replace(alone, capture_db=5.0),
+        "with Nakagami and capture": msgspec.structs.replace(rayleigh, capture_db=5.0),
+        "with shadowing": msgspec.structs.replace(alone, reception=Shadowing()),
+    }
+    contestants: dict[str, Callable[[], Outcome]] = {
+        name: lambda medium=medium: ours(floods, medium, settings, lambda: None)  # type: ignore[misc]
+        for name, medium in media.items()
+    }
+    asked = dict.fromkeys(list(media)[1:3], 0.5)
+    title = "fading: the floods of contention under reception models, by time"
+    table(title, take_turns(contestants, repeats), "contention alone", asked, by_time=True)
+
+
 def against_ns3(floods: Floods, repeats: int, folder: Path) -> None:
     jitter_s, packet_bytes = 0.01, 150
-    # No IP below these floods: 28 bytes of MAC and 8 of LLC and SNAP.
-    medium = Contention(range_m=floods.range_m, bit_rate_bps=11e6, header_bytes=36)
+    medium = channel(floods)
     settings = FloodingSettings(jitter_s=jitter_s)
     contestants: dict[str, Callable[[], Outcome]] = {
         "ours, no log": lambda: ours(floods, medium, settings, lambda: None),
@@ -273,12 +304,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compare the simulator with its peers.")
     parser.add_argument("--quick", action="store_true", help="a fifth of the floods, fewer repeats")
     parser.add_argument("--memory-of", nargs=2, type=int, metavar=("NODES", "SECONDS"), help=argparse.SUPPRESS)
-    parser.add_argument("parts", nargs="*", metavar="part", help="mobile, still, contention, memory; by default all")
+    parser.add_argument("parts", nargs="*", metavar="part", help="mobile, still, contention, fading, memory")
     chosen = parser.parse_args()
     if chosen.memory_of:
         memory_of(*chosen.memory_of)
         return
-    known = ("mobile", "still", "contention", "memory")
+    known = ("mobile", "still", "contention", "fading", "memory")
     for part in chosen.parts:
         if part not in known:
             parser.error(f"no part {part!r}; there are {', '.join(known)}")
@@ -296,6 +327,8 @@ def main() -> None:
             against_simpy("still: 3,000 nodes of degree 45", still(3000, 45, 10 // share), asked, repeats, folder)
         if "contention" in parts:
             against_ns3(scenario, min(repeats, 3), folder)
+        if "fading" in parts:
+            fading(scenario, min(repeats, 3))
     if "memory" in parts:
         memory(10_000, 60 // share)
 

@@ -8,10 +8,10 @@ from earshot.simulation.engine import engine, log, result, run, summary
 from earshot.simulation.scenario import library, scenario
 
 EXPORTS = [
-    "Action", "Churn", "Contention", "Crash", "Engine", "Extent", "FaultSettings", "Log", "Lossy", "Medium",
-    "NodeGroup", "OpenAir", "Overlay", "Partition", "PluginError", "RunResult", "RunSummary", "Scenario",
-    "SettingsTable", "Trajectories", "Trajectory", "Transmission", "Unannounce", "UnitDisk",
-    "Unsubscribe", "Workload", "built_in", "load_scenario", "run", "summarise",
+    "Action", "Arrivals", "Churn", "Contention", "Crash", "Engine", "Extent", "FaultSettings", "Log", "LogDistance",
+    "Lossy", "Medium", "Nakagami", "NodeGroup", "OpenAir", "Overlay", "Partition", "PluginError", "RunResult",
+    "RunSummary", "Scenario", "SettingsTable", "Shadowing", "Trajectories", "Trajectory", "Transmission",
+    "Unannounce", "UnitDisk", "Unsubscribe", "Workload", "built_in", "load_scenario", "run", "summarise",
 ]  # fmt: skip
 
 

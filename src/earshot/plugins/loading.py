@@ -23,6 +23,7 @@ T = TypeVar("T")
 KINDS: dict[str, str] = {
     "protocols": "protocol",
     "media": "medium",
+    "reception": "reception model",
     "mobility": "mobility model",
     "workload": "workload generator",
     "traces": "trace format",

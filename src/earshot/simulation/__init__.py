@@ -29,6 +29,7 @@ from earshot.simulation.extent import Extent
 from earshot.simulation.faults import Churn, Crash, FaultSettings, Partition
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
 from earshot.simulation.media.open_medium import OpenAir
+from earshot.simulation.media.reception import Arrivals, LogDistance, Nakagami, Shadowing
 from earshot.simulation.media.transmission import Medium, Transmission
 from earshot.simulation.scenario.library import built_in, load_scenario
 from earshot.simulation.scenario.scenario import NodeGroup, Scenario
@@ -36,6 +37,7 @@ from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe,
 
 __all__ = [
     "Action",
+    "Arrivals",
     "Churn",
     "Contention",
     "Crash",
@@ -43,8 +45,10 @@ __all__ = [
     "Extent",
     "FaultSettings",
     "Log",
+    "LogDistance",
     "Lossy",
     "Medium",
+    "Nakagami",
     "NodeGroup",
     "OpenAir",
     "Overlay",
@@ -54,6 +58,7 @@ __all__ = [
     "RunSummary",
     "Scenario",
     "SettingsTable",
+    "Shadowing",
     "Trajectories",
     "Trajectory",
     "Transmission",

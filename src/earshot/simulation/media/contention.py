@@ -13,6 +13,9 @@ After 802.11's distributed coordination function, in five rules:
    silent until then (802.11's NAV). Without acknowledgement it is sent again with a doubled window,
    up to the retry limit.
 5. A frame that finds the queue full is dropped.
+
+A reception model may say which nodes are in range of a frame and sense it (`reception_draws`); with capture the
+stronger of two frames that overlap is read (`capture`).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import msgspec
 from earshot.records import DropReason
 from earshot.simulation.media.medium_settings import Contention
 from earshot.simulation.media.neighbours import Neighbours
+from earshot.simulation.media.reception_draws import Draw
 from earshot.simulation.media.transmission import MediumHost, Transmission
 
 
@@ -82,6 +86,10 @@ class OnAir(msgspec.Struct, eq=False, gc=False):
     sensed_by: tuple[int, ...]
     "Its sender comes last."
     in_range: list[int]
+    faded: list[int] = []
+    "Nodes within the range that cannot read it, by the reception model."
+    powers: list[float] = []
+    "Of each node that senses it, where frames are captured."
 
 
 class ContentionRadio:
@@ -92,9 +100,18 @@ class ContentionRadio:
     """
 
     def __init__(
-        self, settings: Contention, nodes: int, heard: Neighbours, sensed: Neighbours, host: MediumHost, random: Random
+        self,
+        settings: Contention,
+        nodes: int,
+        heard: Neighbours,
+        sensed: Neighbours,
+        host: MediumHost,
+        random: Random,
+        drawn: Draw | None = None,
     ) -> None:
         self._settings = settings
+        self._drawn = drawn
+        "None: the two lists of neighbours say which nodes read and sense a frame."
         self._heard_by = None if heard is sensed else heard.of
         "None: every node that senses a frame is in its range."
         self._sensed_by = sensed.of
@@ -227,17 +244,33 @@ class ContentionRadio:
             station.countdown = None
         station.tries += 1
         self._host.sent(transmission)
-        sensed_by = self._sensed_by(node, now)
-        in_range = sensed_by if self._heard_by is None else self._heard_by(node, now)
         ends_at = now + (self._airtimes_s.get(transmission.bytes) or self.airtime_s(transmission.bytes))
-        self._begun = number = self._begun + 1
-        air = OnAir(number, ends_at, node, station, transmission, (*sensed_by, node), in_range)
+        air = self._on_air(node, now, ends_at, station, transmission)
         self._begin(air, now)
         end = self._end_of_broadcast if transmission.peer_name == "" else self._end_of_unicast
         self._queue.on_air(ends_at, end, air)
 
+    def _on_air(self, node: int, now: float, ends_at: float, station: Station, transmission: Transmission) -> OnAir:
+        """What the node begins to send now, and whom it reaches."""
+        self._begun = number = self._begun + 1
+        if self._drawn is not None:
+            sensed_by, in_range, faded, powers = self._drawn(node, now)
+            return OnAir(number, ends_at, node, station, transmission, (*sensed_by, node), in_range, faded, powers)
+        sensed_by = self._sensed_by(node, now)
+        in_range = sensed_by if self._heard_by is None else self._heard_by(node, now)
+        return OnAir(number, ends_at, node, station, transmission, (*sensed_by, node), in_range)
+
     def _begin(self, air: OnAir, now: float) -> None:
         self._on_channel((now, air.ends_at, air.sender, air.sensed_by))
+        self._reach(air, now)
+        waiting = self._waiting
+        if waiting:
+            for node in air.sensed_by:
+                if node in waiting:
+                    self._freeze(waiting[node], now)
+
+    def _reach(self, air: OnAir, now: float) -> None:
+        """The frame begins at the nodes that sense it (rule 3)."""
         since, until, idle_since, reading = self._busy_since, self._busy_until, self._idle_since, self._reading
         number, ends_at = air.number, air.ends_at
         for node in air.sensed_by:
@@ -253,11 +286,6 @@ class ContentionRadio:
                 if ends_at > busy_until:
                     until[node] = ends_at
         reading[air.sender] = 0
-        waiting = self._waiting
-        if waiting:
-            for node in air.sensed_by:
-                if node in waiting:
-                    self._freeze(waiting[node], now)
 
     def _end(self, air: OnAir) -> None:
         """The channel becomes idle for nodes that sense nothing else: waiting stations go on counting."""
@@ -288,6 +316,8 @@ class ContentionRadio:
         if self._stations[air.sender] is not station:
             return  # the sender crashed while sending: no node received the whole frame
         self._next_frame(station)
+        if air.faded:
+            self._host.lost(transmission, air.faded, DropReason.FADED)
         if collided:
             self._host.lost(transmission, collided, DropReason.COLLISION)
         if heard:
@@ -316,19 +346,20 @@ class ContentionRadio:
         else:
             if reached:
                 self._host.lost(transmission, [peer], DropReason.COLLISION)
+            elif peer in air.faded:
+                self._host.lost(transmission, [peer], DropReason.FADED)
             self._queue.on_air(answered_at, self._no_answer, air)
 
     def _acknowledge(self, air: OnAir) -> None:
         now, peer = self._queue.now, air.transmission.peer
-        ends_at, sensed_by = now + self._ack_s, (*self._sensed_by(peer, now), peer)
-        self._begun = number = self._begun + 1
-        acknowledgement = OnAir(number, ends_at, peer, air.station, air.transmission, sensed_by, [])
+        ends_at = now + self._ack_s
+        acknowledgement = self._on_air(peer, now, ends_at, air.station, air.transmission)
         self._begin(acknowledgement, now)
         self._queue.on_air(ends_at, self._end_of_acknowledgement, acknowledgement)
 
     def _end_of_acknowledgement(self, air: OnAir) -> None:
         sender, station = air.transmission.sender, air.station
-        clear = self._reading[sender] == air.number
+        clear = self._reading[sender] == air.number and sender in air.in_range
         self._end(air)
         if self._stations[sender] is not station:
             return

@@ -23,6 +23,7 @@ from earshot.errors import SettingsError
 from earshot.settings import AtLeastOne, Count, KindTable, NotNegative, Positive
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.radios import IDEAL, RADIOS, RadioName
+from earshot.simulation.media.reception import Disk, LossyReception, ReceptionSettings
 from earshot.simulation.plugin_tables import PLUGIN, PluginTable
 
 Routing = Literal["ideal", "reactive"]
@@ -113,6 +114,10 @@ class Contention(KindTable, frozen=True, tag="contention"):
     "Back-off is drawn from 0..window_min slots (CWmin); doubled (plus one) at each unicast retry."
     window_max: Count = FROM_RADIO
     "CWmax."
+    reception: ReceptionSettings = Disk()
+    "Which nodes can read a frame that nothing disturbs: disk, lossy, shadowing, nakagami, or a plug-in."
+    capture_db: NotNegative | None = None
+    "A frame that is this much stronger than all others that overlap it is read; by default none of them is."
     retry_limit: AtLeastOne = 7
     "A unicast frame is sent at most this often."
     queue_frames: AtLeastOne = 64
@@ -140,6 +145,10 @@ class Contention(KindTable, frozen=True, tag="contention"):
         other = [f"{name}={getattr(self, name):g}" for name in names if getattr(self, name) != getattr(preset, name)]
         if self.carrier_range_m not in (None, self.range_m):
             other.append(f"carrier_range_m={self.carrier_range_m:g}")
+        if self.reception.label:
+            other.append(self.reception.label)
+        if self.capture_db is not None:
+            other.append(f"capture_db={self.capture_db:g}")
         return f"{self.radio} {self.range_m:g} m" + (f" ({', '.join(other)})" if other else "")
 
     def default_of(self, name: str) -> Any:
@@ -150,6 +159,10 @@ class Contention(KindTable, frozen=True, tag="contention"):
         if self.carrier_range_m is not None and self.carrier_range_m < self.range_m:
             raise SettingsError(
                 f"carrier_range_m must be at least range_m, got {self.carrier_range_m} under {self.range_m}"
+            )
+        if isinstance(self.reception, LossyReception) and self.reception.certain_m > self.range_m:
+            raise SettingsError(
+                f"reception.certain_m must not exceed range_m, got {self.reception.certain_m} of {self.range_m}"
             )
         if self.difs_s <= self.sifs_s:
             raise SettingsError(f"difs_s must be longer than sifs_s, got {self.difs_s} and {self.sifs_s}")

@@ -8,12 +8,15 @@ from random import Random
 
 from earshot.records.trajectories import Trajectories
 from earshot.simulation.faults import Partition
+from earshot.simulation.media.capture import CapturingRadio
 from earshot.simulation.media.collision_free import LossyRadio, OverlayNetwork, UnitDiskRadio
 from earshot.simulation.media.contention import ContentionRadio
 from earshot.simulation.media.links import Everybody, LinkScript, Partitioned, scripted
 from earshot.simulation.media.medium_settings import Contention, Lossy, MediumSettings, OutsideMedium, Overlay, UnitDisk
 from earshot.simulation.media.neighbours import Neighbours, neighbours_within
 from earshot.simulation.media.reactive_routing import ReactiveRouting
+from earshot.simulation.media.reception import Disk
+from earshot.simulation.media.reception_draws import reception_draws
 from earshot.simulation.media.routing import BesideInfrastructure, IdealRouting
 from earshot.simulation.media.transmission import Medium, MediumHost, RoutingHost
 
@@ -114,7 +117,23 @@ def open_medium(
             heard = within(settings.range_m)
             carrier_m = settings.carrier_range_m
             sensed = heard if carrier_m is None or carrier_m == settings.range_m else within(carrier_m)
-            return ContentionRadio(settings, len(trajectories), heard, sensed, host, random)
+            captures = settings.capture_db is not None
+            if not captures and isinstance(settings.reception, Disk):
+                return ContentionRadio(settings, len(trajectories), heard, sensed, host, random)
+            own_random = Random(f"{seed}:{stream}:reception")
+            model = settings.reception.open(settings.range_m, own_random)
+            drawn = reception_draws(
+                model,
+                settings.range_m,
+                carrier_m or settings.range_m,
+                trajectories,
+                within,
+                own_random,
+                with_powers=captures,
+                by_distance=not (partitions or settings.links),
+            )
+            radio = CapturingRadio if captures else ContentionRadio
+            return radio(settings, len(trajectories), heard, sensed, host, random, drawn)
         case OutsideMedium():
             opened: Medium = settings.settings.open(OpenAir(trajectories, within, host, random))
             return opened

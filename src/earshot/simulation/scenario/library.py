@@ -112,6 +112,8 @@ def _absolute(table: dict[str, Any], folder: Path) -> dict[str, Any]:
                 _resolve(chosen, "file", folder)
                 _resolve(chosen, "lake", folder)
     _place_plugin(table, "medium", folder)
+    for medium in _tables({"": table.get("medium")}):
+        _place_plugin(medium, "reception", folder)
     for own in _tables({"": table.get("own")}):
         _resolve(own, "events", folder)
         _resolve(own, "subscriptions", folder)
