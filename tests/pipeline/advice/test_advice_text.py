@@ -9,6 +9,7 @@ from earshot.pipeline.advice.advice_text import advice_json, advice_toml, advice
 from earshot.pipeline.advice.advise import Advice, Question, Regret
 from earshot.pipeline.advice.judge import short_names
 from earshot.pipeline.advice.search import Measured, Round, SearchResult, TunedProtocol, standing_of
+from earshot.pipeline.advice.verdict import Overturned, Verdict
 from earshot.pipeline.advice.windows import QUICK, plan_windows
 from earshot.pipeline.campaigns.capacity import ProtocolCapacity
 from earshot.pipeline.campaigns.leaderboard import board_of
@@ -26,7 +27,7 @@ FIGURES = {
 
 def advice() -> Advice:
     plan = plan_windows([(0.0, 10.0), (150.0, 100.0)], 300.0, QUICK)
-    first, second = plan.unseen
+    first, second = plan.unseen[0]
     measured = {
         STEAM: (Measured(0.999, 0.07, 0.4), Measured(0.979, 0.07, 0.4)),
         ODMRP: (Measured(0.985, 0.147, 0.1), Measured(0.985, 0.147, 0.1)),
@@ -55,9 +56,8 @@ def advice() -> Advice:
         surroundings=around,
         plan=plan,
         search=SearchResult(STEAM, rounds, "its time is spent"),
-        chosen=STEAM,
+        verdict=Verdict(STEAM, (first, second), standings),
         ranking=board_of(runs, rows, by_type).rankings[0],
-        standings=standings,
         regret=Regret(STEAM, 0.0, 0.0),
         losses={"impossible": 0.036, "never heard": 0.01, "dropped: queue-full": 0.001},
         capacity=ProtocolCapacity("steam", 6.0, False, ()),
@@ -99,6 +99,18 @@ def test_regret_is_told_with_the_one_that_was_better():
     assert advice_words(regretted)[4].endswith(
         "Regret: 1.2 points of delivery and 4 % of airtime against odmrp with its defaults, of 3 judged there."
     )
+
+
+def test_a_choice_that_was_given_up_is_told_with_the_reason():
+    given_up = Overturned(GOSSIP, STEAM, 0.13, 0.0)
+    changed = replace(advice(), verdict=replace(advice().verdict, overturned=(given_up,)))
+    assert advice_words(changed)[4].startswith(
+        "The search's first choice was gossip with its defaults; on windows that it had not seen steam with "
+        "beacon_interval_s = 0.5 was better (13.0 points more delivered), so the choice was made again with these "
+        "windows. Judged on 2 windows that had no part in the choice: "
+    )
+    (told,) = advice_json(changed)["overturned"]
+    assert (told["protocol"], told["by"]["protocol"], told["delivery"]) == ("gossip", "steam", 0.13)
 
 
 def test_the_file_for_nodes_has_protocol_settings_and_network():

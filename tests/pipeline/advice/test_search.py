@@ -23,7 +23,7 @@ from earshot.protocols.tuning import Tunable
 
 INTERVAL = Tunable("interval_s", 2.0, 0.25, 16.0, "because")
 COPIES = Tunable("copies", 2, 1, 8, "because")
-RUNGS = (("a",), ("a", "b"), ("c", "d", "e"), ("c", "d", "e", "f"), ("c", "d", "e", "f", "g", "h"))
+RUNGS = (("a", "b"), ("a", "c"), ("c", "d", "e"), ("c", "d", "e", "f"), ("c", "d", "e", "f", "g", "h"))
 
 
 class Judge:
@@ -79,7 +79,7 @@ def test_rounds_have_fewer_candidates_on_more_windows():
     found = trial.run()
     assert found is not None
     asked = trial.judge.asked  # type: ignore[attr-defined]
-    assert asked[0] == (12, 1)
+    assert asked[0] == (12, 2)
     counts = [count for count, _ in asked[1:]]
     assert counts == sorted(counts, reverse=True)
 
@@ -111,7 +111,7 @@ def test_a_candidate_that_fails_on_a_window_is_out_and_a_window_without_results_
     assert found is not None
     assert found.leader == TunedProtocol("works")
     assert found.rounds[0].failed == (TunedProtocol("fails"),)
-    assert found.rounds[1].windows == ("a",)
+    assert found.rounds[1].windows == ("a", "c")
 
 
 def test_nothing_that_can_be_judged_is_no_result():
@@ -138,13 +138,24 @@ def values_of(one: Measured) -> tuple[float, float, float]:
 
 def test_ranking_by_delivery_then_price():
     a, b, c = (
-        standing("a", Measured(0.97, 0.2, 0.1)),
-        standing("b", Measured(0.965, 0.1, 0.3)),
-        standing("c", Measured(0.93, 0.05, 0.05)),
+        standing("a", *2 * [Measured(0.97, 0.2, 0.1)]),
+        standing("b", *2 * [Measured(0.965, 0.1, 0.3)]),
+        standing("c", *2 * [Measured(0.93, 0.05, 0.05)]),
     )
     assert [one.candidate.protocol for one in ranked([a, b, c], Goal.DELIVERY)] == ["b", "a", "c"]
     assert [one.candidate.protocol for one in ranked([a, b, c], Goal.AIRTIME)] == ["c", "b", "a"]
     assert [one.candidate.protocol for one in ranked([a, b, c], Goal.LATENCY)] == ["c", "a", "b"]
+
+
+def test_on_one_window_only_delivery_counts():
+    a, b, c = (
+        standing("a", Measured(0.97, 0.2, 0.1)),
+        standing("b", Measured(0.965, 0.1, 0.3)),
+        standing("c", Measured(0.965, 0.05, 0.05)),
+    )
+    for goal in Goal:
+        assert ranked([a, b, c], goal)[0].candidate.protocol == "a"
+    assert [one.candidate.protocol for one in ranked([a, b, c], Goal.DELIVERY)] == ["a", "c", "b"]
 
 
 def test_separation_needs_three_windows_that_agree():

@@ -18,48 +18,77 @@ def overlap(one: TraceSlot, other: TraceSlot) -> bool:
     st.floats(10.0, 20_000.0),
     st.lists(st.floats(0.0, 500.0), min_size=1, max_size=40),
     st.sampled_from([QUICK, THOROUGH]),
+    st.floats(0.0, 100.0),
 )
-def test_no_unseen_window_overlaps_one_that_the_search_sees(span_s, counts, lengths):
+def test_no_unseen_window_overlaps_one_that_the_search_sees(span_s, counts, lengths, events_per_s):
     presence = [(span_s * n / len(counts), count) for n, count in enumerate(counts)]
-    plan = plan_windows(presence, span_s, lengths)
+    plan = plan_windows(presence, span_s, lengths, events_per_s)
     seen = {window for rung in plan.rungs for window in rung}
-    assert plan.unseen
-    for window in (*seen, *plan.unseen):
+    first, second = plan.unseen
+    assert first
+    assert second
+    for window in (*seen, *first, *second):
         assert -1e-6 <= window.start_s < window.end_s <= span_s + 1e-6
-        assert window.duration_s >= plan.lengths.warm_up_s + plan.lengths.cool_down_s + 4.0
+        used = plan.lengths.warm_up_of(window) + plan.lengths.cool_down_of(window)
+        assert window.duration_s >= used + 4.0
     if plan.whole:
-        assert not any(overlap(one, other) for one in plan.unseen for other in seen)
+        assert not any(overlap(one, other) for one in (*first, *second) for other in seen)
     else:
-        assert not {one.seed for one in plan.unseen} & {one.seed for one in seen}
-    assert all(len(set(rung)) == len(rung) for rung in plan.rungs)
+        assert not {one.seed for one in (*first, *second)} & {one.seed for one in seen}
+    assert not any(one.seed == other.seed and overlap(one, other) for one in first for other in second)
+    assert all(len(set(rung)) == len(rung) >= 2 for rung in plan.rungs)
 
 
 def test_both_sides_have_dense_and_sparse_windows():
     plan = plan_windows(BUSY, 900.0, THOROUGH)
     seen = {round(window.present) for window in plan.rungs[-1]}
-    unseen = {round(window.present) for window in plan.unseen}
+    unseen = {round(window.present) for window in plan.unseen[0]}
     assert max(seen) == 200
     assert max(unseen) >= 100
     assert min(seen) == 20
     assert min(unseen) <= 90
-    assert {window.phase for window in (*plan.rungs[-1], *plan.unseen)} >= {"dense", "sparse"}
+    assert {window.phase for window in (*plan.rungs[-1], *plan.unseen[0])} >= {"dense", "sparse"}
+
+
+@pytest.mark.parametrize("lengths", [QUICK, THOROUGH])
+def test_every_rung_has_the_densest_and_the_sparsest_phase(lengths):
+    for rung in plan_windows(BUSY, 900.0, lengths).rungs:
+        assert (max(window.present for window in rung), min(window.present for window in rung)) == (200.0, 20.0)
 
 
 def test_rungs_grow_in_number_or_length():
     plan = plan_windows(BUSY, 900.0, THOROUGH)
     sizes = [(len(rung), rung[0].duration_s) for rung in plan.rungs]
-    assert sizes == [(1, 40.0), (2, 40.0), (4, 75.0), (8, 75.0)]
+    assert sizes == [(2, 30.0), (3, 40.0), (4, 75.0), (8, 75.0)]
+
+
+def test_where_few_nodes_are_present_windows_last_longer():
+    few, many = (plan_windows([(0.0, count)], 9000.0, QUICK).lengths for count in (3.0, 300.0))
+    assert (many.brief_s, many.long_s) == (22.0, 50.0)
+    assert (few.brief_s, few.long_s, few.warm_up_s) == (220.0, 500.0, 12.0)
+
+
+def test_where_few_events_are_published_windows_last_longer():
+    lengths = plan_windows([(0.0, 300.0)], 9000.0, QUICK, events_per_s=0.25).lengths
+    assert lengths.brief_s == pytest.approx(22.0 * 40.0 / 13.0)
+
+
+def test_a_trace_of_five_minutes_has_two_slots_to_see_two_to_judge_and_two_that_are_kept_back():
+    plan = plan_windows([(0.0, 600.0)], 300.0, THOROUGH)
+    assert [len(rung) for rung in plan.rungs] == [2, 2, 2, 4]
+    assert [[one.duration_s for one in group] for group in plan.unseen] == [[50.0, 50.0], [50.0, 50.0]]
 
 
 def test_a_slot_in_which_nodes_arrive_is_a_rush():
-    plan = plan_windows([(0.0, 10.0), (120.0, 300.0)], 200.0, QUICK)
-    assert "rush" in {window.phase for window in (*plan.rungs[2], *plan.unseen)}
+    plan = plan_windows([(0.0, 10.0), (320.0, 300.0)], 600.0, QUICK)
+    assert "rush" in {window.phase for window in plan.rungs[2]}
 
 
 def test_a_short_trace_is_one_slot_with_other_seeds_and_a_shorter_one_is_refused():
     plan = plan_windows([(5.0, 8.0)], 30.0, THOROUGH)
     assert not plan.whole
-    assert [(one.start_s, one.end_s, one.seed) for one in plan.unseen] == [(5.0, 30.0, n) for n in (101, 102, 103)]
+    for group, seeds in zip(plan.unseen, [(101, 102, 103), (201, 202, 203)], strict=True):
+        assert [(one.start_s, one.end_s, one.seed) for one in group] == [(5.0, 30.0, seed) for seed in seeds]
     with pytest.raises(TraceError, match="lasts 9 s; advice needs at least 10 s"):
         plan_windows([(5.0, 8.0)], 14.0, THOROUGH)
 

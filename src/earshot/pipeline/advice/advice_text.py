@@ -9,6 +9,7 @@ from typing import Any
 
 from earshot.pipeline.advice.advise import Advice
 from earshot.pipeline.advice.search import Goal, Standing, TunedProtocol
+from earshot.pipeline.advice.verdict import Overturned
 from earshot.pipeline.campaigns.board_text import figure_json
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.protocols.catalogue import build_settings, protocol
@@ -143,12 +144,13 @@ def _cause(cause: str) -> str:
 def honest_words(advice: Advice) -> str:
     """What the figures stand on, and the regret against the best in hindsight."""
     plan, regret = advice.plan, advice.regret
-    windows = [str(one) for one in plan.unseen]
-    where = f"judged on {_count(windows, 'window')} that the search did not see: {'; '.join(windows)}"
+    windows = [str(one) for one in advice.verdict.windows]
+    unseen = "had no part in the choice" if advice.verdict.overturned else "the search did not see"
+    where = f"judged on {_count(windows, 'window')} that {unseen}: {'; '.join(windows)}"
     if not plan.whole:
         where = (
             f"the trace is too short to keep a part of it back: judged on the same {plan.lengths.long_s:g} s with "
-            f"{_count(windows, 'workload')} that the search did not see"
+            f"{_count(windows, 'workload')} that {unseen}"
         )
     if regret.best == advice.chosen:
         hindsight = f"none: of {len(advice.standings)} judged there it is the best in hindsight too"
@@ -157,7 +159,19 @@ def honest_words(advice: Advice) -> str:
             f"{100 * regret.delivery:.1f} points of delivery and {100 * regret.cost:.0f} % of {_cost_name(advice)} "
             f"against {candidate_words(regret.best)}, of {len(advice.standings)} judged there"
         )
-    return f"{_sentence(where)} Regret: {hindsight}."
+    return f"{''.join(map(_overturned_words, advice.verdict.overturned))}{_sentence(where)} Regret: {hindsight}."
+
+
+def _overturned_words(one: Overturned) -> str:
+    """Why an earlier choice was given up."""
+    if one.delivery > 0:
+        better = f"{100 * one.delivery:.1f} points more delivered"
+    else:
+        better = f"its price {100 * (1.0 - 1.0 / (1.0 + one.price)):.0f} % lower"
+    return (
+        f"The search's first choice was {candidate_words(one.candidate)}; on windows that it had not seen "
+        f"{candidate_words(one.by)} was better ({better}), so the choice was made again with these windows. "
+    )
 
 
 def search_words(advice: Advice) -> str:
@@ -235,7 +249,16 @@ def advice_json(advice: Advice) -> dict[str, Any]:
                 for one in advice.search.rounds
             ],
         },
-        "windows": [str(one) for one in advice.plan.unseen],
+        "overturned": [
+            {
+                **_candidate_json(one.candidate),
+                "by": _candidate_json(one.by),
+                "delivery": one.delivery,
+                "price": one.price,
+            }
+            for one in advice.verdict.overturned
+        ],
+        "windows": [str(one) for one in advice.verdict.windows],
         "surroundings": asdict(advice.surroundings),
         "left_out": dict(advice.left_out),
         "took_s": advice.took_s,

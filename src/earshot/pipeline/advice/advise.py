@@ -18,9 +18,8 @@ from earshot.pipeline.advice.search import (
     SearchResult,
     Standing,
     TunedProtocol,
-    ranked,
-    standing_of,
 )
+from earshot.pipeline.advice.verdict import Verdict, judge_choice
 from earshot.pipeline.advice.windows import QUICK, THOROUGH, TraceSlot, WindowPlan, plan_windows
 from earshot.pipeline.campaigns.capacity import ProtocolCapacity, find_capacity
 from earshot.pipeline.campaigns.flow import Say, runs_and_metrics
@@ -51,6 +50,10 @@ RESERVE_S = 25.0
 "For the report, and what nobody thought of."
 FINALISTS, FEWEST_FINALISTS = 4, 3
 "So many of the last round are judged on the unseen windows, and each protocol's best besides; at least so many."
+SLOWEST = 1.0 / 12.0
+"A protocol whose run on a long window takes more than this share of the budget of processor time is left out."
+SHARE = 0.6
+"A round that is not the last takes at most this share of the search's time that is left."
 WORTH = 0.15
 "A protocol whose delivery was further below the leader's is not worth judging again."
 KEEPS = 0.95
@@ -95,11 +98,10 @@ class Advice:
     surroundings: Surroundings
     plan: WindowPlan
     search: SearchResult
-    chosen: TunedProtocol
+    verdict: Verdict
+    "What was chosen, and who was judged on which unseen windows."
     ranking: Ranking
-    "Who was judged on the unseen windows: figures are means over windows, with their intervals."
-    standings: tuple[Standing, ...]
-    "The same for the search's goal, best first."
+    "The same with all figures: means over windows, with their intervals."
     regret: Regret
     losses: Mapping[str, float]
     "The chosen candidate's lost deliveries by cause, as shares of all that were expected."
@@ -111,6 +113,16 @@ class Advice:
     runs: Mapping[str, JudgedRun]
     "The runs on the unseen windows."
     took_s: float
+
+    @property
+    def chosen(self) -> TunedProtocol:
+        """What to use."""
+        return self.verdict.chosen
+
+    @property
+    def standings(self) -> tuple[Standing, ...]:
+        """Who was judged on the unseen windows, best first."""
+        return self.verdict.standings
 
     @property
     def row(self) -> BoardRow:
@@ -143,21 +155,27 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
     say = say or (lambda _: None)
     presence, end_s, surroundings = _surroundings(lake, question, say)
     budget = Budget(question.budget_s)
-    plan = plan_windows(presence, end_s, QUICK if question.quick else THOROUGH)
+    plan = plan_windows(presence, end_s, QUICK if question.quick else THOROUGH, surroundings.events_per_s)
     scenario = _Scenarios(lake.folder.root, question, plan)
-    judge = TraceJudge(lake, f"advise-{question.trace}", scenario, question.budget_s / 12.0, say, progress)
+    most_per_s = question.budget_s * SLOWEST / plan.lengths.long_s
+    judge = TraceJudge(lake, f"advise-{question.trace}", scenario, most_per_s, say, progress)
     first = scenario(plan.rungs[0][0])
     tunables = {name: protocol(name).tuning(surroundings) for name in _in_order(question.protocols)}
+
+    first_group, second_group = plan.unseen
 
     def affords(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Sequence[TunedProtocol]:
         if not judge.results:
             return some[: len(tunables)] if question.quick else some
-        last = judge.estimate_s(some[:FINALISTS], plan.unseen) + judge.overhead_s + RESERVE_S
-        left_s = budget.left_s - last
-        count = len(some)
-        while count and judge.estimate_s(some[:count], windows) > left_s:
-            count -= 1
-        return some[:count]
+        # Two judgements must be left: the second one of fewer candidates.
+        last_s = judge.estimate_s(some[:FINALISTS], first_group) + RESERVE_S
+        last_s += judge.estimate_s(some[:FEWEST_FINALISTS], second_group)
+        left_s = budget.left_s - last_s
+        share_s = left_s if windows == plan.rungs[-1] else SHARE * left_s
+        return judge.within(some, windows, share_s) if left_s > 0 else []
+
+    def affords_again(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Sequence[TunedProtocol]:
+        return judge.within(some, windows, budget.left_s - RESERVE_S)
 
     say("trying protocols")
     search = HalvingSearch(
@@ -166,35 +184,29 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
     found = search.run()
     if found is None:
         raise _nothing_judged(question, judge)
-    chosen = found.leader
     say("judging on windows that the search did not see")
     finalists = _finalists(found, judge, plan, budget)
-    judge(finalists, plan.unseen)
-    standings = ranked(_unseen_standings(finalists, plan, judge), question.goal)
-    if chosen not in [one.candidate for one in standings]:
-        raise ScenarioError(f"{chosen} leads the search, and fails on other windows: {judge.failures[str(chosen)]}")
+    verdict = judge_choice(finalists, plan.unseen, judge, dict(judge.results), question.goal, affords_again)
+    chosen, standings = verdict.chosen, verdict.standings
     names = short_names([chosen, *(one.candidate for one in standings if one.candidate != chosen)])
     runs = {
         judge.runs[one.candidate, window].id: JudgedRun(number, names[one.candidate])
-        for number, window in enumerate(plan.unseen)
+        for number, window in enumerate(verdict.windows)
         for one in standings
-        if window in one.by_window
     }
-    one_point = as_one_point(runs, plan.unseen_words)
     done, metrics = runs_and_metrics(lake, list(runs))
-    ranking = leaderboard(done.transform(one_point), metrics).rankings[0]
-    densest = max(plan.unseen, key=lambda slot: slot.present)
-    capacity = _capacity(lake, question, scenario(densest), densest, chosen, standings, budget, judge, say)
+    ranking = leaderboard(done.transform(as_one_point(runs, verdict.windows_words)), metrics).rankings[0]
+    densest = max(verdict.windows, key=lambda slot: slot.present)
+    capacity = _capacity(lake, question, scenario(densest), densest, verdict, budget, judge, say)
     return Advice(
         question,
         surroundings,
         plan,
         found,
-        chosen,
+        verdict,
         ranking,
-        tuple(standings),
-        _regret(standings, chosen),
-        _losses(lake, [run.id for (one, window), run in judge.runs.items() if one == chosen and window in plan.unseen]),
+        _regret(verdict),
+        _losses(lake, [judge.runs[chosen, window].id for window in verdict.windows]),
         capacity,
         _left_out(question, found, judge),
         names,
@@ -276,7 +288,9 @@ class _Scenarios:
         if place not in self._made:
             lengths = self.plan.lengths
             made = made_from(self.lake, self.question, window)
-            self._made[place] = made.with_(warm_up_s=lengths.warm_up_s, cool_down_s=lengths.cool_down_s)
+            self._made[place] = made.with_(
+                warm_up_s=lengths.warm_up_of(window), cool_down_s=lengths.cool_down_of(window)
+            )
         return self._made[place]
 
 
@@ -310,25 +324,13 @@ def _finalists(found: SearchResult, judge: TraceJudge, plan: WindowPlan, budget:
     most = latest[found.leader].delivery
     others = [one for one in best.values() if latest[one].delivery >= most - WORTH]
     wanted = list(dict.fromkeys([found.leader, *others, *found.finalists[:FINALISTS]]))
-    count = len(wanted)
-    while count > FEWEST_FINALISTS and judge.estimate_s(wanted[:count], plan.unseen) > budget.left_s - RESERVE_S:
-        count -= 1
-    return wanted[:count]
+    second_s = judge.estimate_s(wanted[:FEWEST_FINALISTS], plan.unseen[1])
+    afforded = judge.within(wanted, plan.unseen[0], budget.left_s - RESERVE_S - second_s)
+    return wanted[: max(FEWEST_FINALISTS, len(afforded))]
 
 
-def _unseen_standings(finalists: Sequence[TunedProtocol], plan: WindowPlan, judge: TraceJudge) -> list[Standing]:
-    windows = [one for one in plan.unseen if any((who, one) in judge.results for who in finalists)]
-    if not windows:
-        raise TraceError(
-            "nobody was to receive anything in the windows that the search did not see: choose a workload that more "
-            "nodes subscribe to (--workload news), a longer range, or a longer part of the trace"
-        )
-    whole = [one for one in finalists if all((one, window) in judge.results for window in windows)]
-    return [standing_of(one, {window: judge.results[one, window] for window in windows}) for one in whole]
-
-
-def _regret(standings: Sequence[Standing], chosen: TunedProtocol) -> Regret:
-    best, own = standings[0], next(one for one in standings if one.candidate == chosen)
+def _regret(verdict: Verdict) -> Regret:
+    best, own = verdict.standings[0], verdict.own
     cost = own.mean.cost / best.mean.cost - 1.0 if best.mean.cost > 0 else 0.0
     return Regret(best.candidate, max(0.0, best.mean.delivery - own.mean.delivery), max(0.0, cost))
 
@@ -354,16 +356,14 @@ def _capacity(
     question: Question,
     scenario: Scenario,
     window: TraceSlot,
-    chosen: TunedProtocol,
-    standings: Sequence[Standing],
+    verdict: Verdict,
     budget: Budget,
     judge: TraceJudge,
     say: Say,
 ) -> ProtocolCapacity | None:
     """How many times the event rate the chosen candidate holds on this window, the densest unseen one: where few
     nodes are, chance decides. None where there is no time left to find out."""
-    own = next(one for one in standings if one.candidate == chosen)
-    measured = own.by_window[window]
+    chosen, measured = verdict.chosen, verdict.own.by_window[window]
     left_s = budget.left_s - RESERVE_S / 2.0 - 2.0 * judge.overhead_s
     if measured.delivery <= 0.0 or left_s < 4.0 * measured.took_s:
         return None

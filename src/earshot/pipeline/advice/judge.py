@@ -41,8 +41,8 @@ class TraceJudge:
     lake: Lake
     title: str
     scenario: Callable[[TraceSlot], Scenario]
-    most_s: float | None = None
-    "The processor time that a run may take."
+    most_per_s: float = math.inf
+    "The processor time that a run may take for each second of its window."
     say: Say = lambda words: None  # noqa: ARG005
     progress: Progress | None = None
     results: dict[tuple[TunedProtocol, TraceSlot], Measured] = field(default_factory=dict)
@@ -57,15 +57,16 @@ class TraceJudge:
         self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot]
     ) -> Mapping[tuple[TunedProtocol, TraceSlot], Measured]:
         began = time.monotonic()
+        most_s = self.most_per_s * max(window.duration_s for window in windows)
         scenarios = {window: self.scenario(window) for window in windows}
         asked = {
             (one, window): Run(scenarios[window], one.protocol, one.settings, window.seed)
             for one in candidates
             for window in windows
         }
-        hopeless = self._known_too_slow([run.id for run in asked.values()])
+        hopeless = self._known_too_slow([run.id for run in asked.values()], most_s)
         wanted = [run for run in asked.values() if run.id not in hopeless]
-        outcomes = run_campaign(self.lake, Campaign(self.title, wanted), self.say, self.progress, self.most_s)
+        outcomes = run_campaign(self.lake, Campaign(self.title, wanted), self.say, self.progress, most_s)
         by_run = {outcome.run: outcome for outcome in [*outcomes, *hopeless.values()]}
         figures = self._figures([run.id for run in wanted if by_run[run.id].status == "done"])
         for place, run in asked.items():
@@ -94,14 +95,23 @@ class TraceJudge:
         cores = parallelism(self.lake.session)
         return max([math.fsum(runs_s) / cores, *runs_s]) * SLACK + self.overhead_s if runs_s else 0.0
 
-    def _known_too_slow(self, runs: Sequence[str]) -> dict[str, Outcome]:
+    def within(
+        self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot], seconds: float
+    ) -> Sequence[TunedProtocol]:
+        """The first so many candidates that can be measured on these windows in so many seconds."""
+        count = len(candidates)
+        while count and self.estimate_s(candidates[:count], windows) > seconds:
+            count -= 1
+        return candidates[:count]
+
+    def _known_too_slow(self, runs: Sequence[str], most_s: float) -> dict[str, Outcome]:
         """The runs that were stopped before after as much processor time as they would get now."""
         if not self.lake.partitions("runs"):
             return {}
         stopped = (F.col("status") == "failed") & F.col("error").startswith(TOO_SLOW)
         rows = self.lake.read("runs").where(stopped & F.col("run").isin(list(runs))).collect()
         names = list(Outcome.__dataclass_fields__)
-        enough = [row for row in rows if self.most_s is not None and row["took_s"] >= self.most_s]
+        enough = [row for row in rows if row["took_s"] >= most_s]
         return {row["run"]: Outcome(**{name: row[name] for name in names}) for row in enough}
 
     def _figures(self, runs: Sequence[str]) -> dict[str, dict[str, float]]:

@@ -1,9 +1,10 @@
 """The search for a protocol and its settings: successive halving over windows of a trace.
 
-All protocols begin on one short window, each with its defaults and with the first guesses for its surroundings.
-Those that do well go on to more and longer windows; their settings are varied one at a time, then the changes
-that helped are combined and taken a step further. The search ends when the leader is separated from all others,
-when it has used all its windows, or when its time is spent, and says which.
+All protocols begin on brief windows of two phases, each with its defaults and with the first guesses for its
+surroundings. Those that do well go on to more and longer windows; their settings are varied one at a time, then the
+changes that helped are combined and taken a step further. The search ends when the leader is separated from all
+others, when it has used all its windows, or when its time is spent, and says which. On a single window only delivery
+counts: where everybody delivers everything, the cheapest may be the one that fails on all other windows.
 
 There is no Spark here. A judge measures candidates on windows; the search decides what is worth measuring.
 """
@@ -71,10 +72,12 @@ ALIKE = 0.05
 "Candidates of about the same delivery whose prices differ by less than this share are as good as each other."
 FEWEST_WINDOWS = 3
 "Fewer windows separate nobody."
+FEWEST_PRICED = 2
+"On fewer windows, a lower price does not make up for any delivery."
 FEWEST_PROTOCOLS = 3
-"So many protocols have their settings varied, whatever the first window says."
+"So many protocols have their settings varied, whatever the first windows say."
 NEAR = 0.05
-"A protocol whose delivery on the first window is that close to the best stays in the search."
+"A protocol whose delivery on the first windows is that close to the best stays in the search."
 
 Results = Mapping[tuple[TunedProtocol, Window], Measured]
 "What was measured; a run that failed, or had nothing to deliver, is missing."
@@ -303,12 +306,14 @@ def standing_of(candidate: TunedProtocol, by_window: Mapping[Window, Measured]) 
 
 
 def ranked(standings: Iterable[Standing], goal: Goal) -> list[Standing]:
-    """Best first: of those whose delivery is about that of the best, the one with the least price; then the next."""
+    """Best first: of those whose delivery is about that of the best, the one with the least price; then the next.
+    On fewer than two windows delivery decides, and the price only between equals."""
     left = sorted(standings, key=lambda one: str(one.candidate))
     order: list[Standing] = []
     while left:
         most = max(one.mean.delivery for one in left)
-        close = [one for one in left if most - one.mean.delivery <= goal.tolerance]
+        tolerance = goal.tolerance if len(left[0].by_window) >= FEWEST_PRICED else 0.0
+        close = [one for one in left if most - one.mean.delivery <= tolerance]
         best = min(close, key=lambda one: (goal.price(one.mean), -one.mean.delivery))
         order.append(best)
         left.remove(best)

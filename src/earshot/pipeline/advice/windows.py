@@ -1,15 +1,16 @@
 """Windows of a trace: which parts the search may see, and which it is judged on.
 
-The trace is cut into slots. Those that the search sees, and those that it does not, are both spread over the
-trace's phases: slots in order of how many nodes are present, and the slot where that changes most. A trace that is
-too short for two slots is one slot; what the search does not see are then other seeds, and the answer says so.
+The trace is cut into slots. Those that the search sees, those that judge its choice, and those that are kept back
+for a second judgement are each spread over the trace's phases: slots in order of how many nodes are present; the
+search also sees the slot where that changes most. Every rung of the search has windows of at least two slots. A trace
+that is too short for two slots is one slot; what the search does not see are then other seeds, and the answer says so.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from earshot.errors import TraceError
 
@@ -25,6 +26,8 @@ class TraceSlot:
     "How many nodes are present at a time, on average."
     phase: str = ""
     "`dense`, `sparse`, `rush` or `usual`."
+    change: float = 0.0
+    "By how much the number of nodes changes from its start to its end, as a share of the most there are."
 
     @property
     def duration_s(self) -> float:
@@ -39,6 +42,8 @@ class TraceSlot:
 class Lengths:
     """How long windows last, warm-up and cool-down included, and how many there are."""
 
+    brief_s: float
+    "Where everybody begins."
     short_s: float
     long_s: float
     seen: int
@@ -46,11 +51,27 @@ class Lengths:
     warm_up_s: float
     cool_down_s: float
 
+    def warm_up_of(self, window: TraceSlot) -> float:
+        """At most a third of the window."""
+        return min(self.warm_up_s, window.duration_s / 3.0)
 
-QUICK = Lengths(short_s=32.0, long_s=50.0, seen=2, unseen=2, warm_up_s=12.0, cool_down_s=3.0)
-THOROUGH = Lengths(short_s=40.0, long_s=75.0, seen=4, unseen=3, warm_up_s=15.0, cool_down_s=5.0)
+    def cool_down_of(self, window: TraceSlot) -> float:
+        """At most a tenth of the window."""
+        return min(self.cool_down_s, window.duration_s / 10.0)
+
+    def times(self, factor: float) -> Lengths:
+        """Windows that last longer by this factor."""
+        return replace(self, brief_s=self.brief_s * factor, short_s=self.short_s * factor, long_s=self.long_s * factor)
+
+
+QUICK = Lengths(brief_s=22.0, short_s=32.0, long_s=50.0, seen=3, unseen=2, warm_up_s=12.0, cool_down_s=3.0)
+THOROUGH = Lengths(brief_s=30.0, short_s=40.0, long_s=75.0, seen=4, unseen=3, warm_up_s=15.0, cool_down_s=5.0)
 LEAST_S = 10.0
 "A shorter window holds no workload worth judging."
+WORTHWHILE_S = 30.0
+"A short trace is cut into two slots rather than into four that are shorter than this."
+WELL_ATTENDED, WORTH_JUDGING, MOST_TIMES = 30.0, 10.0, 20.0
+"Where fewer nodes are present, or fewer events fall into a brief window, windows last longer; at most so many times."
 RUSH = 0.3
 "A slot in which the number of nodes changes by this share of the most there are is a rush."
 
@@ -60,19 +81,17 @@ class WindowPlan:
     """What the search sees, rung by rung, and what it is judged on."""
 
     rungs: tuple[tuple[TraceSlot, ...], ...]
-    unseen: tuple[TraceSlot, ...]
+    unseen: tuple[tuple[TraceSlot, ...], ...]
+    "Groups of windows. Each judges one choice; those after the first only where the one before overturned it."
     lengths: Lengths
     "As they fit the trace."
     whole: bool
     "Whether seen and unseen windows are different parts of the trace; else they differ by their seeds only."
 
-    @property
-    def unseen_words(self) -> str:
-        """What the unseen windows are called together."""
-        return f"{len(self.unseen)} unseen windows" if len(self.unseen) > 1 else "1 unseen window"
 
-
-def plan_windows(presence: Sequence[tuple[float, float]], end_s: float, lengths: Lengths) -> WindowPlan:
+def plan_windows(
+    presence: Sequence[tuple[float, float]], end_s: float, lengths: Lengths, events_per_s: float = math.inf
+) -> WindowPlan:
     """`presence`: from each time on, in order, how many nodes are there; the last lasts until `end_s`."""
     if not presence or end_s - presence[0][0] < LEAST_S:
         lasts = end_s - presence[0][0] if presence else 0.0
@@ -81,58 +100,69 @@ def plan_windows(presence: Sequence[tuple[float, float]], end_s: float, lengths:
             "positions: choose a longer window, or record for longer"
         )
     start_s = presence[0][0]
-    fitted = _fitted(lengths, end_s - start_s)
+    present = mean_between(presence, start_s, end_s, end_s)
+    fitted = _fitted(lengths, end_s - start_s, present, events_per_s)
     count = max(1, int((end_s - start_s) / fitted.long_s + 1e-9))
     gap_s = (end_s - start_s - count * fitted.long_s) / max(1, count - 1)
     starts = [start_s + number * (fitted.long_s + gap_s) for number in range(count)]
     slots = _with_phases([(one, one + fitted.long_s) for one in starts], presence, end_s)
     if count < 2:
-        seen = [slots[0]]
-        unseen = [_reseeded(slots[0], 101 + number) for number in range(lengths.unseen)]
-        return WindowPlan(_rungs(seen, fitted), tuple(unseen), fitted, whole=False)
-    chosen = _spread(slots, min(count, lengths.seen + lengths.unseen))
-    # Alternately, so that both sides have dense and sparse slots; at least one each.
-    unseen = chosen[1::2][: lengths.unseen]
-    seen = [one for one in chosen if one not in unseen][: lengths.seen]
-    usual = _median([slot.present for slot in seen])
-    seen.sort(key=lambda one: abs(one.present - usual))
-    return WindowPlan(
-        _rungs(seen, fitted), tuple(_reseeded(one, 1) for one in sorted(unseen, key=_start)), fitted, whole=True
-    )
+        groups = [[_reseeded(slots[0], 101 + 100 * n + m) for m in range(lengths.unseen)] for n in range(2)]
+        return WindowPlan(_rungs(slots[:1], fitted), tuple(map(tuple, groups)), fitted, whole=False)
+    seen, unseen, spare = _dealt(slots, lengths)
+    first = tuple(_reseeded(one, 1) for one in sorted(unseen, key=_start))
+    # Where the trace has no slot left, a second judgement takes other events in the slots of the first.
+    second = tuple(_reseeded(one, 1) for one in sorted(spare, key=_start)) or tuple(_reseeded(one, 4) for one in first)
+    return WindowPlan(_rungs(seen, fitted), (first, second), fitted, whole=True)
 
 
-def _fitted(lengths: Lengths, span_s: float) -> Lengths:
-    """The lengths, shortened where the trace has no room for one slot to see and one not to."""
-    long_s = min(lengths.long_s, span_s / 2.0 if span_s >= 4.0 * LEAST_S else span_s)
-    shorter = long_s / lengths.long_s
-    short_s = min(lengths.short_s, max(LEAST_S, lengths.short_s * shorter, 0.5 * long_s), long_s)
-    return Lengths(
-        short_s,
-        long_s,
-        lengths.seen,
-        lengths.unseen,
-        min(lengths.warm_up_s, short_s / 3.0),
-        min(lengths.cool_down_s, short_s / 10.0),
-    )
+def _fitted(lengths: Lengths, span_s: float, present: float, events_per_s: float) -> Lengths:
+    """The lengths, longer where nodes or events are few, then shortened for a short trace so that it has six slots;
+    or four, or two, where more would be too short."""
+    judged_s = lengths.brief_s - lengths.warm_up_s / 2.0 - lengths.cool_down_s
+    few = max(WELL_ATTENDED / max(present, 1.0), WORTH_JUDGING / (judged_s * max(events_per_s, 1e-9)))
+    wanted = lengths.times(min(MOST_TIMES, max(1.0, few)))
+    slots = min(6, max(2, int(span_s / wanted.brief_s)))
+    if slots < 4 and span_s / 4 >= WORTHWHILE_S:
+        slots = 4
+    long_s = min(wanted.long_s, span_s / slots if span_s >= 4.0 * LEAST_S else span_s)
+    return replace(wanted, brief_s=min(wanted.brief_s, long_s), short_s=min(wanted.short_s, long_s), long_s=long_s)
+
+
+def _dealt(slots: Sequence[TraceSlot], lengths: Lengths) -> tuple[list[TraceSlot], list[TraceSlot], list[TraceSlot]]:
+    """Slots that the search sees, that judge its choice, and that are kept back, each from dense to sparse."""
+    chosen = _spread(slots, lengths.seen + 2 * lengths.unseen)
+    count = len(chosen)
+    unseen_count = min(lengths.unseen, max(1, round(count / 3)))
+    spare_count = min(unseen_count, max(0, count - unseen_count - max(2, math.ceil(count / 3))))
+    seen = _spread(chosen, min(lengths.seen, count - unseen_count - spare_count))
+    rest = [one for one in chosen if one not in seen]
+    unseen = _spread(rest, unseen_count)
+    rest = [one for one in rest if one not in unseen]
+    spare = _spread(rest, spare_count) if spare_count else []
+    rush = max(slots, key=lambda one: one.change)
+    if len(seen) > 2 and rush.phase == "rush" and rush not in (*seen, *unseen, *spare):
+        seen[len(seen) // 2] = rush
+    return seen, unseen, spare
 
 
 def _rungs(seen: Sequence[TraceSlot], lengths: Lengths) -> tuple[tuple[TraceSlot, ...], ...]:
-    """One short window, two, then all of the long ones, then these with another seed as well."""
-    short = [_shortened(one, lengths.short_s) for one in seen]
-    if len(short) == 1:
-        short.append(_reseeded(short[0], 1))
-    long = list(seen) if len(seen) > 1 else [seen[0], _reseeded(seen[0], 1)]
-    again = [_reseeded(one, one.seed + 2) for one in long]
-    return (short[0],), (*short[:2],), (*long,), (*long, *again)
+    """Brief windows of the densest and the sparsest slot, short ones of three slots, then all of the long ones, then
+    these with another seed as well."""
+    slots = list(seen) if len(seen) > 1 else [seen[0], _reseeded(seen[0], 1)]
+    brief = [_shortened(one, lengths.brief_s) for one in (slots[0], slots[-1])]
+    short = [_shortened(one, lengths.short_s) for one in _spread(slots, 3)]
+    again = [_reseeded(one, one.seed + 2) for one in slots]
+    return (*brief,), (*short,), (*slots,), (*slots, *again)
 
 
 def _shortened(slot: TraceSlot, duration_s: float) -> TraceSlot:
     start_s = slot.start_s + max(0.0, slot.duration_s - duration_s) / 2.0
-    return TraceSlot(start_s, start_s + min(duration_s, slot.duration_s), slot.seed, slot.present, slot.phase)
+    return replace(slot, start_s=start_s, end_s=start_s + min(duration_s, slot.duration_s))
 
 
 def _reseeded(slot: TraceSlot, seed: int) -> TraceSlot:
-    return TraceSlot(slot.start_s, slot.end_s, seed, slot.present, slot.phase)
+    return replace(slot, seed=seed)
 
 
 def _start(slot: TraceSlot) -> float:
@@ -149,12 +179,13 @@ def _with_phases(
     found = []
     for (start, end), mean in zip(spans, means, strict=True):
         first, last = (_at(presence, time) for time in (start, end - 1e-9))
+        change = abs(last - first) / most if most else 0.0
         phase = "usual"
-        if most and abs(last - first) >= RUSH * most:
+        if change >= RUSH:
             phase = "rush"
         elif high > low:
             phase = "dense" if mean >= high else "sparse" if mean <= low else "usual"
-        found.append(TraceSlot(start, end, 0, mean, phase))
+        found.append(TraceSlot(start, end, 0, mean, phase, change))
     return found
 
 
@@ -183,7 +214,3 @@ def _spread(slots: Sequence[TraceSlot], count: int) -> list[TraceSlot]:
         return ordered[:1]
     places = [round(number * (len(ordered) - 1) / (count - 1)) for number in range(count)]
     return [ordered[place] for place in dict.fromkeys(places)]
-
-
-def _median(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 2]

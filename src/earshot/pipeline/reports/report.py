@@ -118,7 +118,7 @@ def report_facts(lake: Lake, runs: Sequence[str] | None = None, advice: Advice |
 
     chosen, metrics = runs_and_metrics(lake, list(advice.runs) if advice else runs)
     if advice is not None:
-        chosen = chosen.transform(as_one_point(advice.runs, advice.plan.unseen_words))
+        chosen = chosen.transform(as_one_point(advice.runs, advice.verdict.windows_words))
     board = leaderboard(chosen, metrics)
     rows = [row.asDict() for row in chosen.orderBy("scenario", "variant", "seed", "run").collect()]
     workload_of = {row["run"]: row["workload"] for row in rows}

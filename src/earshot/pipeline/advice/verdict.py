@@ -1,0 +1,127 @@
+"""The verdict: what the search chose, on windows that it did not see, and what follows if another does better there.
+
+Where another candidate is clearly better on the unseen windows, these windows have something to say, and they are
+used: the choice is made again from all windows so far, and a further group of unseen windows judges it. What is
+reported comes from windows that had no part in the choice. There is no Spark here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from earshot.errors import TraceError
+from earshot.pipeline.advice.search import Goal, Judge, Results, Standing, TunedProtocol, Window, ranked, standing_of
+
+CLEARLY = 0.10
+"Of about the same delivery, a candidate whose price is lower by more than this share is clearly better."
+
+Afforded = Callable[[Sequence[TunedProtocol], Sequence[Window]], Sequence[TunedProtocol]]
+"Given candidates in order of promise, those that there is time to judge on these windows; none where there is none."
+
+
+@dataclass(frozen=True)
+class Overturned:
+    """A choice that unseen windows spoke against."""
+
+    candidate: TunedProtocol
+    by: TunedProtocol
+    delivery: float
+    "How much less it delivered than the best of those judged with it, as a share."
+    price: float
+    "The share by which its price exceeded that of the one that was better."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The choice, and everybody's figures on windows that had no part in it."""
+
+    chosen: TunedProtocol
+    windows: tuple[Window, ...]
+    standings: tuple[Standing, ...]
+    "Best first."
+    overturned: tuple[Overturned, ...] = ()
+    "Choices that earlier unseen windows spoke against, in order."
+
+    @property
+    def windows_words(self) -> str:
+        """What the windows are called together."""
+        return f"{len(self.windows)} unseen windows" if len(self.windows) > 1 else "1 unseen window"
+
+    @property
+    def own(self) -> Standing:
+        """The chosen candidate's figures."""
+        return next(one for one in self.standings if one.candidate == self.chosen)
+
+
+def judge_choice(
+    finalists: Sequence[TunedProtocol],
+    groups: Sequence[Sequence[Window]],
+    judge: Judge,
+    measured: Results,
+    goal: Goal,
+    affords: Afforded,
+) -> Verdict:
+    """The first of the finalists is the choice. `measured` has what the search measured, and gets no part in the
+    figures; `affords` decides how many are judged again after a choice was overturned."""
+    known = dict(measured)
+    verdict: Verdict | None = None
+    overturned: tuple[Overturned, ...] = ()
+    for group in groups:
+        if verdict is not None:
+            against = _against(verdict, goal)
+            again = _on_common_windows([one.candidate for one in verdict.standings], known, goal)
+            finalists = affords([one.candidate for one in again], group) if against else ()
+            if against is None or not finalists:
+                break
+            overturned = (*overturned, against)
+        results = judge(finalists, group)
+        known |= results
+        latest = _verdict(finalists, group, results, goal, overturned)
+        if latest is None:
+            break
+        verdict = latest
+    if verdict is None:
+        raise TraceError(
+            "nobody was to receive anything in the windows that the search did not see: choose a workload that more "
+            "nodes subscribe to (--workload news), a longer range, or a longer part of the trace"
+        )
+    return verdict
+
+
+def _verdict(
+    finalists: Sequence[TunedProtocol],
+    group: Sequence[Window],
+    results: Results,
+    goal: Goal,
+    overturned: tuple[Overturned, ...],
+) -> Verdict | None:
+    """From the windows on which anybody had something to deliver; None where there is none. Who fails there is out, and
+    the next in order takes its place."""
+    windows = tuple(one for one in group if any((who, one) in results for who in finalists))
+    whole = [one for one in finalists if windows and all((one, window) in results for window in windows)]
+    if not whole:
+        return None
+    found = [standing_of(one, {window: results[one, window] for window in windows}) for one in whole]
+    return Verdict(whole[0], windows, tuple(ranked(found, goal)), overturned)
+
+
+def _against(verdict: Verdict, goal: Goal) -> Overturned | None:
+    """What speaks against the choice: somebody who delivers more, or about as much at a clearly lower price."""
+    best, own = verdict.standings[0], verdict.own
+    lacks = max(one.mean.delivery for one in verdict.standings) - own.mean.delivery
+    theirs = goal.price(best.mean)
+    dearer = goal.price(own.mean) / theirs - 1.0 if theirs > 0 else 0.0
+    if best is own or (lacks <= goal.tolerance and dearer <= CLEARLY):
+        return None
+    return Overturned(own.candidate, best.candidate, max(0.0, best.mean.delivery - own.mean.delivery), dearer)
+
+
+def _on_common_windows(candidates: Sequence[TunedProtocol], known: Results, goal: Goal) -> list[Standing]:
+    """The candidates on all windows that all of them were measured on, best first."""
+    windows = [
+        window
+        for window in dict.fromkeys(window for _, window in known)
+        if all((one, window) in known for one in candidates)
+    ]
+    return ranked([standing_of(one, {window: known[one, window] for window in windows}) for one in candidates], goal)

@@ -1,0 +1,119 @@
+"""The whole procedure, without Spark, on networks whose best protocol is known: also where a part of them misleads."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from earshot.errors import TraceError
+from earshot.pipeline.advice.search import Goal, HalvingSearch, Measured, Results, TunedProtocol
+from earshot.pipeline.advice.verdict import Overturned, Verdict, judge_choice
+from earshot.pipeline.advice.windows import QUICK, TraceSlot, plan_windows
+
+CARRIER, RELAY, FLOOD = (TunedProtocol(name) for name in ("carrier", "relay", "flood"))
+FILLING_UP = [(10.0 * n, 60.0 + 7.0 * n) for n in range(90)]
+"Fifteen minutes in which a town fills up."
+
+
+class Town:
+    """Where nodes are many, everybody reaches everybody, and the relay is cheapest. Where they are few, only the
+    carrier reaches those who meet later."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[TraceSlot, ...]] = []
+
+    def __call__(self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Results:
+        self.asked.append(tuple(windows))
+        return {(one, window): self.measured(one, window) for one in candidates for window in windows}
+
+    def measured(self, candidate: TunedProtocol, window: TraceSlot) -> Measured:
+        few = max(0.0, (400.0 - window.present) / 400.0)
+        delivery = {"carrier": 1.0 - 0.15 * few, "relay": 1.0 - 0.6 * few, "flood": 1.0 - 0.5 * few}
+        cost = {"carrier": 0.13, "relay": 0.045, "flood": 2.7}
+        return Measured(delivery[candidate.protocol], cost[candidate.protocol], 1.0, 1.0)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+def test_a_dense_window_where_all_deliver_alike_does_not_decide(rounds: int):
+    plan = plan_windows(FILLING_UP, 900.0, QUICK)
+    town = Town()
+    found = HalvingSearch({"relay": (), "flood": (), "carrier": ()}, plan.rungs[:rounds], town).run()
+    assert found is not None
+    assert found.leader == CARRIER
+    verdict = judge_choice(found.finalists, plan.unseen, town, {}, Goal.DELIVERY, lambda some, _: some)
+    assert (verdict.chosen, verdict.windows, verdict.overturned) == (CARRIER, plan.unseen[0], ())
+
+
+def judge_relay_first(town: Town, **more) -> tuple[Verdict, Town]:
+    """A search that saw dense windows only chose the relay."""
+    plan = plan_windows(FILLING_UP, 900.0, QUICK)
+    densest = max(plan.rungs[-1], key=lambda one: one.present)
+    measured = town([RELAY, CARRIER, FLOOD], [densest])
+    settled = {"affords": lambda some, _: some, **more}
+    return judge_choice([RELAY, CARRIER, FLOOD], plan.unseen, town, measured, Goal.DELIVERY, **settled), town
+
+
+def test_a_choice_that_unseen_windows_speak_against_is_made_again_and_judged_on_others():
+    plan = plan_windows(FILLING_UP, 900.0, QUICK)
+    verdict, town = judge_relay_first(Town())
+    assert verdict.chosen == CARRIER
+    assert verdict.windows == plan.unseen[1]
+    assert [one.candidate for one in verdict.standings] == [CARRIER, FLOOD, RELAY]
+    assert set(verdict.own.by_window) == set(plan.unseen[1]), "no figure is from a window that had a part in the choice"
+    (given_up,) = verdict.overturned
+    assert (given_up.candidate, given_up.by) == (RELAY, CARRIER)
+    assert given_up.delivery > 0.1
+    assert town.asked[1:] == [plan.unseen[0], plan.unseen[1]]
+
+
+def test_without_time_for_further_windows_the_choice_stands_and_is_judged_by_those_it_had():
+    plan = plan_windows(FILLING_UP, 900.0, QUICK)
+    verdict, _ = judge_relay_first(Town(), affords=lambda *_: [])
+    assert (verdict.chosen, verdict.windows, verdict.overturned) == (RELAY, plan.unseen[0], ())
+    assert verdict.standings[0].candidate == CARRIER, "the regret is told"
+
+
+def judged(by_name: dict[str, tuple[float, float]], groups: Sequence[Sequence[str]] = (("u", "v"), ("w",))) -> Verdict:
+    """Everybody with the same delivery and cost on all windows; the first is the choice."""
+
+    def judge(candidates: Sequence[TunedProtocol], windows: Sequence[str]) -> Results:
+        return {(one, window): Measured(*by_name[one.protocol], 1.0) for one in candidates for window in windows}
+
+    return judge_choice(
+        [TunedProtocol(name) for name in by_name], groups, judge, {}, Goal.DELIVERY, lambda some, _: some
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "against"),
+    [
+        ((0.905, 0.1), None),  # a tie in delivery at the same price
+        ((0.9, 0.095), None),  # and at nearly the same price
+        ((0.9, 0.05), Overturned(TunedProtocol("first"), TunedProtocol("other"), 0.0, 1.0)),
+        ((1.0, 0.4), Overturned(TunedProtocol("first"), TunedProtocol("other"), pytest.approx(0.1), -0.75)),
+    ],
+)
+def test_only_a_clear_difference_speaks_against_a_choice(other, against):
+    verdict = judged({"first": (0.9, 0.1), "other": other})
+    assert verdict.overturned == (() if against is None else (against,))
+    assert verdict.chosen.protocol == ("first" if against is None else "other")
+    assert verdict.windows == (("u", "v") if against is None else ("w",))
+
+
+def test_who_fails_on_unseen_windows_is_out_and_the_next_takes_its_place():
+    def judge(candidates: Sequence[TunedProtocol], windows: Sequence[str]) -> Results:
+        works = [one for one in candidates if one != RELAY]
+        return {(one, window): Measured(0.9, 0.1, 1.0) for one in works for window in windows}
+
+    verdict = judge_choice([RELAY, FLOOD, CARRIER], [["u"], ["v"]], judge, {}, Goal.DELIVERY, lambda some, _: some)
+    assert (verdict.chosen, verdict.windows) == (FLOOD, ("u",))
+
+
+def test_further_windows_in_which_nobody_receives_leave_the_verdict_and_first_ones_are_an_error():
+    def judge(candidates: Sequence[TunedProtocol], windows: Sequence[str]) -> Results:
+        delivery = {RELAY: 0.5, CARRIER: 0.9}
+        return {(one, window): Measured(delivery[one], 0.1, 1.0) for one in candidates for window in windows if window}
+
+    asked = (judge, {}, Goal.DELIVERY, lambda some, _: some)
+    assert judge_choice([RELAY, CARRIER], [["u"], [""]], *asked).windows == ("u",)
+    with pytest.raises(TraceError, match="nobody was to receive anything in the windows that the search did not see"):
+        judge_choice([RELAY, CARRIER], [[""], ["u"]], *asked)
