@@ -33,6 +33,22 @@ def wanderer(random: Random, name: str) -> Trajectory:
     return Trajectory.through(name, knots)
 
 
+def test_of_rows_at_one_time_the_one_furthest_east_counts_in_any_order(spark: SparkSession) -> None:
+    rows = [(0.0, 0.0, 0.0), (4.0, 20.0, 1.0), (4.0, 40.0, -1.0), (4.0, 40.0, 8.0), (8.0, 10.0, 0.0), (8.0, 60.0, 8.0)]
+    random = Random(3)
+    for _ in range(3):
+        random.shuffle(rows)
+        positions = spark.createDataFrame(
+            [("w", "n", *row) for row in rows], "trace string, node string, time double, x_m double, y_m double"
+        ).repartition(random.randint(1, 4))
+        found = legs(positions).select("time", "until", "x_m", "y_m", "x_m_s", "y_m_s").orderBy("time").collect()
+        assert [tuple(row) for row in found] == [
+            (0.0, 4.0, 0.0, 0.0, 10.0, 2.0),
+            (4.0, 8.0, 40.0, 8.0, 5.0, 0.0),
+            (8.0, 8.0, 60.0, 8.0, 5.0, 0.0),
+        ]
+
+
 @pytest.mark.parametrize("stored", [True, False])
 def test_who_was_in_a_circle_is_what_trying_all_nodes_says(spark: SparkSession, stored: bool) -> None:
     random = Random(5)

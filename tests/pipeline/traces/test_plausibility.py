@@ -220,3 +220,7 @@ def test_windows_areas_and_publishers_are_doubted(
     # Events without a position are published where the trace has their publishers.
     keep_own_workload(lake, "sirens", [str(events)], str(wanted))
     assert expected_counts(lake, "sirens", "street") == {"pairs": 1, "events": 1, "nodes": 1}
+    # Who is not there yet expects nothing, whether or not it asks for a place: late comes after car1's event.
+    wanted.write_text("".join(json.dumps({"node": node, "filter": "Siren: true"}) + "\n" for node in ("car0", "late")))
+    keep_own_workload(lake, "everywhere", [str(events)], str(wanted))
+    assert expected_counts(lake, "everywhere", "street") == {"pairs": 3, "events": 3, "nodes": 1}

@@ -145,8 +145,11 @@ def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict
         events = events.transform(placed_from(positions, max_gap_s))
     positions = positions.withColumn("trace", F.lit(workload))
     asked = lake.read("subscriptions", workload=workload).transform(with_demands).persist()
+    expected = events.transform(expected_receivers(asked, positions))
+    if trace:
+        expected = expected.transform(_of_those_there(events, positions))
     try:
-        lake.write(events.transform(expected_receivers(asked, positions)), "expected", workload=workload)
+        lake.write(expected, "expected", workload=workload)
     finally:
         asked.unpersist()
     counts = lake.read("expected", workload=workload).agg(
@@ -155,6 +158,19 @@ def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict
         F.count_distinct("node").alias("nodes"),
     )
     return {name: int(value) for name, value in counts.collect()[0].asDict().items()}
+
+
+def _of_those_there(events: DataFrame, positions: DataFrame) -> Callable[[DataFrame], DataFrame]:
+    """Of the expected receivers, those whose first position is not after the event and whose last is not before it: a
+    subscription that asks for no place is that of a node all the same."""
+
+    def transform(expected: DataFrame) -> DataFrame:
+        spans = positions.groupBy("node").agg(F.min("time").alias("first"), F.max("time").alias("last"))
+        there = F.col("published").between(F.col("first"), F.col("last"))
+        when = events.select("event", F.col("time").alias("published"))
+        return expected.join(when, "event").join(spans, "node").where(there).select(*expected.columns)
+
+    return transform
 
 
 def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> None:

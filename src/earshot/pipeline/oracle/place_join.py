@@ -59,7 +59,8 @@ def legs(positions: DataFrame) -> DataFrame:
 
 
 def _found_legs(positions: DataFrame) -> DataFrame:
-    by_node = Window.partitionBy("trace", "node").orderBy("time")
+    """Rows have no order but their times: of several at one time, the one furthest east counts, then furthest north."""
+    by_node = Window.partitionBy("trace", "node").orderBy("time", "x_m", "y_m")
     after, before = F.lead("time").over(by_node), F.lag("time").over(by_node)
 
     def velocity(name: str) -> Column:
@@ -74,8 +75,9 @@ def _found_legs(positions: DataFrame) -> DataFrame:
 
     return (
         positions.select("trace", "node", "time", "x_m", "y_m")
-        .withColumns({"after": after, "x_m_s": velocity("x_m"), "y_m_s": velocity("y_m")})
-        .where("after is null or after > time")  # of two rows at one time the later one counts
+        .withColumn("after", after)
+        .where("after is null or after > time")
+        .withColumns({"x_m_s": velocity("x_m"), "y_m_s": velocity("y_m")})
         .withColumn("until", F.coalesce("after", "time"))
     )
 
