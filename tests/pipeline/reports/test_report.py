@@ -229,3 +229,11 @@ def test_many_runs_stand_behind_a_click() -> None:
 
 def test_an_empty_lake_has_a_page_too() -> None:
     assert lake_page(ReportFacts(made_board([])), {}).sections == []
+
+
+def test_windows_of_a_trace_that_are_one_point_are_not_called_seeds() -> None:
+    rows = [{**row, "point": "2 unseen windows", "window": "2 unseen windows"} for row in run_rows(SMALL, seeds=2)]
+    told = words(lake_page(ReportFacts(made_board(rows), rows), {}))
+    assert "Means over 2 windows" in told
+    assert ". 2 windows." in told
+    assert "Means over 2 seeds" not in told

@@ -97,7 +97,8 @@ def verdict_words(ranking: Ranking) -> str:
         if verdict.headroom is not None:
             reach += f", {100 * verdict.headroom.mean:.1f} points above {verdict.winner}"
         told.append(reach)
-    told.append(f"{verdict.seeds} seeds" if verdict.seeds > 1 else "One seed: differences may be chance")
+    what = ranking.point.repeats
+    told.append(f"{verdict.seeds} {what}s" if verdict.seeds > 1 else f"One {what}: differences may be chance")
     return ". ".join(told) + "."
 
 
@@ -139,7 +140,8 @@ def _place(ranking: Ranking, board: Leaderboard) -> str:
 def ranking_heading(ranking: Ranking) -> str:
     """What a ranking is about: point, network, seeds and ceiling."""
     seeds = {figure.seeds for row in ranking.rows for figure in row.figures.values()}
-    count = f"{max(seeds, default=0)} seeds" if max(seeds, default=0) != 1 else "1 seed"
+    what = ranking.point.repeats
+    count = f"{max(seeds, default=0)} {what}s" if max(seeds, default=0) != 1 else f"1 {what}"
     ceiling = next((row.figures["ceiling"] for row in ranking.rows if "ceiling" in row.figures), None)
     reach = f", reachable at all: {percent(ceiling)}" if ceiling else ""
     return f"{point_words(ranking.point)} on {ranking.point.network}, {count}{reach}"

@@ -83,6 +83,11 @@ class ScenarioPoint:
     version: str = field(default="", compare=False)
     "Tells points apart that look alike: the scenario's file or Earshot's code has changed in between."
 
+    @property
+    def repeats(self) -> str:
+        """What its runs differ in: `seed`, or `window` where the windows of a trace together are the point."""
+        return "window" if self.window and self.id == f"{self.window} {self.network}" else "seed"
+
 
 @dataclass(frozen=True, slots=True)
 class BoardRow:

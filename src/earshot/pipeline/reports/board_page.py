@@ -335,11 +335,13 @@ def figures_table(view: RankingView) -> PageTable:
     less = [0, *(2 + number for number, metric in enumerate(metrics) if metric in shown and metric not in phone)]
     seeds = {figure.seeds for row in view.rows for figure in row.figures.values()}
     over = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    what = view.ranking.point.repeats
     note = (
-        f"Means over {over} seeds, below them 95 % confidence intervals. {TIE}: the seeds do not tell it from the best."
+        f"Means over {over} {what}s, below them 95 % confidence intervals. {TIE}: the {what}s do not tell it from the "
+        "best."
     )
     if seeds == {1}:
-        note = "One seed: no intervals, and differences may be chance."
+        note = f"One {what}: no intervals, and differences may be chance."
     return PageTable("leaderboard", header, lines, note, more=more, less=less, data=figures_data(view))
 
 
