@@ -1,7 +1,7 @@
 """Many location paths, one walk over the document: which paths select something in it?
 
-Paths are kept in a tree of shared prefixes, YFilter's automaton (Diao, Altinel, Franklin, Zhang, Fischer:
-Path sharing and predicate evaluation for high-performance XML filtering, TODS 2003). The nodes that a document
+Paths are kept in a tree of shared prefixes (`prefix_tree.py`), YFilter's automaton (Diao, Altinel, Franklin, Zhang,
+Fischer: Path sharing and predicate evaluation for high-performance XML filtering, TODS 2003). The nodes that a document
 reaches in it depend only on the names from the root down to an element, so they are remembered as states, one for
 each sequence of names seen: a document that resembles earlier ones costs one look-up for each element, however many
 paths there are. A guard, a test on attributes, depends on more than names: the nodes whose guards hold at an
@@ -14,24 +14,43 @@ known states, so that it costs only the states it reaches.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from itertools import chain
+from collections.abc import Collection, Hashable, Iterable
 from typing import Any, NamedTuple
 
-from earshot.events import Element
-from earshot.filters.language.syntax import Comparison
-from earshot.filters.language.values import COMPARE, number
+import numpy as np
 
-Label = str | tuple[str, str]
-"An element's name, or `attribute(name)`, or TEXT."
-ANY = "*"
-TEXT: Label = ("text", "")
+from earshot.events import Element
+from earshot.filters.index.prefix_tree import (
+    ANY,
+    NO_NODES,
+    OWN_TEXT,
+    POSITION,
+    POSITION_OF_ALL,
+    TEXT,
+    Guard,
+    Guards,
+    Label,
+    Nodes,
+    PathMoves,
+    PrefixTree,
+    Properties,
+    Property,
+    attribute,
+    sorted_nodes,
+    union,
+    with_node,
+)
+from earshot.filters.language.values import number
+
+_ANY_ATTRIBUTE = attribute(ANY)
 _UNKNOWN: Label = ("element", "")
 "All names that no path mentions count as one."
+_DOCUMENT = sorted_nodes([0])
+"The tree's first node."
 
-MOST_HELD = 2_000_000
-"States are dropped when they hold more entries than this (8 to 50 bytes each)."
-_STATE_COST = 40
+MOST_HELD = 6_000_000
+"States are dropped when they hold more entries than this (8 bytes each)."
+_STATE_COST = 80
 "The cost of a state itself, counted in entries."
 MOST_RESULTS = 256
 "Results are remembered for this many different sets of states."
@@ -41,99 +60,11 @@ MOST_UNAPPLIED = 64
 "After more changes than this between two documents, the states are built anew."
 
 
-def attribute(name: str) -> Label:
-    """The label of an attribute; "*" for any."""
-    return ("attribute", name)
-
-
-_ANY_ATTRIBUTE = attribute(ANY)
-
-
 def _wild(label: Label) -> Label | None:
     """The wildcard that includes this label."""
     if isinstance(label, str) or label == _UNKNOWN:
         return ANY
     return None if label == TEXT else _ANY_ATTRIBUTE
-
-
-OWN_TEXT, POSITION, POSITION_OF_ALL = "", "[name]", "[*]"
-"What a guard may ask of an element beside attributes: a text node, its position among siblings of its name, or all."
-
-Property = tuple[str, str | int]
-"What an element has: an attribute's name or one of the three above, and its text or position."
-Properties = tuple[Property, ...]
-
-
-class Guard(NamedTuple):
-    """A test on an element's own properties: `[@id]`, `[@id="x"]`, `[@id=5]`, `[text()="x"]` or `[2]`."""
-
-    attribute: str
-    wanted: str | float | None = None
-    "The text or number it must be; None: there must be one."
-    op: Comparison = Comparison.EQ
-    "Of a position."
-
-    def admits(self, value: str | int) -> bool:
-        """Whether the guard holds for a property of its name."""
-        if self.wanted is None:
-            return True
-        if isinstance(value, int):
-            return COMPARE[self.op](value, self.wanted)
-        return (value if isinstance(self.wanted, str) else number(value)) == self.wanted
-
-    def holds(self, properties: Properties) -> bool:
-        return any(name == self.attribute and self.admits(value) for name, value in properties)
-
-
-Guards = tuple[Guard, ...]
-
-
-class PathMove(NamedTuple):
-    """One step of a path: to a child, or to anything below, that passes the guards."""
-
-    below: bool
-    label: Label
-    guards: Guards = ()
-
-
-PathMoves = tuple[PathMove, ...]
-
-
-class _Edges:
-    """The moves that lead on from a node."""
-
-    __slots__ = ("guarded", "plain")
-
-    def __init__(self) -> None:
-        self.plain: dict[Label, _PrefixNode] = {}
-        self.guarded: dict[Label, dict[Guards, _PrefixNode]] = {}
-
-    def among(self, move: PathMove) -> dict[Any, _PrefixNode]:
-        """The dictionary that holds such a move."""
-        return self.guarded.setdefault(move.label, {}) if move.guards else self.plain
-
-    def drop(self, move: PathMove) -> None:
-        among = self.among(move)
-        del among[move.guards or move.label]
-        if move.guards and not among:
-            del self.guarded[move.label]
-
-
-class _PrefixNode:
-    """The end of a prefix that paths share."""
-
-    __slots__ = ("answers", "below", "child", "leads")
-
-    def __init__(self) -> None:
-        self.child: _Edges | None = None
-        self.below: _Edges | None = None
-        self.answers: set[Hashable] | None = None
-        self.leads: set[Hashable] | None = None
-
-    @property
-    def is_bare(self) -> bool:
-        edges = [some for some in (self.child, self.below) if some is not None and (some.plain or some.guarded)]
-        return not (edges or self.answers or self.leads)
 
 
 class _GuardIndex:
@@ -142,17 +73,17 @@ class _GuardIndex:
     __slots__ = ("_by_attribute", "names")
 
     def __init__(self) -> None:
-        self._by_attribute: dict[str, dict[Guard, list[tuple[Guards, _PrefixNode]]]] = {}
+        self._by_attribute: dict[str, dict[Guard, list[tuple[Guards, int]]]] = {}
         self.names: set[str] = set()
         "Of the properties that guards ask for."
 
-    def add(self, guards: Guards, node: _PrefixNode) -> None:
+    def add(self, guards: Guards, node: int) -> None:
         """Put a node behind guards; it is found by the first and checked by the others."""
         first, *others = guards
         self._by_attribute.setdefault(first.attribute, {}).setdefault(first, []).append((tuple(others), node))
         self.names.update(guard.attribute for guard in guards)
 
-    def admitted(self, one: Property) -> list[tuple[Guards, _PrefixNode]]:
+    def admitted(self, one: Property) -> list[tuple[Guards, int]]:
         """The nodes whose first guard holds for a property, with their other guards."""
         name, value = one
         by_guard = self._by_attribute.get(name, {})
@@ -165,18 +96,26 @@ class _GuardIndex:
 class _State:
     """The nodes that a document has reached at the end of one sequence of names."""
 
-    __slots__ = ("answers", "guards", "leads", "next", "reached", "waiting")
+    __slots__ = ("_above", "_waiting", "guards", "leads_on", "next", "nodes")
 
-    def __init__(self, reached: list[_PrefixNode], waiting: list[_PrefixNode]) -> None:
+    def __init__(self, nodes: Nodes, above: Nodes) -> None:
         self.next: dict[Label, _State] = {}
-        self.reached = reached
-        "Nodes with moves to a child, reached at this element."
-        self.waiting = waiting
-        "Nodes with moves to anything below, reached here or further up."
+        self.nodes = nodes
+        "Reached at this element."
+        self._above = above
+        "Nodes with moves to anything below, reached further up."
+        self._waiting: Nodes | None = None
+        self.leads_on = len(nodes) + len(above) > 0
+        "Whether anything may follow."
         self.guards: _GuardIndex | None = None
         "Nodes that are also reached here if their guards hold."
-        self.answers: dict[Any, None] = {}
-        self.leads: dict[Any, None] = {}
+
+    def waiting(self, tree: PrefixTree) -> Nodes:
+        """Nodes with moves to anything below, reached here or further up; most states are never asked."""
+        if self._waiting is None:
+            here = tree.waiting(self.nodes)
+            self._waiting = union([self._above, here]) if len(here) else self._above
+        return self._waiting
 
     def children(self, label: Label) -> Iterable[_State]:
         """The known states one move down by this label of a path."""
@@ -185,7 +124,18 @@ class _State:
         found = self.next.get(label)
         return () if found is None else (found,)
 
-    def guard(self, guards: Guards, node: _PrefixNode) -> None:
+    def reach(self, node: int) -> None:
+        """Reach one more node here."""
+        self.nodes = with_node(self.nodes, node)
+        self.leads_on = True
+
+    def wait_for(self, node: int) -> None:
+        """Follow the moves of one more node to anything below, which was reached here or further up."""
+        self._waiting = None
+        self._above = with_node(self._above, node)
+        self.leads_on = True
+
+    def guard(self, guards: Guards, node: int) -> None:
         if self.guards is None:
             self.guards = _GuardIndex()
         self.guards.add(guards, node)
@@ -207,7 +157,7 @@ class _Joint:
 
     def __init__(self, states: frozenset[_State]) -> None:
         self.states = states
-        self.leading_on = [state for state in states if state.reached or state.waiting]
+        self.leading_on = [state for state in states if state.leads_on]
         self.guards = [state.guards for state in states if state.guards is not None]
         self.next: dict[Label, _Joint] = {}
         self.behind: dict[Properties, _Joint] = {}
@@ -227,23 +177,22 @@ class _Joint:
             found += ((POSITION, before.count(element.name) + 1), (POSITION_OF_ALL, index + 1))
         return found
 
-    def passed(self, properties: Properties) -> frozenset[_PrefixNode]:
+    def passed(self, properties: Properties) -> frozenset[int]:
         """All nodes whose guards hold for these properties."""
         admitted = [each for one in properties for guards in self.guards for each in guards.admitted(one)]
         return frozenset(node for others, node in admitted if all(guard.holds(properties) for guard in others))
 
 
-class _Change(NamedTuple):
-    """A path that was added or removed since the states were last used."""
+class _Addition(NamedTuple):
+    """A path that was added since the states were last used."""
 
-    added: bool
     moves: PathMoves
-    result: Hashable
-    is_answer: bool
-    fresh: tuple[_PrefixNode | None, ...] = ()
-    "For each move the node it starts at, if that node had no such moves before."
-    guarded: _PrefixNode | None = None
-    "The node behind the first guard, if it is new."
+    nodes: tuple[int, ...]
+    "The node that each move leads to."
+    known: int
+    "How many of the nodes are not new."
+    waiting: tuple[int | None, ...]
+    "For each move the node it starts at, if that is the node's first move to anything below."
 
 
 class PathAutomaton:
@@ -252,7 +201,7 @@ class PathAutomaton:
     def __init__(self) -> None:
         self.count = 0
         "How many paths there are."
-        self._root = _PrefixNode()
+        self._tree = PrefixTree()
         self._labels: Counter[Label] = Counter()
         self._extras = 0
         "How many paths end in an attribute or in text()."
@@ -260,63 +209,46 @@ class PathAutomaton:
         "How many paths have guards."
         self._start: _State | None = None
         "The state before the root; all states follow from it or from those behind guards."
-        self._behind: dict[frozenset[_PrefixNode], _State] = {}
+        self._behind: dict[frozenset[int], _State] = {}
         self._joints: dict[frozenset[_State], _Joint] = {}
-        self._results: dict[frozenset[Any], tuple[frozenset[Any], frozenset[Any]]] = {}
-        "By the states that a document reached: its answers and leads."
+        self._results: dict[frozenset[Any], tuple[Collection[Any], Collection[Any]]] = {}
+        "By the states that a document reached: its answers and leads. Those of states seen once are lists."
         self._held = 0
-        self._unapplied: list[_Change] = []
+        self._unapplied: list[_Addition] = []
 
     def add(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
         """Add a result to a path; several results may share a path."""
-        node = self._root
-        fresh: list[_PrefixNode | None] = []
-        guarded: _PrefixNode | None = None
-        is_guarded = False
+        tree, node = self._tree, 0
+        nodes: list[int] = []
+        waiting: list[int | None] = []
+        known = 0
         for move in moves:
-            edges = node.below if move.below else node.child
-            fresh.append(node if edges is None else None)
-            if edges is None:
-                edges = _Edges()
-                if move.below:
-                    node.below = edges
-                else:
-                    node.child = edges
-            among = edges.among(move)
-            following = among.get(move.guards or move.label)
-            if following is None:
-                following = among[move.guards or move.label] = _PrefixNode()
-                if move.guards and not is_guarded:
-                    guarded = following
-            is_guarded = is_guarded or bool(move.guards)
-            node = following
-        if is_answer:
-            node.answers = node.answers or set()
-            node.answers.add(result)
-        else:
-            node.leads = node.leads or set()
-            node.leads.add(result)
+            waiting.append(node if move.below and not tree.is_waiting(node) else None)
+            following = tree.get(node, move)
+            known += following is not None
+            node = tree.add(node, move) if following is None else following
+            nodes.append(node)
+        (tree.answers if is_answer else tree.leads).add(node, result)
         self._count(moves, 1)
-        self._note(_Change(True, moves, result, is_answer, tuple(fresh), guarded))
+        self._note(_Addition(moves, tuple(nodes), known, tuple(waiting)))
 
     def remove(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
-        """Remove a result that was added to a path."""
-        edges: list[_Edges] = []
-        nodes = [self._root]
+        """Remove a result that was added to a path. The states may keep its nodes: there is nothing left at them."""
+        tree, nodes = self._tree, [0]
         for move in moves:
-            some = nodes[-1].below if move.below else nodes[-1].child
-            assert some is not None
-            edges.append(some)
-            nodes.append(some.among(move)[move.guards or move.label])
-        results = nodes[-1].answers if is_answer else nodes[-1].leads
-        assert results is not None
-        results.remove(result)
+            node = tree.get(nodes[-1], move)
+            assert node is not None
+            nodes.append(node)
+        (tree.answers if is_answer else tree.leads).remove(nodes[-1], result)
         for index in reversed(range(len(moves))):
-            if not nodes[index + 1].is_bare:
+            if not tree.is_bare(nodes[index + 1]):
                 break
-            edges[index].drop(moves[index])
+            tree.drop(nodes[index], moves[index])
         self._count(moves, -1)
-        self._note(_Change(False, moves, result, is_answer))
+        self._results.clear()
+        if tree.has_many_removed:
+            self._forget_states()
+            tree.reuse_numbers()
 
     def _count(self, moves: PathMoves, one: int) -> None:
         self.count += one
@@ -327,19 +259,20 @@ class PathAutomaton:
             if not self._labels[move.label]:
                 del self._labels[move.label]
 
-    def reached(self, root: Element) -> tuple[frozenset[Any], frozenset[Any]]:
+    def reached(self, root: Element) -> tuple[Collection[Any], Collection[Any]]:
         """The answers and the leads of all paths that select something."""
         reached: frozenset[Any] = self._walk_with_guards(root) if self._guarded else self._walk(root)
         known = self._results.get(reached)
         if known is None:
             states = frozenset().union(*[joint.states for joint in reached]) if self._guarded else reached
-            answers: set[Any] = set().union(*[state.answers for state in states])
-            leads: set[Any] = set().union(*[state.leads for state in states])
+            nodes = [state.nodes for state in states]
             if len(self._results) >= MOST_RESULTS:
                 self._results.clear()
-            # A copy has no spare room, unlike the set that has grown, and is faster to copy again.
-            known = self._results[reached] = (frozenset(answers), frozenset(leads))
-            self._held += len(answers) + len(leads)
+            known = self._results[reached] = (self._tree.answers.of(nodes), self._tree.leads.of(nodes))
+            self._held += 4 * len(known[0])
+        elif isinstance(known[0], list):
+            # A set takes longer to make than a list, and less time to copy. A copy of it has no spare room.
+            known = self._results[reached] = (frozenset(set(known[0])), known[1])
         return known
 
     def _walk(self, root: Element) -> frozenset[_State]:
@@ -355,7 +288,7 @@ class PathAutomaton:
                 if below is None:
                     below = self._follow(state, child.name)
                 found.add(below)
-                if (extras or child.elements) and (below.reached or below.waiting):
+                if (extras or child.elements) and below.leads_on:
                     stack.append((child, below))
             if extras:
                 found.update(self._follow(state, label) for label in _extra_labels(element))
@@ -408,11 +341,11 @@ class PathAutomaton:
         self._held += 1
         return found
 
-    def _behind_guards(self, nodes: frozenset[_PrefixNode]) -> _State:
+    def _behind_guards(self, nodes: frozenset[int]) -> _State:
         """The state of an element at which the guards of these nodes hold."""
         known = self._behind.get(nodes)
         if known is None:
-            known = self._behind[nodes] = self._new_state(nodes, [])
+            known = self._behind[nodes] = self._new_state(sorted_nodes(nodes), NO_NODES)
         return known
 
     def _follow(self, state: _State, label: Label) -> _State:
@@ -422,83 +355,76 @@ class PathAutomaton:
         known = state.next.get(label)
         if known is not None:
             return known
-        edges = [node.child for node in state.reached] + [node.below for node in state.waiting]
-        names = [name for name in (label, _wild(label)) if name is not None and name in self._labels]
-        plain = [some.plain for some in edges if some is not None]
-        nodes = dict.fromkeys([node for name in names for some in plain if (node := some.get(name)) is not None])
-        guarded = self._behind_moves(edges, names) if self._guarded else []
-        made = state.next[label] = self._new_state(nodes, state.waiting)
-        for guards, node in guarded:
-            made.guard(guards, node)
-        self._held += len(guarded)
+        labels = [name for name in (label, _wild(label)) if name is not None and name in self._labels]
+        waiting = state.waiting(self._tree)
+        moves = [
+            (table, waiting if below else state.nodes)
+            for below in (False, True)
+            for table in self._tree.tables(below, labels)
+        ]
+        nodes = np.concatenate([NO_NODES, *[table.targets(sources) for table, sources in moves]])
+        nodes.sort()
+        made = state.next[label] = self._new_state(nodes, waiting)
+        for table, sources in moves:
+            for guards, node in table.behind_guards(sources):
+                made.guard(guards, node)
+                self._held += 1
         return made
 
-    def _behind_moves(self, edges: Iterable[_Edges | None], names: Iterable[Label]) -> list[tuple[Guards, _PrefixNode]]:
-        found = [some.guarded[name] for name in names for some in edges if some is not None and name in some.guarded]
-        return [each for behind in found for each in behind.items()]
-
-    def _new_state(self, nodes: Iterable[_PrefixNode], waiting_above: list[_PrefixNode]) -> _State:
-        waiting = dict.fromkeys(waiting_above)
-        waiting.update(dict.fromkeys([node for node in nodes if node.below is not None]))
-        made = _State([node for node in nodes if node.child is not None], list(waiting))
-        made.answers = dict.fromkeys(chain.from_iterable([node.answers for node in nodes if node.answers]))
-        made.leads = dict.fromkeys(chain.from_iterable([node.leads for node in nodes if node.leads]))
-        self._held += _STATE_COST + len(made.reached) + len(waiting) + len(made.answers) + len(made.leads)
-        return made
+    def _new_state(self, nodes: Nodes, waiting_above: Nodes) -> _State:
+        self._held += _STATE_COST + 2 * len(nodes) + len(waiting_above)
+        return _State(nodes, waiting_above)
 
     def _current_start(self) -> _State:
         """The state before the root, with all states after it brought up to date."""
         if self._held > MOST_HELD:
-            self._start = None
-            self._behind.clear()
-            self._joints.clear()
-            self._results.clear()
+            self._forget_states()
         if self._start is None:
-            root = self._root
-            self._start = _State([root] if root.child is not None else [], [root] if root.below is not None else [])
-            self._held = 0
-        else:
-            for change in self._unapplied:
-                self._apply(change, self._start)
+            self._start = _State(_DOCUMENT, NO_NODES)
+        for addition in self._unapplied:
+            self._apply(addition, self._start)
         self._unapplied.clear()
         return self._start
 
-    def _note(self, change: _Change) -> None:
+    def _forget_states(self) -> None:
+        self._start = None
+        self._unapplied.clear()
+        self._behind.clear()
+        self._joints.clear()
+        self._results.clear()
+        self._held = 0
+
+    def _note(self, addition: _Addition) -> None:
         self._results.clear()
         self._joints.clear()
-        if any(move.guards for move in change.moves):
+        if any(move.guards for move in addition.moves):
             self._behind.clear()
         if self._start is None:
             return
         if len(self._unapplied) < MOST_UNAPPLIED:
-            self._unapplied.append(change)
+            self._unapplied.append(addition)
         else:
-            self._start = None
-            self._unapplied.clear()
+            self._forget_states()
 
-    def _apply(self, change: _Change, start: _State) -> None:
+    def _apply(self, addition: _Addition, start: _State) -> None:
         """Follow the path over the known states up to its first guard, and correct them."""
         states = [start]
-        for index, (below, label, guards) in enumerate(change.moves):
+        for index, ((below, label, guards), node) in enumerate(zip(addition.moves, addition.nodes, strict=True)):
             sources = _with_all_below(states) if below else states
-            if change.added and (node := change.fresh[index]) is not None:
+            if (waiting := addition.waiting[index]) is not None:
                 self._held += len(sources)
                 for state in sources:
-                    (state.waiting if below else state.reached).append(node)
+                    state.wait_for(waiting)
             states = list({state: None for source in sources for state in source.children(label)})
+            if index >= addition.known:
+                self._held += len(states)
+                for state in states:
+                    if guards:
+                        state.guard(guards, node)
+                    else:
+                        state.reach(node)
             if guards:
-                if change.guarded is not None:
-                    self._held += len(states)
-                    for state in states:
-                        state.guard(guards, change.guarded)
                 return
-        for state in states:
-            results = state.answers if change.is_answer else state.leads
-            if change.added:
-                results[change.result] = None
-                self._held += 1
-            else:
-                results.pop(change.result, None)
 
 
 def _extra_labels(element: Element) -> list[Label]:

@@ -10,7 +10,7 @@ import msgspec
 from earshot.errors import FilterTooCostly
 from earshot.events import Element, Event, Value
 from earshot.filters.filter import Filter
-from earshot.filters.index.automaton import ANY
+from earshot.filters.index.prefix_tree import ANY
 from earshot.filters.language.matching import Viewer
 from earshot.filters.language.values import boolean_of, number_of, text_of
 

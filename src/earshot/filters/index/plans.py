@@ -22,7 +22,16 @@ from weakref import ref
 import msgspec
 
 from earshot.filters.filter import Filter
-from earshot.filters.index.automaton import (
+from earshot.filters.index.event_values import (
+    Between,
+    InDocument,
+    SameBoolean,
+    SameNumber,
+    SameText,
+    SimpleTest,
+    Source,
+)
+from earshot.filters.index.prefix_tree import (
     ANY,
     OWN_TEXT,
     POSITION,
@@ -32,15 +41,6 @@ from earshot.filters.index.automaton import (
     PathMove,
     PathMoves,
     attribute,
-)
-from earshot.filters.index.event_values import (
-    Between,
-    InDocument,
-    SameBoolean,
-    SameNumber,
-    SameText,
-    SimpleTest,
-    Source,
 )
 from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
