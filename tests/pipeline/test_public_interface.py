@@ -16,6 +16,8 @@ def test_the_exports_are_there_and_documented() -> None:
     assert pipeline.__all__ == [
         "ContactNetwork",
         "Lake",
+        "Metric",
+        "ReportFigure",
         "ask_why",
         "compare",
         "contacts_within",
@@ -31,6 +33,7 @@ def test_the_exports_are_there_and_documented() -> None:
         "scenario_from_trace",
         "show_progress",
         "spark_session",
+        "swept_runs",
         "write_report",
     ]
     assert all(getattr(pipeline, name).__doc__ for name in pipeline.__all__)

@@ -33,11 +33,20 @@ WIDTH = 100
 DEFAULT_SEEDS = 5
 
 
+metric_option = click.option(
+    "--metric", "own_metrics", multiple=True, metavar="NAME", help="Measure this metric of yours too; repeatable."
+)
+figure_option = click.option(
+    "--figure", "figures", multiple=True, metavar="NAME", help="Put this figure of yours into the report; repeatable."
+)
+
+
 @click.command()
 @click.argument("campaign", type=click.Path(dir_okay=False))
+@metric_option
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard and the outcome of each run as JSON.")
-def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
+def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json: bool) -> None:
     """Run a campaign: protocols x settings x scenarios x seeds, one Spark task a run.
 
     CAMPAIGN is a TOML file:
@@ -60,7 +69,7 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
 
     wanted = read_campaign(campaign)
     with ProgressBar(f"campaign {wanted.name}", len(wanted.runs)) as bar, open_lake(lake, bar=bar) as opened:
-        outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
+        outcomes = run_campaign(opened, wanted, bar.say, bar.runs, own_metrics=own_metrics)
         done = [outcome.run for outcome in outcomes if outcome.status == "done"]
         board = lake_leaderboard(opened, done) if done else None
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
@@ -104,6 +113,8 @@ def sweep(campaign: str, lake: LakeOptions, as_json: bool) -> None:
     metavar="PROTOCOL.NAME=VALUE",
     help="Change a setting of one protocol: --setting gossip.probability=0.6.",
 )
+@metric_option
+@figure_option
 @lake_options
 @click.option("--capacity", "with_capacity", is_flag=True, help="Also find how much load each protocol carries.")
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
@@ -116,6 +127,8 @@ def compare(
     seeds: int,
     changes: Sequence[str],
     settings: Sequence[str],
+    own_metrics: Sequence[str],
+    figures: Sequence[str],
     lake: LakeOptions,
     with_capacity: bool,
     report_to: str | None,
@@ -154,12 +167,13 @@ def compare(
     wanted = campaign(title, [changed], names, range(seeds), [named])
     title = f"{len(names)} protocols on {changed.name}"
     with ProgressBar(title, len(wanted.runs)) as bar, open_lake(lake, bar=bar) as opened:
-        outcomes = run_campaign(opened, wanted, bar.say, bar.runs)
+        outcomes = run_campaign(opened, wanted, bar.say, bar.runs, own_metrics=own_metrics)
         loads = None
         if with_capacity:
             loads = find_capacity(opened, changed, names, named=named, say=bar.say)
         bar.say("writing the report")
-        facts = replace(report_facts(opened, [outcome.run for outcome in outcomes]), capacity=loads)
+        done = [outcome.run for outcome in outcomes]
+        facts = replace(report_facts(opened, done, figures=figures), capacity=loads)
         page = write_page_of(facts, opened, Path(report_to or Path(lake.lake) / "report.html"))
     if as_json:
         print_json(facts_json(facts))
@@ -204,25 +218,37 @@ def _print_board(board: Leaderboard) -> None:
 @click.option("--out", type=click.Path(dir_okay=False), help="Where the page goes  [default: LAKE/report.html]")
 @click.option("--json", "as_json", is_flag=True, help="Print what the page shows as JSON instead of writing it.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the leaderboard as CSV, one line a row and metric.")
+@metric_option
+@figure_option
 @cluster_options
-def report(lake_folder: str, out: str | None, as_json: bool, as_csv: bool, lake: LakeOptions) -> None:
+def report(
+    lake_folder: str,
+    out: str | None,
+    as_json: bool,
+    as_csv: bool,
+    own_metrics: Sequence[str],
+    figures: Sequence[str],
+    lake: LakeOptions,
+) -> None:
     """Write one self-contained HTML page about everything in a lake.
 
     The answer in words, delivery against cost, ranked bars, what was lost, where and why, swept keys as lines; each
     table can be downloaded. The page opens without a network, on a phone and in print.
     """
     from earshot.pipeline.campaigns.board_text import board_csv
-    from earshot.pipeline.campaigns.flow import lake_leaderboard
+    from earshot.pipeline.campaigns.flow import lake_leaderboard, measure_all
     from earshot.pipeline.reports.report import facts_json, report_facts, write_report
 
     with open_lake(lake.at(lake_folder), reads=()) as opened:
+        if own_metrics:
+            measure_all(opened, own_metrics)
         if as_json:
-            print_json(facts_json(report_facts(opened)))
+            print_json(facts_json(report_facts(opened, figures=figures)))
             return
         if as_csv:
             click.echo(board_csv(lake_leaderboard(opened)), nl=False)
             return
-        page = write_report(opened, Path(out or Path(lake_folder) / "report.html"))
+        page = write_report(opened, Path(out or Path(lake_folder) / "report.html"), figures=figures)
     click.echo(f"report: {page}")
 
 

@@ -47,10 +47,13 @@ from earshot.pipeline.spark.session import running_session
 if TYPE_CHECKING:
     from earshot.pipeline.campaigns.flow import compare
     from earshot.pipeline.campaigns.metrics import metrics
+    from earshot.pipeline.campaigns.outside_metrics import Metric
+    from earshot.pipeline.campaigns.swept_keys import swept_runs
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.oracle.oracle import expected_receivers
     from earshot.pipeline.oracle.reachable import ContactNetwork, reachable
     from earshot.pipeline.oracle.why import ask_why
+    from earshot.pipeline.reports.outside_figures import ReportFigure
     from earshot.pipeline.reports.report import write_report
     from earshot.pipeline.spark.progress import show_progress
     from earshot.pipeline.traces.contact_statistics import find_contacts
@@ -63,6 +66,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ContactNetwork",
     "Lake",
+    "Metric",
+    "ReportFigure",
     "ask_why",
     "compare",
     "contacts_within",
@@ -78,12 +83,15 @@ __all__ = [
     "scenario_from_trace",
     "show_progress",
     "spark_session",
+    "swept_runs",
     "write_report",
 ]
 
 _LOADED_WHEN_USED = {
     "ContactNetwork": "oracle.reachable",
     "Lake": "lake.lake",
+    "Metric": "campaigns.outside_metrics",
+    "ReportFigure": "reports.outside_figures",
     "ask_why": "oracle.why",
     "compare": "campaigns.flow",
     "contacts_within": "traces.contacts",
@@ -97,6 +105,7 @@ _LOADED_WHEN_USED = {
     "resampled": "traces.motion",
     "scenario_from_trace": "traces.trace_scenario",
     "show_progress": "spark.progress",
+    "swept_runs": "campaigns.swept_keys",
     "write_report": "reports.report",
 }
 

@@ -27,6 +27,8 @@ KINDS: dict[str, str] = {
     "mobility": "mobility model",
     "workload": "workload generator",
     "traces": "trace format",
+    "metrics": "metric",
+    "figures": "figure of the report",
 }
 "What can be plugged in, and one of it in words. Its entry points are in the group `earshot.<kind>`."
 

@@ -132,6 +132,7 @@ def test_the_whole_run_is_measured(measured: dict[tuple[str, str, str], float]) 
             "overhead": 2 / 4,
             "airtime_mean": 4.5 / 20.5,
             "airtime_busiest": 0.3,
+            "fairness": 1 / 2,  # b gets all, d nothing
         }
     )
 

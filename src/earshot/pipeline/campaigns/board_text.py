@@ -25,6 +25,7 @@ from earshot.pipeline.campaigns.leaderboard import (
     SweepChart,
 )
 
+BUILT_IN = {column.metric for column in COLUMNS}
 TIE = "≈"
 "Marks a figure that the seeds do not tell apart from the best one of its column."
 FEW = 3
@@ -193,7 +194,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def columns_with_figures(rows: Sequence[BoardRow]) -> list[BoardColumn]:
     """The columns that have a figure in some row."""
-    return [column for column in COLUMNS if any(column.metric in row.figures for row in rows)]
+    return [column for column in COLUMN.values() if any(column.metric in row.figures for row in rows)]
 
 
 def heading(column: BoardColumn) -> str:
@@ -261,6 +262,7 @@ def _chosen(rows: Sequence[BoardRow], metrics: Sequence[str]) -> list[BoardColum
     if not metrics:
         return columns
     wanted = [COLUMN[metric] for metric in metrics if COLUMN[metric] in columns]
+    wanted += [column for column in columns if column.metric not in BUILT_IN]
     deliveries = [column for column in wanted if column.metric in DELIVERY]
     return [column for column in wanted if column not in deliveries[1:]]
 

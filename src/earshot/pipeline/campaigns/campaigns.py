@@ -11,7 +11,7 @@ import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import product
@@ -174,6 +174,8 @@ class Campaign:
 
     name: str
     runs: Sequence[Run]
+    metrics: Sequence[str] = ()
+    "Metrics of the user's own, by name."
 
 
 def campaign(
@@ -202,7 +204,7 @@ def _swept(table: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(names, chosen, strict=True)) for chosen in product(*choices)]
 
 
-_KEYS = ("name", "scenarios", "protocols", "seeds", "set", "settings")
+_KEYS = ("name", "scenarios", "protocols", "seeds", "metrics", "set", "settings")
 
 
 def read_campaign(path: str | Path) -> Campaign:
@@ -213,6 +215,7 @@ def read_campaign(path: str | Path) -> Campaign:
         scenarios = ["city"]
         protocols = ["flooding", "gossip"]
         seeds = 5                          # 0 to 4; or a list of them
+        metrics = ["./stale.py:STALE"]     # metrics of your own, if any
 
         [set]                              # scenario keys; a list is swept over
         "medium.range_m" = [100, 150]
@@ -242,7 +245,9 @@ def read_campaign(path: str | Path) -> Campaign:
     chosen = {places[name]: _table(file, settings, name) for name in protocols}
     seeds = _seeds(file, table.get("seeds", DEFAULT_SEEDS))
     try:
-        return campaign(str(table.get("name", file.stem)), changed, chosen, seeds, bases)
+        found = campaign(str(table.get("name", file.stem)), changed, chosen, seeds, bases)
+        own = _strings(file, table, "metrics") if "metrics" in table else []
+        return replace(found, metrics=tuple(located(name, file.parent) for name in own))
     except (UnknownName, SettingsError, PluginError) as error:
         raise ScenarioError(f"{file}: {error}") from None
 

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from earshot.pipeline.campaigns.campaigns import Campaign, Run, campaign
 from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
-from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics
+from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics, pairs
+from earshot.pipeline.campaigns.outside_metrics import ABOUT, about_text, learn_columns, measured, named_metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.oracle.oracle import expected_receivers, with_demands
@@ -39,9 +40,12 @@ def run_campaign(
     say: Say | None = None,
     progress: Progress | None = None,
     most_s: float | None = None,
+    own_metrics: Sequence[str] = (),
 ) -> list[Outcome]:
     """All stages from the campaign's scenarios to its metrics; what the lake has is not computed again. A run that
-    takes more than `most_s` of processor time fails."""
+    takes more than `most_s` of processor time fails. `own_metrics` names plug-ins, besides those of the campaign."""
+    names = list(dict.fromkeys((*campaign.metrics, *own_metrics)))
+    named_metrics(names)  # a wrong name is found before anything runs
     report = say or _silent
     report("simulating")
     outcomes = sweep(lake, campaign.name, campaign.runs, progress, most_s)
@@ -54,7 +58,7 @@ def run_campaign(
     report("finding what is reachable")
     find_reachable(lake, runs)
     report("measuring")
-    measure(lake, [run.id for run in runs])
+    measure(lake, [run.id for run in runs], names=names)
     return outcomes
 
 
@@ -247,28 +251,60 @@ def workload_ceiling(lake: Lake, workload: str, trace: str | None, range_m: floa
     return lake_ceiling(lake, [workload], network.range_m)
 
 
-def measure(lake: Lake, runs: Sequence[str], again: bool = False) -> None:
-    """`metrics` of those runs."""
+def measure(lake: Lake, runs: Sequence[str], again: bool = False, names: Sequence[str] = ()) -> None:
+    """`metrics` of those runs, and those of the plug-ins with these names."""
     there = {partition["run"] for partition in lake.partitions("metrics")}
     missing = sorted({run for run in runs if again or run not in there})
-    if not missing:
+    if missing:
+        log, chosen, expected, reach = _measured(lake, missing)
+        largest = expected.groupBy("workload").count().agg(F.max("count")).collect()[0][0] or 0
+        lake.write(log.transform(metrics(chosen, expected, reach, exact=largest <= EXACT_PAIRS)), "metrics")
+    own = named_metrics(names)
+    if not own:
         return
-    chosen = lake.read("runs").where(F.col("run").isin(missing))
+    abouts = {about_text(name, metric) for name, metric in own.items()}
+    told = lake.read("metrics").where((F.col("by") == ABOUT) & F.col("run").isin(list(runs))).collect()
+    known: dict[str, set[str]] = {}
+    for row in told:
+        known.setdefault(row["run"], set()).add(row["key"])
+    wanting = sorted(run for run in runs if not abouts <= known.get(run, set()))
+    if not wanting:
+        return
+    log, chosen, expected, reach = _measured(lake, wanting)
+    finished = chosen.where("status = 'done'").select("run", "workload", "range_m", "warm_up_s")
+    after = log.join(F.broadcast(finished.select("run", "warm_up_s")), "run").where("time >= warm_up_s")
+    rows = measured(own, after, lambda: pairs(after, F.broadcast(finished), expected, reach))
+    kept = lake.read("metrics").where(F.col("run").isin(wanting))
+    kept = kept.where(~F.col("metric").isin([metric.name for metric in own.values()]))
+    if rows is not None:
+        lake.write(kept.unionByName(rows), "metrics")
+
+
+def measure_all(lake: Lake, names: Sequence[str]) -> None:
+    """The metrics of the plug-ins with these names, of every run that is done: no run is repeated for them."""
+    done = lake.read("runs").where("status = 'done'").select("run").collect()
+    measure(lake, sorted(row["run"] for row in done), names=names)
+
+
+def _measured(lake: Lake, runs: Sequence[str]) -> tuple[DataFrame, DataFrame, DataFrame, DataFrame]:
+    """The tables that metrics of those runs come from: log, runs, expected, reachable."""
+    chosen = lake.read("runs").where(F.col("run").isin(list(runs)))
     workloads = [row["workload"] for row in chosen.select("workload").distinct().collect()]
     expected = lake.read("expected").where(F.col("workload").isin(workloads))
-    largest = expected.groupBy("workload").count().agg(F.max("count")).collect()[0][0] or 0
-    log = lake.read("log").where(F.col("run").isin(missing))
+    log = lake.read("log").where(F.col("run").isin(list(runs)))
     reach = lake.read_or_empty("reachable").where(F.col("workload").isin(workloads))
-    lake.write(log.transform(metrics(chosen, expected, reach, exact=largest <= EXACT_PAIRS)), "metrics")
+    return log, chosen, expected, reach
 
 
 def runs_and_metrics(lake: Lake, runs: Sequence[str] | None = None) -> tuple[DataFrame, DataFrame]:
     """The tables `runs` and `metrics`, of those runs or of all in the lake."""
     tables = lake.read("runs"), lake.read("metrics")
-    if runs is None:
-        return tables
-    chosen = F.col("run").isin(list(runs))
-    return tables[0].where(chosen), tables[1].where(chosen)
+    if runs is not None:
+        chosen = F.col("run").isin(list(runs))
+        tables = tables[0].where(chosen), tables[1].where(chosen)
+    described = tables[1].where(F.col("by") == ABOUT).select("metric", "key").distinct()
+    learn_columns([row.asDict() for row in described.collect()])
+    return tables
 
 
 def lake_leaderboard(lake: Lake, runs: Sequence[str] | None = None) -> Leaderboard:

@@ -51,6 +51,10 @@ COLUMNS = (
     BoardColumn("control_bytes", "control bytes", "B", -1),
     BoardColumn("overhead", "receptions without delivery", "", -1, SHARE),
     BoardColumn("duplicates", "duplicates an event", "", -1),
+    BoardColumn("age_of_information_s", "age of information", "s", -1),
+    BoardColumn("inter_reception_s", "between receptions", "s", -1),
+    BoardColumn("inter_reception_p95_s", "between receptions, p95", "s", -1),
+    BoardColumn("fairness", "fairness among receivers", "", 1, SHARE),
     BoardColumn("hops", "hops", "", 0),
     BoardColumn("ceiling", "reachable at all", "", 0, SHARE),
     BoardColumn("ceiling_at_once", "reachable at once", "", 0, SHARE),
@@ -59,6 +63,7 @@ COLUMNS = (
     BoardColumn("missed_lost", "missed: lost by the protocol", "", -1, SHARE),
 )
 COLUMN = {column.metric: column for column in COLUMNS}
+"By metric; those of plug-ins are added when a lake that has them is read."
 DELIVERY = ("delivery_of_reachable", "delivery_ratio")
 "What rankings are by: the first of these that every row has."
 COST = ("airtime_mean", "bytes_per_delivery")

@@ -23,6 +23,7 @@ airtime_busiest          the largest such share of one node in one window (about
 overhead                 receptions by nodes to which nothing of that event was delivered / receptions
 duplicates               receptions of an event by a node beyond its first / events published
 latency_p50_s ...        publication to delivery, over expected pairs that were delivered
+receivers                age of information, time between receptions, fairness: `receivers.py`
 hops                     transmissions from publisher to subscriber, mean over deliveries that count them
 drops                    records of a drop, by reason
 =======================  ====================================================================
@@ -36,6 +37,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
+
+from earshot.pipeline.campaigns.receivers import GAPS, RECEIVERS, gap_sums, receiver_figures, with_gaps
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -74,7 +77,7 @@ TRAFFIC = (
 )
 "Metrics of what the network carries: only of the whole run."
 METRICS_BY = {
-    "all": (*OUTCOMES, *TRAFFIC),
+    "all": (*OUTCOMES, *TRAFFIC, *RECEIVERS),
     "type": OUTCOMES,
     "node": OUTCOMES,
     "minute": OUTCOMES,
@@ -100,7 +103,8 @@ def metrics(
     def transform(log: DataFrame) -> DataFrame:
         finished = F.broadcast(runs.where("status = 'done'").select("run", "workload", "range_m", "warm_up_s"))
         measured = log.join(finished.select("run", "warm_up_s"), "run").where("time >= warm_up_s")
-        of_events = pairs(measured, finished, expected, reachable).transform(_by_groups(area_m))
+        of_pairs = pairs(measured, finished, expected, reachable)
+        of_events = of_pairs.transform(with_gaps).transform(_by_groups(area_m))
         counted = of_events.unionByName(measured.transform(_traffic), allowMissingColumns=True)
         return counted.transform(_sums(exact)).transform(_figures)
 
@@ -140,6 +144,7 @@ def pairs(
     of_pair = rows.groupBy("run", "event", "node").agg(
         F.min(F.when(published, F.col("time"))).alias("published_at"),
         F.max(F.when(published, type_of_event)).alias("type"),
+        F.max(F.when(published, F.col("node"))).alias("source"),
         F.max(F.when(published, F.col("x_m"))).alias("x_m"),
         F.max(F.when(published, F.col("y_m"))).alias("y_m"),
         F.count_if(kind == "send").alias("sends_of_event"),
@@ -157,6 +162,7 @@ def pairs(
             {
                 "published_at": F.min("published_at").over(event),
                 "type": F.max("type").over(event),
+                "source": F.max("source").over(event),
                 "x_m": F.max("x_m").over(event),
                 "y_m": F.max("y_m").over(event),
                 "sent": F.max("sends_of_event").over(event) > 0,
@@ -211,7 +217,7 @@ def _by_groups(area_m: float) -> Callable[[DataFrame], DataFrame]:
         "cause": F.col("cause"),
     }
     groups = F.array(*(_group(by, key) for by, key in keys.items()))
-    counted = ("wanted", "got", "reach", "latency_s", "hops", "receptions", "publishes")
+    counted = ("wanted", "got", "reach", "latency_s", "hops", "receptions", "publishes", *GAPS)
 
     def transform(of_events: DataFrame) -> DataFrame:
         grouped = of_events.select("run", *counted, F.explode(groups).alias("group"))
@@ -282,6 +288,7 @@ def _sums(exact: bool) -> Callable[[DataFrame], DataFrame]:
         "repeats": F.sum(F.greatest(F.col("receptions") - 1, F.lit(0))),
         "undelivered": F.sum(F.when(~F.col("got"), F.col("receptions"))),
         "events": F.count_if("publishes"),
+        **gap_sums(),
         "sends": F.sum("sends"),
         "drops": F.sum("drops"),
         "bytes": F.sum("bytes"),
@@ -323,6 +330,7 @@ def _figures(sums: DataFrame) -> DataFrame:
             "overhead": share("undelivered", "receptions"),
             "bytes_per_delivery": (F.col("data_bytes") + F.col("control_bytes")) / F.nullif("delivered", F.lit(0)),
             "airtime_mean": F.col("busy_s") / F.nullif("span_s", F.lit(0.0)),
+            **receiver_figures(),
         }
     )
     names = list(dict.fromkeys(name for some in METRICS_BY.values() for name in some))

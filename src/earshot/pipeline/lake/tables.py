@@ -298,7 +298,8 @@ METRICS = Table(
     {
         "run": "string",
         "metric": "string",
-        "by": "string",  # "all", "type", "node", "minute", "area", "cause", "reason" or "packet"
+        # "all", "type", "node", "minute", "area", "cause", "reason" or "packet"; "about": of a plug-in's metric
+        "by": "string",
         "key": "string",  # which type, node, ...; "" for the whole run
         "value": "double",  # what cannot be measured (a ratio of nothing) has no row
     },

@@ -15,7 +15,6 @@ from earshot.pipeline.campaigns.board_text import TIE, best_of, point_words, ver
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.campaigns.leaderboard import (
     COLUMN,
-    COLUMNS,
     BoardRow,
     BoardVerdict,
     Ranking,
@@ -317,9 +316,11 @@ def _tie(row: BoardRow, metric: str, best: BoardRow | None) -> str:
 def figures_table(view: RankingView) -> PageTable:
     """One line a protocol, best first; the columns that decide, the others behind a click."""
     shown = [view.metric(name) for name in SHOWN]
-    present = {column.metric for column in COLUMNS if any(column.metric in row.figures for row in view.rows)}
+    present = {column.metric for column in COLUMN.values() if any(column.metric in row.figures for row in view.rows)}
     metrics = [metric for metric in dict.fromkeys(shown) if metric in present]
-    metrics += [column.metric for column in COLUMNS if column.metric in present and column.metric not in metrics]
+    metrics += [
+        column.metric for column in COLUMN.values() if column.metric in present and column.metric not in metrics
+    ]
     header = ["#", "protocol", *(COLUMN[metric].title for metric in metrics)]
     lines = []
     for row in view.rows:

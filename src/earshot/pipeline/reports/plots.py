@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from earshot.errors import UnknownName, UsageError
 from earshot.pipeline.campaigns.intervals import AMOUNT, Figure, figure_of
 from earshot.pipeline.campaigns.leaderboard import COLUMN
+from earshot.pipeline.campaigns.swept_keys import run_columns
 from earshot.settings import unit_of
 
 if TYPE_CHECKING:
@@ -62,23 +62,6 @@ class Plot:
 
 def _shown(value: float | str) -> str:
     return value if isinstance(value, str) else "" if math.isnan(value) else f"{value:.12g}"
-
-
-def run_columns(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of `runs` with a column for every swept scenario key, and one for every setting of a protocol
-    (`settings.probability`). A run that left a swept key alone has the value of its named scenario."""
-    base: dict[tuple[str, str], Any] = {}
-    for row in runs:
-        for key, value in json.loads(row["base"] or "{}").items():
-            base[row["scenario"], key] = value
-    keys = sorted({key for _, key in base})
-    found = []
-    for row in runs:
-        changed = json.loads(row["changed"] or "{}")
-        swept = {key: changed.get(key, base.get((row["scenario"], key))) for key in keys}
-        settings = {f"settings.{key}": value for key, value in json.loads(row["settings"] or "{}").items()}
-        found.append({**row, **swept, **settings})
-    return found
 
 
 def read_plot(lake: ArrowLake, x: str, y: str, by: str, where: Mapping[str, str] | None = None) -> Plot:

@@ -24,6 +24,7 @@ from earshot.pipeline.campaigns.leaderboard import (
     keyed_rows,
     leaderboard,
 )
+from earshot.pipeline.campaigns.swept_keys import run_columns
 from earshot.pipeline.reports import board_page as parts
 from earshot.pipeline.reports.advice_page import advice_blocks
 from earshot.pipeline.reports.capacity_page import capacity_blocks, capacity_words
@@ -31,6 +32,7 @@ from earshot.pipeline.reports.charts import ChartLine, Measure, Track, line_char
 from earshot.pipeline.reports.formats import listed
 from earshot.pipeline.reports.loss_page import loss_blocks, losses_of
 from earshot.pipeline.reports.marks import marks_of
+from earshot.pipeline.reports.outside_figures import ReportFigure, drawn_figures, named_figures
 from earshot.pipeline.reports.page import (
     PageBlock,
     PageCell,
@@ -83,11 +85,13 @@ class ReportFacts:
     "Of the traces that were played back, where the lake has them."
     advice: Advice | None = None
     "What to use, where that was asked."
+    own_figures: Sequence[tuple[ReportFigure, str]] = ()
+    "Figures of the user's own, with their drawings."
 
 
-def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None) -> Path:
-    """Write the report on those runs, or on all in the lake."""
-    return write_page_of(report_facts(lake, runs), lake, to)
+def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None, figures: Sequence[str] = ()) -> Path:
+    """Write the report on those runs, or on all in the lake; `figures` names plug-ins."""
+    return write_page_of(report_facts(lake, runs, figures=figures), lake, to)
 
 
 def write_page_of(facts: ReportFacts, lake: Lake, to: Path) -> Path:
@@ -112,10 +116,14 @@ def write_whole(to: Path, page: str) -> Path:
 # -- from the lake
 
 
-def report_facts(lake: Lake, runs: Sequence[str] | None = None, advice: Advice | None = None) -> ReportFacts:
-    """What the lake says about those runs, or about all in it; with advice, about the runs that it was judged by."""
+def report_facts(
+    lake: Lake, runs: Sequence[str] | None = None, advice: Advice | None = None, figures: Sequence[str] = ()
+) -> ReportFacts:
+    """What the lake says about those runs, or about all in it; with advice, about the runs that it was judged by.
+    `figures` names plug-ins."""
     from earshot.pipeline.campaigns.flow import runs_and_metrics
 
+    own = named_figures(figures)
     chosen, metrics = runs_and_metrics(lake, list(advice.runs) if advice else runs)
     if advice is not None:
         chosen = chosen.transform(as_one_point(advice.runs, advice.verdict.windows_words))
@@ -133,7 +141,17 @@ def report_facts(lake: Lake, runs: Sequence[str] | None = None, advice: Advice |
         _tracks(lake.read_or_empty("positions"), drawn),
         profiles=kept_profiles(lake, [row["trace"] for row in rows if row["trace"]]),
         advice=advice,
+        own_figures=drawn_figures(own, _plain_rows(rows, metrics)) if own else (),
     )
+
+
+def _plain_rows(rows: Sequence[Mapping[str, Any]], metrics: DataFrame) -> list[dict[str, Any]]:
+    """The runs that are done, with their swept keys, settings and metrics."""
+    values: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in metrics.where("by = 'all'").select("run", "metric", "value").collect():
+        values[row["run"]][row["metric"]] = row["value"]
+    done = [row for row in rows if row["status"] == "done"]
+    return [{**row, "metrics": values[row["run"]]} for row in run_columns(done)]
 
 
 def _first_run(rows: Iterable[BoardRow]) -> str:
@@ -204,6 +222,9 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
         note = listed(list(chart.networks))
         place = f"{chart.scenario} over {chart.axis}"
         sections.append(PageSection(place, blocks=parts.sweep_figures(chart, marks), note=note))
+    for figure, drawing in facts.own_figures:
+        title = figure.title or figure.name
+        sections.append(PageSection(title, blocks=[PageFigure(title, drawing, note=figure.note, wide=True)]))
     if facts.capacity:
         sections.append(PageSection("Capacity", blocks=capacity_blocks(facts.capacity, marks)))
     if len(views) == 1:
