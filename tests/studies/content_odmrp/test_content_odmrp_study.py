@@ -5,15 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from mutation import flips
 
 from earshot import Filter
+from earshot.filters.summaries.structures import TextConstraint
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions
+from earshot.protocols.content_odmrp.forwarding_mesh import ForwardingMesh
+from earshot.protocols.content_odmrp.groups import ContentGroups
+from earshot.protocols.content_odmrp.machine import ContentOdmrp, Data
+from earshot.protocols.machine import NOTHING
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import summarise
 from earshot.simulation.workload.interests import FIGURE_3
 from earshot.studies.content_odmrp import worlds
-from earshot.studies.content_odmrp.claims import CLAIMS, THREE
-from earshot.studies.content_odmrp.study import EXPERIMENTS, STUDY, conversion, moving, throughput, traffic
-from earshot.studies.study import Finding, Row, judge
+from earshot.studies.content_odmrp.claims import CLAIMS
+from earshot.studies.content_odmrp.runs import (
+    changes,
+    conversion,
+    moving,
+    regrouping,
+    summaries,
+    throughput,
+    traffic,
+)
+from earshot.studies.content_odmrp.study import CHANGES, EXPERIMENTS, STUDY, TREE_SYSTEMS
+from earshot.studies.study import Finding, Row, Rows, judge
 
 
 def rows_of(measure: Any, *cases: dict[str, Any]) -> list[Row]:
@@ -27,7 +43,7 @@ def finding(start: str, **rows: list[Row]) -> Finding:
 
 @pytest.fixture(scope="module")
 def traffic_rows() -> list[Row]:
-    return rows_of(traffic, *({"system": system, "subscribers": 5, "seed": 0} for system in THREE))
+    return rows_of(traffic, *({"system": system, "subscribers": 5, "seed": 0} for system in TREE_SYSTEMS))
 
 
 def test_figure_7_as_measured(traffic_rows: list[Row]) -> None:
@@ -36,17 +52,22 @@ def test_figure_7_as_measured(traffic_rows: list[Row]) -> None:
     }
     assert delivered == {
         (system, broker): count
-        for system in THREE
+        for system in TREE_SYSTEMS
         for broker, count in (("R1", 34), ("R2", 33), ("R3", 0), ("R4", 33), ("R5", 0))
     }
     assert [
         finding(start, traffic=traffic_rows).holds
         for start in ("Brokers 1, 2", "One channel costs twice", "The extension costs", "Brokers that want nothing")
     ] == [True, True, True, True]
+    least = "least constrained as one group for the type"
+    assert [
+        [one.holds for one in finding(start, traffic=traffic_rows).readings if one.reading == least]
+        for start in ("One channel costs twice", "The extension costs")
+    ] == [[False], [False]]
 
 
 def test_figure_7_would_not_hold_if_the_extension_cost_more(traffic_rows: list[Row]) -> None:
-    dear = [{**row, "bytes_in": row["bytes_in"] * (2 if row["system"] == "extended" else 1)} for row in traffic_rows]
+    dear = [{**row, "bytes_in": row["bytes_in"] * (2 if row["system"] == "as written" else 1)} for row in traffic_rows]
     assert finding("One channel costs twice", traffic=dear).holds is False
     assert finding("The extension costs", traffic=dear).holds is False
     missing = [{**row, "delivered": 33 if row["broker"] == "R1" else row["delivered"]} for row in traffic_rows]
@@ -54,7 +75,7 @@ def test_figure_7_would_not_hold_if_the_extension_cost_more(traffic_rows: list[R
 
 
 def test_the_same_case_gives_the_same_rows() -> None:
-    case = {"system": "extended", "subscribers": 5, "interval_s": 0.1, "seed": 3}
+    case = {"system": "as written", "subscribers": 5, "interval_s": 0.1, "seed": 3}
     assert throughput(case) == throughput(case)
 
 
@@ -76,26 +97,32 @@ def test_conversion_is_measured_on_what_matches() -> None:
 
 @pytest.mark.parametrize("world", ["alternating", "flapping", "flapping mesh", "walking"])
 def test_a_receiver_that_hardly_moves_gets_nearly_all(world: str) -> None:
-    (row,) = moving({"world": world, "system": "extended", "step_s": 60.0, "seed": 1})
+    (row,) = moving({"world": world, "system": "as written", "step_s": 60.0, "seed": 1})
     assert row["delivery_ratio"] >= 0.9
     assert row["on_requests"] + row["on_data"] == row["delivered"]
 
 
 def test_with_both_nodes_forwarding_the_mesh_loses_nothing() -> None:
-    (row,) = moving({"world": "flapping mesh", "system": "extended", "step_s": 0.5, "seed": 2})
+    (row,) = moving({"world": "flapping mesh", "system": "as written", "step_s": 0.5, "seed": 2})
     assert row["delivery_ratio"] == 1.0
     assert 0.3 < row["share_of_detours"] < 0.7
 
 
 def test_claims_about_speed_can_fail() -> None:
     flat = [
-        {"world": "alternating", "system": system, "step_s": step_s, "delivery_ratio": 0.9 + seed / 100}
-        for system in ("extended", "one channel")
+        {
+            "world": "alternating",
+            "system": "as written",
+            "step_s": step_s,
+            "seed": seed,
+            "delivery_ratio": 0.9 + seed / 100,
+            "later_ratio": 0.9 + seed * step_s / 10_000,
+        }
         for step_s in (0.1, 1.0, 10.0)
-        for seed in range(5)
+        for seed in range(-2, 3)
     ]
     assert finding("Links 1 and 2", moving=flat).holds is False
-    falling = [{**row, "delivery_ratio": 0.5 + 0.04 * row["step_s"] + row["delivery_ratio"] / 100} for row in flat]
+    falling = [{**row, "later_ratio": 0.5 + 0.04 * row["step_s"] + row["delivery_ratio"] / 100} for row in flat]
     assert finding("Links 1 and 2", moving=falling).holds is True
 
 
@@ -111,17 +138,91 @@ def test_a_summary_that_loses_events_would_show() -> None:
 
 
 def test_every_claim_is_judged_from_the_quick_cases_columns() -> None:
-    assert {experiment.name for experiment in EXPERIMENTS} == {
-        "traffic",
-        "throughput",
-        "conversion",
-        "moving",
-        "growing",
-        "budgets",
-        "prediction",
-    }
     for experiment in EXPERIMENTS:
         assert {tuple(case) for case in experiment.quick} <= {tuple(case) for case in experiment.cases}
+
+
+def traffic_again() -> Rows:
+    return {"traffic": rows_of(traffic, *({"system": one, "subscribers": 5, "seed": 0} for one in TREE_SYSTEMS))}
+
+
+def changes_again() -> Rows:
+    return {"changes": rows_of(changes, *CHANGES)}
+
+
+def test_without_the_exact_filter_brokers_get_more_than_their_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def everything(self: LocalSubscriptions, machine: Any, event: Any, hops: int, _: float) -> None:
+        for id in self.by_id:
+            machine.deliver(event, id, hops)
+
+    flips(
+        CLAIMS,
+        "Brokers 1, 2",
+        traffic_again,
+        lambda: monkeypatch.setattr(LocalSubscriptions, "deliver_local", everything),
+    )
+
+
+def test_with_one_group_for_the_type_the_extension_costs_more_than_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    flips(
+        CLAIMS,
+        "The extension costs",
+        traffic_again,
+        lambda: monkeypatch.setattr(ContentGroups, "_smallest", ContentGroups._wide),
+    )
+
+
+def test_if_every_node_forwards_one_channel_does_not_cost_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forwards(self: ContentOdmrp, data: Data, now: float) -> None:
+        if self.deliver_local(data.event, data.hops, now):
+            self.mesh.pass_on(Data(data.group, data.event, data.hops + 1), data.hops, data.event, now)
+
+    flips(CLAIMS, "One channel costs", traffic_again, lambda: monkeypatch.setattr(ContentOdmrp, "on_data", forwards))
+
+
+def test_if_flags_never_expire_forwarding_nodes_do_not_demote(monkeypatch: pytest.MonkeyPatch) -> None:
+    flips(
+        CLAIMS,
+        "Forwarding nodes demote",
+        changes_again,
+        lambda: monkeypatch.setattr(ForwardingMesh, "until", lambda _, now: now + 1e6),
+    )
+
+
+def test_if_changes_are_not_reported_registering_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    flips(
+        CLAIMS,
+        "Subscriptions can be registered",
+        changes_again,
+        lambda: monkeypatch.setattr(ContentOdmrp, "_subscriptions_changed", lambda *_: NOTHING),
+    )
+
+
+def test_if_announcing_sends_nothing_the_first_event_has_no_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    flips(
+        CLAIMS,
+        "Advertisement mode",
+        changes_again,
+        lambda: monkeypatch.setattr(ContentOdmrp, "announce", lambda *_: NOTHING),
+    )
+
+
+def test_groups_that_are_never_split_keep_their_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    flips(
+        CLAIMS,
+        "Brokers split and combine",
+        lambda: {"regrouping": rows_of(regrouping, {"noise_limit": 1.0, "seed": 0}, {"noise_limit": 0.4, "seed": 0})},
+        lambda: monkeypatch.setattr(ContentGroups, "_split", lambda *_: None),
+    )
+
+
+def test_a_summary_that_asks_the_wrong_vector_misses_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    flips(
+        CLAIMS,
+        "Errors of a summary",
+        lambda: {"summaries": rows_of(summaries, *({"subscriptions": count, "seed": 0} for count in (1, 10)))},
+        lambda: monkeypatch.setattr(TextConstraint, "equals", TextConstraint.holds),
+    )
 
 
 @pytest.mark.long

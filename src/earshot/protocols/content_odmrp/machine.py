@@ -141,9 +141,10 @@ AS_WRITTEN: Final[dict[str, Any]] = {
     "examine": False,
     "value_combinations": False,
     "greedy_share": 1.1,
+    "packet_bytes": 60_000,
 }
 """The settings in which the paper's protocol differs from the defaults: Join Tables are broadcast one by one, each with
-its summary in the paper's four structures; a forwarding node looks at its flag alone."""
+its summary in the paper's four structures, and none are merged; a forwarding node looks at its flag alone."""
 
 PAPER = ContentOdmrpSettings(**AS_WRITTEN)
 

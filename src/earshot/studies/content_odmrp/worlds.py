@@ -10,18 +10,23 @@ import math
 from functools import cache
 from typing import Any, NamedTuple
 
+from earshot.protocols.content_odmrp.machine import AS_WRITTEN
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.workload.interests import FIGURE_3
 
 SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "extended": ("content-odmrp", {"jitter_s": 0.0}),
-    "extended, broadcast": ("content-odmrp", {"jitter_s": 0.0, "acknowledged": False}),
+    "as written": ("content-odmrp", AS_WRITTEN),
+    "least constrained": ("content-odmrp", {**AS_WRITTEN, "group_choice": "least-constrained"}),
+    "acknowledged": ("content-odmrp", {**AS_WRITTEN, "acknowledged": True}),
+    "ours": ("content-odmrp", {"jitter_s": 0.0}),
+    "ours, acknowledged": ("content-odmrp", {"jitter_s": 0.0, "acknowledged": True}),
     "one channel": ("odmrp", {"jitter_s": 0.0}),
     "N channels": ("odmrp", {"jitter_s": 0.0, "channels": list(FIGURE_3)}),
     "flooding": ("flooding", {}),
 }
-"Section IV.A's three systems, and flooding: protocol and settings."
+"""Protocol and settings: the extension as written, with the other reading of its groups, with acknowledged Join Tables,
+and with our defaults; section IV.A's two plain systems; flooding."""
 
 ROUTERS = ("F1", "F2", "F3", "F4", "F5")
 ABOVE = ("F3", "F3", "F4", "F5", "F5")
@@ -122,17 +127,18 @@ DEGREE = 14.0
 RANGE_M = 200.0
 
 
-def city(brokers: int, subscriptions: int, publishers: int = 5) -> Scenario:
-    """Brokers that walk and cycle on open ground at constant density. Events have three attributes,
-    subscriptions constrain two of them: an event matches about one subscription in 100."""
+def _words(letter: str, count: int) -> dict[str, Any]:
+    return {"kind": "choice", "of": [f"{letter}{index}" for index in range(count)]}
+
+
+def _open_ground(
+    name: str, brokers: int, subscriptions: int, attributes: dict[str, Any], terms: int, interval_s: float
+) -> Scenario:
+    """Brokers on open ground at constant density; five of them publish."""
     side_m = math.sqrt(brokers * math.pi * RANGE_M**2 / DEGREE)
-
-    def words(letter: str, count: int) -> dict[str, Any]:
-        return {"kind": "choice", "of": [f"{letter}{index}" for index in range(count)]}
-
     return _built_in("base").with_(
         {
-            "name": f"brokers-{brokers}-{subscriptions}",
+            "name": name,
             "duration_s": 60.0,
             "warm_up_s": 10.0,
             "cool_down_s": 5.0,
@@ -141,20 +147,37 @@ def city(brokers: int, subscriptions: int, publishers: int = 5) -> Scenario:
             "medium.radio": "ideal",
             "medium.range_m": RANGE_M,
             "nodes.node.count": brokers,
-            "publish.news.count": publishers,
+            "publish.news.count": 5,
             "publish.news.events": {
                 "kind": "attributes",
                 "type": "CD",
-                "attributes": {
-                    "category": words("c", 20),
-                    "composer": words("m", 50),
-                    "price": {"kind": "float", "low": 0.0, "high": 30.0},
-                },
+                "attributes": attributes,
                 "payload_bytes": 100,
             },
-            "publish.news.when": {"kind": "periodic", "interval_s": 1.0},
+            "publish.news.when": {"kind": "periodic", "interval_s": interval_s},
             "subscribe.news.share": 1.0,
             "subscribe.news.each": [subscriptions, subscriptions],
-            "subscribe.news.filters": {"kind": "conjunctions", "of": "news", "terms": [2, 2]},
+            "subscribe.news.filters": {"kind": "conjunctions", "of": "news", "terms": [terms, terms]},
         }
+    )
+
+
+def city(brokers: int, subscriptions: int) -> Scenario:
+    """Brokers that walk and cycle. Events have three attributes, subscriptions constrain two of them: an event
+    matches about one subscription in 100."""
+    attributes = {
+        "category": _words("c", 20),
+        "composer": _words("m", 50),
+        "price": {"kind": "float", "low": 0.0, "high": 30.0},
+    }
+    return _open_ground(f"brokers-{brokers}-{subscriptions}", brokers, subscriptions, attributes, 2, 1.0)
+
+
+def market(speed_m_s: float) -> Scenario:
+    """30 brokers that all move at one speed. Events are of twelve kinds, each broker wants two of them: more audiences
+    than a source has groups, so that groups are combined and split."""
+    pace = {"kind": "random-waypoint", "speed_m_s": [speed_m_s, speed_m_s], "pause_s": [0.0, 0.0]}
+    kinds = {"category": {**_words("c", 12), "zipf": 1.2}}
+    return _open_ground(f"market-{speed_m_s:g}", 30, 2, kinds, 1, 0.5).with_(
+        {"nodes.node.mobility": pace, "duration_s": 100.0}
     )
