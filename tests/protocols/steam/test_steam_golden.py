@@ -20,7 +20,7 @@ from earshot.simulation.media.medium_settings import Lossy
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action, Workload
 
-GOLDEN = "d66caf6aa19264b7"
+GOLDEN = "7b3bf46bea9dc0ba"
 
 
 def digest() -> str:

@@ -95,11 +95,11 @@ def test_no_packet_makes_a_node_raise_or_grow(
             machine.wake(("forward", event), now)
         machine.wake("onward", now)
         machine.wake("round", now)
-        for producer, subject in list(machine.recovering):
+        for producer, subject in list(machine.recovery.recovering):
             machine.wake(("recover", producer, subject), now)
     assert len(machine.relevant) <= 8
     assert len(machine.recent_events) <= 16
-    assert len(machine.recent_answers) <= 16
+    assert len(machine.recovery.recent_answers) <= 16
     assert len(machine.gathered) <= 8
     assert all(len(key[0]) <= 256 and len(key[1]) <= 4096 for key in machine.relevant.by_key)
 

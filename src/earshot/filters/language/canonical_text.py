@@ -32,6 +32,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    FieldPlace,
     Holds,
     Inside,
     Literal,
@@ -114,6 +115,10 @@ def condition_text(condition: Condition) -> str:
             return "receding"
         case Inside(area):
             return f"inside {_area(area)}"
+        case FieldPlace(field, (Approaching() | Receding()) as term):
+            return f"{condition_text(term)} {_operand(field)}"
+        case FieldPlace(field, term):
+            return f"{_operand(field)} {condition_text(term)}"
         case Always():
             return "true"
 

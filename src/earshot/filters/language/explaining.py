@@ -36,6 +36,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    FieldPlace,
     Holds,
     Inside,
     LocationPath,
@@ -49,6 +50,7 @@ from earshot.filters.language.syntax import (
     Within,
 )
 from earshot.filters.language.values import text_of
+from earshot.geometry import Position
 
 _SHOWN = 3
 "At most this many values or alternatives are shown."
@@ -122,6 +124,12 @@ def _event_finding(condition: Condition, event: Event, viewer: Viewer | None) ->
             return _item_finding(name, inner, event)
         case Within() | Approaching() | Receding() | Inside():
             return _place_finding(condition, event, viewer)
+        case FieldPlace(Field(name), term):
+            places = [value for value in event.fields.get(name, ()) if isinstance(value, Position)]
+            if not places:
+                return f"the event has no position called {name}"
+            there = Event(event.type, position=places[0])
+            return _place_finding(term, there, viewer).replace("the event is at", f"{name} is")
         case LocationPath(steps=steps):
             return _path_finding(steps, event.document)
         case Holds(expression):

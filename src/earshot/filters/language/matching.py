@@ -28,6 +28,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    FieldPlace,
     Holds,
     Inside,
     LocationPath,
@@ -101,6 +102,9 @@ def predicate(condition: Condition) -> Predicate:
             return lambda event, viewer: closing_m_s(event, viewer) < 0.0
         case Inside(area):
             return lambda event, _: event.position is not None and area.contains(event.position)
+        case FieldPlace(Field(name), term):
+            meets_there = predicate(term)
+            return lambda event, viewer: any(meets_there(there, viewer) for there in _placed(event, name))
         case Always():
             return lambda _event, _viewer: True
         case Holds(expression):
@@ -166,6 +170,8 @@ def needs_viewer(condition: Condition) -> bool:
             return any(map(needs_viewer, terms))
         case Not(term):
             return needs_viewer(term)
+        case FieldPlace(term=term):
+            return needs_viewer(term)
         case _:
             return isinstance(condition, Within | Approaching | Receding)
 
@@ -195,6 +201,12 @@ def reach_m(condition: Condition) -> float | None:
             return None if None in reaches else max(reach for reach in reaches if reach is not None)
         case _:
             return None
+
+
+def _placed(event: Event, name: str) -> list[Event]:
+    """The event as if it were at each position of this name, and stood still."""
+    values = event.fields.get(name, ())
+    return [Event(event.type, position=value) for value in values if isinstance(value, Position)]
 
 
 def _any_value(name: str, test: Callable[[Value], bool]) -> Predicate:

@@ -194,6 +194,17 @@ class Always:
 
 
 LocationTerm = Within | Approaching | Receding | Inside
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPlace:
+    """A location term about a parameter of the event that is a position, instead of the event's own position. What
+    stands there does not move."""
+
+    field: Field
+    term: LocationTerm
+
+
 Condition = (
     LocationPath
     | Compare
@@ -208,6 +219,7 @@ Condition = (
     | Not
     | LocationTerm
     | Always
+    | FieldPlace
 )
 
 

@@ -9,6 +9,7 @@
                  |  'contains(' name ',' string ')'  |  'starts-with(' name ',' string ')'  |  name
                  |  'any(' name ',' condition ')'
                  |  'within' number ('m' | 'km')  |  'approaching'  |  'receding'  |  'inside' area
+                 |  name 'within' number ('m' | 'km')  |  'approaching' name  |  'receding' name  |  name 'inside' area
     area       ::=  'circle(' x ',' y ',' radius ')'  |  'rectangle(' x ',' y ',' width ',' height angle? ')'
                  |  'ellipse(' x ',' y ',' half-axis ',' half-axis angle? ')'
                  |  'polygon(' x y (',' x y)* ('/' x y (',' x y)*)* ')'
@@ -35,6 +36,8 @@ What a term means:
 - A name alone holds where there is such a value other than the boolean false.
 - `within` and `inside` are about the event's position, `within`, `approaching` and `receding` about
   the consumer too: without a position, or without a viewer, they are false, and `not` of them true.
+- With a name they are about that value of the event instead, a position that does not move: `place within 500 m`,
+  `approaching place`. They are false where the event has no position of that name.
 """
 
 from __future__ import annotations
@@ -55,6 +58,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    FieldPlace,
     Inside,
     Literal,
     Not,
@@ -160,13 +164,17 @@ def _is_about_values(condition: Condition) -> bool:
 def _place(parser: Parser) -> Condition | None:
     if parser.take_word("within"):
         return Within(_distance_m(parser))
-    if parser.take_word("approaching"):
-        return Approaching()
-    if parser.take_word("receding"):
-        return Receding()
+    for word, term in (("approaching", Approaching()), ("receding", Receding())):
+        if parser.take_word(word):
+            return FieldPlace(_field(parser), term) if _sees_field(parser) else term
     if parser.take_word("inside"):
         return Inside(_area(parser))
     return None
+
+
+def _sees_field(parser: Parser) -> bool:
+    """Whether a name follows that is no word between conditions."""
+    return parser.sees("`") or ((word := parser.word()) is not None and word not in ("and", "or", ""))
 
 
 def _distance_m(parser: Parser) -> float:
@@ -249,6 +257,10 @@ def _content(parser: Parser) -> Condition:
 
 def _about(parser: Parser, field: Field, start: int) -> Condition:
     """Read the rest of a term about a field."""
+    if parser.take_word("within"):
+        return FieldPlace(field, Within(_distance_m(parser)))
+    if parser.take_word("inside"):
+        return FieldPlace(field, Inside(_area(parser)))
     if parser.take_word("in"):
         return _range(parser, field)
     if parser.take_word("contains"):

@@ -26,6 +26,7 @@ from earshot.filters.language.syntax import (
     Contains,
     Exists,
     Field,
+    FieldPlace,
     Holds,
     Inside,
     LocationPath,
@@ -227,7 +228,7 @@ class DataSummary:
                 return Bounds(-1, -1)
             case Holds() | AnyItem():
                 return Bounds(0, self._look_up(loosened(condition)).possible)
-            case Within() | Approaching() | Receding() | Inside():
+            case Within() | Approaching() | Receding() | Inside() | FieldPlace():
                 return Bounds(0, -1)
             case (
                 Compare(operand=LocationPath())

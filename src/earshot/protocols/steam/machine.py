@@ -14,20 +14,19 @@ from random import Random
 
 import msgspec
 
-from earshot.errors import ContentMismatch, EventError, UnknownName
+from earshot.errors import EventError, UnknownName
 from earshot.events import Event, EventType
 from earshot.filters import Subscription
 from earshot.geometry import Position
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
 from earshot.protocols.common.wanted_types import could_match, event_types_of
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
 from earshot.protocols.steam.announcements import Announcements, LocalAnnouncement
 from earshot.protocols.steam.beacon_pace import is_nearest, pace
 from earshot.protocols.steam.group_ids import group_id
-from earshot.protocols.steam.missed_events import Receptions, inside_since
+from earshot.protocols.steam.location_updates import UpdatedLocation
 from earshot.protocols.steam.packets import (
     MAX_NAME,
-    MAX_REQUESTED,
     Advert,
     Key,
     ProximityBeacon,
@@ -37,6 +36,7 @@ from earshot.protocols.steam.packets import (
     RecoveryRequest,
     SteamSettings,
 )
+from earshot.protocols.steam.recovery import Recovery, unfit
 from earshot.protocols.steam.relevant_proximities import Change, RelevantProximities, RelevantProximity
 from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.records import DropReason
@@ -72,6 +72,8 @@ class Steam(Machine):
     def __init__(
         self, node: str, settings: SteamSettings, location: Location, random: Random, channel: Channel = QUIET_CHANNEL
     ) -> None:
+        if settings.location_interval_s > 0.0:
+            location = UpdatedLocation(location, settings.location_interval_s)
         super().__init__(node, settings, location, random, channel)
         self.settings: SteamSettings = settings
         self.announcements = Announcements(node, settings)
@@ -81,10 +83,11 @@ class Steam(Machine):
         self.forwarding: dict[str, WaitingEvent] = {}
         self.asked = 0
         self.rounds_run = False
-        self.receptions = Receptions(settings.proximity_limit, settings.cache_size)
-        self.recovering: set[Key] = set()
         self.recent_events = RecentKeys(settings.seen_limit)
-        self.recent_answers = RecentKeys(settings.seen_limit)
+        self.recovery = Recovery(
+            self, settings, self.announcements, self.relevant, self.subscriptions, self.recent_events
+        )
+        "What the prototype did not have."
 
     @classmethod
     def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
@@ -112,9 +115,9 @@ class Steam(Machine):
             case ProximityQuestion():
                 self.on_question(packet, now)
             case RecoveryRequest():
-                self.on_request(packet, now)
+                self.recovery.on_request(packet, now)
             case Recovered():
-                self.on_recovered(packet, now)
+                self.recovery.on_recovered(packet, now)
         return self.effects()
 
     def wake(self, timer: Timer, now: float) -> Effects:
@@ -128,7 +131,7 @@ class Steam(Machine):
             case ("forward", str(event)):
                 self.forward(event)
             case ("recover", str(producer), str(subject)):
-                self.recover((producer, subject), now)
+                self.recovery.recover((producer, subject), now)
         return self.effects()
 
     # Announcing and raising: the producer, sections 3.2 and 4.3.
@@ -160,7 +163,16 @@ class Steam(Machine):
         multi_hop = announced.multi_hop(position, self.settings.range_m)
         self.recent_events.add(event.id)
         self.broadcast_event(Raised(event, announced.group, announced.epoch, sequence, multi_hop))
+        if self.settings.deliver_own:
+            self.deliver_own(event, now)
         return self.effects()
+
+    def deliver_own(self, event: Event, now: float) -> None:
+        """Section 4.1: consumers on the producer's own device, if they are inside the proximity."""
+        viewer = self.viewer_at(event, now)
+        if event.area is None or event.area.contains(viewer.position):
+            for subscription in self.subscriptions.accepting(event, viewer):
+                self.deliver(event, subscription, 0)
 
     def broadcast_event(self, raised: Raised) -> None:
         """To the group; to all nodes in range if nodes that are not members are to pass it on."""
@@ -176,7 +188,7 @@ class Steam(Machine):
         for entry in list(self.relevant.by_key.values()):
             if not entry.member and could_match(subscription.filter, entry.advert.subject):
                 self.change_membership(entry, Change.WANTED)
-                self.receptions.follow(entry.advert, heard_up_to=entry.advert.latest)
+                self.recovery.receptions.follow(entry.advert, heard_up_to=entry.advert.latest)
         self.run_rounds(now)
         self.ask_soon(now)
         return self.effects()
@@ -192,7 +204,7 @@ class Steam(Machine):
         self.subscriptions.remove(subscription_id)
         for entry in list(self.relevant.by_key.values()):
             if entry.member and not self.subscriptions.could_match(entry.advert.subject):
-                self.receptions.forget(entry.key)
+                self.recovery.receptions.forget(entry.key)
                 self.change_membership(entry, Change.UNWANTED)
 
     def change_membership(self, entry: RelevantProximity, change: Change) -> None:
@@ -207,12 +219,10 @@ class Steam(Machine):
         entry = self.entry_of(raised)
         if entry is None:
             return
-        if reason := self.unfit(event, now):
+        if reason := unfit(event, self.settings.lifespan_s, now):
             self.drop(reason, event.id[:MAX_NAME])
             return
-        reception = self.receptions.of((event.source, event.type), raised.epoch)
-        if reception is not None and reception.received(raised.sequence):
-            self.recover_later(entry, now, self.settings.recovery_delay_s)
+        self.recovery.on_event(entry, raised, now)
         viewer, position = self.viewer_at(event, now), self.location.position(now)
         was_inside, is_inside = (entry.was_raised_around(event, one) for one in (viewer.position, position))
         if not (was_inside or is_inside):
@@ -220,8 +230,9 @@ class Steam(Machine):
             return
         self.recent_events.add(event.id)
         if entry.member:
-            typed = self.type_checked(entry, event)
+            typed = entry.typed(event)
             if typed is None:
+                self.drop(DropReason.CONTENT_DIFFERS_FROM_TYPE, event.id)
                 return
             if was_inside:
                 for subscription in self.subscriptions.accepting(typed, viewer):
@@ -273,16 +284,6 @@ class Steam(Machine):
         if not self.settings.relays or self.subscriptions.could_match(event.type):
             self.drop(reason, event.id[:MAX_NAME])
 
-    def type_checked(self, entry: RelevantProximity, event: Event) -> Event | None:
-        """The event with its values converted to the announced type; None if they do not fit."""
-        if not entry.event_type.content:
-            return event
-        try:
-            return entry.event_type.read(event)
-        except ContentMismatch:
-            self.drop(DropReason.CONTENT_DIFFERS_FROM_TYPE, event.id)
-            return None
-
     def chooses_to_forward(self, event: Event, position: Position) -> bool:
         """Section 5.4.1, G(d, p): beyond the distance d from the producer only with probability p."""
         if self.settings.forwarding == "flood" or event.position is None:
@@ -291,16 +292,10 @@ class Steam(Machine):
             return True
         return self.random.random() < self.settings.gossip_probability
 
-    def unfit(self, event: Event, now: float) -> DropReason | None:
-        """Why an event is dropped without further tests; None if it is not."""
-        if len(event.id) > MAX_NAME:
-            return DropReason.EVENT_ID_TOO_LONG
-        return DropReason.EXPIRED if has_expired(event, self.settings.lifespan_s, now) else None
-
     # Advertising event types, and rounds that verify the list: section 4.5.2.
 
     def start(self, now: float) -> Effects:
-        self.recovering.clear()
+        self.recovery.recovering.clear()
         self.gathered.clear()
         self.forwarding.clear()
         self.rounds_run = False
@@ -341,7 +336,7 @@ class Steam(Machine):
         for entry in list(self.relevant.by_key.values()):
             if entry.advert.producer == self.node:
                 continue
-            if now > entry.expires_at:
+            if now > entry.expires_at and not (self.settings.keep_stationary and entry.stationary):
                 self.forget(entry, fell_silent=True)
             elif not entry.mobile and not entry.advert.is_near(position):
                 self.forget(entry)
@@ -408,8 +403,7 @@ class Steam(Machine):
         if known is not None and renewed and near:
             known.advert, known.via = advert, via
             known.expires_at = now + self.settings.expires_after_s(advert.interval_s)
-            if known.member and self.misses_events(known, now):
-                self.recover_later(known, now, self.settings.recovery_delay_s)
+            self.recovery.on_beacon(known, now)
             return known
         if known is not None:
             self.forget(known)
@@ -432,7 +426,7 @@ class Steam(Machine):
             self.drop(DropReason.PROXIMITY_LIST_FULL)
         if wanted:
             self.change_membership(entry, Change.WANTED)
-            self.catch_up(entry, now)
+            self.recovery.catch_up(entry, now)
         self.run_rounds(now)
         return entry
 
@@ -450,7 +444,7 @@ class Steam(Machine):
         a node that only stopped hearing its beacons may."""
         self.gathered.pop(entry.key, None)
         if not fell_silent:
-            self.receptions.forget(entry.key)
+            self.recovery.receptions.forget(entry.key)
         self.change_membership(entry, Change.LOST)
 
     # Passing beacons on to a proximity's boundary: section 4.5.
@@ -531,137 +525,6 @@ class Steam(Machine):
             if answers >= self.settings.adverts_per_beacon:
                 return
 
-    # Recovering missed events: section 4.3.
-
-    def catch_up(self, entry: RelevantProximity, now: float) -> None:
-        """Ask for events raised since we came in: before we knew of the proximity, or while we heard nothing."""
-        if entry.via == self.node:
-            return
-        if self.receptions.of(entry.key, entry.advert.epoch) is None:
-            self.receptions.follow(entry.advert, heard_up_to=0)
-        if self.misses_events(entry, now):
-            self.recover_later(entry, now, delay_s=0.0)
-
-    def misses_events(self, entry: RelevantProximity, now: float) -> bool:
-        """Whether its latest beacon shows that events are missing that were raised while we were inside."""
-        reception = self.receptions.of(entry.key, entry.advert.epoch)
-        if reception is None or not reception.raised_up_to(entry.advert.latest, entry.advert.oldest):
-            return False
-        if entry.advert.raised_at < self.inside_since(entry, now):
-            reception.missing.clear()
-        return bool(reception.missing)
-
-    def inside_since(self, entry: RelevantProximity, now: float) -> float:
-        """Events raised before this time are not for us: they have expired, nobody here had subscribed, or we were
-        not inside yet."""
-        subject, area = entry.advert.subject, entry.advert.area()
-        begun = [
-            self.subscriptions.since[id]
-            for id, subscription in self.subscriptions.by_id.items()
-            if could_match(subscription.filter, subject)
-        ]
-        earliest = max(now - self.settings.lifespan_s, min(begun, default=now))
-        if area is None:
-            return earliest
-        if entry.mobile:
-            return earliest if area.contains(self.location.position(now)) else now
-        return inside_since(area, self.location, earliest, now, self.settings.beacon_interval_s / 2)
-
-    def recover_later(self, entry: RelevantProximity, now: float, delay_s: float) -> None:
-        """Ask for missing events after a delay, in which they may still arrive, and not all nodes at once."""
-        if entry.key not in self.recovering:
-            self.recovering.add(entry.key)
-            spread_s = self.settings.recovery_delay_s * self.random.random()
-            self.start_timer(("recover", *entry.key), now + delay_s + spread_s)
-
-    def recover(self, key: Key, now: float) -> None:
-        """Send the request towards the producer, and again each beacon period while events are missing."""
-        self.recovering.discard(key)
-        entry = self.relevant.by_key.get(key)
-        if entry is None or not entry.member:
-            return
-        reception = self.receptions.of(key, entry.advert.epoch)
-        if reception is None:
-            return
-        wanted, given_up = reception.next_request(self.settings.recovery_attempts)
-        for _ in given_up:
-            self.drop(DropReason.MISSED_NOT_RECOVERED)
-        if not wanted:
-            return
-        since = self.inside_since(entry, now)
-        self.send(entry.via, RecoveryRequest(*key, entry.advert.epoch, tuple(wanted), since, (self.node,)))
-        self.recovering.add(key)
-        self.start_timer(("recover", *key), now + self.settings.beacon_interval_s)
-
-    def on_request(self, request: RecoveryRequest, now: float) -> None:
-        """Pass a consumer's request on towards the producer, or answer it."""
-        if not 1 <= len(request.route) <= self.settings.hop_limit or self.node in request.route:
-            self.drop(DropReason.REQUEST_MISROUTED)
-        elif len(request.sequences) > MAX_REQUESTED or len(request.route[0]) > MAX_NAME:
-            self.drop(DropReason.REQUEST_TOO_LARGE)
-        elif request.producer == self.node:
-            self.answer(request, now)
-        elif (entry := self.relevant.by_key.get((request.producer, request.subject))) is None:
-            self.drop(DropReason.NO_ROUTE_TO_PRODUCER)
-        else:
-            self.send(entry.via, msgspec.structs.replace(request, route=(*request.route, self.node)))
-
-    def answer(self, request: RecoveryRequest, now: float) -> None:
-        """Send events from the cache, each at most once per half beacon period to one consumer."""
-        announced = self.announcements.by_subject.get(request.subject)
-        if announced is None or announced.epoch != request.epoch:
-            self.drop(DropReason.NO_LONGER_ANNOUNCED)
-            return
-        found = announced.cache.held(request.sequences, request.since)
-        held = [(number, event) for number, event in found if not has_expired(event, self.settings.lifespan_s, now)]
-        if not held:
-            self.drop(DropReason.NO_LONGER_HELD)
-        *back, neighbour = request.route
-        half_period = int(2 * now / self.settings.beacon_interval_s)
-        for sequence, event in held:
-            if self.recent_answers.add((request.route[0], event.id, half_period)):
-                self.send(neighbour, Recovered(event, request.epoch, sequence, held[0][0], tuple(back)))
-
-    def on_recovered(self, recovered: Recovered, now: float) -> None:
-        """A missed event, for us or for a node farther down the route."""
-        event = recovered.event
-        if recovered.route:
-            *back, neighbour = recovered.route
-            if recovered.hops < self.settings.hop_limit:
-                self.send(neighbour, msgspec.structs.replace(recovered, route=tuple(back), hops=recovered.hops + 1))
-            else:
-                self.drop(DropReason.HOP_LIMIT, event.id)
-            return
-        key = (event.source, event.type)
-        reception = self.receptions.of(key, recovered.epoch)
-        if reception is not None:
-            reception.received(recovered.sequence)
-            reception.nothing_before(recovered.oldest)
-        if event.id in self.recent_events.keys:
-            return
-        entry = self.relevant.by_key.get(key)
-        if entry is None or not entry.member:
-            self.drop(DropReason.RECOVERED_TOO_LATE, event.id)
-        elif (typed := self.type_checked(entry, event)) is not None:
-            self.deliver_recovered(entry, typed, recovered.hops, now)
-
-    def deliver_recovered(self, entry: RelevantProximity, event: Event, hops: int, now: float) -> None:
-        """Deliver if we were inside when the event was raised."""
-        viewer = self.viewer_at(event, now)
-        if reason := self.unfit(event, now):
-            self.drop(reason, event.id[:MAX_NAME])
-        elif not entry.was_raised_around(event, viewer.position):
-            self.drop(DropReason.RAISED_BEFORE_ARRIVAL, event.id)
-        else:
-            self.recent_events.add(event.id)
-            for subscription in self.subscriptions.accepting(event, viewer):
-                self.deliver(event, subscription, hops)
-
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
-        """The neighbour is gone. A request is sent again after the next beacon has shown another route."""
-        match packet:
-            case Recovered():
-                self.drop(DropReason.ROUTE_TO_CONSUMER_BROKEN, packet.event.id)
-            case RecoveryRequest():
-                self.drop(DropReason.ROUTE_TO_PRODUCER_BROKEN)
+        self.recovery.unreachable(packet)
         return self.effects()

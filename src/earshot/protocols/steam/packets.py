@@ -52,6 +52,14 @@ class SteamSettings:
     "Each period is longer or shorter by up to this share, so that producers do not beacon in step."
     expiry_s: Positive = 3.5
     "A proximity that has been silent for this long is removed from the list; a stretched period stretches this too."
+    keep_stationary: bool = False
+    """Section 4.5.2: a stationary proximity stays listed while this node is inside, even if its beacons stop. Off: it
+    expires too, because a producer may be gone; what it announced last would take room for ever."""
+    location_interval_s: NotNegative = 0.0
+    "How often the location service updates; section 5.2: once a second. 0: at every question."
+    deliver_own: bool = False
+    """Section 4.1: consumers on the producer's own device receive its events. Off, because the publisher is not one of
+    an event's receivers for any protocol here, nor for the oracle: the application that publishes has the event."""
     questions: Count = 2
     "How often a consumer asks its neighbours for proximities if it knows none of a type that it wants."
     relays: bool = True
@@ -113,8 +121,9 @@ RECOVERING = SteamSettings(
 )
 "As the paper describes it, with the recovery of section 4.3, which the prototype did not have."
 
-PAPER = replace(RECOVERING, cache_size=0, beacon_gather_s=0.0)
-"The prototype of section 5: best effort, no recovery, beacons passed on one by one."
+PAPER = replace(RECOVERING, cache_size=0, beacon_gather_s=0.0, keep_stationary=True)
+"""The prototype of section 5: best effort, no recovery, beacons passed on one by one, stationary proximities kept while
+inside."""
 
 
 class Advert(msgspec.Struct, frozen=True, array_like=True):

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 
+from earshot.errors import ContentMismatch
 from earshot.events import Event, EventType
 from earshot.geometry import Position
 from earshot.protocols.machine import JoinGroup, LeaveGroup
@@ -80,6 +81,20 @@ class RelevantProximity:
     def mobile(self) -> bool:
         """Section 4.5.2: only the updates of a mobile proximity say where it is."""
         return self.advert.proximity is not None and self.advert.proximity.mobile
+
+    @property
+    def stationary(self) -> bool:
+        """Whether it is a place that stays; everywhere is none."""
+        return self.advert.proximity is not None and not self.advert.proximity.mobile
+
+    def typed(self, event: Event) -> Event | None:
+        """The event with its values converted to the announced type; None if they do not fit."""
+        if not self.event_type.content:
+            return event
+        try:
+            return self.event_type.read(event)
+        except ContentMismatch:
+            return None
 
     def was_raised_around(self, event: Event, position: Position) -> bool:
         """Whether the position lies in the proximity in which the event was raised. For a mobile proximity the
