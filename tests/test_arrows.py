@@ -9,7 +9,19 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "earshot"
 
-GROUND = {"errors", "events", "geometry", "wire", "documents", "records", "traces", "pairs", "settings", "plugins"}
+GROUND = {
+    "errors",
+    "events",
+    "geometry",
+    "wire",
+    "documents",
+    "records",
+    "traces",
+    "pairs",
+    "settings",
+    "plugins",
+    "quality",
+}
 MAY_IMPORT = {
     **dict.fromkeys(GROUND, GROUND),
     "filters": GROUND | {"filters"},
@@ -31,7 +43,17 @@ ONLY_IN = {
     "pyspark": {"pipeline", "studies"},
     "py4j": {"pipeline", "studies"},
 }
-NO_CLOCK_OR_CHANCE = {"events", "geometry", "traces", "pairs", "filters", "protocols", "simulation", "wire", "records"}
+NO_CLOCK_OR_CHANCE = {
+    "events",
+    "geometry",
+    "traces",
+    "pairs",
+    "filters",
+    "protocols",
+    "simulation",
+    "wire",
+    "records",
+} | {"quality"}
 
 
 def room_of(module: str) -> str:

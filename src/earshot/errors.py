@@ -77,6 +77,10 @@ class XmlEntityRefused(XmlError):
     """The document declares or uses entities of its own."""
 
 
+class QualityError(UsageError):
+    """A quality of service that cannot be kept, or that differs from the one another node uses."""
+
+
 class DtdError(UsageError, ValueError):
     """A document type definition that was refused."""
 

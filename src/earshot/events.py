@@ -22,6 +22,8 @@ from earshot.documents import Element as Element
 from earshot.documents import read_xml, write_xml
 from earshot.errors import ContentMismatch, EventError
 from earshot.geometry import Area, Position, Velocity, parse_shape
+from earshot.quality import NAMES as QUALITY_NAMES
+from earshot.quality import Quality, attribute_text, quality_of
 from earshot.wire import Whole, Word
 
 Value = bool | int | float | str | datetime | Position
@@ -67,6 +69,8 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
 
     verified: ClassVar[bool] = False
     "Whether the host that received it holds a valid signature of its source; set by live nodes."
+    late_s: ClassVar[float] = 0.0
+    "How long after its type's deadline it arrived here; set by live nodes."
 
     def __post_init__(self) -> None:
         if not self.type or not isinstance(self.type, str):
@@ -216,6 +220,12 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
             signature=self.signature,
         )
         return msgspec.json.encode(written)
+
+
+def with_quality(event: Event, quality: Quality) -> Event:
+    """The event with its type's lifespan and priority, where it has none of its own."""
+    lifespan_s = quality.lifespan_s if event.lifespan_s is None else event.lifespan_s
+    return msgspec.structs.replace(event, lifespan_s=lifespan_s, priority=event.priority or quality.priority)
 
 
 MOST_LEVELS = 16
@@ -424,21 +434,27 @@ class EventType:
 
     `content` maps names to types: Python's `int`, `float`, `str`, `bool`, `datetime`, `Position`, or
     the words integer, float, string, boolean, time, position. `attributes` are the non-functional
-    ones a publisher attaches to the type as a whole.
+    ones a publisher attaches to the type as a whole: its quality of service (`earshot.quality`).
     """
 
     subject: str
     content: Mapping[str, Any] = field(default_factory=dict)
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    "By name, as texts; a number may be given as one."
+    quality: Quality = field(init=False, repr=False, compare=False)
+    "What the attributes promise."
 
     def __post_init__(self) -> None:
         if not self.subject:
             raise EventError("an event type needs a subject")
         object.__setattr__(self, "content", {name: _type_name(given) for name, given in self.content.items()})
-        object.__setattr__(self, "attributes", dict(self.attributes))
+        attributes = {name: attribute_text(value) for name, value in self.attributes.items()}
+        object.__setattr__(self, "quality", quality_of(self.subject, attributes))
+        others = {name: text for name, text in attributes.items() if name not in QUALITY_NAMES}
+        object.__setattr__(self, "attributes", {**others, **self.quality.attributes()})
 
     def __hash__(self) -> int:
-        return hash((self.subject, tuple(self.content.items()), tuple(self.attributes.items())))
+        return hash((self.subject, tuple(self.content.items()), tuple(sorted(self.attributes.items()))))
 
     def event(self, content: Mapping[str, Value], **stamp: Any) -> Event:
         """An event of this type with checked, typed content."""

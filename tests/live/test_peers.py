@@ -376,7 +376,10 @@ def test_a_replay_from_another_address_binds_no_name_and_a_wrong_clock_costs_no_
                 await acquainted(a, b)
                 overheard: list[bytes] = []
                 transmit = a.host.transport._transmit
-                a.host.transport._transmit = lambda data, to: (overheard.append(data), transmit(data, to))  # type: ignore[method-assign,assign,return-value]
+                a.host.transport._transmit = lambda data, to, priority=0: (
+                    overheard.append(data),
+                    transmit(data, to, priority),
+                )  # type: ignore[method-assign,assign,return-value]
                 await (await a.announce("Bell")).publish()
                 replayed = overheard.copy()
             attacker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

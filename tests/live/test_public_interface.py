@@ -7,8 +7,8 @@ import earshot.live
 from earshot.live import node, spool
 
 EXPORTS = [
-    "Fix", "Fixed", "Gpsd", "HeardPeer", "LocationService", "NetworkSettings", "NmeaFile", "Node", "Publisher",
-    "Stream", "TracePlayback", "read_spool", "run",
+    "FenceCrossing", "FenceCrossings", "Fix", "Fixed", "Gpsd", "HeardPeer", "LocationService", "NetworkSettings",
+    "NmeaFile", "Node", "Publisher", "Stream", "TracePlayback", "read_spool", "run",
 ]  # fmt: skip
 
 

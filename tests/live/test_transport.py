@@ -54,11 +54,11 @@ class Side:
         self.transport = Transport(name, 7, "", network, self.host, lambda: 1000.0)
         transmit = self.transport._transmit
 
-        def noted(datagram: bytes, address: tuple[str, int]) -> None:
+        def noted(datagram: bytes, address: tuple[str, int], priority: int = 0) -> None:
             self.sizes.append(len(datagram))
             if datagrams.decode_short(datagram[HEADER_BYTES:]) is None:
                 self.frames.append(datagrams.decode(datagram[HEADER_BYTES:]))
-            transmit(datagram, address)
+            transmit(datagram, address, priority)
 
         self.transport._transmit = noted  # type: ignore[method-assign]
         self.transport.open()

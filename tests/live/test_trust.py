@@ -191,7 +191,10 @@ def test_a_replayed_datagram_is_refused(tmp_path: Path) -> None:
             wanted = b.subscribe("Siren")
             overheard: list[bytes] = []
             transmit = a.host.transport._transmit
-            a.host.transport._transmit = lambda data, to: (overheard.append(data), transmit(data, to))  # type: ignore[method-assign,assign,return-value]
+            a.host.transport._transmit = lambda data, to, priority=0: (
+                overheard.append(data),
+                transmit(data, to, priority),
+            )  # type: ignore[method-assign,assign,return-value]
             await (await a.announce(EventType("Siren"))).publish()
             await taken(wanted, 1)
             before = b.host.counts["receive"]

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from earshot.errors import EarshotError, LocationUnavailable, UsageError
 
 if TYPE_CHECKING:
     from earshot.events import Event
-    from earshot.live import LocationService, Node
+    from earshot.live import FenceCrossing, LocationService, Node
 
 LOCATION_FORMS = "fixed:LAT,LON, plane:X,Y in metres, gpsd[:HOST:PORT], nmea:FILE or trace:FILE#NODE"
 
@@ -73,6 +74,14 @@ node_options = together(
     click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line."),
 )
 "The options of every command that is a node."
+
+
+quality_option = click.option(
+    "--quality",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An attribute of the type: reliability, lifespan_s, priority, deadline_s or history.",
+)
 
 
 def make_node(options: dict[str, Any]) -> Node:
@@ -235,6 +244,9 @@ def _print_status(options: Mapping[str, Any], values: Mapping[str, Any], line: s
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N events.")
 @click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
 @default_option("--queue", default=10_000, type=click.IntRange(1), metavar="N", help="At most N events wait.")
+@click.option("--fence", is_flag=True, help="Print also when this node enters or leaves an area announced with TYPE.")
+@click.option("--nearby", metavar="50m", type=LENGTH, help="Print also when a node comes this near, or parts.")
+@quality_option
 @node_options
 def sub(
     event_type: str | None,
@@ -243,6 +255,9 @@ def sub(
     count: int | None,
     for_s: float | None,
     queue: int,
+    fence: bool,
+    nearby: float | None,
+    quality: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Print the events of a type that match --where, as they arrive.
@@ -253,11 +268,26 @@ def sub(
       earshot sub Siren --where 'approaching and speed > 10' --location gpsd --json
       earshot sub --filter '/CD[price < 20]' --peer 192.168.1.7:47500
       earshot sub Siren --count 1 --for 30s
+      earshot sub Siren --fence --nearby 50m --location gpsd
+
+    With --quality the publishers must announce the same list of attributes; others are refused.
     """
+    from earshot.events import EventType
+
+    if (fence or quality) and event_type is None:
+        raise UsageError(f"--{'fence' if fence else 'quality'} needs a TYPE")
+    attributes = pairs(quality, "--quality", str)
+    wanted = EventType(event_type, {}, attributes) if attributes and event_type is not None else event_type
 
     async def work() -> None:
         async with _until_stopped() as stopped, make_node(options) as one:
-            stream = one.subscribe(event_type, where, filter=filter_, queue=queue)
+            stream = one.subscribe(wanted, where, filter=filter_, queue=queue)
+
+            async def crossings() -> None:
+                if not fence and nearby is None:
+                    await asyncio.Event().wait()
+                async for crossing in one.fences(event_type if fence else None, near_m=nearby, queue=queue):
+                    click.echo(json.dumps(asdict(crossing)) if options["as_json"] else _crossing_line(crossing))
 
             async def read() -> None:
                 seen = 0
@@ -267,21 +297,31 @@ def sub(
                     if seen == count:
                         return
 
-            await _first(read(), stopped.wait(), *_for(for_s))
+            await _first(read(), crossings(), stopped.wait(), *_for(for_s))
             if lost := stream.dropped:
                 click.echo(f"earshot: {lost:,} events were lost: they arrived faster than they were printed", err=True)
 
     _run(work())
 
 
+def _moment(time: float) -> str:
+    try:
+        return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{time:g}s"
+
+
+def _crossing_line(crossing: FenceCrossing) -> str:
+    """A crossing on one line: `enter ambulance-7 Siren`, `nearby bus-3`."""
+    words = (crossing.what, _shown(crossing.peer), _shown(crossing.event_type) if crossing.event_type else "")
+    return _escaped(f"{_moment(crossing.time)} {' '.join(words).rstrip()}")
+
+
 def _line(event: Event) -> str:
     """An event on one line, whatever a peer has put into it."""
     from earshot.events import Element
 
-    try:
-        moment = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError, OSError):
-        moment = f"{event.time:g}s"
+    moment = _moment(event.time)
     if isinstance(event.content, Element):
         try:
             content = " ".join(event.to_xml().decode().split())
@@ -291,7 +331,8 @@ def _line(event: Event) -> str:
         content = " ".join(f"{_shown(name)}={_shown(value)}" for name, value in event.content.items())
     where = "" if event.position is None else f" at {event.position}"
     verified = " (verified)" if event.verified else ""
-    return _escaped(f"{moment} {_shown(event.source)} {_shown(event.type)} {content}{where}{verified}")
+    late = f" (late by {event.late_s:.3f} s)" if event.late_s else ""
+    return _escaped(f"{moment} {_shown(event.source)} {_shown(event.type)} {content}{where}{verified}{late}")
 
 
 def _shown(value: object) -> str:
@@ -312,7 +353,8 @@ def _json_line(event: Event) -> str:
     """An event as JSON on one line, and whether its signature counts; without its content where that cannot be
     written."""
     try:
-        line = json.dumps({**json.loads(event.to_json()), "verified": event.verified}, ensure_ascii=False)
+        here = {"verified": event.verified, **({"late_s": event.late_s} if event.late_s else {})}
+        line = json.dumps({**json.loads(event.to_json()), **here}, ensure_ascii=False)
         return line if line.isprintable() else json.dumps(json.loads(line))
     except EarshotError as error:
         values = {"type": event.type, "id": event.id, "source": event.source, "time": event.time}
@@ -330,6 +372,7 @@ def _json_line(event: Event) -> str:
 @click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
 @default_option("--settle", default="500ms", type=DELAY, help="Wait this long before the first event.")
 @default_option("--linger", default="500ms", type=DELAY, help="Stay this long after the last event.")
+@quality_option
 @node_options
 def pub(
     event_type: str,
@@ -342,6 +385,7 @@ def pub(
     for_s: float | None,
     settle: float,
     linger: float,
+    quality: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Publish events of a type.
@@ -351,13 +395,16 @@ def pub(
       earshot pub Siren speed=18 --within circle:300m --interface lo
       earshot pub Siren speed=18 --within circle:300m --every 1s --location gpsd
       sensor | earshot pub Reading --stdin --peer 192.168.1.7:47500
+      earshot pub Siren speed=18 --quality priority=2 --quality deadline_s=0.5 --quality history=3
 
     A value that looks like a number, true or false is read as one; any other value is a text. The node
     stays for --linger after the last event, so that nodes that missed it can ask for it.
     """
+    from earshot.events import EventType
     from earshot.geometry import Area, Position, parse_shape
 
     content = pairs(values, "", _value)
+    announced = EventType(event_type, {}, pairs(quality, "--quality", str))
     if stdin and (every is not None or values):
         raise UsageError("--stdin takes the place of values and of --every")
     if every is None and not stdin and (count or 1) > 1:
@@ -369,7 +416,7 @@ def pub(
 
     async def work() -> None:
         async with _until_stopped() as stopped, make_node(options) as one:
-            publisher = await one.announce(event_type, within=proximity)
+            publisher = await one.announce(announced, within=proximity)
 
             async def publish(values: Mapping[str, Any]) -> None:
                 event = await publisher.publish(values)

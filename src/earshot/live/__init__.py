@@ -30,11 +30,13 @@ from earshot.live.gpsd import Gpsd
 from earshot.live.location import Fix, Fixed, LocationService
 from earshot.live.network import NetworkSettings
 from earshot.live.nmea import NmeaFile
-from earshot.live.node import HeardPeer, Node, Publisher, Stream, run
+from earshot.live.node import FenceCrossing, FenceCrossings, HeardPeer, Node, Publisher, Stream, run
 from earshot.live.spool import read_spool
 from earshot.live.trace_location import TracePlayback
 
 __all__ = [
+    "FenceCrossing",
+    "FenceCrossings",
     "Fix",
     "Fixed",
     "Gpsd",

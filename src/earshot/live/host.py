@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from earshot.errors import EventError, MalformedPacket, UsageError
-from earshot.events import Element, Event
+from earshot.events import Element, Event, EventType
 from earshot.filters import Subscription
 from earshot.geometry import Position
 from earshot.live.channel import MeasuredChannel
@@ -32,6 +32,9 @@ from earshot.protocols import machine as machines
 from earshot.protocols.catalogue import protocol_name
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
 from earshot.protocols.machine_failures import checked_effects, is_ours
+from earshot.protocols.services.fences import Fence
+from earshot.protocols.services.packets import SERVICE_PACKETS, Crossed, DeliverPast, Late, Warn
+from earshot.protocols.services.served import Served
 from earshot.records import DropReason, Kind, Record
 from earshot.records.details import (
     KEYS_CHANGED,
@@ -53,9 +56,12 @@ TIMER_AGAIN_S = 1.0
 "A timer whose handling failed fires again after this time, so that no packet can end a protocol's beacons."
 MAX_TIMERS = 65_536
 MAX_DELIVERED = 10_000
+_OF_SERVICES: frozenset[Any] = frozenset({Crossed, DeliverPast, Late, Warn})
 
 Handler = Callable[[Event], None]
 "Called with each delivered event of one subscription."
+FenceHandler = Callable[[Crossed, float], None]
+"Called with each crossing of one fence, and when it was seen."
 
 
 class Host:
@@ -90,7 +96,7 @@ class Host:
         self.location = TrackedLocation(service, self.warn, stale_s=stale_s, precision_m=precision_m)
         self.channel = MeasuredChannel(network.bit_rate_bps)
         self._protocol = protocol
-        self.machine = self._new_machine()
+        self.machine, self.served = self._new_machine()
         self._credentials = credentials or Credentials(name)
         self._identity, self._verifier = self._credentials.identity, self._credentials.verifier
         self.transport = Transport(
@@ -104,6 +110,8 @@ class Host:
         self._announcements: dict[str, Announcement] = {}
         self._handlers: dict[str, Handler] = {}
         self._subscriptions: dict[str, Subscription] = {}
+        self._declared: dict[str, EventType] = {}
+        self._fences: dict[str, tuple[Fence, FenceHandler]] = {}
         self._delivered: set[tuple[str, str]] = set()
         "The latest deliveries, event and subscription: a machine that starts again has forgotten them."
         self._delivered_before: set[tuple[str, str]] = set()
@@ -112,8 +120,16 @@ class Host:
         self._flushing = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def _new_machine(self) -> Machine:
-        return self._protocol(self.name, self.settings, self.location, Random(f"{self.life}:{self.name}"), self.channel)
+    def _new_machine(self) -> tuple[Machine, Served]:
+        """The protocol's machine, and the same with the services beside it."""
+        random = Random(f"{self.life}:{self.name}")
+        machine = self._protocol(self.name, self.settings, self.location, random, self.channel)
+        services = Random(f"{self.life}:{self.name}:services")
+        return machine, Served(machine, protocol_name(self._protocol), services, self._neighbours)
+
+    def _neighbours(self) -> list[tuple[str, Position]]:
+        present = self.transport.peers.present(time.monotonic())
+        return [(peer.name, peer.position) for peer in present if peer.position is not None]
 
     def now(self) -> float:
         """Seconds since the epoch; not earlier than before, unless the clock was set back."""
@@ -136,12 +152,15 @@ class Host:
         for group in list(self.transport.joined):
             self.transport.leave(group)
         self.location.forget()
-        self.machine = self._new_machine()
-        self._guarded(self.machine.start)
+        self.machine, self.served = self._new_machine()
+        self._guarded(self.served.start)
         for announcement in self._announcements.values():
-            self._guarded(self.machine.announce, announcement)
+            self._guarded(self.served.announce, announcement)
+        self.served.types.declared.update(self._declared)
         for subscription in self._subscriptions.values():
-            self._guarded(self.machine.subscribe, subscription)
+            self._guarded(self.served.subscribe, subscription)
+        for fence, _ in self._fences.values():
+            self._guarded(self.served.fence, fence)
 
     # From start to stop.
 
@@ -155,7 +174,7 @@ class Host:
                 self.name,
             )
         self._record_join(STARTED)
-        self._carry_out(self.machine.start(self.now()))
+        self._carry_out(self.served.start(self.now()))
         self._tick()
 
     def _record_join(self, reason: str) -> None:
@@ -175,7 +194,7 @@ class Host:
         """Stop the machine in good order and close the network."""
         if self._loop is None:
             return
-        self._guarded(self.machine.stop)
+        self._guarded(self.served.stop)
         if self._ticking is not None:
             self._ticking.cancel()
         for handle in self._timers.values():
@@ -203,7 +222,7 @@ class Host:
 
     def announce(self, announcement: Announcement) -> None:
         """The application will publish events of this type."""
-        effects = self._asked(self.machine.announce, announcement)
+        effects = self._asked(self.served.announce, announcement)
         self._announcements[announcement.event_type.subject] = announcement
         self.record(Kind.ANNOUNCE, detail=write_announcement(announcement.event_type, announcement.proximity))
         self._carry_out(effects)
@@ -212,26 +231,42 @@ class Host:
         """The application will publish no more events of this type."""
         if self._announcements.pop(subject, None) is not None:
             self.record(Kind.UNANNOUNCE, detail=subject)
-            self._carry_out(self._asked(self.machine.unannounce, subject))
+            self._carry_out(self._asked(self.served.unannounce, subject))
 
-    def subscribe(self, subscription: Subscription, handler: Handler) -> None:
-        """The application subscribes; `handler` is called with each event."""
+    def subscribe(self, subscription: Subscription, handler: Handler, expected: EventType | None = None) -> None:
+        """The application subscribes; `handler` is called with each event. Refused where a publisher in reach announces
+        the expected type with other attributes."""
+        if expected is not None:
+            self.served.declare(subscription.id, expected)
+            self._declared[subscription.id] = expected
         self._handlers[subscription.id] = handler
         self._subscriptions[subscription.id] = subscription
         detail = write_detail(SubscribeDetail(str(subscription.filter), subscription.region))
         self.record(Kind.SUBSCRIBE, subscription=subscription.id, detail=detail)
         try:
-            self._carry_out(self._asked(self.machine.subscribe, subscription))
+            self._carry_out(self._asked(self.served.subscribe, subscription))
         except Exception:
             del self._handlers[subscription.id], self._subscriptions[subscription.id]
+            self._declared.pop(subscription.id, None)
             raise
 
     def unsubscribe(self, subscription: str) -> None:
         """The application unsubscribes."""
         if self._handlers.pop(subscription, None) is not None and self._loop is not None:
             del self._subscriptions[subscription]
+            self._declared.pop(subscription, None)
             self.record(Kind.UNSUBSCRIBE, subscription=subscription)
-            self._carry_out(self._asked(self.machine.unsubscribe, subscription))
+            self._carry_out(self._asked(self.served.unsubscribe, subscription))
+
+    def fence(self, fence: Fence, handler: FenceHandler) -> None:
+        """The application wants to be told of crossings; `handler` is called with each."""
+        self._fences[fence.id] = (fence, handler)
+        self._carry_out(self._asked(self.served.fence, fence))
+
+    def unfence(self, fence: str) -> None:
+        """It no longer does."""
+        if self._fences.pop(fence, None) is not None and self._loop is not None:
+            self._asked(self.served.unfence, fence)
 
     def publish(self, event: Event) -> Event:
         """Publish an event; returns it stamped."""
@@ -246,7 +281,11 @@ class Host:
         now = self.now()
         position = self.location.position(now)
         announcement = self._announcements.get(subject)
-        proximity = None if announcement is None else announcement.proximity
+        proximity = None
+        if announcement is not None:
+            proximity, quality = announcement.proximity, announcement.event_type.quality
+            lifespan_s = quality.lifespan_s if lifespan_s is None else lifespan_s
+            priority = priority or quality.priority
         self._published += 1
         event = Event(
             subject,
@@ -265,7 +304,7 @@ class Host:
                 event = announcement.event_type.read(event)
             event = self._identity.sign_event(event)
         written = event.to_json().decode() if self.spool is not None else ""
-        effects = self._asked(self.machine.publish, event)
+        effects = self._asked(self.served.publish, event)
         if self.spool is not None:
             self.record(Kind.PUBLISH, self.location.exact(now), event=event.id, detail=written)
             self._flush_spool()
@@ -276,7 +315,8 @@ class Host:
 
     def _carry_out(self, effects: Effects) -> None:
         if self._outside:
-            checked_effects(self.machine, "its effects", effects, self._handlers, self._now)
+            own = effects if effects is NOTHING else [one for one in effects if type(one) not in _OF_SERVICES]
+            checked_effects(self.machine, "its effects", own, self._handlers, self._now)
         for effect in effects:
             match effect:
                 case machines.Broadcast():
@@ -299,6 +339,26 @@ class Host:
                     self.transport.leave(effect.group)
                 case machines.Note():
                     self.record(Kind.NOTE, detail=f"{effect.topic}: {effect.detail}")
+                case _:
+                    self._serve(effect)
+
+    def _serve(self, effect: Any) -> None:
+        """Carry out what a service asks."""
+        match effect:
+            case Late(event, subscription, late_s):
+                event.__dict__["late_s"] = late_s
+                self.counts["late"] += 1
+                self.record(Kind.LATE, event=event.id, subscription=subscription, detail=f"{late_s:.6f}")
+            case DeliverPast(event, subscription):
+                self._deliver(machines.Deliver(event, subscription), Kind.HISTORY)
+            case Crossed(id, crossing, peer, subject):
+                now = self.now()
+                detail, at = f"{crossing} {subject}".rstrip(), self.location.exact(now)
+                self.record(Kind.FENCE, at, subscription=id, peer=peer, detail=detail)
+                if id in self._fences:
+                    self._fences[id][1](effect, now)
+            case Warn(message):
+                self.warn(message)
 
     def _asked(self, entry_point: Callable[..., Effects], argument: Any) -> Effects:
         """Call an entry point for the application: its mistakes are raised; any other failure comes from what peers
@@ -340,24 +400,28 @@ class Host:
 
     def _fire(self, name: Timer) -> None:
         del self._timers[name]
-        if not self._guarded(self.machine.wake, name) and name not in self._timers:
+        if not self._guarded(self.served.wake, name) and name not in self._timers:
             self._start_timer(machines.StartTimer(name, self.now() + TIMER_AGAIN_S))
 
-    def _deliver(self, effect: machines.Deliver) -> None:
-        key = (effect.event.id, effect.subscription)
+    def _deliver(self, effect: machines.Deliver, kind: Kind = Kind.DELIVER) -> None:
+        event = effect.event
+        if event.lifespan_s is not None and self._now - event.time > event.lifespan_s:
+            self.dropped(DropReason.EXPIRED, event=event.id)
+            return
+        key = (event.id, effect.subscription)
         if key in self._delivered or key in self._delivered_before:
             return
         self._delivered.add(key)
         if len(self._delivered) >= MAX_DELIVERED:
             self._delivered, self._delivered_before = set(), self._delivered
-        self.counts["deliver"] += 1
+        self.counts[kind] += 1
         if self.spool is not None:
             at = self.location.exact(self.now())
-            self.record(Kind.DELIVER, at, event=effect.event.id, subscription=effect.subscription, hops=effect.hops)
+            self.record(kind, at, event=event.id, subscription=effect.subscription, hops=effect.hops)
             self._flush_spool()
         handler = self._handlers.get(effect.subscription)
         if handler is not None:
-            handler(effect.event)
+            handler(event)
 
     # What the transport reports: see `transport.Listener`.
 
@@ -384,7 +448,10 @@ class Host:
             transmission = frame.transmission(index)
             self._record_packet(Kind.RECEIVE, packet, bytes=len(data), peer=frame.sender, transmission=transmission)
         try:
-            effects = self.machine.hear(packet, frame.sender, now)
+            if self.served.idle and type(packet) not in SERVICE_PACKETS:
+                effects = self.machine.hear(packet, frame.sender, now)
+            else:
+                effects = self.served.hear(packet, frame.sender, now)
             if effects is not NOTHING or self._outside:
                 self._carry_out(effects)
         except Exception:
@@ -400,7 +467,7 @@ class Host:
         if self._loop is not None:
             self.drops[DropReason.UNREACHABLE] += 1
             self._record_packet(Kind.DROP, packet, peer=peer, detail=DropReason.UNREACHABLE)
-            self._guarded(self.machine.unreachable, packet, peer)
+            self._guarded(self.served.unreachable, packet, peer)
 
     def dropped(self, reason: DropReason, peer: str = "", event: str = "") -> None:
         self.drops[reason] += 1

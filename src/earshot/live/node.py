@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from earshot.errors import UsageError
 from earshot.events import Element, Event, EventType
@@ -26,6 +26,8 @@ from earshot.live.trust import Address
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.catalogue import protocol as protocol_named
 from earshot.protocols.machine import Announcement
+from earshot.protocols.services.fences import Fence
+from earshot.protocols.services.packets import Crossed
 from earshot.records import DropReason
 
 logger = logging.getLogger("earshot.live")
@@ -102,7 +104,7 @@ class Node:
             Host, name, machine, built, options, self._location, spool, stale_s, precision_m, credentials, clock
         )
         self._host: Host | None = None
-        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._streams: weakref.WeakSet[ReadQueue[Any]] = weakref.WeakSet()
         self._subscribed = 0
 
     async def __aenter__(self) -> Node:
@@ -181,7 +183,7 @@ class Node:
 
     def subscribe(
         self,
-        event_type: str | None = None,
+        event_type: str | EventType | None = None,
         where: str | None = None,
         *,
         filter: Filter | str | None = None,
@@ -192,14 +194,36 @@ class Node:
 
         Instead of a type and a `where`, give a whole `filter` (XPath, or `Siren: speed > 10`). The queue holds
         at most `queue` events; if the program is too slow, the oldest are dropped, and `dropped` counts them.
+
+        An `EventType` instead of its name says which attributes the program expects: a publisher that announces the
+        type with others is refused.
         """
         if queue < 1:
             raise UsageError(f"queue must be at least 1, got {queue}")
-        wanted = Subscription(self._next_id(), self.name, _wanted(event_type, where, filter), region)
+        expected = event_type if isinstance(event_type, EventType) else None
+        subject = event_type.subject if isinstance(event_type, EventType) else event_type
+        wanted = Subscription(self._next_id(), self.name, _wanted(subject, where, filter), region)
         stream = Stream(self.host, wanted.id, queue)
         # The host must not keep alive a stream that the program no longer holds.
         reference = weakref.WeakMethod(stream.put)
-        self.host.subscribe(wanted, lambda event: put(event) if (put := reference()) is not None else None)
+        self.host.subscribe(wanted, lambda event: put(event) if (put := reference()) is not None else None, expected)
+        self._streams.add(stream)
+        return stream
+
+    def fences(
+        self, event_type: str | None = None, *, near_m: float | None = None, queue: int = QUEUE
+    ) -> FenceCrossings:
+        """Be told when this node enters or leaves an area that the type is announced with, and with `near_m` when
+        another node comes that near or parts; returns an async iterator of `FenceCrossing`."""
+        fence = Fence(self._next_id(), event_type, near_m)
+        stream = FenceCrossings(self.host, fence.id, queue)
+        reference = weakref.WeakMethod(stream.put)
+
+        def crossed(effect: Crossed, now: float) -> None:
+            if (put := reference()) is not None:
+                put(FenceCrossing(str(effect.crossing), effect.peer, effect.subject, now))
+
+        self.host.fence(fence, crossed)
         self._streams.add(stream)
         return stream
 
@@ -287,35 +311,38 @@ class Publisher:
         self._node.host.unannounce(self.event_type.subject)
 
 
-class Stream:
-    """The events of one subscription, to be read with `async for`. It ends with `close`, with the node, or when
+T = TypeVar("T")
+
+
+class ReadQueue(Generic[T]):
+    """What arrives for one subscription, to be read with `async for`. It ends with `close`, with the node, or when
     the program holds no reference to it."""
 
     def __init__(self, host: Host, id: str, limit: int) -> None:
         self.id = id
         "The subscription's id, as records name it."
         self.dropped = 0
-        "How many events were lost because the program did not read them in time."
+        "How much was lost because the program did not read it in time."
         self._host = host
         self._limit = limit
         self._ended = False
-        self._events: deque[Event] = deque()
+        self._waiting_items: deque[T] = deque()
         self._waiting: asyncio.Future[None] | None = None
 
-    def put(self, event: Event) -> None:
-        """Add an event; a full queue drops its oldest."""
-        if len(self._events) >= self._limit:
-            lost = self._events.popleft()
+    def put(self, item: T) -> None:
+        """Add one; a full queue drops its oldest."""
+        if len(self._waiting_items) >= self._limit:
+            lost = self._waiting_items.popleft()
             self.dropped += 1
-            self._host.dropped(DropReason.SLOW_SUBSCRIBER, event=lost.id)
+            self._host.dropped(DropReason.SLOW_SUBSCRIBER, event=getattr(lost, "id", ""))
             if self.dropped == 1:
                 self._host.warn(f"slow-subscriber: {self.id} holds {self._limit} events; the oldest are dropped")
-        self._events.append(event)
+        self._waiting_items.append(item)
         if self._waiting is not None:
             self._wake()
 
     def end(self) -> None:
-        """No more events will come."""
+        """No more will come."""
         self._ended = True
         self._wake()
 
@@ -323,11 +350,11 @@ class Stream:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
-    def __aiter__(self) -> Stream:
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
-        while not self._events:
+    async def __anext__(self) -> T:
+        while not self._waiting_items:
             if self._ended:
                 raise StopAsyncIteration
             if self._waiting is not None:
@@ -337,13 +364,13 @@ class Stream:
                 await self._waiting
             finally:
                 self._waiting = None
-        return self._events.popleft()
+        return self._waiting_items.popleft()
 
     def __len__(self) -> int:
-        """How many events wait to be read."""
-        return len(self._events)
+        """How many wait to be read."""
+        return len(self._waiting_items)
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -354,12 +381,44 @@ class Stream:
             self.close()
 
     def close(self) -> None:
-        """Unsubscribe; waiting events can still be read."""
+        """Unsubscribe; what waits can still be read."""
         self.end()
+        self._unsubscribe()
+
+    def _unsubscribe(self) -> None:
         self._host.unsubscribe(self.id)
 
 
-T = TypeVar("T")
+class Stream(ReadQueue[Event]):
+    """The events of one subscription."""
+
+    late = 0
+    "How many events arrived after their type's deadline; `event.late_s` says by how much."
+
+    def put(self, item: Event) -> None:
+        if item.late_s:
+            self.late += 1
+        super().put(item)
+
+
+@dataclass(frozen=True, slots=True)
+class FenceCrossing:
+    """A fence was crossed."""
+
+    what: str
+    "`enter`, `leave`, `nearby` or `faraway`."
+    peer: str
+    "The node that announced the area, or that came near."
+    event_type: str
+    "The type that the area was announced with; empty for `nearby` and `faraway`."
+    time: float
+
+
+class FenceCrossings(ReadQueue[FenceCrossing]):
+    """The crossings of one fence."""
+
+    def _unsubscribe(self) -> None:
+        self._host.unfence(self.id)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

@@ -19,6 +19,7 @@ from typing import Protocol
 import msgspec
 
 from earshot.errors import MalformedPacket
+from earshot.events import Event
 from earshot.geometry import Position
 from earshot.live import datagrams, sockets
 from earshot.live.datagrams import (
@@ -40,6 +41,7 @@ from earshot.live.peers import Peer, Peers, RateLimits, digest_of
 from earshot.live.signatures import SignedNames, Verifier
 from earshot.live.sockets import MulticastSockets, group_address
 from earshot.live.trust import Address, Refused, Seal
+from earshot.quality import MOST_PRIORITY
 from earshot.records import DropReason
 from earshot.records.networks import JoinedNetwork
 from earshot.wire import Packet, encode
@@ -65,6 +67,8 @@ FRAME_BYTES = 480
 
 Destination = str | int | None
 "A peer's name, a group, or None for all."
+EXPEDITED = 46 << 2
+"The type of service of datagrams with priority (RFC 8325: Wi-Fi's access category for voice)."
 
 
 class Listener(Protocol):
@@ -95,9 +99,14 @@ class _Pending:
     peer: str
     packets: list[Packet]
     due: float
+    priority: int
     attempts: int = 1
     held: bool = False
     "Whether it waits until the peer has proved itself."
+
+
+def _urgency(key: tuple[Destination, int]) -> int:
+    return -key[1]
 
 
 class Transport:
@@ -136,10 +145,12 @@ class Transport:
         self._names = None if verifier is None else SignedNames(verifier, network.peer_expiry_s, network.clock_skew_s)
         self._limits = RateLimits(network.rate_limit)
         self._sequence = 0
-        self._batches: dict[Destination, _Batch] = {}
+        self._batches: dict[tuple[Destination, int], _Batch] = {}
+        "By destination and priority."
         self._acks: dict[str, list[int]] = {}
         self._pending: dict[int, _Pending] = {}
-        self._backlog: deque[tuple[bytes, Address]] = deque()
+        self._backlog: dict[int, deque[tuple[bytes, Address]]] = {}
+        "By priority, the datagrams that wait for the socket."
         self._backlog_bytes = 0
         self._turn_open = False
         self._buffer = bytearray(MAX_DATAGRAM_BYTES + 1)
@@ -240,7 +251,7 @@ class Transport:
 
     def broadcast(self, packet: Packet, group: int | None) -> None:
         """Send to all peers, or to the members of a group."""
-        self._queue(group, packet, encode(packet))
+        self._queue(group, packet)
 
     def send(self, peer: str, packet: Packet) -> None:
         """Send to one peer; the listener's `unreachable` is called if it is unknown or does not acknowledge."""
@@ -248,24 +259,27 @@ class Transport:
         if full or self.peers.get(peer, self._ticks()) is None:
             self._loop.call_soon(self._listener.unreachable, packet, peer)
         else:
-            self._queue(peer, packet, encode(packet))
+            self._queue(peer, packet)
 
-    def _queue(self, destination: Destination, packet: Packet, data: bytes) -> None:
+    def _queue(self, destination: Destination, packet: Packet) -> None:
+        data, event = encode(packet), getattr(packet, "event", None)
+        priority = max(-MOST_PRIORITY, min(event.priority, MOST_PRIORITY)) if type(event) is Event else 0
+        key = (destination, priority)
         if len(data) > self._room:
-            if destination in self._batches:
-                self._flush(destination)
-            self._send_fragments(destination, packet, data)
+            if key in self._batches:
+                self._flush(key)
+            self._send_fragments(destination, packet, data, priority)
             return
         if not self._turn_open:
-            self._send_together(destination, [packet], [data])
+            self._send_together(destination, [packet], [data], priority)
             self._open_turn()
             return
-        batch = self._batches.get(destination)
+        batch = self._batches.get(key)
         if batch is not None and (batch.bytes + len(data) + 5 > self._room or len(batch.datas) >= MAX_PACKETS - 1):
-            self._flush(destination)
+            self._flush(key)
             batch = None
         if batch is None:
-            batch = self._batches[destination] = _Batch()
+            batch = self._batches[key] = _Batch()
         batch.packets.append(packet)
         batch.datas.append(data)
         batch.bytes += len(data) + 5
@@ -277,24 +291,26 @@ class Transport:
 
     def _end_turn(self) -> None:
         self._turn_open = False
-        for destination in list(self._batches):
-            self._flush(destination)
+        for key in sorted(self._batches, key=_urgency) if len(self._batches) > 1 else list(self._batches):
+            self._flush(key)
         for peer in list(self._acks):
             self._acknowledge(peer)
 
-    def _flush(self, destination: Destination) -> None:
-        batch = self._batches.pop(destination)
-        self._send_together(destination, batch.packets, batch.datas)
+    def _flush(self, key: tuple[Destination, int]) -> None:
+        batch = self._batches.pop(key)
+        self._send_together(key[0], batch.packets, batch.datas, key[1])
 
-    def _send_together(self, destination: Destination, packets: list[Packet], datas: list[bytes]) -> None:
+    def _send_together(
+        self, destination: Destination, packets: list[Packet], datas: list[bytes], priority: int
+    ) -> None:
         """Send these packets in one datagram."""
         frame = self._frame(destination, datas)
-        self._post(destination, frame, packets.copy() if isinstance(destination, str) else packets)
+        self._post(destination, frame, packets.copy() if isinstance(destination, str) else packets, priority)
         to = destination if isinstance(destination, str) else ""
         for index, data in enumerate(datas):
             self._listener.sent(packets[index], len(data), to, frame, index)
 
-    def _send_fragments(self, destination: Destination, packet: Packet, data: bytes) -> None:
+    def _send_fragments(self, destination: Destination, packet: Packet, data: bytes, priority: int) -> None:
         pieces = split(data, self._room)
         number = self._sequence + 1
         to = destination if isinstance(destination, str) else ""
@@ -303,7 +319,7 @@ class Transport:
             frame = self._frame(destination, [], Fragment(number, index, len(pieces), piece))
             if index == 0:
                 self._listener.sent(packet, len(data), to, frame, 0)
-            self._post(destination, frame, waiting)
+            self._post(destination, frame, waiting, priority)
 
     def _frame(self, destination: Destination, datas: list[bytes], fragment: Fragment | None = None) -> Frame:
         self._sequence += 1
@@ -316,11 +332,11 @@ class Transport:
             self.name, self._life, self._sequence, now, self._plane, at, group, to, acks[:MAX_ACKS], datas, fragment
         )
 
-    def _post(self, destination: Destination, frame: Frame, packets: list[Packet]) -> None:
+    def _post(self, destination: Destination, frame: Frame, packets: list[Packet], priority: int = 0) -> None:
         datagram = self._seal.close(datagrams.encode(frame))
         if not isinstance(destination, str):
             for address in self._addresses(destination):
-                self._transmit(datagram, address)
+                self._transmit(datagram, address, priority)
             return
         peer = self.peers.get(destination, self._ticks())
         if peer is None:
@@ -329,8 +345,8 @@ class Transport:
             packets.clear()
             return
         due = self._ticks() + self.network.acknowledge_s
-        held = not self._transmit_to(peer, datagram)
-        self._pending[frame.sequence] = _Pending(datagram, peer.address, destination, packets, due, held=held)
+        held = not self._transmit_to(peer, datagram, priority)
+        self._pending[frame.sequence] = _Pending(datagram, peer.address, destination, packets, due, priority, held=held)
         self._pending_bytes += len(datagram)
         self._start_timer("retransmit", self.network.acknowledge_s, self._retransmit)
 
@@ -341,13 +357,13 @@ class Transport:
         known.update(dict.fromkeys(peer.address for peer in self.peers.proven(self._ticks())))
         return list(known)
 
-    def _transmit_to(self, peer: Peer, datagram: bytes) -> bool:
+    def _transmit_to(self, peer: Peer, datagram: bytes, priority: int = 0) -> bool:
         """Send to one peer; not if it has not proved itself yet and would get more bytes than it sent."""
         if not peer.proven:
             if len(datagram) > peer.credit_bytes:
                 return False
             peer.credit_bytes -= len(datagram)
-        self._transmit(datagram, peer.address)
+        self._transmit(datagram, peer.address, priority)
         return True
 
     def _challenge(self, peer: Peer, challenge: Challenge) -> None:
@@ -355,10 +371,10 @@ class Transport:
         peer.credit_bytes -= len(datagram)
         self._transmit(datagram, peer.address)
 
-    def _transmit(self, datagram: bytes, address: Address) -> None:
+    def _transmit(self, datagram: bytes, address: Address, priority: int = 0) -> None:
         if not self._backlog and self._own is not None:
             try:
-                self._own.sendto(datagram, address)
+                self._send_now(datagram, address, priority)
                 return
             except BlockingIOError:
                 self._loop.add_writer(self._own, self._send_backlog)
@@ -366,24 +382,42 @@ class Transport:
                 self._listener.dropped(DropReason.SEND_FAILED)
                 self._warn_once(f"send {error.errno}", f"cannot send to {address[0]}:{address[1]}: {error.strerror}")
                 return
-        if self._backlog_bytes + len(datagram) > self._waiting_limit_bytes:
+        while self._backlog_bytes + len(datagram) > self._waiting_limit_bytes:
+            lowest = min(self._backlog, default=priority)
             self._listener.dropped(DropReason.SEND_BUFFER_FULL)
-            return
-        self._backlog.append((datagram, address))
+            if lowest >= priority:
+                return
+            self._take(lowest, last=True)
+        self._backlog.setdefault(priority, deque()).append((datagram, address))
         self._backlog_bytes += len(datagram)
 
+    def _send_now(self, datagram: bytes, address: Address, priority: int) -> None:
+        assert self._own is not None
+        if priority > 0:
+            self._own.sendmsg([datagram], [(socket.IPPROTO_IP, socket.IP_TOS, bytes([EXPEDITED]))], 0, address)
+        else:
+            self._own.sendto(datagram, address)
+
+    def _take(self, priority: int, last: bool = False) -> None:
+        """Remove the first datagram of this priority from the backlog, or the last one."""
+        waiting = self._backlog[priority]
+        datagram, _ = waiting.pop() if last else waiting.popleft()
+        self._backlog_bytes -= len(datagram)
+        if not waiting:
+            del self._backlog[priority]
+
     def _send_backlog(self) -> None:
+        """The highest priority first, and what waited longest."""
         assert self._own is not None
         while self._backlog:
-            datagram, address = self._backlog[0]
+            priority = max(self._backlog)
             try:
-                self._own.sendto(datagram, address)
+                self._send_now(*self._backlog[priority][0], priority)
             except BlockingIOError:
                 return
             except OSError:
                 self._listener.dropped(DropReason.SEND_FAILED)
-            self._backlog.popleft()
-            self._backlog_bytes -= len(datagram)
+            self._take(priority)
         self._loop.remove_writer(self._own)
 
     @property
@@ -417,7 +451,7 @@ class Transport:
                 continue
             pending.attempts += 1
             pending.due = now + self.network.acknowledge_s * pending.attempts
-            pending.held = not self._transmit_to(peer, pending.datagram)
+            pending.held = not self._transmit_to(peer, pending.datagram, pending.priority)
         if self._pending:
             self._start_timer("retransmit", self.network.acknowledge_s / 2, self._retransmit)
 
@@ -540,7 +574,7 @@ class Transport:
         for pending in self._pending.values():
             if pending.held and pending.peer == peer.name and pending.address == peer.address:
                 pending.held = False
-                self._transmit(pending.datagram, pending.address)
+                self._transmit(pending.datagram, pending.address, pending.priority)
         if abs(peer.clock_ahead_s) > CLOCK_WARNING_S:
             self._warn_once(
                 f"clock {peer.name}",

@@ -172,6 +172,12 @@ class QuietChannel:
 QUIET_CHANNEL = QuietChannel()
 
 
+ALONE = frozenset({"lifespan_s", "priority", "deadline_s"})
+"The attributes that a host keeps by itself,"
+WITH_NEIGHBOURS = frozenset({"reliability", "history"})
+"and those for which it needs its neighbours."
+
+
 class Machine:
     """The base of every protocol: entry points that do nothing yet, and verbs that make effects.
 
@@ -202,6 +208,12 @@ class Machine:
     def uses_routing(cls, settings: Any) -> bool:  # noqa: ARG003
         """Whether it needs routing with these settings."""
         return cls.needs_routing
+
+    @classmethod
+    def honours(cls, settings: Any) -> frozenset[str]:
+        """The attributes of an event type that hold with these settings (`earshot.quality`). Hosts see to them; for
+        `reliability` and `history` a node asks its neighbours, and a protocol over routing may have none."""
+        return ALONE if cls.uses_routing(settings) else ALONE | WITH_NEIGHBOURS
 
     @classmethod
     def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:  # noqa: ARG003

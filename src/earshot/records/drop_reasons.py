@@ -28,6 +28,7 @@ class DropReason(StrEnum):
     UNREACHABLE = "unreachable", "The peer could not be reached."
     TOO_MANY_PACKETS_WAITING = "too-many-packets-waiting", "Too many packets were waiting to be sent."
     TOO_MANY_SOURCES = "too-many-sources", "The table of sources was full."
+    ATTRIBUTES_DIFFER = "attributes-differ", "A publisher announces the type with other attributes than this node."
     MALFORMED_FILTER = "malformed-filter", "A peer sent a filter that cannot be parsed."
     MALFORMED_DOCUMENT = "malformed-document", "A peer sent a document that cannot be parsed."
 

@@ -31,6 +31,9 @@ class Kind(StrEnum):
     NOTE = "note"
     POSITION = "position"
     AIRTIME = "airtime"
+    LATE = "late"
+    HISTORY = "history"
+    FENCE = "fence"
 
 
 COLUMNS: Final[dict[str, ColumnType]] = {
@@ -42,9 +45,10 @@ COLUMNS: Final[dict[str, ColumnType]] = {
     "bytes": "int32",  # the packet's size on the wire
     "peer": "string",  # send: the receiver ("": all); receive: the sender
     "event": "string",  # the event it is about
-    "subscription": "string",  # deliver, subscribe, unsubscribe: its id
+    "subscription": "string",  # deliver, history, late, subscribe, unsubscribe: its id; fence: the fence's
     "hops": "int32",  # receive, deliver: transmissions from the publisher, where the packet counts them
-    "detail": "string",  # drop, leave: the reason; note: what; publish: the event as JSON; see also `details`
+    "detail": "string",  # drop, leave: the reason; note: what; publish: the event as JSON; late: by how many seconds;
+    # fence: enter, leave, nearby or faraway, and the area's type; see also `details`
     "x_m": "float64",  # publish, deliver, position: where the node was
     "y_m": "float64",
 }

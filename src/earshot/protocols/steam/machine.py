@@ -431,13 +431,14 @@ class Steam(Machine):
         return entry
 
     def described_type(self, advert: Advert) -> EventType | None:
-        """The advertised event type; None if it is invalid, or differs from what we announce under its name."""
+        """The advertised event type; None if it is invalid, or differs from what we announce under its name. Section
+        3.2: the types of one subject have one content structure and one list of attributes."""
         try:
             described = EventType(advert.subject, advert.content, advert.attributes)
         except EventError:
             return None
         own = self.announcements.by_subject.get(advert.subject)
-        return described if own is None or own.event_type.content == described.content else None
+        return described if own is None or own.event_type == described else None
 
     def forget(self, entry: RelevantProximity, fell_silent: bool = False) -> None:
         """Remove a proximity from the list. A node that left it misses nothing that is raised there later;

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from earshot.errors import MachineFailure, SettingsError
+from earshot.errors import MachineFailure, QualityError, SettingsError
 from earshot.events import Event
 from earshot.geometry import Position, Velocity
 from earshot.plugins import name_of
@@ -38,6 +38,8 @@ from earshot.protocols.machine import (
     Timer,
 )
 from earshot.protocols.machine_failures import MOST_AT_ONE_TIME, checked_effects, failure, is_ours, livelock, short
+from earshot.protocols.services.packets import Crossed, DeliverPast, Late, Warn
+from earshot.protocols.services.served import Served
 from earshot.records import DropReason, Kind
 from earshot.records.details import AirtimeDetail, JoinDetail, write_detail
 from earshot.records.trajectories import Trajectories
@@ -50,7 +52,7 @@ from earshot.simulation.media.channel_use import BusyTime, NodeChannel, RecentUs
 from earshot.simulation.media.medium_settings import MediumSettings
 from earshot.simulation.media.open_medium import Network, open_network
 from earshot.simulation.media.transmission import Frame, PacketCount, Transmission
-from earshot.simulation.workload.actions import Workload
+from earshot.simulation.workload.actions import Services, Workload
 from earshot.wire import MAX_PACKET_BYTES, Packet, size, tag_of
 
 MakeMachine = Callable[[str, Location, Random, Channel], Machine]
@@ -120,6 +122,7 @@ class Engine:
         "_number_of",
         "_outside",
         "_seed",
+        "_services",
         "_sessions",
         "_silent",
         "_sized_event",
@@ -216,7 +219,12 @@ class Engine:
             JoinGroup: self._join_group,
             LeaveGroup: self._leave_group,
             Note: self._note,
+            DeliverPast: self._deliver_past,
+            Late: self._late,
+            Crossed: self._crossed,
+            Warn: self._warn,
         }
+        self._services = Services.wanted_by(workload)
         recent_use = RecentUse(n)
         self._airtime = BusyTime(n, recent_use.add) if log is not None else None
         self.on_channel: Callable[[Frame], None] = recent_use.add if self._airtime is None else self._airtime.add
@@ -257,11 +265,16 @@ class Engine:
         self.up[i], self.machines[i] = True, machine
         self._nobody_away = all(self.up)
         self.presence += 1
+        if self._services.wanted:
+            services = Random(f"{self._seed}:{name}:{session}:services")
+            machine = self.machines[i] = Served(machine, _name(machine), services)
         self._hear[i] = _ear(machine, self.clock_offsets_s[i])
         if not is_ours(type(machine)):
             self._outside.setdefault(i, set())
             self._hear[i] = self._checked_ear(i, self._hear[i])
         self.call(i, "start")
+        if self._services.near:
+            self.call(i, "tell_here")
 
     def go(self, i: int, why: str, graceful: bool) -> None:
         """Node i leaves; if `graceful`, its machine is stopped first."""
@@ -296,6 +309,8 @@ class Engine:
             return
         try:
             effects: Effects = getattr(machine, entry_point)(*arguments, self.queue.now + self.clock_offsets_s[i])
+        except QualityError:
+            raise
         except Exception as error:
             raise self._failure(i, entry_point, error, *arguments) from error
         if i in self._outside:
@@ -365,7 +380,7 @@ class Engine:
         packet = effect.packet
         kind = self._kinds.get(type(packet)) or self._new_kind(i, packet)
         event: Any = packet.event if kind.carries_event else None  # type: ignore[attr-defined]
-        event_id = event.id if type(event) is Event else ""
+        event_id, priority = (event.id, event.priority) if type(event) is Event else ("", 0)
         if self._silent and i in self._silent and event_id and event.source != self.names[i]:
             self.drop(i, DropReason.SILENT_NODE, event_id)
             return
@@ -375,10 +390,10 @@ class Engine:
         if bytes_ > MAX_PACKET_BYTES:
             self.drop(i, DropReason.PACKET_TOO_LARGE, event_id)
         elif type(effect) is Broadcast:
-            self._to_all(Transmission(i, packet, kind, bytes_, event_id, hops, effect.group))
+            self._to_all(Transmission(i, packet, kind, bytes_, event_id, hops, effect.group, priority=priority))
         elif peer := effect.peer:  # type: ignore[union-attr]
             number, session = self._number_of.get(peer, -1), self._sessions[i]
-            self._to_one(Transmission(i, packet, kind, bytes_, event_id, hops, None, number, peer, session))
+            self._to_one(Transmission(i, packet, kind, bytes_, event_id, hops, None, number, peer, session, priority))
         else:
             raise self._failure(i, "its effects", ValueError("sent to a peer without a name"), effect)
 
@@ -447,10 +462,33 @@ class Engine:
 
     def _deliver(self, i: int, effect: Deliver) -> None:
         now, event, subscription, hops = self.queue.now, effect.event.id, effect.subscription, effect.hops
+        lifespan_s = effect.event.lifespan_s
+        if lifespan_s is not None and now + self.clock_offsets_s[i] - effect.event.time > lifespan_s:
+            self.drop(i, DropReason.EXPIRED, event)
+            return
         self.deliveries.add(now, i, self._event_numbers.get(event, -1), subscription, hops)
         if self.log is not None:
             at = self.trajectories.position(i, now)
             self.log.row(Kind.DELIVER, now, i, event=event, subscription=subscription, hops=hops, at=at)
+
+    def _deliver_past(self, i: int, effect: DeliverPast) -> None:
+        self._record(Kind.HISTORY, i, event=effect.event.id, subscription=effect.subscription)
+
+    def _late(self, i: int, effect: Late) -> None:
+        detail = f"{effect.late_s:.6f}"
+        self._record(Kind.LATE, i, event=effect.event.id, subscription=effect.subscription, detail=detail)
+
+    def _crossed(self, i: int, effect: Crossed) -> None:
+        detail, peer = f"{effect.crossing} {effect.subject}".rstrip(), self._number_of.get(effect.peer, -1)
+        self._record(Kind.FENCE, i, subscription=effect.fence, peer=peer, detail=detail)
+
+    def _warn(self, i: int, effect: Warn) -> None:
+        self._record(Kind.NOTE, i, detail=effect.message)
+
+    def _record(self, kind: Kind, i: int, **columns: Any) -> None:
+        if self.log is not None:
+            now = self.queue.now
+            self.log.row(kind, now, i, at=self.trajectories.position(i, now), **columns)
 
     def _drop(self, i: int, effect: Drop) -> None:
         self.drop(i, effect.reason, effect.event)

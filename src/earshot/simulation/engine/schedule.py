@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from earshot.events import Event
+from earshot.events import Event, with_quality
 from earshot.filters import Subscription, filter_text
 from earshot.geometry import Position, Velocity
 from earshot.protocols.machine import Announcement
+from earshot.protocols.services.fences import Fence
 from earshot.records import DropReason, Kind
 from earshot.records.details import SubscribeDetail, write_announcement, write_detail
 from earshot.records.sessions import Session, SubscriptionSpan
@@ -19,7 +20,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import Counts
 from earshot.simulation.event_queue import Priority, Queue
 from earshot.simulation.faults import Outage
-from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe, Workload
+from earshot.simulation.workload.actions import Action, Unannounce, Unfence, Unsubscribe, Workload
 
 NOT_PRESENT = "not present"
 PROGRESS_STEPS = 200
@@ -62,13 +63,16 @@ class Application:
     announcements: dict[str, Announcement] = field(default_factory=dict)
     "By subject, in the order they were made."
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    fences: dict[str, Fence] = field(default_factory=dict)
     published: int = 0
 
     def stamp(self, event: Event, time: float, position: Position, velocity: Velocity) -> Event:
         """The event as its publishing node sends it: numbered, dated, placed, with the area its type
-        was announced for."""
+        was announced for, and the lifespan and priority of its type where it has none of its own."""
         announcement, source = self.announcements.get(event.type), self.session.node
         proximity = None if announcement is None else announcement.proximity
+        if announcement is not None and announcement.event_type.attributes:
+            event = with_quality(event, announcement.event_type.quality)
         stamped = event.stamped(
             id=f"{source}-{self.published}",
             source=source,
@@ -148,6 +152,8 @@ class Schedule:
             self._engine.call(i, "announce", announcement)
         for subscription in list(application.subscriptions.values()):
             self._engine.call(i, "subscribe", subscription)
+        for fence in list(application.fences.values()):
+            self._engine.call(i, "fence", fence)
 
     def _go(self, i: int, cause: str, why: str, graceful: bool) -> None:
         self._away[i].add(cause)
@@ -175,6 +181,12 @@ class Schedule:
                 self._announce(i, announcement)
             case Unannounce(subject):
                 self._unannounce(i, subject)
+            case Fence() as fence:
+                self._applications[i].fences[fence.id] = fence
+                self._engine.call(i, "fence", fence)
+            case Unfence(id):
+                if self._applications[i].fences.pop(id, None) is not None:
+                    self._engine.call(i, "unfence", id)
 
     def _publish(self, i: int, event: Event) -> None:
         """Stamped by the publishing node, with its own clock."""

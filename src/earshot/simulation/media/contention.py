@@ -12,7 +12,8 @@ After 802.11's distributed coordination function, in five rules:
 4. A unicast frame is acknowledged after SIFS, whatever the channel does; others who read it keep
    silent until then (802.11's NAV). Without acknowledgement it is sent again with a doubled window,
    up to the retry limit.
-5. A frame that finds the queue full is dropped.
+5. Waiting frames are sent in order of the priority of their events, and then of time. If the queue is full,
+   the last frame of the lowest priority is dropped.
 
 A reception model may say which nodes are in range of a frame and sense it (`reception_draws`); with capture the
 stronger of two frames that overlap is read (`capture`).
@@ -155,29 +156,41 @@ class ContentionRadio:
     # Waiting for the channel.
 
     def broadcast(self, transmission: Transmission) -> None:
-        if not self._enqueue(transmission):
-            self._host.dropped(transmission, DropReason.QUEUE_FULL)
+        self._enqueue(transmission)
 
     def unicast(self, transmission: Transmission) -> None:
-        if not self._enqueue(transmission):
-            # Reported after the time of one attempt, so that time passes for a machine that tries again at once.
-            reported_at = self._queue.now + self.airtime_s(transmission.bytes)
-            self._queue.on_air(reported_at, self._refuse, transmission)
+        self._enqueue(transmission)
+
+    def _enqueue(self, transmission: Transmission) -> None:
+        """Put the frame behind those of its own or a higher priority. A full queue drops its last frame of lower
+        priority, or else this one."""
+        station = self._stations[transmission.sender]
+        frames = station.frames
+        if not frames:
+            frames.append(transmission)
+            self._contend(station)
+            return
+        place, priority = len(frames), transmission.priority
+        while place > 1 and frames[place - 1].priority < priority:
+            place -= 1
+        if len(frames) >= self._settings.queue_frames:
+            if place == len(frames):
+                self._drop(transmission)
+                return
+            self._drop(frames.pop())
+        frames.insert(place, transmission)
+
+    def _drop(self, transmission: Transmission) -> None:
+        """The queue is full."""
+        if transmission.peer_name == "":
+            self._host.dropped(transmission, DropReason.QUEUE_FULL)
+            return
+        # Reported after the time of one attempt, so that time passes for a machine that tries again at once.
+        reported_at = self._queue.now + self.airtime_s(transmission.bytes)
+        self._queue.on_air(reported_at, self._refuse, transmission)
 
     def _refuse(self, transmission: Transmission) -> None:
         self._host.unreachable(transmission, DropReason.QUEUE_FULL)
-
-    def _enqueue(self, transmission: Transmission) -> bool:
-        station = self._stations[transmission.sender]
-        frames = station.frames
-        if frames:
-            if len(frames) >= self._settings.queue_frames:
-                return False
-            frames.append(transmission)
-        else:
-            frames.append(transmission)
-            self._contend(station)
-        return True
 
     def _contend(self, station: Station) -> None:
         """For a new first frame: send at once if the channel has been idle long enough (rule 1)."""

@@ -169,6 +169,7 @@ class RoutedMedium(ABC):
             to,
             self._names[to],
             self._lives[node],
+            request.priority,
             request=request,
             taken=taken,
             path=path,

@@ -46,6 +46,8 @@ class Transmission(msgspec.Struct, eq=False, gc=False):
     peer_name: str = ""
     session: int = 0
     "Of a unicast: the session of its sender that asked for it. A restarted machine does not know it."
+    priority: int = 0
+    "The priority of the event it carries: a radio with a queue sends higher ones first."
     number: int = -1
     "The number it got when it last went on air."
     receivers: list[int] = []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from earshot.errors import QualityError
 from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.protocols.machine import Announcement
+from earshot.protocols.services.fences import Fence
+from earshot.quality import difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,14 @@ class Unsubscribe:
     id: str
 
 
-What = Announcement | Unannounce | Subscription | Unsubscribe | Event
+@dataclass(frozen=True, slots=True)
+class Unfence:
+    """The node no longer wants to be told of this fence."""
+
+    id: str
+
+
+What = Announcement | Unannounce | Subscription | Unsubscribe | Event | Fence | Unfence
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +60,29 @@ class Workload:
 
     def __iter__(self) -> Iterator[Action]:
         return iter(self.actions)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What a workload asks of hosts beside the protocol. A workload that asks for nothing costs nothing."""
+
+    wanted: bool = False
+    "Some type has attributes, or some node has a fence."
+    near: bool = False
+    "Some node wants to be told who comes near."
+
+    @classmethod
+    def wanted_by(cls, workload: Workload) -> Services:
+        """QualityError where two announcements of one type have different attributes."""
+        attributes: dict[str, Mapping[str, str]] = {}
+        fences = []
+        for action in workload:
+            match action.what:
+                case Announcement(event_type=kind):
+                    known = attributes.setdefault(kind.subject, kind.attributes)
+                    if why := difference(kind.subject, kind.attributes, known, "another announcement"):
+                        raise QualityError(why)
+                case Fence() as fence:
+                    fences.append(fence)
+        near = any(fence.near_m is not None for fence in fences)
+        return cls(bool(fences) or any(attributes.values()), near)

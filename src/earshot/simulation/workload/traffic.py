@@ -8,21 +8,25 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
-from earshot.filters import Subscription
+from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Position, Proximity
+from earshot.protocols.common.wanted_types import event_types_of
 from earshot.protocols.machine import Announcement
+from earshot.protocols.services.fences import ANY_TYPE, Fence
+from earshot.quality import MOST_HISTORY, PLAIN, Quality
 from earshot.records.trajectories import Trajectories
 from earshot.settings import Count, Finite, KindTable, NotNegative, Positive, SettingsTable, Share
 from earshot.simulation.draws import Span, by_weight
 from earshot.simulation.extent import Extent
 from earshot.simulation.settings_reader import ShapeSetting, SpanSetting
-from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
+from earshot.simulation.workload.actions import Action, Unannounce, Unfence, Unsubscribe
 from earshot.simulation.workload.generators import EventGenerator, Generator, Generators, structure_of
 from earshot.simulation.workload.interests import FilterSource
 from earshot.simulation.workload.workload_files import (
@@ -310,7 +314,20 @@ class PublishEntry(Who, frozen=True, kw_only=True):
     lifespan_s: Positive | None = None
     "How long an event is of interest; by default the protocol's setting."
     priority: int = 0
-    "The events' priority."
+    "The events' priority: higher ones leave a radio's queue first."
+    reliability: Literal["best_effort", "reliable"] = "best_effort"
+    'With "reliable", subscribers recover the events they missed; refused where the protocol cannot do that.'
+    deadline_s: Positive | None = None
+    "An event that is delivered later than this after its publication is recorded as late."
+    history: Annotated[int, Meta(ge=0, le=MOST_HISTORY)] = 0
+    "A late subscriber gets the last so many events of each publisher."
+
+    @property
+    def quality(self) -> Quality:
+        """What is announced of the event types. A lifespan or a priority alone is the events' own."""
+        if self.reliability == "best_effort" and self.deadline_s is None and not self.history:
+            return PLAIN
+        return Quality(self.reliability, self.lifespan_s, self.priority, self.deadline_s, self.history)
 
     def validate(self) -> None:
         super().validate()
@@ -320,6 +337,8 @@ class PublishEntry(Who, frozen=True, kw_only=True):
             raise ScenarioError(f"until_s must come after from_s, got {self.until_s:g} and {self.from_s:g}")
         if self.proximity is not None and not self.announce:
             raise ScenarioError("a proximity is part of an announcement: leave announce = false out")
+        if self.quality != PLAIN and not self.announce:
+            raise ScenarioError("reliability, deadline_s and history are announced: leave announce = false out")
 
     def actions(self, entry: str, context: DrawContext) -> Iterator[Action]:
         """The entry's announcements and events."""
@@ -354,8 +373,10 @@ class PublishEntry(Who, frozen=True, kw_only=True):
         if time >= context.duration_s:
             return
         proximity = self.proximity.proximity(context.position(publisher.node, time)) if self.proximity else None
+        attributes = self.quality.attributes()
         for event_type in self.events.types():
-            yield Action(time, publisher.node, Announcement(event_type, proximity))
+            announced = replace(event_type, attributes=attributes) if attributes else event_type
+            yield Action(time, publisher.node, Announcement(announced, proximity))
 
     def _events(
         self, entry: str, publishers: Sequence[PublishingNode], context: DrawContext, until_s: float
@@ -387,6 +408,10 @@ class SubscribeEntry(Who, frozen=True, kw_only=True):
     "How long a subscription lasts before its owner replaces it with another."
     region: RegionSettings | None = None
     "Where an event must happen to be of interest; by default anywhere."
+    fence: bool = False
+    "Whether they are told when they enter or leave an area that a type of the filter is announced with."
+    near_m: Positive | None = None
+    "They are told when another node comes this near, or parts."
 
     def validate(self) -> None:
         super().validate()
@@ -415,11 +440,21 @@ class SubscribeEntry(Who, frozen=True, kw_only=True):
                     here = context.position(node, time)
                     region = self.region.area(here, context.extent, random) if self.region else None
                     yield Action(time, node, Subscription(id, name, wanted, region))
+                    yield from (Action(time, node, one) for one in self._fences(id, wanted))
                     time = time + self.lasting_s.draw(random) if self.lasting_s else end_s
                     number += 1
                     generation += 1
                     if min(time, end_s) < context.duration_s:
                         yield Action(min(time, end_s), node, Unsubscribe(id))
+                        yield from (Action(min(time, end_s), node, Unfence(one.id)) for one in self._fences(id, wanted))
+
+    def _fences(self, subscription: str, wanted: Filter) -> Iterator[Fence]:
+        """The fences that go with a subscription: one for each type, and one for other nodes."""
+        types = event_types_of(wanted) if self.fence else ()
+        for subject in (ANY_TYPE,) if types is None else sorted(types):
+            yield Fence(f"{subscription}/fence/{subject}", subject)
+        if self.near_m is not None:
+            yield Fence(f"{subscription}/near", near_m=self.near_m)
 
 
 class OwnWorkload(SettingsTable, frozen=True):

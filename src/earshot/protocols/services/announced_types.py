@@ -1,0 +1,154 @@
+"""The event types that nodes announce, with their attributes: stated to all, and compared on both sides.
+
+STEAM, section 3.2: event types of one subject must have an identical list of attributes. A node states each announced
+type that has attributes, every few seconds, and nodes inside its proximity pass the statement on.
+"""
+
+from __future__ import annotations
+
+import math
+
+from earshot.errors import EventError, QualityError
+from earshot.events import EventType
+from earshot.geometry import Area, Position
+from earshot.protocols.machine import Announcement
+from earshot.protocols.services.packets import Announced
+from earshot.quality import Quality, check_honoured, difference
+
+STATE_EVERY_S = 5.0
+FORGET_S = 3.2 * STATE_EVERY_S
+"A statement that is not renewed for so long has ended."
+MOST_STATEMENTS = 4096
+HOP_LIMIT = 32
+
+Key = tuple[str, str]
+"Source and subject."
+
+
+class Statement:
+    """The last statement of a source about a type."""
+
+    __slots__ = ("copies", "event_type", "heard_at", "refused", "stated")
+
+    def __init__(self, stated: Announced, event_type: EventType, heard_at: float) -> None:
+        self.stated = stated
+        self.event_type = event_type
+        self.heard_at = heard_at
+        self.copies = 0
+        "How often it was heard again."
+        self.refused = ""
+        "Why this node does not take the source's events for its own type; empty where it does."
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether who missed its events asks for them."""
+        return self.event_type.quality.reliability == "reliable"
+
+    def passed_on_from(self, position: Position) -> bool:
+        """Whether a node there passes it on: it is inside the area, or the source is outside of it."""
+        area = self.area(self.heard_at)
+        return area is None or area.contains(position) or not area.contains(self.stated.at)
+
+    def area(self, now: float) -> Area | None:
+        """Where the announced proximity is now, if its source has moved on as it said."""
+        proximity, stated = self.stated.proximity, self.stated
+        if proximity is None:
+            return None
+        since_s = now - self.heard_at
+        at = stated.at.moved(stated.velocity.x_m_s * since_s, stated.velocity.y_m_s * since_s)
+        return proximity.area(at)
+
+
+class AnnouncedTypes:
+    """The types that this node announces or has declared, and those that others state."""
+
+    def __init__(self, protocol: str, honoured: frozenset[str]) -> None:
+        self.protocol = protocol
+        self.honoured = honoured
+        self.own: dict[str, Announcement] = {}
+        self.declared: dict[str, EventType] = {}
+        "By subscription, the type that the subscriber expects."
+        self.heard: dict[Key, Statement] = {}
+        self.ended: dict[Key, float] = {}
+        "When the sources ended their announcements, by their clocks."
+
+    def check(self, event_type: EventType) -> None:
+        """Refuse a type that this node cannot honour, or that another uses with other attributes."""
+        check_honoured(event_type.subject, event_type.attributes, self.protocol, self.honoured)
+        self.check_agreement(event_type)
+
+    def check_agreement(self, event_type: EventType) -> None:
+        """Refuse a type that is used with other attributes here or by a node in reach."""
+        subject, here = event_type.subject, event_type.attributes
+        for id, declared in self.declared.items():
+            if declared.subject == subject and (why := difference(subject, here, declared.attributes, f"{id} here")):
+                raise QualityError(why)
+        others = {source: one.event_type for (source, about), one in self.heard.items() if about == subject}
+        if subject in self.own:
+            others["the announcement here"] = self.own[subject].event_type
+        for who, other in others.items():
+            if why := difference(subject, here, other.attributes, who):
+                raise QualityError(why)
+
+    def hear(self, stated: Announced, now: float) -> Statement | None:
+        """What the statement says, if it is new; None where it is known or impossible."""
+        key = (stated.source, stated.subject)
+        known = self.heard.get(key)
+        if known is not None and stated.time <= known.stated.time:
+            known.copies += stated.time == known.stated.time
+            return None
+        if not math.isfinite(stated.time) or not _finite(stated):
+            return None
+        if stated.time <= self.ended.get(key, -math.inf):
+            return None
+        if stated.ended:
+            self.heard.pop(key, None)
+            self.ended[key] = stated.time
+            if len(self.ended) > MOST_STATEMENTS:
+                del self.ended[next(iter(self.ended))]
+        try:
+            event_type = EventType(stated.subject, stated.content, stated.attributes)
+        except EventError:
+            return None
+        statement = Statement(stated, event_type, now)
+        if stated.ended:
+            return statement
+        if key not in self.heard and len(self.heard) >= MOST_STATEMENTS:
+            del self.heard[min(self.heard, key=lambda one: self.heard[one].heard_at)]
+        self.heard[key] = statement
+        mine = self.own.get(stated.subject)
+        mine_type = mine.event_type if mine is not None else self.declared_as(stated.subject)
+        if mine_type is not None:
+            statement.refused = difference(stated.subject, mine_type.attributes, event_type.attributes, stated.source)
+        return statement
+
+    def declared_as(self, subject: str) -> EventType | None:
+        """The type that a subscriber here expects under this subject."""
+        return next((one for one in self.declared.values() if one.subject == subject), None)
+
+    def quality(self, source: str, subject: str) -> Quality | None:
+        """What the publisher promises, as far as this node knows."""
+        statement = self.heard.get((source, subject))
+        if statement is not None:
+            return statement.event_type.quality
+        declared = self.declared_as(subject) if self.declared else None
+        return None if declared is None else declared.quality
+
+    def refuses(self, source: str, subject: str, subscription: str) -> bool:
+        """Whether this subscription expects other attributes than the source announces."""
+        statement = self.heard.get((source, subject)) if subscription in self.declared else None
+        return statement is not None and bool(statement.refused)
+
+    def forget(self, now: float) -> list[Key]:
+        """Forget the statements that were not renewed."""
+        gone = [key for key, statement in self.heard.items() if now - statement.heard_at > FORGET_S]
+        for key in gone:
+            del self.heard[key]
+        return gone
+
+
+def _finite(stated: Announced) -> bool:
+    numbers = [stated.at.x_m, stated.at.y_m, stated.velocity.x_m_s, stated.velocity.y_m_s, stated.past_since]
+    if stated.proximity is not None:
+        numbers += [stated.proximity.naval.x_m, stated.proximity.naval.y_m]
+    return all(map(math.isfinite, numbers))
