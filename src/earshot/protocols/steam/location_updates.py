@@ -15,6 +15,8 @@ class UpdatedLocation:
 
     exact: Location
     interval_s: float
+    phase_s: float = 0.0
+    "When its first update comes: devices do not update in step."
 
     def position(self, time: float) -> Position:
         return self.exact.position(self._update_before(time))
@@ -23,4 +25,4 @@ class UpdatedLocation:
         return self.exact.velocity(self._update_before(time))
 
     def _update_before(self, time: float) -> float:
-        return math.floor(time / self.interval_s) * self.interval_s
+        return math.floor((time - self.phase_s) / self.interval_s) * self.interval_s + self.phase_s

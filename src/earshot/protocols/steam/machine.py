@@ -73,7 +73,8 @@ class Steam(Machine):
         self, node: str, settings: SteamSettings, location: Location, random: Random, channel: Channel = QUIET_CHANNEL
     ) -> None:
         if settings.location_interval_s > 0.0:
-            location = UpdatedLocation(location, settings.location_interval_s)
+            phase_s = settings.location_interval_s * random.random()
+            location = UpdatedLocation(location, settings.location_interval_s, phase_s)
         super().__init__(node, settings, location, random, channel)
         self.settings: SteamSettings = settings
         self.announcements = Announcements(node, settings)

@@ -15,10 +15,12 @@ from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
 from earshot.protocols.machine import Announcement
-from earshot.protocols.steam.packets import PAPER
+from earshot.protocols.steam.packets import PAPER, SteamSettings
+from earshot.records import Kind
+from earshot.simulation.engine.log import Log
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action
-from earshot.studies.steam.runs import MILE_AN_HOUR, RANGE_M, around, simulate
+from earshot.studies.steam.runs import MILE_AN_HOUR, RANGE_M, SteamRun, around, simulate
 from earshot.studies.study import Case, Row
 
 
@@ -104,7 +106,7 @@ def anything_from_the_light(_: LaneRow) -> Filter:
 
 def approaching_the_light(lane: LaneRow) -> Filter:
     """The vehicle's content filter: events of its own approach, while the distance decreases."""
-    return Filter.where(f"approach = {lane.approach} and approaching", type="Traffic Light")
+    return Filter.where(f"approach = {lane.approach} and approaching location", type="Traffic Light")
 
 
 def delivered(
@@ -141,3 +143,93 @@ def vehicle_path(name: str, lane: LaneRow, passes_at: float) -> Trajectory:
 def status(approach: int) -> Event:
     """The light's event for one approach."""
     return LIGHT.event({"status": "green", "approach": approach, "location": Position(0.0, 0.0)})
+
+
+# Passing one proximity: events before braking, and what a beacon's period decides.
+
+BRAKING_M = 16.0
+"The braking distance."
+
+
+def braking(case: Case) -> Sequence[Row]:
+    """Vehicles that approach the light: how many of them get two events before the braking distance begins, and how
+    many beacons each hears inside the proximity."""
+    settings = replace(
+        PAPER,
+        beacon_interval_s=case["beacon_interval_s"],
+        expiry_s=5 * case["beacon_interval_s"],
+        location_interval_s=case["location_interval_s"],
+    )
+    random = Random(f"braking:{case['seed']}")
+    count, lane = case["vehicles"], TABLE_1[1]
+    passing = sorted(ACROSS_S + 1.0 + random.uniform(0.0, 60.0) for _ in range(count))
+    log = Log()
+    run = _past_the_light(
+        passing, SPEED_M_S, PROXIMITY_M, 1.0, settings, case["seed"], log, approaching_the_light(lane)
+    )
+    events = [0] * count
+    for event, nodes in zip(run.published, run.reached, strict=True):
+        for node in nodes:
+            events[node - 1] += (passing[node - 1] - event.time) * SPEED_M_S >= BRAKING_M
+    names = {f"vehicle-{k}": time for k, time in enumerate(passing)}
+    beacons = sum(
+        row["kind"] == Kind.RECEIVE
+        and row["packet"] == "steam-beacon"
+        and abs(row["time"] - names[row["node"]]) * SPEED_M_S <= PROXIMITY_M
+        for row in log.rows()
+        if row["node"] in names
+    )
+    return [{"warned": sum(one >= 2 for one in events), "beacons": beacons / count, "events": sum(events) / count}]
+
+
+def discovery(case: Case) -> Sequence[Row]:
+    """Section 4.5 and 5.1.2: of vehicles that pass a proximity, how many discover it and after how long, and how many
+    beacons that takes. Ten events a second show who is a member."""
+    settings = replace(PAPER, beacon_interval_s=case["beacon_interval_s"], expiry_s=5 * case["beacon_interval_s"])
+    random = Random(f"discovery:{case['seed']}")
+    speed = case["speed_mph"] * MILE_AN_HOUR
+    first = RANGE_M / speed + 1.0
+    passing = sorted(first + random.uniform(0.0, 40.0) for _ in range(case["vehicles"]))
+    log = Log()
+    run = _past_the_light(
+        passing, speed, case["radius_m"], 0.1, settings, case["seed"], log, Filter.of_type("Traffic Light")
+    )
+    entered = [time - case["radius_m"] / speed for time in passing]
+    known: dict[int, float] = {}
+    for event, nodes in zip(run.published, run.reached, strict=True):
+        for node in nodes:
+            known.setdefault(node - 1, event.time)
+    delays = [max(0.0, known[k] - entered[k]) for k in known]
+    until_s = run.published[-1].time
+    return [
+        {
+            "discovered": len(known) / len(passing),
+            "delay_s": sum(delays) / len(delays) if delays else None,
+            "beacons_per_s": len(run.beacons) / until_s,
+        }
+    ]
+
+
+def _past_the_light(
+    passing: Sequence[float],
+    speed_m_s: float,
+    radius_m: float,
+    period_s: float,
+    settings: SteamSettings,
+    seed: int,
+    log: Log,
+    wanted: Filter,
+) -> SteamRun:
+    """Vehicles that pass the light at these times, and an event for approach 1 every period."""
+    ahead_s = RANGE_M / speed_m_s
+    paths = [Trajectory.standing("light", 0.0, 0.0)]
+    for k, time in enumerate(passing):
+        ends = ((time - ahead_s, -RANGE_M, 0.0), (time + ahead_s, RANGE_M, 0.0))
+        paths.append(Trajectory.through(f"vehicle-{k}", ends, ((time - ahead_s, time + ahead_s),)))
+    until_s = passing[-1] + ahead_s
+    actions = [Action(0.0, 0, Announcement(LIGHT, around(radius_m)))]
+    actions += [
+        Action(time - ahead_s, k + 1, Subscription("light", f"vehicle-{k}", wanted)) for k, time in enumerate(passing)
+    ]
+    actions += [Action(number * period_s, 0, status(1)) for number in range(int(until_s / period_s))]
+    return simulate(Trajectories(paths), actions, until_s, settings, seed, log=log)

@@ -71,7 +71,9 @@ def cost(case: Case) -> Sequence[Row]:
 
 
 def reach(case: Case) -> Sequence[Row]:
-    """Delivery ratio and precision against the oracle, with recovery, one event per second at a random phase."""
+    """Delivery ratio and precision against the oracle, one event per second at a random phase: of the prototype, or
+    with recovery."""
+    settings = RECOVERING if case["recovery"] else PAPER
     random = Random(f"{case['seed']}:reach:{case['saturation']}")
     points = on_a_road(case["saturation"], random)
     seconds, speed = case["seconds"], 30 * MILE_AN_HOUR
@@ -82,7 +84,7 @@ def reach(case: Case) -> Sequence[Row]:
     rows = []
     for proximity_m in case["proximities_m"]:
         proximity = around(proximity_m, mobile=case["scenario"] == "B", at=start)
-        run = warn(nodes, proximity, raise_at, RECOVERING, case["seed"], settle_s=RECOVERED_WITHIN_S)
+        run = warn(nodes, proximity, raise_at, settings, case["seed"], settle_s=RECOVERED_WITHIN_S)
         expected = expected_receivers(run)
         whole = [k for k in range(len(expected)) if covered(run, k) >= expected[k]]
         rows.append(

@@ -34,6 +34,7 @@ def latency(case: Case) -> Sequence[Row]:
     """Blocks of operations, the sizes in random order; one row per block with its median in microseconds."""
     producers = {count: producer(count) for count in ANNOUNCEMENTS if count <= case["largest"]}
     consumers = {count: consumer(count) for count in SUBSCRIPTIONS if count <= case["largest"]}
+    subscribed = {count: producer(1, count) for count in SUBSCRIPTIONS if count <= case["largest"]}
     numbers = iter(range(10**9))
     random = Random(case["seed"])
     rows: list[Row] = []
@@ -41,18 +42,25 @@ def latency(case: Case) -> Sequence[Row]:
         for count in random.sample(list(producers), len(producers)):
             took = timed(raising(producers[count], numbers), case["operations"])
             rows.append({"operation": "raise", "size": count, "block": block, "microseconds": took})
+        for count in random.sample(list(subscribed), len(subscribed)):
+            took = timed(raising(subscribed[count], numbers), case["operations"])
+            rows.append({"operation": "raise to subscribers", "size": count, "block": block, "microseconds": took})
         for count in random.sample(list(consumers), len(consumers)):
             took = timed(delivering(consumers[count], numbers), case["operations"])
             rows.append({"operation": "deliver", "size": count, "block": block, "microseconds": took})
     return [row for row in rows if row["block"] >= 0]  # the first block warms up
 
 
-def producer(announcements: int) -> Steam:
-    """A node that announces this many event types, the measured one included."""
+def producer(announcements: int, subscribers: int = 0) -> Steam:
+    """A node that announces this many event types, the measured one included. Subscriptions are known where they are
+    made and nowhere else: those that a producer could notice are the ones on its own device."""
     node = Steam("producer", SteamSettings(), FixedLocation(ORIGIN), Random(0))
     for number in range(announcements - 1):
         node.announce(Announcement(EventType(f"Other type {number}"), around(200.0)), 0.0)
     node.announce(Announcement(MEASURED, around(200.0)), 0.0)
+    for number in range(subscribers):
+        wanted = Filter.where(FIVE_TERMS, type="Measured")
+        node.subscribe(Subscription(f"own-{number}", "producer", wanted), 0.0)
     return node
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from earshot.protocols.steam.machine import Steam
 from earshot.studies.steam.claims import CLAIMS
-from earshot.studies.steam.crossing import DAY_S, STRETCH_S, crossing
+from earshot.studies.steam.crossing import DAY_S, STRETCH_S, braking, crossing, discovery
 from earshot.studies.steam.experiments import PROXIMITIES_M, SATURATIONS, SPEEDS_MPH, accuracy, collisions, cost, reach
 from earshot.studies.steam.latency import latency
 from earshot.studies.study import Experiment, Study, cases
@@ -41,8 +41,40 @@ EXPERIMENTS = (
     Experiment(
         "reach",
         reach,
-        cases=cases(scenario="AB", saturation=SATURATIONS, seconds=[30], proximities_m=[PROXIMITIES_M], seed=range(3)),
-        quick=cases(scenario="AB", saturation=[60], seconds=[8], proximities_m=[(100, 300)], seed=range(1)),
+        cases=cases(
+            scenario="AB",
+            saturation=SATURATIONS,
+            seconds=[30],
+            proximities_m=[PROXIMITIES_M],
+            recovery=[False, True],
+            seed=range(3),
+        ),
+        quick=cases(
+            scenario="AB",
+            saturation=[60],
+            seconds=[8],
+            proximities_m=[(100, 300)],
+            recovery=[False, True],
+            seed=range(1),
+        ),
+    ),
+    Experiment(
+        "braking",
+        braking,
+        cases=cases(beacon_interval_s=[0.1, 1.0], location_interval_s=[0.0, 1.0], vehicles=[300], seed=range(5)),
+        quick=cases(beacon_interval_s=[0.1, 1.0], location_interval_s=[0.0, 1.0], vehicles=[40], seed=range(2)),
+    ),
+    Experiment(
+        "discovery",
+        discovery,
+        cases=cases(
+            beacon_interval_s=[0.1, 0.5, 1.0, 2.0, 5.0],
+            speed_mph=[10, 40, 70],
+            radius_m=[40],
+            vehicles=[100],
+            seed=range(5),
+        ),
+        quick=cases(beacon_interval_s=[0.1, 1.0, 5.0], speed_mph=[10, 70], radius_m=[40], vehicles=[20], seed=range(2)),
     ),
     Experiment("crossing", crossing, cases=cases(stretch=STRETCHES, seed=[0]), quick=cases(stretch=[60], seed=[0])),
     Experiment(
