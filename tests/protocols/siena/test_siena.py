@@ -106,14 +106,14 @@ def test_a_covered_subscription_is_not_forwarded_until_the_covering_one_is_taken
     ]
 
 
-def test_overhead_is_what_neither_a_broker_nor_its_clients_want():
-    for interest, expected in (("clients", 0), ("own", 1)):
-        broker = Siena("b", SienaSettings(agents=("a00",), broker_interest=interest), FixedLocation(), Random(1))
-        broker.hear(Place(True, "up"), "a00", 0.0)
-        broker.hear(Connect(False), "x", 0.0)
-        broker.hear(Subscribe(1, ("Document: size > 1",)), "x", 1.0)
-        broker.hear(Notify(Event("Document", {"size": 3}, "1", "s"), 1), "up", 2.0)
-        assert (broker.transfers, broker.extraneous) == (1, expected)
+def test_overhead_is_counted_against_the_brokers_own_query_and_its_clients_too():
+    broker = Siena("b", SienaSettings(agents=("a00",)), FixedLocation(), Random(1))
+    broker.hear(Place(True, "up"), "a00", 0.0)
+    broker.hear(Connect(False), "x", 0.0)
+    broker.hear(Subscribe(1, ("Document: size > 1",)), "x", 1.0)
+    for number, size in enumerate((3, 0)):
+        broker.hear(Notify(Event("Document", {"size": size}, str(number), "s"), 1), "up", 2.0)
+    assert (broker.transfers, broker.extraneous, broker.unwanted) == (2, 2, 1)
 
 
 def test_a_network_that_loses_a_broker_recovers():

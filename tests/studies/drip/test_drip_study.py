@@ -1,13 +1,21 @@
 """The DRIP study: what its run log says, what its claims answer, and its quick cases end to end."""
 
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from mutation import flips
 
+from earshot.protocols.common.local_subscriptions import RecentKeys
+from earshot.protocols.drip.machine import Drip
+from earshot.protocols.drip.regions import Regions
+from earshot.protocols.drip.sharing import Sharing
 from earshot.studies.drip.claims import _direction
-from earshot.studies.drip.run_log import _mean_wait
-from earshot.studies.drip.runs import simulated
-from earshot.studies.drip.study import POINTS, SMALL, STUDY, VARIANTS
+from earshot.studies.drip.run_log import RunLog, _total_wait
+from earshot.studies.drip.runs import grown, simulated
+from earshot.studies.drip.study import POINTS, RADIOS, SMALL, STUDY
 from earshot.studies.study import Finding, judge, study
 
 QUICK: dict[str, Any] = {"brokers": 10, "nearest": 4, "copies": 2, "units": 15, "seed": 0, "scenario": SMALL}
@@ -30,26 +38,42 @@ def test_a_direction_may_stay_level_for_a_step_but_must_move(values: list[float]
     assert _direction(values) == direction
 
 
-def test_the_mean_wait_until_two_can_communicate() -> None:
-    # Apart for 4 s, together for 2, apart for 4: (16 / 2 + 16 / 2) / 10.
-    assert _mean_wait([(4.0, True), (6.0, False)], 0.0, 10.0) == pytest.approx(1.6)
-    assert _mean_wait([(0.0, True)], 0.0, 10.0) == 0.0
-    assert _mean_wait([], 0.0, 10.0) == 5.0
-    assert _mean_wait([(-2.0, True), (-1.0, False), (5.0, True)], 0.0, 10.0) == pytest.approx(1.25)
+def test_the_wait_until_two_can_communicate() -> None:
+    # Apart for 4 s, together for 2, apart for 4: 16 / 2 + 16 / 2.
+    assert _total_wait([(4.0, True), (6.0, False)], 0.0, 10.0) == pytest.approx(16.0)
+    assert _total_wait([(0.0, True)], 0.0, 10.0) == 0.0
+    assert _total_wait([], 0.0, 10.0) == 50.0
+    assert _total_wait([(-2.0, True), (-1.0, False), (5.0, True)], 0.0, 10.0) == pytest.approx(12.5)
+
+
+def test_a_pair_counts_only_while_both_are_brokers() -> None:
+    log = object.__new__(RunLog)
+    log.result = SimpleNamespace(warm_up_s=0.0, duration_s=100.0)  # type: ignore[assignment]
+    log.meetings = {("a", "b"): [(6.0, True)], ("b", "a"): [(6.0, True)]}  # type: ignore[assignment]
+    log.terms = {"a": [[0.0, 100.0]], "b": [[4.0, 10.0]]}  # type: ignore[assignment]
+    # Both are brokers from 4 s to 10 s, and meet after 2 s of it: 2 * 2 / 2 in 6 s.
+    assert log.mean_meeting_s() == pytest.approx(2.0 / 6.0)
+    log.terms = {"a": [[0.0, 4.0]], "b": [[4.0, 10.0]]}  # type: ignore[assignment]
+    assert math.isnan(log.mean_meeting_s())
 
 
 def grid(**values: Any) -> list[dict[str, Any]]:
     rows = []
     for k in (10, 20, 30):
         for m in (1, 2, 4):
-            row = {"brokers": k, "copies": m, "seed": 0, "delivery_ratio": 0.99, "accounts": {"delivered once": 5}}
+            row = {"brokers": k, "copies": m, "nearest": 5, "seed": 0, "units": 15, "delivery_ratio": 0.99}
+            row["across"] = row["fates"] = {"delivered once": 5}
             rows.append({**row, **{name: value(k, m) for name, value in values.items()}})
     return rows
 
 
+def both(of: Callable[[int, int], float]) -> dict[str, Callable[[int, int], float]]:
+    return {"delay_s": of, "delay_p50_s": of}
+
+
 def test_claims_about_coverage_and_delay_can_hold_and_fail() -> None:
-    as_paper = grid(coverage=lambda k, m: m / k, delay_s=lambda k, m: k / m)
-    against = grid(coverage=lambda k, m: k / m, delay_s=lambda k, m: m / k)
+    as_paper = grid(coverage=lambda k, m: m / k, **both(lambda k, m: k / m))
+    against = grid(coverage=lambda k, m: k / m, **both(lambda k, m: m / k))
     for rows, holds in ((as_paper, True), (against, False)):
         assert finding("Broker coverage grows", coverage=rows).holds is holds
         assert finding("Broker coverage falls", coverage=rows).holds is holds
@@ -58,23 +82,32 @@ def test_claims_about_coverage_and_delay_can_hold_and_fail() -> None:
 
 
 def test_the_comparisons_with_sf_and_with_random_brokers_can_hold_and_fail() -> None:
-    delay = grid(delay_s=lambda *_: 1.0)
+    delay = grid(**both(lambda *_: 1.0), cost=lambda *_: 1.0, transmissions_per_s=lambda *_: 1.0)
     for other, holds in ((2.0, True), (0.5, False)):
-        rows = [{"brokers": k, "delay_s": other, "delivery_ratio": 0.9} for k in (10, 20, 30)]
-        assert finding("DRIP's delay is below", delay=delay, epidemic=rows).holds is holds
-        assert finding("Brokers chosen by ability", delay=delay, selection=rows).holds is holds
-        load = [
-            {"protocol": name, "rate": 1.0, "delay_s": s, "delivery_ratio": 0.9}
-            for name, s in (("drip", 1.0), ("drip-sf", other))
-        ]
-        assert finding("There is a load", load=load).holds is holds
+        columns = dict.fromkeys(("delay_s", "delay_p50_s", "cost", "transmissions_per_s"), other)
+        rows = [{"brokers": k, "seed": 0, "units": 15, "delivery_ratio": 0.9, **columns} for k in (10, 20, 30)]
+        assert finding("DRIP's delay is below", delay=delay, epidemic=rows, load=[]).holds is holds
+        assert finding("Brokers chosen by ability give", delay=delay, selection=rows).holds is holds
+        assert finding("Brokers chosen by ability need", delay=delay, selection=rows).holds is holds
+        assert finding("DRIP needs less transmission", delay=delay, epidemic=rows).holds is holds
+        load = [{**row, "protocol": name, "rate": 3.2} for name in ("drip", "drip-sf") for row in rows]
+        load = [{**row, "delay_s": 1.0} if row["protocol"] == "drip" else row for row in load]
+        readings = finding("DRIP's delay is below", delay=delay, epidemic=rows, load=load).all_readings
+        assert [one.holds for one in readings if one.reading.endswith("3.2 events a second")] == [holds]
 
 
 def test_an_event_delivered_twice_would_show() -> None:
     rows = grid(handovers_per_node_s=lambda *_: 0.1)
     assert finding("Each event across", delay=rows, coverage=[]).holds is True
-    twice = [{**rows[0], "accounts": {"delivered once": 4, "delivered twice": 1}}]
+    twice = [{**rows[0], "across": {"delivered once": 4, "delivered twice": 1}}]
     assert finding("Each event across", delay=twice, coverage=[]).holds is False
+
+
+def test_losses_are_explained_by_the_most_frequent_reason_of_all_pairs() -> None:
+    fates = {"delivered once": 5, "lost: a": 1, "lost: its subscription was not known": 3}
+    rows = [{**QUICK, "nodes": 1000, "radio": "ideal", "delivery_ratio": 0.5, "fates": fates}]
+    (reading,) = finding("Larger networks", growing=rows).all_readings
+    assert (reading.holds, reading.reason) == (False, "3 of 4 losses: its subscription was not known")
 
 
 def test_the_printed_equation_is_reported_as_not_following() -> None:
@@ -88,6 +121,8 @@ def test_settings_that_change_an_answer_would_show() -> None:
         {
             "variant": variant,
             **point,
+            "seed": 0,
+            "units": 15,
             "coverage": point["copies"] / point["brokers"],
             "delay_s": float(point["brokers"]),
             "delivery_ratio": 0.9,
@@ -100,18 +135,6 @@ def test_settings_that_change_an_answer_would_show() -> None:
     assert finding("The answers do not depend", settings=changed).holds is False
 
 
-def test_every_open_point_has_a_variant() -> None:
-    assert {name for variant in VARIANTS.values() for part in variant.values() for name in part} == {
-        "contact_interval_s",
-        "contact_events",
-        "source_carries",
-        "destinations",
-        "announce_interval_s",
-        "ability.exponent",
-        "medium.bit_rate_bps",
-    }
-
-
 def test_a_run_is_measured_whole() -> None:
     rows = [row for seed in range(3) for row in simulated({**QUICK, "seed": seed})]
     expected = sum(row["expected"] for row in rows)
@@ -121,7 +144,61 @@ def test_a_run_is_measured_whole() -> None:
     assert 0.0 < row["delay_p50_s"] <= row["delay_p95_s"]
     assert row["exact_s"] == pytest.approx(row["meeting_s"] * (1 + 1 / 2 + 1 / 3 + 1 / 4) / 2)
     assert row["handovers_per_node_s"] > 0
-    assert row["accounts"].get("delivered twice", 0) == 0
+    assert row["fates"].get("delivered twice", 0) == 0
+    assert sum(row["fates"].values()) == row["expected"] >= sum(row["across"].values())
+    assert row["held_most"] >= row["held"] >= 1
+    assert 0.9 <= row["attached_share"] <= 1.0
+
+
+def test_every_claim_that_can_be_measured_names_what_would_make_it_fail() -> None:
+    assert [claim.claim for claim in STUDY.claims if not claim.fails_if] == [
+        "The expected delay of equation 2 follows from equation 1"
+    ]
+
+
+# Named mutations of the protocol turn the verdicts.
+
+
+def measured(**changed: Any) -> list[dict[str, Any]]:
+    case = {**QUICK, **changed}
+    return [{**case, **row} for row in simulated(case)]
+
+
+def test_if_every_node_forwards_every_announcement_there_is_a_storm(monkeypatch: pytest.MonkeyPatch) -> None:
+    flips(
+        STUDY.claims,
+        "Announcements cause no broadcast storm",
+        lambda: {name: measured(brokers=20, nearest=2, copies=1, units=6) for name in ("delay", "coverage")},
+        lambda: monkeypatch.setattr(Regions, "_places", lambda self: 2 * self.settings.k),
+    )
+
+
+def test_without_exchanged_subscriptions_less_than_90_percent_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = {"nodes": 100, "brokers": 10, "nearest": 4, "copies": 2, "units": 8, "seed": 0, "radio": "ideal"}
+    case |= {"warm_up_s": 20.0, "cool_down_s": 40.0, "scenario": RADIOS["ideal"]}
+    flips(
+        STUDY.claims,
+        "Larger networks of the same density",
+        lambda: {"growing": [{**case, **row} for row in grown(case)]},
+        lambda: monkeypatch.setattr(Sharing, "shares_subscriptions", False),
+    )
+
+
+def test_a_node_that_forgets_what_it_delivered_gets_events_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Drip._hand_over
+
+    def forgetful(self: Drip, chosen: str, now: float) -> None:
+        self.delivered = RecentKeys(self.settings.memory)
+        self.flooded = RecentKeys(self.settings.memory)
+        self.recent_events.clear()
+        plain(self, chosen, now)
+
+    flips(
+        STUDY.claims,
+        "Each event across a region change",
+        lambda: {"delay": measured(units=10), "coverage": []},
+        lambda: monkeypatch.setattr(Drip, "_hand_over", forgetful),
+    )
 
 
 @pytest.mark.timeout(600)

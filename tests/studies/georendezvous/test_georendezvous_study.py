@@ -4,20 +4,18 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from mutation import flips
 
 from earshot.protocols.georendezvous.cells import route
+from earshot.protocols.georendezvous.machine import GeoRendezvous, rendezvous_point
+from earshot.studies.georendezvous import claims, still_networks
+from earshot.studies.georendezvous import paths as still_paths
+from earshot.studies.georendezvous.claims import limit
 from earshot.studies.georendezvous.paths import SUBSCRIBERS, chances, nearest, paths, state, trees
 from earshot.studies.georendezvous.runs import crashing, growing, messages, moving
 from earshot.studies.georendezvous.still_networks import RANGE_M, StillNetwork, draw_network, range_share
-from earshot.studies.georendezvous.study import STUDY, limit
+from earshot.studies.georendezvous.study import STUDY
 from earshot.studies.study import study
-
-CLAIMS = {claim.where + ": " + claim.claim.split(" ")[0]: claim for claim in STUDY.claims}
-
-
-def judged(where, **rows):
-    (claim,) = [claim for key, claim in CLAIMS.items() if key == where]
-    return claim.judge(rows)
 
 
 def by(rows, *names):
@@ -141,72 +139,118 @@ def test_every_experiment_is_quick_in_its_quick_size_and_its_rows_are_plain_json
 # Claims, judged from rows made by hand.
 
 
-def path_rows(ratio, sizes=(600,), networks=4):
+def answers(judge, **rows):
+    """The verdict of each reading, the most natural one first."""
+    return [reading.holds for reading in judge(rows).all_readings]
+
+
+def path_rows(ratio, path_ratio=None, sizes=(600,), networks=4):
     wobble = [0.99, 1.0, 1.01, 1.0]
     return [
-        {"nodes": nodes, "n": n, "ratio": ratio(n, nodes) * wobble[i], "path_ratio": 1.0}
+        {
+            "nodes": nodes,
+            "network": i,
+            "n": n,
+            "ratio": ratio(n, nodes) * wobble[i],
+            "path_ratio": (path_ratio or ratio)(n, nodes) * wobble[i],
+        }
         for nodes in sizes
         for n in range(1, 17)
         for i in range(networks)
     ]
 
 
-def test_eight_points_are_similar_to_a_direct_path_up_to_a_quarter_more():
-    where = "section 4, figure 3(a): Up"
-    assert judged(where, paths=path_rows(lambda n, _: 1.0 + 1.0 / n)).holds is True
-    assert judged(where, paths=path_rows(lambda n, _: 1.3 + 1.0 / n)).holds is False
+def test_less_than_eight_cells_are_similar_to_a_direct_path_up_to_a_quarter_more():
+    near, far = (lambda n, _: 1.0 + 1.0 / n), (lambda n, _: 1.2 + 1.0 / n)
+    assert answers(claims.less_than_eight, paths=path_rows(near)) == [True] * 4
+    assert answers(claims.less_than_eight, paths=path_rows(far)) == [False] * 4
+    assert answers(claims.less_than_eight, paths=path_rows(near, far)) == [True, False, True, False]
+    only_at_600 = path_rows(lambda n, nodes: near(n, nodes) + (nodes > 600), sizes=(600, 3000))
+    assert answers(claims.less_than_eight, paths=only_at_600) == [True, True, False, False]
 
 
 def test_more_than_eight_points_gain_little_only_if_the_curve_flattens():
-    where = "section 4, figure 3(a): More"
-    assert judged(where, paths=path_rows(lambda n, _: 1.0 + 1.0 / n)).holds is True
-    assert judged(where, paths=path_rows(lambda n, _: 2.0 - n / 20)).holds is False
+    assert answers(claims.more_than_eight, paths=path_rows(lambda n, _: 1.0 + 1.0 / n)) == [True] * 2
+    assert answers(claims.more_than_eight, paths=path_rows(lambda n, _: 2.0 - n / 20)) == [False] * 2
 
 
 def test_a_ratio_that_grows_with_the_network_is_found():
-    where = "section 4, figure 3(b): The"
     sizes = (80, 150, 300, 600, 1000, 2000, 3000)
-    flat = path_rows(lambda n, _: 1.0 + 1.0 / n, sizes)
-    growing_rows = path_rows(lambda n, nodes: 1.0 + 1.0 / n + 0.05 * math.log2(nodes), sizes)
-    assert judged(where, paths=flat).holds is True
-    assert judged(where, paths=growing_rows).holds is False
+    flat = path_rows(lambda n, _: 1.0 + 1.0 / n, sizes=sizes)
+    growing_rows = path_rows(lambda n, nodes: 1.0 + 1.0 / n + 0.05 * math.log2(nodes), sizes=sizes)
+    assert answers(claims.size_independent, paths=flat) == [True] * 2
+    assert answers(claims.size_independent, paths=growing_rows) == [False] * 2
+    assert answers(claims.cells_needed, paths=flat) == [True] * 4
+    assert not any(answers(claims.cells_needed, paths=growing_rows))
 
 
-def test_two_nearest_are_close_to_all_up_to_a_tenth_more():
+def test_two_nearest_are_compared_with_all_and_with_the_direct_path():
     def rows(second):
-        return [{"m": m, "ratio": {1: 1.4, 2: second}.get(m, 1.1) + 0.001 * i} for m in range(1, 9) for i in range(3)]
+        columns = [{1: 1.4, 2: second}.get(m, 1.1) for m in range(1, 9)]
+        return [
+            {"nodes": 600, "network": i, "m": m, "ratio": value + 0.001 * i, "path_ratio": value}
+            for m, value in enumerate(columns, 1)
+            for i in range(3)
+        ]
 
-    assert judged("section 4, figure 3(c): Of", nearest=rows(1.2)).holds is True
-    assert judged("section 4, figure 3(c): Of", nearest=rows(1.3)).holds is False
+    assert answers(claims.two_of_eight, nearest=rows(1.2)) == [True] * 2
+    assert answers(claims.two_of_eight, nearest=rows(1.3)) == [False] * 2
+    assert answers(claims.two_against_direct, nearest=rows(1.24)) == [True] * 2
+    assert answers(claims.two_against_direct, nearest=rows(1.3)) == [False] * 2
+    paid = [{"n": 2, "notified": 2, "unnecessary": 3}]
+    assert answers(claims.three_messages, nearest=rows(1.2), messages=paid) == [True] * 2
+    assert answers(claims.three_messages, nearest=rows(1.3), messages=paid) == [False] * 2
+    assert answers(claims.three_messages, nearest=rows(1.2), messages=[{**paid[0], "unnecessary": 4}]) == [False] * 2
+
+
+def tree_rows(shape):
+    return [
+        {
+            "nodes": 600,
+            "network": i,
+            "subscribers": s,
+            **{name: shape(s) + 0.001 * i for name in ("ratio", "shared_ratio", "many", "shared_many")},
+            "one": 1.0,
+            "shared_one": 1.0,
+        }
+        for s in SUBSCRIBERS
+        for i in range(3)
+    ]
 
 
 def test_trees_must_rise_to_nearly_one_at_eight_and_fall_beyond():
-    def rows(shape):
-        return [
-            {"subscribers": s, "shared_ratio": shape(s) + 0.001 * i, "ratio": shape(s)}
-            for s in SUBSCRIBERS
-            for i in range(3)
-        ]
+    peak = tree_rows(lambda s: 0.95 - 0.03 * abs(math.log2(s / 8)))
+    for judge in (claims.trees_below_eight, claims.trees_at_eight, claims.trees_beyond_eight, claims.shorter_trees):
+        assert answers(judge, trees=peak) == [True] * 4
+    rising = tree_rows(lambda s: 0.80 + 0.03 * math.log2(s))
+    assert answers(claims.trees_at_eight, trees=rising) == [False] * 4
+    assert answers(claims.trees_beyond_eight, trees=rising) == [False] * 4
+    above_at_four = tree_rows(lambda s: 1.05 if s == 4 else 0.95)
+    assert answers(claims.trees_below_eight, trees=above_at_four) == [False] * 4
+    assert answers(claims.shorter_trees, trees=above_at_four) == [False] * 4
 
-    where = "section 4, figure 3(d): A"
-    assert judged(where, trees=rows(lambda s: 0.95 - 0.03 * abs(math.log2(s / 8)))).holds is True
-    assert judged(where, trees=rows(lambda s: 0.80 + 0.03 * math.log2(s))).holds is False
-    assert judged(where, trees=rows(lambda s: 1.05 if s == 4 else 0.95)).holds is False
+
+def chance_rows(share, bound=0.01):
+    return [
+        {"nodes": nodes, "network": i, "k": k, "share": share(k, nodes) + 0.001 * i, "bound": bound}
+        for nodes in (80, 600, 3000)
+        for k in (0.25, 0.5, 1.0)
+        for i in range(3)
+    ]
 
 
 def test_a_chance_that_sinks_below_its_limit_or_its_bound_vanishes():
-    def rows(share, bound):
-        return [
-            {"nodes": nodes, "k": k, "share": share(k, nodes) + 0.001 * i, "bound": bound}
-            for nodes in (80, 600, 3000)
-            for k in (0.25, 0.5, 1.0)
-            for i in range(3)
-        ]
+    assert answers(claims.does_not_vanish, chances=chance_rows(lambda k, _: limit(k))) == [True] * 3
+    sinking = chance_rows(lambda k, nodes: limit(k) * 80 / nodes)
+    assert answers(claims.does_not_vanish, chances=sinking) == [False] * 3
+    assert answers(claims.does_not_vanish, chances=chance_rows(lambda k, _: limit(k), 0.9)) == [False] * 3
 
-    where = "section 3, theorem 3.1: The"
-    assert judged(where, chances=rows(lambda k, _: limit(k), 0.01)).holds is True
-    assert judged(where, chances=rows(lambda k, nodes: limit(k) * 80 / nodes, 0.01)).holds is False
-    assert judged(where, chances=rows(lambda k, _: limit(k), 0.9)).holds is False
+
+def test_a_chance_that_falls_by_more_than_a_tenth_is_not_nearly_constant():
+    flat = path_rows(lambda *_: 2.0, sizes=(80, 3000))
+    constant, falling = chance_rows(lambda *_: 0.7), chance_rows(lambda _, nodes: 0.7 - 0.0001 * nodes)
+    assert answers(claims.nearly_constant, chances=constant, paths=flat) == [True] * 4
+    assert answers(claims.nearly_constant, chances=falling, paths=flat) == [False, False, False, True]
 
 
 def test_the_limit_is_the_area_of_an_ellipse_in_the_square():
@@ -218,14 +262,71 @@ def test_the_limit_is_the_area_of_an_ellipse_in_the_square():
 def test_unused_cells_must_cost_exactly_three_messages_each():
     def rows(unnecessary, to_publisher=0):
         return [
-            {"n": 4, "notified": 4, "unnecessary": unnecessary, "expected": 9, "to_publisher": to_publisher}
+            {"n": 4, "seed": 0, "notified": 4, "unnecessary": unnecessary, "expected": 9, "to_publisher": to_publisher}
             for _ in range(3)
         ]
 
-    where = "section 4: Rendezvous"
-    assert judged(where, messages=rows(9)).holds is True
-    assert judged(where, messages=rows(10)).holds is False
-    assert judged(where, messages=rows(9, to_publisher=1)).holds is False
+    assert answers(claims.unused_cells, messages=rows(9)) == [True]
+    assert answers(claims.unused_cells, messages=rows(10)) == [False]
+    assert answers(claims.unused_cells, messages=rows(9, to_publisher=1)) == [False]
+
+
+def test_every_claim_that_can_be_measured_names_what_would_make_it_fail():
+    assert [claim.claim for claim in STUDY.claims if not claim.fails_if] == [
+        "Cell Hash Routing scales better with node density than routing without clusters"
+    ]
+
+
+# Named mutations of the protocol turn the verdicts.
+
+SMALL = [{"nodes": nodes, "networks": 10, "seed": 0} for nodes in (80, 600)]
+
+
+def measured(measure, *cases):
+    return [{**case, **row} for case in cases for row in measure(case)]
+
+
+def test_keeping_the_first_path_instead_of_the_shortest_is_not_similar_to_a_direct_path(monkeypatch):
+    flips(
+        STUDY.claims,
+        "Less than 8 rendezvous cells",
+        lambda: {"paths": measured(paths, *SMALL)},
+        lambda: monkeypatch.setattr(still_paths, "_best_so_far", lambda hops: [hops[:, 0]] * hops.shape[1]),
+    )
+
+
+def test_points_in_a_square_of_constant_size_need_more_cells_in_larger_networks(monkeypatch):
+    def corner(topic, index, origin, width_m, height_m):
+        return rendezvous_point(topic, index, origin, min(width_m, 250.0), min(height_m, 250.0))
+
+    flips(
+        STUDY.claims,
+        "The number of rendezvous cells that",
+        lambda: {"paths": measured(paths, *SMALL)},
+        lambda: monkeypatch.setattr(still_networks, "rendezvous_point", corner),
+    )
+
+
+def test_two_cells_at_random_are_not_close_to_all_eight(monkeypatch):
+    def at_random(points, positions):
+        draws = np.random.default_rng(1).random((len(positions), points.shape[-2]))
+        return draws.argsort(axis=1)
+
+    flips(
+        STUDY.claims,
+        "Of 8 rendezvous cells the two nearest",
+        lambda: {"nearest": measured(nearest, {**SMALL[1], "rendezvous": 8})},
+        lambda: monkeypatch.setattr(still_paths, "_nearest_first", at_random),
+    )
+
+
+def test_without_prunes_an_unused_cell_does_not_cost_three_messages(monkeypatch):
+    flips(
+        STUDY.claims,
+        "Rendezvous cells that are tried",
+        lambda: {"messages": measured(messages, {"n": 2, "nodes": 150, "background": 40, "newcomers": 2, "seed": 1})},
+        lambda: monkeypatch.setattr(GeoRendezvous, "prune", lambda *_: None),
+    )
 
 
 def test_the_small_network_routes_as_cells_do():

@@ -84,6 +84,10 @@ class Drip(Machine):
         "Bridge reports forwarded for each pair of regions: since when, and how many."
 
     @classmethod
+    def uses_routing(cls, settings: DripSettings) -> bool:
+        return settings.routes == "network"
+
+    @classmethod
     def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
         """Section V.C: the most brokers (k) whose copies arrive in time, if nodes walk half a range in a step."""
         usual, most = DripSettings(), math.floor(around.present)
@@ -440,6 +444,11 @@ class Drip(Machine):
             self.receive(packet, now)
         elif packet.legs > self.settings.hop_limit:
             self._give_up(packet, DropReason.HOP_LIMIT, now)
+        elif self.settings.routes == "network":
+            # From a bridge to its neighbour in the other region is one hop (V.B.1).
+            across = self.regions.foreign_neighbour(packet.target, now) if packet.via == self.node else packet.via
+            onward = structs.replace(packet, via="") if packet.via == self.node else packet
+            self.send(across or packet.target, onward)
         elif next_hop := self.regions.next_hop(packet, now, sender, self.location.position(now)):
             self.send(next_hop, structs.replace(packet, via="") if packet.via == self.node else packet)
         else:
@@ -490,7 +499,12 @@ class Drip(Machine):
         """A neighbour has moved away: try the packet's next route."""
         if isinstance(packet, RoutedPacket):
             self.regions.lose_neighbour(peer, (packet.target, packet.via))
-            self.route(packet, now)
+            if self.settings.routes == "announcements":
+                self.route(packet, now)
+            elif peer == packet.target:
+                self._give_up(packet, DropReason.NO_ROUTE, now)
+            else:
+                self.route(structs.replace(packet, via="", legs=packet.legs + 1), now)  # without that bridge
         elif isinstance(packet, packets.RegionCopy):
             self.regions.lose_neighbour(peer, packet.targets)
             self.spread(structs.replace(packet, hops=packet.hops - 1), now, again=True)

@@ -101,6 +101,9 @@ class DripSettings:
     "A bridge reports to its local broker this often; a report is valid for 1.5 intervals (V.B.1)."
     bridge_reports: AtLeastOne = 1
     "A node forwards at most this many bridge reports for one pair of regions in half an interval."
+    routes: Literal["announcements", "network"] = "announcements"
+    """How a packet finds its target: hop by hop against announcements and along earlier packets, or by the network's own
+    routing, which looks for routes on demand where it is reactive (IV.B: a lightweight AODV)."""
     upstreams: AtLeastOne = 6
     "A node remembers this many neighbours as next hops to each broker."
     next_hop: Literal["fastest", "nearest"] = "nearest"
@@ -173,6 +176,7 @@ AS_WRITTEN: Final[dict[str, Any]] = {
     "bootstrap_s": 4.0,
     "abilities_gather_s": 0.25,
     "brokers_know": "subscribers",
+    "contact_records": 20,
     "hop_limit": 32,
     "upstreams": 3,
     "next_hop": "fastest",

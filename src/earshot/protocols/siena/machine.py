@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Literal
 
 from earshot.events import Event
 from earshot.filters import FilterIndex, Subscription
@@ -33,8 +32,6 @@ class SienaSettings:
     "Symbol f: the number of clients of a broker."
     broker_fan_out: Count = 2
     "The number of children of a broker in the brokers' tree; 0: as many as clients."
-    broker_interest: Literal["clients", "own"] = "clients"
-    "What is not overhead at a broker: what it or its clients want, or only what it wants itself."
     retry_s: Positive = 5.0
     "How long a node without a place waits before it asks again."
     memory: AtLeastOne = 4096
@@ -193,7 +190,9 @@ class Siena(Machine):
         self.texts = FilterTexts(new_index())
         "What any neighbour, or this node, wants."
         self.seen = RecentKeys(settings.memory)
-        self.transfers = self.extraneous = 0
+        self.transfers = self.extraneous = self.unwanted = 0
+        "Events sent to this node; those of them that its own subscriptions do not ask for; and those that neither "
+        "it nor one of its clients asks for."
         self.waiting: list[Event] = []
         "Published before this node had a place."
         self.early: list[tuple[Packet, str]] = []
@@ -522,9 +521,8 @@ class Siena(Machine):
         if not met.isdisjoint(self.local.texts.values()):
             self.local.deliver_local(self, event, packet.hops, now)
         else:
-            clients = [link for link in self.links.values() if not link.broker]
-            if self.settings.broker_interest == "own" or all(met.isdisjoint(link.wants) for link in clients):
-                self.extraneous += 1
+            self.extraneous += 1
+            self.unwanted += all(link.broker or met.isdisjoint(link.wants) for link in self.links.values())
         if self.broker:
             self.forward(event, packet.hops, sender, met)
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Viewer
-from earshot.protocols.codd.packets import Document
-from earshot.protocols.machine import Deliver, Effect, Machine, Note, Send
+from earshot.protocols.codd.packets import Add, Document
+from earshot.protocols.common.filter_texts import LocalFilterTexts
+from earshot.protocols.machine import Deliver, Effect, Effects, Machine, Note, Send
 from earshot.protocols.siena.machine import Notify
 from earshot.protocols.tabletop import Tabletop
 
@@ -52,15 +53,31 @@ class SharedIndex(FilterIndex):
         return self._met
 
 
+class SharedLocal(LocalFilterTexts):
+    """A node's own subscriptions, matched by the index that all machines share. No query here asks for a place."""
+
+    def __init__(self, index: SharedIndex) -> None:
+        super().__init__()
+        self._shared = index
+
+    def accepting(self, event: Event, viewer: Viewer) -> list[str]:
+        met = self._shared.match(event)
+        return sorted(id for id, text in self.texts.items() if text in met and self.since[id] <= event.time)
+
+
 class Pipes(Tabletop):
     """Named machines that reach each other by name."""
 
     def __init__(self, machines: Sequence[Machine], on_note: OnNote) -> None:
         self.control = 0
         "Messages other than documents."
+        self.adds = 0
+        "TYPE_ADD messages among them: a newcomer's to its seeds, and those passed on."
         self.deliveries = 0
         self.depth_sums = {machine.node: 0 for machine in machines}
-        "By node, the hops of all documents that were sent to it."
+        "By node, the hops of all documents that were sent to it, repeated ones among them."
+        self.sent_to = dict.fromkeys(self.depth_sums, 0)
+        "By node, the number of these documents."
         self._on_note = on_note
         super().__init__(machines, links=(), delay_s=0.0)
 
@@ -69,13 +86,22 @@ class Pipes(Tabletop):
         self.do(node, entry_point, argument)
         self.run(self.now)
 
+    def do(self, node: str, entry_point: str, *arguments: Any) -> Effects:
+        """As at a table, but effects are not checked again: tests hold these machines to them."""
+        effects: Effects = getattr(self.machines[node], entry_point)(*arguments, self.now)
+        for effect in effects:
+            self._carry_out(node, effect)
+        return effects
+
     def _carry_out(self, node: str, effect: Effect) -> None:
         match effect:
             case Send(peer, packet):
                 if type(packet) is Document or type(packet) is Notify:
                     self.depth_sums[peer] += packet.hops
+                    self.sent_to[peer] += 1
                 else:
                     self.control += 1
+                    self.adds += type(packet) is Add
                 self._later(self.now, partial(self.do, peer, "hear", packet, node))
             case Deliver():
                 self.deliveries += 1

@@ -1,8 +1,5 @@
-"""The CoDD study: figures 7 to 12 and 14 to 16; how much they depend on what the paper leaves open; and, beyond the
-paper, churn, ten thousand nodes and a network that loses messages.
-
-Each claim states what "rapidly", "minor", "substantially" or "gradual" are taken to mean.
-"""
+"""The CoDD study: figures 7 to 16; how much they depend on what the paper leaves open; and, beyond the paper, churn,
+ten thousand nodes and a network that loses messages. `claims` judges them."""
 
 from __future__ import annotations
 
@@ -12,8 +9,12 @@ from typing import Any
 from earshot.protocols.codd.machine import Codd
 from earshot.studies.codd.beyond import churning, large, losing
 from earshot.studies.codd.claims import ALL, BOTH, CLAIMS, DTDS
-from earshot.studies.codd.runs import AS_READ, READINGS, SIENA_READINGS, synthetic, xml
+from earshot.studies.codd.runs import AS_READ, READINGS, shapes, synthetic, xml
 from earshot.studies.study import Experiment, Study, cases
+
+SEEDS = range(2)
+SETS = [[DTDS[0]], [DTDS[1]], [DTDS[2]], [DTDS[0], DTDS[1]]]
+"The XML data sets; the last changes from one to another in the run."
 
 
 def _grid(
@@ -22,7 +23,7 @@ def _grid(
     documents: int,
     reading: Iterable[str] = (AS_READ,),
     systems: Sequence[str] = ALL,
-    seed: Iterable[int] = (0,),
+    seed: Iterable[int] = SEEDS,
 ) -> list[dict[str, Any]]:
     """Cases of section 4's synthetic data; the systems of a case run side by side."""
     return cases(systems=[systems], nodes=nodes, fan_out=fan_out, documents=[documents], reading=reading, seed=seed)
@@ -36,41 +37,45 @@ STUDY = Study(
         Experiment(
             "large",
             large,
-            cases(nodes=[1000, 10_000], documents=[100], seed=[0]),
+            [*cases(nodes=[1000], documents=[100], seed=SEEDS), *cases(nodes=[10_000], documents=[40], seed=[0])],
             cases(nodes=[300], documents=[20], seed=[0]),
         ),
-        Experiment("default", synthetic, _grid([400], [6], 10_000, seed=range(2)), _grid([80], [6], 1000)),
-        Experiment("fan-outs", synthetic, _grid([400], [2, 3, 4, 8], 10_000), _grid([80], [2, 4, 10], 400)),
-        Experiment("sizes", synthetic, _grid([100, 200, 600], [4, 6], 10_000), _grid([40, 120], [4, 6], 400)),
         Experiment(
-            "readings",
+            "default",
             synthetic,
-            _grid([400], [6], 2000, READINGS, BOTH),
-            _grid([80], [6], 400, [AS_READ, "subscriptions follow the shuffle"], BOTH),
-        ),
-        Experiment(
-            "brokers",
-            synthetic,
-            _grid([400], [2, 4, 6, 8], 2000, SIENA_READINGS, ["siena"]),
-            _grid([80], [2, 6], 400, SIENA_READINGS, ["siena"]),
+            _grid([400], [6], 10_000, systems=[*ALL, "siena-binary"]),
+            _grid([80], [6], 600, systems=[*ALL, "siena-binary"], seed=[0]),
         ),
         Experiment(
             "xml",
             xml,
-            cases(dtd=DTDS, nodes=[400], documents=[1000], fan_outs=[[2, 4, 6]], seed=[0]),
-            cases(dtd=DTDS, nodes=[30], documents=[100], fan_outs=[[2, 6]], seed=[0]),
+            cases(dtds=SETS, nodes=[100], documents=[10_000], fan_outs=[[2, 6]], seed=SEEDS),
+            cases(dtds=SETS, nodes=[30], documents=[200], fan_outs=[[2, 6]], seed=[0]),
+        ),
+        Experiment(
+            "fan-outs", synthetic, _grid([400], [2, 3, 4, 6, 8], 2000), _grid([80], [2, 4, 6, 10], 300, seed=[0])
+        ),
+        Experiment("sizes", synthetic, _grid([100, 200, 600], [4, 6], 2000), _grid([40, 120], [4, 6], 300, seed=[0])),
+        Experiment(
+            "readings",
+            synthetic,
+            _grid([400], [6], 1000, READINGS, BOTH),
+            _grid([60], [6], 300, [AS_READ, "all nodes join before the first document", "three seeds"], BOTH, [0]),
         ),
         Experiment(
             "churn",
             churning,
-            cases(nodes=[400], documents=[1200], rate_per_min=[0.01, 0.05, 0.1, 0.2], seed=range(2)),
+            cases(nodes=[400], documents=[600], rate_per_min=[0.01, 0.05, 0.1, 0.2], seed=SEEDS),
             cases(nodes=[60], documents=[200], rate_per_min=[0.2], seed=[0]),
         ),
         Experiment(
             "loss",
             losing,
-            cases(nodes=[400], documents=[400], loss=[0.0, 0.01, 0.05, 0.1, 0.2], seed=[0]),
+            cases(nodes=[400], documents=[200], loss=[0.0, 0.01, 0.05, 0.1, 0.2], seed=SEEDS),
             cases(nodes=[60], documents=[100], loss=[0.0, 0.1], seed=[0]),
+        ),
+        Experiment(
+            "shapes", shapes, cases(dtd=DTDS, documents=[400], seed=SEEDS), cases(dtd=DTDS, documents=[200], seed=[0])
         ),
     ),
     claims=CLAIMS,

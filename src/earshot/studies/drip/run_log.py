@@ -6,7 +6,7 @@ import bisect
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 from typing import Any
 
 from earshot.records import DropReason, Kind
@@ -33,6 +33,8 @@ class NoteLog(Log):
         if kind is Kind.NOTE:
             topic, _, detail = columns["detail"].partition(": ")
             self.notes.append((time, node, topic, detail))
+        elif kind is Kind.LEAVE:
+            self.notes.append((time, node, "broker", ""))
         elif kind is Kind.DROP and columns.get("event"):
             self.drops[columns["event"]].append(columns["detail"])
 
@@ -52,6 +54,8 @@ class RunLog:
         self.meetings: dict[tuple[str, str], list[tuple[float, bool]]] = defaultdict(list)
         "For each pair of brokers when they became reachable (True) and unreachable (False)."
         self.elected: list[tuple[float, str]] = []
+        self.terms: dict[str, list[list[float]]] = defaultdict(list)
+        "For each node the times from which and until which it was a broker."
         for time, node, topic, detail in log.notes:
             name = result.nodes[node]
             if topic == "copy":
@@ -66,6 +70,9 @@ class RunLog:
                 self.meetings[name, detail].append((time, topic == "meets"))
             elif topic == "broker" and detail:
                 self.elected.append((time, name))
+                self.terms[name].append([time, result.duration_s])
+            elif topic == "broker" and self.terms[name]:
+                self.terms[name][-1][1] = min(time, self.terms[name][-1][1])
         self.expected = self._expected()
         self.first, self.times_delivered = self._deliveries()
 
@@ -97,11 +104,11 @@ class RunLog:
         """Publication to delivery, in order of size."""
         return sorted(time - self.expected[pair] for pair, time in self.first.items())
 
-    def coverage(self) -> Iterator[float]:
-        """For each delivery the share of all brokers that had held the event by then."""
+    def holders(self) -> Iterator[int]:
+        """For each delivery how many brokers had held the event by then."""
         for (event, _), time in self.first.items():
             held = self.copies[self.result.published[event].id]
-            yield sum(since <= time for since in held.values()) / self.k
+            yield sum(since <= time for since in held.values())
 
     def destination_delays(self) -> tuple[list[float], int]:
         """T_mcmd: for each subscriber in another region, the time from the match until all its brokers had the
@@ -119,11 +126,26 @@ class RunLog:
         return found, unreached
 
     def mean_meeting_s(self) -> float:
-        """1 / lambda: the mean time, from any moment, until a broker can reach a given other broker."""
+        """1 / lambda: the mean time, from any moment at which both are brokers, until a broker can reach a given other
+        broker. A wait ends with the term of one of the two: a node that is no broker meets no broker."""
         start, end = self.result.warm_up_s, self.result.duration_s
-        brokers = sorted({name for _, name in self.elected})
-        waits = [_mean_wait(self.meetings.get(pair, []), start, end) for pair in permutations(brokers, 2)]
-        return math.fsum(waits) / len(waits) if waits else math.nan
+        waited = shared = 0.0
+        for one, other in permutations(sorted(self.terms), 2):
+            for (a, b), (c, d) in product(self.terms[one], self.terms[other]):
+                begin, until = max(a, c, start), min(b, d, end)
+                if begin < until:
+                    waited += _total_wait(self.meetings.get((one, other), []), begin, until)
+                    shared += until - begin
+        return waited / shared if shared else math.nan
+
+    def attached_share(self) -> float:
+        """The share of all nodes' time, after the warm-up, in which they had a local broker."""
+        start, end = self.result.warm_up_s, self.result.duration_s
+        without = 0.0
+        for node in range(len(self.result.nodes)):
+            changes = [(0.0, ""), *self.attached[node], (end, "")]
+            without += sum(max(0.0, min(b, end) - max(a, start)) for (a, name), (b, _) in pairwise(changes) if not name)
+        return 1.0 - without / (len(self.result.nodes) * (end - start))
 
     def handovers(self) -> int:
         """Changes from one broker to another after the warm-up."""
@@ -133,23 +155,25 @@ class RunLog:
             for (_, before), (time, after) in pairwise(changes)
         )
 
-    def accounts(self) -> Counter[str]:
-        """The fate of each expected delivery whose receiver changed its broker while the event was on its way."""
-        found: Counter[str] = Counter()
+    def fates(self) -> tuple[Counter[str], Counter[str]]:
+        """What became of each expected delivery, of all of them and of those whose receiver changed its broker while
+        the event was on its way."""
+        every: Counter[str] = Counter()
+        across: Counter[str] = Counter()
         lifespan_s = float(self.result.settings["lifespan_s"])
         subscriptions = defaultdict(list)
         for span in self.result.subscriptions:
             subscriptions[span.node].append(span.subscription)
         for (event, node), published_at in self.expected.items():
             until = self.first.get((event, node), min(published_at + lifespan_s, self.result.duration_s))
-            if not self._changed(node, published_at, until):
-                continue
             if (event, node) in self.first:
                 most = max(self.times_delivered[event, node, id] for id in subscriptions[self.result.nodes[node]])
-                found["delivered once" if most == 1 else "delivered twice"] += 1
+                fate = "delivered once" if most == 1 else "delivered twice"
             else:
-                found[f"lost: {self._reason(event, node, published_at, until)}"] += 1
-        return found
+                fate = f"lost: {self._reason(event, node, published_at, until)}"
+            every[fate] += 1
+            across[fate] += self._changed(node, published_at, until)
+        return every, +across
 
     def _changed(self, node: int, start: float, end: float) -> bool:
         return any(start < time <= end for time, _ in self.attached[node])
@@ -175,8 +199,8 @@ class RunLog:
         return "no copy reached one of its brokers"
 
 
-def _mean_wait(changes: list[tuple[float, bool]], start: float, end: float) -> float:
-    """The mean time, over all moments from start to end, until the two can communicate."""
+def _total_wait(changes: list[tuple[float, bool]], start: float, end: float) -> float:
+    """The time, added up over all moments from start to end, until the two can communicate."""
     total, apart_since = 0.0, start
     together = False
     for time, meets in [*changes, (end, True)]:
@@ -186,4 +210,4 @@ def _mean_wait(changes: list[tuple[float, bool]], start: float, end: float) -> f
         elif not meets:
             apart_since = time
         together = meets
-    return total / (end - start)
+    return total

@@ -53,8 +53,8 @@ def crashed(case: Case) -> Sequence[Row]:
 def _scenario(case: Case) -> Scenario:
     time = {
         "warm_up_s": case.get("warm_up_s", WARM_UP_S),
-        "cool_down_s": COOL_DOWN_S,
-        "duration_s": case.get("warm_up_s", WARM_UP_S) + case["units"] + COOL_DOWN_S,
+        "cool_down_s": case.get("cool_down_s", COOL_DOWN_S),
+        "duration_s": case.get("warm_up_s", WARM_UP_S) + case["units"] + case.get("cool_down_s", COOL_DOWN_S),
     }
     return load_scenario("drip").with_({**time, **case.get("scenario", {})})
 
@@ -65,17 +65,24 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
     log = NoteLog()
     result = run(scenario, protocol, {**AS_WRITTEN, **settings, **case.get("settings", {})}, case["seed"], log)
     history, summary = RunLog(scenario, result, log), summarise(scenario, result)
-    delays, coverage = history.delays(), list(history.coverage())
-    reached, unreached = history.destination_delays()
-    meeting_s = history.mean_meeting_s()
     l, m = case["nearest"], case["copies"]  # noqa: E741
     node_s = len(result.nodes) * (result.duration_s - result.warm_up_s)
+    delays, holders = history.delays(), list(history.holders())
+    every, across = history.fates()
+    counts = result.counts.since(result.warm_up).packets
+    announced = sum(counts[tag].sends for tag in ("drip-announcement", "drip-announcement-at") if tag in counts)
+    reached, unreached = history.destination_delays()
+    meeting_s = history.mean_meeting_s()
     replacements = _replacements(history, crashes)
     return {
         "delay_s": _mean(delays),
         "delay_p50_s": quantile(delays, 0.5),
         "delay_p95_s": quantile(delays, 0.95),
-        "coverage": _mean(coverage),
+        "coverage": _mean([held / history.k for held in holders]),
+        "held": _mean(holders),
+        "held_most": max(holders, default=0),
+        "held_more": _mean([float(held > m + l) for held in holders]),
+        "forwarded": announced * float(result.settings["announce_interval_s"]) / node_s,
         "delivery_ratio": summary.delivery_ratio,
         "expected": summary.expected,
         "cost": summary.cost,
@@ -85,8 +92,10 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
         "meeting_s": meeting_s,
         "exact_s": exact_factor(l) / m * meeting_s,
         "printed_s": printed_factor(l) / m * meeting_s,
+        "attached_share": history.attached_share(),
         "handovers_per_node_s": history.handovers() / node_s,
-        "accounts": dict(sorted(history.accounts().items())),
+        "fates": dict(sorted(every.items())),
+        "across": dict(sorted(across.items())),
         "replacement_s": _mean(replacements),
         "replaced": len(replacements),
     }

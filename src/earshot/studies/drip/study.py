@@ -1,5 +1,5 @@
-"""The DRIP study: figures 3(a), 3(b) and 4, equation 2, and beyond the paper: delivery ratio, handovers,
-load, the settings that the paper leaves open, larger networks, and brokers that crash."""
+"""The DRIP study: figures 3(a), 3(b) and 4, equation 2, and beyond the paper: delivery ratio, handovers, load, the
+settings that the paper leaves open, on-demand routing, larger networks, and brokers that crash."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from earshot.studies.drip.runs import crashed, grown, simulated
 from earshot.studies.study import Experiment, Study, cases
 
 BROKERS, COPIES = (10, 20, 30), (1, 2, 4)
+UNITS = 200
+"Time units of publications in a run. Two seeds have together nearly as many as the paper's 500."
+SEEDS = range(2)
 VARIANTS: dict[str, dict[str, Any]] = {
     "as fixed": {},
     "contacts 1 s apart": {"settings": {"contact_interval_s": 1.0}},
-    "one event a contact": {"settings": {"contact_events": 1}},
-    "source does not carry": {"settings": {"source_carries": False}},
     "common destinations": {"settings": {"destinations": "common"}},
-    "announcements each 4 s": {"settings": {"announce_interval_s": 4.0}},
-    "ability exponent 1.8": {"scenario": {"ability.exponent": 1.8}},
+    "source does not carry": {"settings": {"source_carries": False}},
     "11 Mbit/s": {"scenario": {"medium.bit_rate_bps": 11e6}},
 }
-"The open points of the paper, each read in another way."
+"The open points of the paper that matter most, each read in another way."
 POINTS: tuple[dict[str, Any], ...] = (
-    {"brokers": 20, "copies": 1},
-    {"brokers": 20, "copies": 4},
-    {"brokers": 10, "copies": 2},
-    {"brokers": 30, "copies": 2},
-    {"brokers": 20, "copies": 2, "protocol": "drip-sf"},
-    {"brokers": 20, "copies": 4, "selection": "random"},
+    {"brokers": 20, "copies": 1, "protocol": "drip", "selection": "ability"},
+    {"brokers": 20, "copies": 4, "protocol": "drip", "selection": "ability"},
+    {"brokers": 10, "copies": 2, "protocol": "drip", "selection": "ability"},
+    {"brokers": 30, "copies": 2, "protocol": "drip", "selection": "ability"},
+    {"brokers": 20, "copies": 2, "protocol": "drip-sf", "selection": "ability"},
+    {"brokers": 20, "copies": 4, "protocol": "drip", "selection": "random"},
 )
 "The points that decide the six claims."
 
@@ -42,27 +42,44 @@ def _small(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{**case, "scenario": {**SMALL, **case.get("scenario", {})}} for case in cases]
 
 
-def _variants(names: Sequence[str], units: int) -> list[dict[str, Any]]:
+def _variants(names: Sequence[str], units: int, seeds: Sequence[int]) -> list[dict[str, Any]]:
     return [
-        {"variant": name, "nearest": 5, "units": units, "seed": 0, **point, **VARIANTS[name]}
+        {"variant": name, "nearest": 5, "units": units, "seed": seed, **point, **VARIANTS[name]}
         for name in names
         for point in POINTS
+        for seed in seeds
     ]
 
 
-def _loads(rates: Sequence[float], units: int) -> list[dict[str, Any]]:
-    fixed: dict[str, Any] = {"brokers": [20], "nearest": [5], "copies": [2], "units": [units], "seed": [0]}
+def _loads(rates: Sequence[float], units: int, seeds: Sequence[int]) -> list[dict[str, Any]]:
+    fixed: dict[str, Any] = {"brokers": [20], "nearest": [5], "copies": [2], "units": [units], "seed": seeds}
     points = cases(rate=rates, protocol=["drip", "drip-sf"], **fixed)
     return [{**point, "scenario": {"publish.numbers.when.rate_per_s": point["rate"]}} for point in points]
 
 
-def _sizes(sizes: Sequence[int], units: int) -> list[dict[str, Any]]:
-    fixed = {"warm_up_s": 30.0, "seed": 0, "settings": {"bootstrap_s": 15.0}}
-    points = cases(nodes=sizes, nearest=[4], copies=[2], units=[units])
-    return [{**point, "brokers": point["nodes"] // 20, **fixed} for point in points]
+RADIOS: dict[str, dict[str, Any]] = {
+    "802.11b": {},
+    "ideal": {"medium": {"kind": "unit-disk", "range_m": 120.0}},
+}
 
 
-SEEDS = range(2)
+def _sizes(sizes: Sequence[int], units: int, seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Every event has a whole life, 60 s, before the run ends."""
+    fixed = {"warm_up_s": 30.0, "cool_down_s": 60.0, "settings": {"bootstrap_s": 15.0}}
+    points = cases(nodes=sizes, radio=RADIOS, nearest=[4], copies=[2], units=[units], seed=seeds)
+    return [{**point, "brokers": point["nodes"] // 20, "scenario": RADIOS[point["radio"]], **fixed} for point in points]
+
+
+def _routings(units: int, seeds: Sequence[int]) -> list[dict[str, Any]]:
+    points = cases(
+        routes=["announcements", "network"], brokers=[20], nearest=[5], copies=[2], units=[units], seed=seeds
+    )
+    return [
+        {**point, "scenario": {"medium.routing": "reactive"}, "settings": {"routes": point["routes"]}}
+        for point in points
+    ]
+
+
 QUICK = {"units": [15], "seed": [0]}
 
 STUDY = Study(
@@ -70,33 +87,42 @@ STUDY = Study(
     paper=Drip.paper,
     # The longest cases come first, so that both cores stay busy to the end.
     experiments=[
-        Experiment("growing", grown, _sizes([2000, 1000, 200], 20), _sizes([160], 5)),
+        Experiment("growing", grown, _sizes([1000, 200], 20, SEEDS), _sizes([160], 5, [0])),
+        Experiment("routing", simulated, _routings(40, SEEDS), _small(_routings(5, [0]))),
+        Experiment("load", simulated, _loads([3.2, 9.6], UNITS, SEEDS), _small(_loads([6.4], 10, [0]))),
         Experiment(
             "epidemic",
             simulated,
-            cases(brokers=BROKERS, nearest=[5], copies=[2], protocol=["drip-sf"], units=[500], seed=SEEDS),
+            cases(brokers=BROKERS, nearest=[5], copies=[2], protocol=["drip-sf"], units=[UNITS], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[5], copies=[2], protocol=["drip-sf"], **QUICK)),
         ),
         Experiment(
             "delay",
             simulated,
-            cases(brokers=BROKERS, nearest=[5], copies=COPIES, units=[500], seed=SEEDS),
+            cases(brokers=BROKERS, nearest=[5], copies=COPIES, units=[UNITS], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[5], copies=[2, 4], **QUICK)),
         ),
         Experiment(
             "coverage",
             simulated,
-            cases(brokers=BROKERS, nearest=[4], copies=[1, 4], units=[500], seed=SEEDS),
+            cases(brokers=BROKERS, nearest=[4], copies=COPIES, units=[UNITS], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[4], copies=[1, 4], **QUICK)),
+        ),
+        Experiment(
+            "nearest",
+            simulated,
+            cases(brokers=[20], nearest=[1, 2, 7], copies=[2], units=[UNITS], seed=SEEDS),
+            _small(cases(brokers=[20], nearest=[2], copies=[2], **QUICK)),
         ),
         Experiment(
             "selection",
             simulated,
-            cases(brokers=BROKERS, nearest=[5], copies=[2], selection=["random"], units=[500], seed=SEEDS),
+            cases(brokers=BROKERS, nearest=[5], copies=[2], selection=["random"], units=[UNITS], seed=SEEDS),
             _small(cases(brokers=[10, 20], nearest=[5], copies=[2], selection=["random"], **QUICK)),
         ),
-        Experiment("load", simulated, _loads([0.8, 3.2, 9.6], 60), _small(_loads([0.8, 6.4], 10))),
-        Experiment("settings", simulated, _variants(list(VARIANTS), 30), _small(_variants(["as fixed"], 15))),
+        Experiment(
+            "settings", simulated, _variants(list(VARIANTS), UNITS, SEEDS), _small(_variants(["as fixed"], 15, [0]))
+        ),
         Experiment(
             "crashes",
             crashed,

@@ -70,6 +70,11 @@ def _drawn_paths(case: Case, n: int) -> Iterator[tuple[int, StillNetwork, Counts
         yield number, network, direct, hops, np.take_along_axis(hops, near, axis=1)
 
 
+def _best_so_far(hops: Counts) -> Iterator[Counts]:
+    """Section 2.3: of its first, of its first two ... points each subscriber keeps the one with the fewest hops."""
+    yield from np.minimum.accumulate(hops, axis=1).T
+
+
 def paths(case: Case) -> Sequence[Row]:
     """Figures 3(a) and (b): the best of n paths beside the direct one, n = 1 to 16."""
     return [
@@ -83,16 +88,21 @@ def paths(case: Case) -> Sequence[Row]:
             "left_out": network.left_out,
         }
         for number, network, direct, hops, _ in _drawn_paths(case, MOST)
-        for n, best in enumerate(np.minimum.accumulate(hops, axis=1).T, 1)
+        for n, best in enumerate(_best_so_far(hops), 1)
     ]
 
 
 def nearest(case: Case) -> Sequence[Row]:
     """Figure 3(c): the best of the m points nearest to the subscriber, m = 1 to n."""
     return [
-        {"network": number, "m": m, "ratio": float(best.sum() / direct.sum())}
+        {
+            "network": number,
+            "m": m,
+            "ratio": float(best.sum() / direct.sum()),
+            "path_ratio": float((best / direct).mean()),
+        }
         for number, _, direct, _, hops in _drawn_paths(case, case["rendezvous"])
-        for m, best in enumerate(np.minimum.accumulate(hops, axis=1).T, 1)
+        for m, best in enumerate(_best_so_far(hops), 1)
     ]
 
 
@@ -118,6 +128,8 @@ def trees(case: Case) -> Sequence[Row]:
                     "subscribers": count,
                     "many": many.cost(count),
                     "one": one.cost(count),
+                    "shared_many": many.shared_cost(count),
+                    "shared_one": one.shared_cost(count),
                     "ratio": many.cost(count) / one.cost(count),
                     "shared_ratio": many.shared_cost(count) / one.shared_cost(count),
                     "used": len(many.in_use(count)),
