@@ -64,6 +64,14 @@ def _reading(name: str, measured: str, holds: bool, seeds: int, decides: Estimat
     return ClaimReading(name, measured, holds, seeds, decides.interval, "" if holds else reason)
 
 
+def _documents(rows: Sequence[Row]) -> str:
+    return f"{min((row.get('documents', 0) for row in rows), default=0):,} documents"
+
+
+def _sizes(rows: Sequence[Row]) -> str:
+    return f"{min((row.get('nodes', 0) for row in rows), default=0)} nodes, {_documents(rows)}"
+
+
 def _ranked(rows: Sequence[Row], system: str, column: str = "top_100") -> Series:
     """A line of figures 7 and 8: overhead by rank, the mean over seeds."""
     lists = [[*row[column], *[0.0] * 100][:100] for row in rows_at(rows, system=system)]
@@ -91,7 +99,7 @@ def halved(rows: Rows) -> Finding:
     default, readings = rows["default"], []
     for column, name in WAYS.items():
         without, with_, lower = _gain(default, column)
-        measured = f"{without:.3f} to {with_:.3f}: {lower.mean:.0%} less"
+        measured = f"{_documents(default)}: {without:.3f} to {with_:.3f}: {lower.mean:.0%} less"
         readings.append(_reading(name, measured, lower.mean > 0.5, _seeds(default), lower, _SHUFFLES))
     top = {
         system: estimate(math.fsum(row["top_100"]) / 100 for row in rows_at(default, system=system)) for system in BOTH
@@ -103,7 +111,7 @@ def halved(rows: Rows) -> Finding:
     for (name,), group in grouped(rows["readings"], "reading").items():
         if name != AS_READ and {row["system"] for row in group} >= set(BOTH):
             without, with_, lower_then = _gain(group, "node_overhead")
-            measured = f"2,000 documents, whole run: {without:.3f} to {with_:.3f}: {lower_then.mean:.0%} less"
+            measured = f"{_documents(group)}, whole run: {without:.3f} to {with_:.3f}: {lower_then.mean:.0%} less"
             readings.append(_reading(name, measured, lower_then.mean > 0.5, _seeds(group), lower_then))
     return found(*readings, series=[_ranked(default, system) for system in BOTH])
 
@@ -176,7 +184,9 @@ def steep_then_flat(rows: Rows) -> Finding:
         line = _by_fan_out(rows, "codd-r", column)
         at = line.means
         first, later = at[2] - at[4], at[4] - at[max(at)]
-        measured = f"by fan-out {line:.3f}: {-first:+.3f} from 2 to 4, {-later:+.3f} from there on"
+        measured = (
+            f"{_sizes(rows['fan-outs'])}, by fan-out {line:.3f}: {-first:+.3f} from 2 to 4, {-later:+.3f} from there on"
+        )
         holds = first > 0 and first > 2 * abs(later)
         why = "a wide tree mainly has fewer interior nodes; each of them has as much overhead"
         readings.append(_reading(name, measured, holds, _seeds(rows["fan-outs"]), line.estimates[0], why))
@@ -194,7 +204,7 @@ def siena_rises(rows: Rows) -> Finding:
     for column, name in BROKERS.items():
         line = _by_fan_out(rows, "siena", column)
         fit = fit_line(line.x, line.y)
-        measured = f"by fan-out {line:.3f}; slope {fit:+.4f}"
+        measured = f"{_sizes(rows['fan-outs'])}, by fan-out {line:.3f}; slope {fit:+.4f}"
         why = (
             "more clients want more of what a broker receives"
             if column.startswith("clients")
@@ -237,7 +247,8 @@ def size_lowered(rows: Rows) -> Finding:
             if column == "node_overhead":
                 lines += [line.series(f"{NAMES[system]}, f = {fan_out}") for system, line in curves.items()]
         why = "lower at every size, but not slower to rise" if lower else "not lower at every size"
-        readings.append(_reading(name, "; ".join(measured), lower and slower, _seeds(rows["sizes"]), last, why))
+        text = f"{_documents(rows['sizes'])}, {'; '.join(measured)}"
+        readings.append(_reading(name, text, lower and slower, _seeds(rows["sizes"]), last, why))
     return found(*readings, series=lines)
 
 
@@ -255,20 +266,20 @@ def depth_lowered(rows: Rows) -> Finding:
         most = {system: estimate(row["depths"][-1] for row in rows_at(group, system=system)) for system in BOTH}
         holds = depth["codd-r"].mean < 0.9 * depth["codd-nr"].mean and most["codd-r"].mean < most["codd-nr"].mean
         measured = (
-            f"mean {depth['codd-nr'].mean:.2f} without, {depth['codd-r'].mean:.2f} with; the greatest "
-            f"{most['codd-nr'].mean:.2f} and {most['codd-r'].mean:.2f}"
+            f"{_documents(group)}: mean {depth['codd-nr'].mean:.2f} without, {depth['codd-r'].mean:.2f} with; the "
+            f"greatest {most['codd-nr'].mean:.2f} and {most['codd-r'].mean:.2f}"
         )
         return _reading(name, measured, holds, _seeds(group), depth["codd-r"], _FIRST_FREE)
 
     others = [
-        reading(f"{name} (2,000 documents)", rows_at(rows["readings"], reading=name))
+        reading(name, rows_at(rows["readings"], reading=name))
         for name in _JOINING
         if rows_at(rows["readings"], reading=name)
     ]
     default = rows["default"]
     depths = {system: rows_at(default, system=system)[0]["depths"] for system in BOTH}
     lines = [Series(NAMES[system], list(range(1, len(one) + 1)), one) for system, one in depths.items()]
-    return found(reading("10,000 documents", default), *others, series=lines)
+    return found(reading(AS_READ, default), *others, series=lines)
 
 
 _JOINING = [name for name, changed in READINGS.items() if {"joining", "shuffle"} & changed.keys()]
@@ -293,7 +304,8 @@ def depth_grows(rows: Rows) -> Finding:
         lines.append(line.series(NAMES[system]))
         misfit = {"log": _misfit([math.log2(x) for x in line.x], line.y), "line": _misfit(line.x, line.y)}
         fits = min(misfit, key=lambda shape: misfit[shape])
-        measured = f"by nodes {line:.2f}; misfit of a log {misfit['log']:.3f}, of a line {misfit['line']:.3f}"
+        misfits = f"misfit of a log {misfit['log']:.3f}, of a line {misfit['line']:.3f}"
+        measured = f"{_documents(rows['sizes'])}, by nodes {line:.2f}; {misfits}"
         why = "joins end at the first node with room: the tree is as balanced without moves"
         name = f"{NAMES[system]}: a {'logarithm' if wanted == 'log' else 'line'} fits better"
         readings.append(_reading(name, measured, fits == wanted, _seeds(rows["sizes"]), line.estimates[-1], why))
@@ -371,7 +383,7 @@ def xml_overhead(rows: Rows) -> Finding:
         lines += [line.series(f"{dtd}, {NAMES[system]}") for system, line in curves.items()]
         worst = max(curves["codd-r"].estimates, key=lambda one: one.mean)
         measured = (
-            f"by fan-out, with {curves['codd-r']:.3f}, without {curves['codd-nr']:.3f}; selectivity "
+            f"{_sizes(mine)}, by fan-out, with {curves['codd-r']:.3f}, without {curves['codd-nr']:.3f}; selectivity "
             f"{estimate(row['selectivity'] for row in mine).mean:.2f}"
         )
         readings.append(_reading(f"the set {dtd}", measured, worst.mean < 0.1, _seeds(mine), worst, why))
@@ -456,10 +468,10 @@ def same_shape(rows: Rows) -> Finding:
 )
 def over_time(rows: Rows) -> Finding:
     default = rows["default"]
-    readings = [_falls("10,000 documents", rows_at(default, system="codd-r"))]
+    readings = [_falls(AS_READ, rows_at(default, system="codd-r"))]
     others = ("no shuffle", "all nodes join before the first document")
     by_reading = {name: rows_at(rows["readings"], system="codd-r", reading=name) for name in others}
-    readings += [_falls(f"{name} (2,000 documents)", runs) for name, runs in by_reading.items() if runs]
+    readings += [_falls(name, runs) for name, runs in by_reading.items() if runs]
     lines = [
         Series(NAMES[system], [x for x, _ in row["series"]], [y for _, y in row["series"]])
         for system in ALL
@@ -476,7 +488,8 @@ def _falls(name: str, runs: Sequence[Row]) -> ClaimReading:
         fifth = max(1, len(line) // 5)
         ends.append((line[fifth : 2 * fifth] or line[:fifth], line[-fifth:]))
     first, last = (estimate(y for pair in ends for y in pair[place]) for place in (0, 1))
-    measured = f"mean of positive overheads {first.mean:.3f} in the second fifth, {last.mean:.3f} in the last"
+    means = f"{first.mean:.3f} in the second fifth, {last.mean:.3f} in the last"
+    measured = f"{_documents(runs)}: mean of positive overheads {means}"
     return _reading(name, measured, last.high < first.low, len(runs), last, _SHUFFLES)
 
 
