@@ -102,8 +102,8 @@ class DripSettings:
     bridge_reports: AtLeastOne = 1
     "A node forwards at most this many bridge reports for one pair of regions in half an interval."
     routes: Literal["announcements", "network"] = "announcements"
-    """How a packet finds its target: hop by hop against announcements and along earlier packets, or by the network's own
-    routing, which looks for routes on demand where it is reactive (IV.B: a lightweight AODV)."""
+    """How a packet finds its target: hop by hop against announcements and along earlier packets, or by the network's
+    own routing, which looks for routes on demand where it is reactive (IV.B: a lightweight AODV)."""
     upstreams: AtLeastOne = 6
     "A node remembers this many neighbours as next hops to each broker."
     next_hop: Literal["fastest", "nearest"] = "nearest"
