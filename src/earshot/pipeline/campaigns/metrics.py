@@ -138,22 +138,23 @@ def pairs(
     rows = about.unionByName(_wanted(runs, expected), allowMissingColumns=True)
     if reachable is not None:
         rows = rows.unionByName(_reach(runs, reachable), allowMissingColumns=True)
-    kind = F.col("kind")
-    published, delivered = kind == "publish", kind == "deliver"
-    type_of_event = F.get_json_object("detail", "$.type")
-    of_pair = rows.groupBy("run", "event", "node").agg(
-        F.min(F.when(published, F.col("time"))).alias("published_at"),
-        F.max(F.when(published, type_of_event)).alias("type"),
-        F.max(F.when(published, F.col("node"))).alias("source"),
-        F.max(F.when(published, F.col("x_m"))).alias("x_m"),
-        F.max(F.when(published, F.col("y_m"))).alias("y_m"),
-        F.count_if(kind == "send").alias("sends_of_event"),
-        F.count_if(kind == "receive").alias("receptions"),
-        F.min(F.when(delivered, F.col("time"))).alias("delivered_at"),
-        F.min(F.when(delivered & (F.col("hops") >= 0), F.col("hops"))).alias("hops"),
-        F.max(F.when(kind == "drop", F.col("detail"))).alias("dropped"),
-        (F.count_if(kind == "expected") > 0).alias("wanted"),
-        F.max(F.when(kind == "reachable", F.col("detail"))).alias("reach"),
+    of_pair = (
+        rows.transform(_by_kind)
+        .groupBy("run", "event", "node")
+        .agg(
+            F.min(_if_kind("publish", "time")).alias("published_at"),
+            F.max(_if_kind("publish", "label")).alias("type"),
+            F.max(_if_kind("publish", "node")).alias("source"),
+            F.max(_if_kind("publish", "x_m")).alias("x_m"),
+            F.max(_if_kind("publish", "y_m")).alias("y_m"),
+            F.coalesce(F.sum(_if_kind("send", "records")), F.lit(0)).alias("sends_of_event"),
+            F.coalesce(F.sum(_if_kind("receive", "records")), F.lit(0)).alias("receptions"),
+            F.min(_if_kind("deliver", "time")).alias("delivered_at"),
+            F.min(_if_kind("deliver", "hops")).alias("hops"),
+            F.max(_if_kind("drop", "label")).alias("dropped"),
+            (F.count_if(F.col("kind") == "expected") > 0).alias("wanted"),
+            F.max(_if_kind("reachable", "label")).alias("reach"),
+        )
     )
     event = Window.partitionBy("run", "event")
     return (
@@ -179,6 +180,27 @@ def pairs(
         )
         .drop("sends_of_event")
     )
+
+
+def _by_kind(rows: DataFrame) -> DataFrame:
+    """The records of one kind about one pair as one row. Texts are keys here: Spark sorts all the records where a
+    text is aggregated, and these are far more than the pairs."""
+    kind = F.col("kind")
+    label = F.when(kind == "publish", F.get_json_object("detail", "$.type")).when(
+        kind.isin("drop", "reachable"), F.col("detail")
+    )
+    hops = F.when(F.col("hops") >= 0, F.col("hops"))
+    return rows.groupBy("run", "event", "node", "kind", label.alias("label")).agg(
+        F.count("*").alias("records"),
+        F.min("time").alias("time"),
+        F.min(hops).alias("hops"),
+        F.max("x_m").alias("x_m"),
+        F.max("y_m").alias("y_m"),
+    )
+
+
+def _if_kind(kind: str, column: str) -> Column:
+    return F.when(F.col("kind") == kind, F.col(column))
 
 
 def _wanted(runs: DataFrame, expected: DataFrame) -> DataFrame:

@@ -61,6 +61,8 @@ _COMMON = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Percentiles of some thousand groups fit into memory; above 128 Spark would sort all the rows.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "8192",
     "spark.ui.showConsoleProgress": "false",
 }
 _LOCAL = {
