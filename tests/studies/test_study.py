@@ -8,7 +8,7 @@ import pytest
 
 from earshot.errors import UsageError
 from earshot.studies.paper_pages import BEGIN, END, write_claims
-from earshot.studies.study import Claim, ClaimReading, Finding, Judged, found
+from earshot.studies.study import Claim, ClaimReading, Finding, Judged, found, study
 
 
 def judged(*readings: ClaimReading) -> Judged:
@@ -68,3 +68,18 @@ def test_a_page_gets_one_row_a_reading_between_its_marks(tmp_path: Path) -> None
 def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no place for the claims"):
         write_claims(tmp_path / "missing.md", [])
+
+
+@pytest.mark.parametrize("name", ["content-odmrp", "steam"])
+def test_a_page_has_a_row_for_every_claim_and_a_mutation_for_each_that_holds(name: str) -> None:
+    """The tables are written by the studies; a claim that is added or renamed needs a new table."""
+    text = (Path(__file__).parents[2] / "docs" / "papers" / f"{name}.md").read_text("utf-8")
+    _, table = text.split(BEGIN)
+    claims = study(name).claims
+    for number, claim in enumerate(claims, 1):
+        assert f"| {number}. {claim.claim}: " in table
+    rows = [line for line in table.splitlines() if line.startswith("| ") and line.endswith("|")]
+    first = [line for line in rows if line[2].isdigit()]
+    held = {int(line[2:].split(".")[0]) for line in first if line.endswith("| holds |")}
+    named = {number for number, claim in enumerate(claims, 1) if claim.fails_if}
+    assert held <= named

@@ -266,6 +266,12 @@ def by_lane(rows: Rows) -> list[dict[str, float]]:
     ]
 
 
+def _stated(finding: Finding, seeds: int) -> Finding:
+    """The finding as one reading, with its number of seeds."""
+    reading = ClaimReading("as stated", finding.measured, finding.holds, seeds, reason=finding.reason)
+    return found(reading, series=finding.series)
+
+
 def _lanes_text(values: Iterable[str]) -> str:
     """One value for each of table 1's lanes, in words."""
     return ", ".join(f"{lane.approach}/{lane.number}: {value}" for lane, value in zip(TABLE_1, values, strict=True))
@@ -283,9 +289,12 @@ def _events(rows: Rows, which: str, reason: str = "") -> Finding:
         100 * (one[which] / one["vehicles"]) / (paper / lane.vehicles) - 100
         for one, lane, paper in zip(ours, TABLE_1, theirs, strict=True)
     ]
-    counts = [one[which] for one in ours]
-    measured = _lanes_text(f"{count:,} ({percent:+.1f} %)" for count, percent in zip(counts, off, strict=True))
-    return verdict(measured, all(abs(percent) <= 5.0 for percent in off), reason, _lanes(counts, theirs))
+    each = [one[which] / one["vehicles"] for one in ours]
+    measured = "events a vehicle " + _lanes_text(
+        f"{count:.2f} ({percent:+.1f} %)" for count, percent in zip(each, off, strict=True)
+    )
+    scaled = [count * lane.vehicles for count, lane in zip(each, TABLE_1, strict=True)]
+    return verdict(measured, all(abs(percent) <= 5.0 for percent in off), reason, _lanes(scaled, theirs))
 
 
 @claim(
@@ -427,7 +436,7 @@ def hardware(_: Rows) -> Finding:
     fails_if="delivering looks through all subscriptions",
 )
 def delivering_is_flat(rows: Rows) -> Finding:
-    return _flat(rows, "deliver", "figure 12's values are not in the text", None)
+    return _stated(_flat(rows, "deliver", "figure 12's values are not in the text", None), seeds=0)
 
 
 def _flat(rows: Rows, operation: str, paper: str, paper_microseconds: float | None) -> Finding:
@@ -550,11 +559,14 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
         "scenario D: random positions in our disc leave some consumers isolated, at its edge and, because only "
         "members inside pass events on, at the edge of a proximity of 300 m; the paper shows one run"
     )
-    return verdict(
-        f"no partition at all in {good} of {seeds} seeds ({seeds_text(dense, all_reached)}); "
-        f"mean share unreached over all proximities: {shares_text(dense)}",
-        good > seeds / 2,
-        reason,
+    return _stated(
+        verdict(
+            f"no partition at all in {good} of {seeds} seeds ({seeds_text(dense, all_reached)}); "
+            f"mean share unreached over all proximities: {shares_text(dense)}",
+            good > seeds / 2,
+            reason,
+        ),
+        seeds,
     )
 
 
@@ -567,7 +579,8 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
 def roads_do_not_partition(rows: Rows) -> Finding:
     sparse = [row for row in rows_at(rows["accuracy"], saturation=60) if row["scenario"] in "AB"]
     good, seeds = seeds_where(sparse, all_reached)
-    return Finding(f"none in {good} of {seeds} seeds; mean share unreached {shares_text(sparse)}", good > seeds / 2)
+    measured = f"none in {good} of {seeds} seeds; mean share unreached {shares_text(sparse)}"
+    return _stated(Finding(measured, good > seeds / 2), seeds)
 
 
 @claim(
@@ -589,12 +602,15 @@ def sparse_areas_partition(rows: Rows) -> Finding:
         curve(group, "proximity_m", "unreached").series(scenario)
         for (scenario,), group in grouped(percents, "scenario").items()
     ]
-    return verdict(
-        f"the pattern in {both} of {seeds} seeds: none up to 300 m in {near}; above it in C, D and E alike in {far} "
-        f"({seeds_text(spread, partitions_above_300_m)}); mean share unreached {shares_text(spread)}",
-        both > seeds / 2,
-        "the areas of C, D and E are our choice, and the paper shows one run of each",
-        lines,
+    return _stated(
+        verdict(
+            f"the pattern in {both} of {seeds} seeds: none up to 300 m in {near}; above it in C, D and E alike in "
+            f"{far} ({seeds_text(spread, partitions_above_300_m)}); mean share unreached {shares_text(spread)}",
+            both > seeds / 2,
+            "the areas of C, D and E are our choice, and the paper shows one run of each",
+            lines,
+        ),
+        seeds,
     )
 
 
@@ -617,12 +633,15 @@ def gossip_saves(rows: Rows) -> Finding:
     lost = [row["covered"] - row["reached_with_gossip"] for row in dense]
     good, seeds = seeds_where(dense, all_reached_by_gossip)
     by_scenario = grouped(saved, "scenario").items()
-    return verdict(
-        f"{mean:.1f} % fewer messages beyond the range; all inside reached in every run of {good} of {seeds} seeds "
-        f"({seeds_text(dense, all_reached_by_gossip)}); of the deliveries flooding makes "
-        f"{100 * sum(lost) / sum(row['covered'] for row in dense):.3f} % are lost, "
-        f"none of them in {sum(missing == 0 for missing in lost)} of {len(dense)} runs",
-        mean > 0 and good > seeds / 2,
-        "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
-        [curve(group, "proximity_m", "saved").series(scenario) for (scenario,), group in by_scenario],
+    return _stated(
+        verdict(
+            f"{mean:.1f} % fewer messages beyond the range; all inside reached in every run of {good} of {seeds} seeds "
+            f"({seeds_text(dense, all_reached_by_gossip)}); of the deliveries flooding makes "
+            f"{100 * sum(lost) / sum(row['covered'] for row in dense):.3f} % are lost, "
+            f"none of them in {sum(missing == 0 for missing in lost)} of {len(dense)} runs",
+            mean > 0 and good > seeds / 2,
+            "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
+            [curve(group, "proximity_m", "saved").series(scenario) for (scenario,), group in by_scenario],
+        ),
+        seeds,
     )
