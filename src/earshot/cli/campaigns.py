@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from earshot.cli.capacity import print_capacity
+from earshot.cli.capacity import MOST_MULTIPLE, MULTIPLE, print_capacity
 from earshot.cli.options import (
     chosen_protocols,
     default_option,
@@ -117,6 +117,9 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
 @figure_option
 @lake_options
 @click.option("--capacity", "with_capacity", is_flag=True, help="Also find how much load each protocol carries.")
+@click.option(
+    "--most", type=MULTIPLE, help=f"With --capacity: the highest multiple to try  [default: {MOST_MULTIPLE:g}]"
+)
 @click.option("--report", "report_to", type=click.Path(dir_okay=False), help="The report  [default: LAKE/report.html]")
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard as JSON.")
 def compare(
@@ -131,6 +134,7 @@ def compare(
     figures: Sequence[str],
     lake: LakeOptions,
     with_capacity: bool,
+    most: float | None,
     report_to: str | None,
     as_json: bool,
 ) -> None:
@@ -144,6 +148,7 @@ def compare(
       earshot compare city
       earshot compare city --protocols flooding,gossip --seeds 5 --set medium.range_m=150
       earshot compare city --protocols gossip,cbf --setting gossip.probability=0.6
+      earshot compare city --protocols gossip,cbf --capacity --most 8
       earshot compare --trace bologna --window 5min-7min --workload alerts-nearby
       earshot compare --trace bologna --settings advice.toml
     """
@@ -152,6 +157,8 @@ def compare(
     from earshot.pipeline.campaigns.flow import run_campaign
     from earshot.pipeline.reports.report import facts_json, report_facts, write_page_of
 
+    if most is not None and not with_capacity:
+        raise UsageError("--most bounds what --capacity tries: give both, or neither")
     named = scenario_or_trace(scenario, choice, lake)
     changed = named.with_(**pairs(changes, "--set", toml_value))
     names: dict[str, dict[str, Any]] = {name: {} for name in chosen_protocols(protocols)}
@@ -170,7 +177,7 @@ def compare(
         outcomes = run_campaign(opened, wanted, bar.say, bar.runs, own_metrics=own_metrics)
         loads = None
         if with_capacity:
-            loads = find_capacity(opened, changed, names, named=named, say=bar.say)
+            loads = find_capacity(opened, changed, names, most=most or MOST_MULTIPLE, named=named, say=bar.say)
         bar.say("writing the report")
         done = [outcome.run for outcome in outcomes]
         facts = replace(report_facts(opened, done, figures=figures), capacity=loads)

@@ -14,6 +14,10 @@ from earshot.cli.tables import print_json, print_table
 if TYPE_CHECKING:
     from earshot.pipeline.campaigns.capacity import CapacityComparison, LoadPoint, ProtocolCapacity
 
+MULTIPLE = click.FloatRange(1.0, 1e6)
+"Of an event rate."
+MOST_MULTIPLE = 64.0
+
 
 @click.command()
 @click.argument("scenario")
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
     help="What share of the reachable deliveries must arrive.",
 )
 @default_option("--seeds", type=click.IntRange(1, 1000), default=2, help="How many seeds each load is tried with.")
-@default_option("--most", type=click.FloatRange(1.0, 1e6), default=64.0, help="The highest multiple to try.")
+@default_option("--most", type=MULTIPLE, default=MOST_MULTIPLE, help="The highest multiple to try.")
 @set_option
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print capacities and curves as JSON.")

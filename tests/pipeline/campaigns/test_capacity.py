@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from earshot.cli import earshot
-from earshot.errors import ScenarioError
+from earshot.errors import ScenarioError, UsageError
 from earshot.pipeline.campaigns.capacity import LEAST, NARROW, CapacitySearch, find_capacity
 from earshot.pipeline.lake.lake import Lake
 from earshot.simulation.scenario.library import load_scenario
@@ -54,6 +54,11 @@ def test_several_multiples_a_round_take_fewer_rounds() -> None:
 def test_a_load_that_is_carried_above_one_that_is_not_does_not_count() -> None:
     search = CapacitySearch(0.95, 64.0, arrived={1.0: 1.0, 2.0: 0.9, 4.0: 0.97})
     assert (search.carried, search.failed) == (1.0, 2.0)
+
+
+def test_a_bound_on_a_capacity_that_is_not_asked_for_is_refused() -> None:
+    with pytest.raises(UsageError, match="--most bounds what --capacity tries"):
+        CliRunner().invoke(earshot, ["compare", "city", "--most", "4"], catch_exceptions=False, standalone_mode=False)
 
 
 SMALL = {
@@ -113,6 +118,8 @@ def test_a_slow_channel_has_a_capacity_and_an_ideal_one_has_not(
     assert "flooding  2x or more" in done.stdout
     told = json.loads(CliRunner().invoke(earshot, [*called, "--json"], standalone_mode=False).stdout)
     assert [point["multiple"] for point in told["protocols"][0]["points"]] == [1.0, 2.0]
+    done = CliRunner().invoke(earshot, ["compare", *called[1:], "--capacity"], standalone_mode=False)
+    assert "flooding  2x or more" in done.stdout
     nobody = scene.with_({"subscribe.news.count": 0, "subscribe.news.share": None})
     with pytest.raises(ScenarioError, match="no delivery is both expected and reachable"):
         find_capacity(lake, nobody, settings, [0])
