@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import itertools
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,6 +52,11 @@ def test_fcd_gives_vehicles_and_persons_with_their_lines() -> None:
         Sighting("kim", 1.0, 4.0, 5.0, line=6, type="person"),
         Sighting("lost", line=7, problem="no x"),
     ]
+
+
+def test_what_else_fcd_says_is_kept_where_it_is_asked_for() -> None:
+    car, kim, lost = sightings(parse_fcd, FCD, others="true")
+    assert (car.others, kim.others, lost.others) == ('{"lane": "a_0"}', None, '{"lane": "b_0"}')
 
 
 def test_fcd_in_degrees_has_longitude_in_x() -> None:
@@ -231,6 +237,15 @@ def csv_rows(path: Path, **options: str) -> list[dict[str, object]]:
 
 def kept(row: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
+
+
+def test_what_else_a_csv_says_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "buses.csv"
+    path.write_text('node,time,x,y,line,driver,\na,1,0,0,"14 ""express""",Zoë,1\na,2,0,0, ,,\n')
+    assert [kept(row).get("others") for row in csv_rows(path)] == [None, None]
+    first, second = (kept(row).get("others") for row in csv_rows(path, others="true"))
+    assert json.loads(str(first)) == {"line": '14 "express"', "driver": "Zoë"}
+    assert second is None
 
 
 def test_csv_columns_are_guessed_and_every_bad_row_says_why(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from json.encoder import encode_basestring
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ class TraceOptions:
     "Latitude and longitude stand in each other's places."
     time_factor: float | None = None
     "From the trace's unit of time to seconds; None: seconds, or milliseconds where they are too large for seconds."
+    others: bool = False
+    "Keep what else a row says."
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TraceOptions:
@@ -45,7 +48,8 @@ class TraceOptions:
         geo = str(texts.get("geo", "")).lower() == "true"
         factor = float(texts["timefactor"]) if texts.get("timefactor") else None
         swapped = str(texts.get("swapped", "")).lower() == "true"
-        return cls(named_columns(texts.get("columns")), geo, texts.get("timeformat") or None, swapped, factor)
+        others = str(texts.get("others", "")).lower() == "true"
+        return cls(named_columns(texts.get("columns")), geo, texts.get("timeformat") or None, swapped, factor, others)
 
 
 def named_columns(text: str | None) -> dict[str, str]:
@@ -79,6 +83,8 @@ class Sighting(NamedTuple):
     problem: str | None = None
     type: str | None = None
     "What kind of node it is, as the trace calls it: bus, person."
+    others: str | None = None
+    "What else the row says, as `others_text` writes it."
 
 
 NUMBERS = ("time", "x_m", "y_m", "lat_deg", "lon_deg", "speed_m_s", "heading_deg")
@@ -94,6 +100,8 @@ class Sightings:
     numbers: Mapping[str, Floats]
     type: Sequence[str | None] | None = None
     "None: the trace has no types."
+    others: Sequence[str | None] | None = None
+    "What else each row says, as `others_text` writes it; None: nothing, or nobody asked."
 
     def number(self, name: str) -> Floats:
         """One of the columns NUMBERS."""
@@ -112,7 +120,13 @@ def in_blocks(rows: Iterable[Sighting]) -> Iterator[Sightings]:
         columns = dict(zip(Sighting._fields, zip(*some, strict=True), strict=True))
         numbers = {name: np.array(columns[name], dtype=np.float64) for name in NUMBERS}
         lines = np.array(columns["line"], dtype=np.int64)
-        yield Sightings(columns["node"], lines, columns["problem"], numbers, columns["type"])
+        yield Sightings(columns["node"], lines, columns["problem"], numbers, columns["type"], columns["others"])
+
+
+def others_text(values: Iterable[tuple[str, str | None]]) -> str | None:
+    """Names and their values as a JSON object of texts, without those that are blank; None where all are."""
+    parts = [f"{encode_basestring(name)}: {encode_basestring(value)}" for name, value in values if value]
+    return f"{{{', '.join(parts)}}}" if parts else None
 
 
 def is_number(text: str) -> bool:

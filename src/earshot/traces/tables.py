@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from earshot.traces.sightings import (
     epoch_seconds,
     in_blocks,
     is_number,
+    others_text,
 )
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class TableColumns:
     "From the column's unit to metres a second."
     time_factor: float | None = None
     "From the column's unit to seconds, where that is known."
+    others: tuple[str, ...] = ()
+    "Columns without a role whose values are kept."
 
     def of(self, role: str) -> tuple[str, ...]:
         """The columns for a role; none where the table has none."""
@@ -85,7 +88,7 @@ class TableColumns:
 
     @property
     def used(self) -> list[str]:
-        """Every column that is read, each once."""
+        """Every column that has a role, each once."""
         return list(dict.fromkeys(name for names in self.by_role.values() for name in names))
 
 
@@ -130,11 +133,14 @@ def find_columns(file: str, names: Sequence[str], options: TraceOptions) -> Tabl
             )
     wanted = ("node", "time", *place, "speed", "heading", "type")
     speed = plain(found["speed"][0]) if found.get("speed") else ""
+    by_role = {role: found[role] for role in wanted if found.get(role)}
+    used = {"", *(name for some in by_role.values() for name in some)}
     return TableColumns(
-        {role: found[role] for role in wanted if found.get(role)},
+        by_role,
         geo=on_globe,
         speed_factor=1 / 3.6 if speed in _KILOMETRES_AN_HOUR else 1.0,
         time_factor=options.time_factor,
+        others=tuple(dict.fromkeys(name for name in names if name not in used)) if options.others else (),
     )
 
 
@@ -171,11 +177,18 @@ def checked_block(
     if columns.of("heading"):
         values["heading_deg"] = _numbers(_filled(by_name, columns, "heading"))[0]
     for i, problem in enumerate(problems):
-        if problem is not None and all(_is_blank(column[i]) for column in by_name.values()):
+        if problem is not None and all(_is_blank(by_name[name][i]) for name in columns.used):
             problems[i] = EMPTY_LINE
-    return Sightings(
-        node, lines, problems, values, _texts(_filled(by_name, columns, "type")) if columns.of("type") else None
-    )
+    types = _texts(_filled(by_name, columns, "type")) if columns.of("type") else None
+    return Sightings(node, lines, problems, values, types, _others(by_name, columns.others))
+
+
+def _others(by_name: Mapping[str, Values], names: Sequence[str]) -> list[str | None] | None:
+    """What the columns without a role say, row by row."""
+    if not names:
+        return None
+    rows = zip(*(_texts(by_name[name]) for name in names), strict=True)
+    return [others_text(zip(names, row, strict=True)) for row in rows]
 
 
 def _is_blank(value: str | float | None) -> bool:
@@ -266,7 +279,7 @@ def parse_csv(stream: IO[bytes], file: str, options: TraceOptions, first_line: i
     """The rows of a CSV file, or of a piece of it that begins with line `first_line`."""
     names, delimiter = csv_header(file)
     columns = find_columns(file, names, options)
-    places = {name: names.index(name) for name in columns.used}
+    places = {name: names.index(name) for name in (*columns.used, *columns.others)}
     line = first_line
     bad: list[Sighting] = []
     if first_line == 1:
@@ -337,7 +350,7 @@ def parse_parquet(file: str, options: TraceOptions) -> Iterator[Sightings]:
         raise TraceError(f"{file}: Parquet needs pyarrow: pip install 'earshot[pipeline]', or give a .csv") from None
     try:
         dataset = ds.dataset(delta_files(file) or file, format="parquet", partitioning="hive")
-        columns = find_columns(file, dataset.schema.names, options)
+        columns = find_columns(file, dataset.schema.names, replace(options, others=False))
         table = dataset.to_table(columns=columns.used)
     except (pa.ArrowException, OSError) as error:
         raise TraceError(f"{file} is not a whole Parquet file: {error}") from None
@@ -352,8 +365,8 @@ def checked_arrow(
     time_format: str | None,
 ) -> Sightings:
     """Arrow columns as sightings."""
-    nodes = columns.of("node")
-    by_name = {name: _arrow_values(table.column(name), name in nodes) for name in columns.used}
+    texts = {*columns.of("node"), *columns.others}
+    by_name = {name: _arrow_values(table.column(name), name in texts) for name in (*columns.used, *columns.others)}
     return checked_block(file, by_name, lines, columns, time_format)
 
 

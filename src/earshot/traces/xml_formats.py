@@ -8,13 +8,21 @@ outside it is loaded, depth and the size of one tag are limited.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import IO, NamedTuple
 from xml.parsers import expat
 
 from earshot.errors import TraceError
 from earshot.traces.files import break_in, open_trace, stem
-from earshot.traces.sightings import Sighting, TraceOptions, degrees, epoch_seconds, number, optional_number
+from earshot.traces.sightings import (
+    Sighting,
+    TraceOptions,
+    degrees,
+    epoch_seconds,
+    number,
+    optional_number,
+    others_text,
+)
 
 MAX_DEPTH = 250
 MAX_TAG_BYTES = 8 << 20
@@ -104,11 +112,23 @@ def parse_fcd(stream: IO[bytes], file: str, options: TraceOptions) -> Iterator[S
                 time = tag.attributes.get("time")
             elif tag.name in MOVING:
                 line = tag.line
-                yield _fcd_sighting(tag.attributes, time, line, options)._replace(type=_fcd_type(tag))
+                found = _fcd_sighting(tag.attributes, time, line, options)
+                yield found._replace(type=_fcd_type(tag), others=_others(tag.attributes, _FCD_ROLES, options))
     except BreaksOff as error:
         if not line:
             raise TraceError(f"{file} is not SUMO FCD: {error}") from None
         yield Sighting(line=error.line, problem=f"the file breaks off: {break_in(stream) or error}")
+
+
+_FCD_ROLES = frozenset(("id", "x", "y", "speed", "angle", "type"))
+_GPX_ROLES = frozenset(("lat", "lon", "time", "speed", "course"))
+
+
+def _others(attributes: Mapping[str, str], roles: Set[str], options: TraceOptions) -> str | None:
+    """What else the attributes say, where that is asked for."""
+    return (
+        others_text((name, text) for name, text in attributes.items() if name not in roles) if options.others else None
+    )
 
 
 def _fcd_type(tag: XmlTag) -> str | None:
@@ -152,7 +172,7 @@ def _fcd_sighting(attributes: Mapping[str, str], time: str | None, line: int, op
 # -- GPX: the points of its tracks that have a time
 
 
-def parse_gpx(stream: IO[bytes], file: str, _options: TraceOptions) -> Iterator[Sighting]:
+def parse_gpx(stream: IO[bytes], file: str, options: TraceOptions) -> Iterator[Sighting]:
     """Sightings of a GPX file's track points.
 
     A file with one track is one node, named after the file; with several, each track is a node,
@@ -176,7 +196,8 @@ def parse_gpx(stream: IO[bytes], file: str, _options: TraceOptions) -> Iterator[
                 continue
             path.pop()
             if tag.name == "trkpt":
-                yield _gpx_sighting(point, f"{name}/{title or track}" if several else name, line)
+                found = _gpx_sighting(point, f"{name}/{title or track}" if several else name, line)
+                yield found._replace(others=_others(point, _GPX_ROLES, options))
             elif "trkpt" in path:
                 point.setdefault(tag.name, tag.text)
             elif tag.name == "name" and path[-1:] == ["trk"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 from pathlib import Path
 
@@ -120,7 +121,8 @@ def test_several_files_are_one_trace_in_the_order_given(lake: Lake, tmp_path: Pa
     assert ingest(lake, [str(evening), str(morning)], "wrong way round").rejected == {"unordered": 1}
 
 
-FCD = '<fcd-export><timestep time="0"><vehicle id="a" x="1" y="2" angle="45" speed="3"/></timestep></fcd-export>'
+VEHICLE = '<vehicle id="a" x="1" y="2" angle="45" speed="3" slope="0.5"/>'
+FCD = f'<fcd-export><timestep time="0">{VEHICLE}</timestep></fcd-export>'
 ROW = ("a", 0.0, 1.0, 2.0, 3.0, 45.0)
 
 
@@ -133,12 +135,15 @@ def test_sumo_fcd_is_the_same_as_xml_csv_and_parquet(lake: Lake, tmp_path: Path)
         "vehicle_y": 2.0,
         "vehicle_angle": 45.0,
         "vehicle_speed": 3.0,
+        "vehicle_slope": 0.5,
     }
     (tmp_path / "fcd.csv").write_text(";".join(table) + "\n" + ";".join(map(str, table.values())) + "\n")
     pq.write_table(pa.table({name: [value] for name, value in table.items()}), tmp_path / "fcd.parquet")
     for name in ("fcd.xml.gz", "fcd.csv", "fcd.parquet"):
         summary = ingest(lake, [str(tmp_path / name)], name)
         assert (summary.format, positions(lake, name)) == ("sumo-fcd", [ROW])
+        (row,) = lake.read("positions", trace=name).select("others").collect()
+        assert list(json.loads(row["others"]).values()) == ["0.5"], "what else the trace says is kept"
 
 
 def test_parquet_rows_that_do_not_read_are_rejected_by_their_number(lake: Lake, tmp_path: Path) -> None:

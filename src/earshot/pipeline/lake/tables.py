@@ -112,9 +112,10 @@ POSITIONS = Table(
         "x_m_s": "double",  # straight and even to the next row; of the last row, as before it
         "y_m_s": "double",
         "type": "string",  # what kind of node it is, as the trace calls it; null where it does not say
+        "others": "string",  # what else the trace's row says: a JSON object of texts, by its own names; null: nothing
     },
     partition_by=("trace",),
-    optional=("type",),
+    optional=("type", "others"),
     made_by="earshot ingest FILE --trace {trace}",
 )
 

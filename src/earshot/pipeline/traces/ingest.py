@@ -69,6 +69,7 @@ class IngestSettings:
             "timeFormat": self.time_format,
             "swapped": "true" if units.swapped else "",
             "timeFactor": repr(units.time_factor) if "time" in units.settled else "",
+            "others": "true",
         }
         return {name: value for name, value in given.items() if value}
 
@@ -116,7 +117,9 @@ def read_trace(session: SparkSession, files: str | Sequence[str], settings: Inge
     paths = expanded([files] if isinstance(files, str) else files)
     with named_errors():
         checked_rows, *_ = _checked_rows(session, paths, settings or IngestSettings())
-        return checked_rows.where("reason is null").drop("until", "x_m_s", "y_m_s", "gap_s", "reason", "detail", "type")
+        return checked_rows.where("reason is null").drop(
+            "until", "x_m_s", "y_m_s", "gap_s", "reason", "detail", "type", "others"
+        )
 
 
 def ingest(

@@ -39,7 +39,7 @@ _ROWS_A_BATCH = 65_536
 CHECKED = (
     "node string, time double, x_m double, y_m double, speed_m_s double, heading_deg double, "
     "until double, x_m_s double, y_m_s double, gap_s double, file string, line bigint, reason string, detail string, "
-    "type string"
+    "type string, others string"
 )
 "`reason` is null in the rows that are kept; `gap_s` is the time since the node's row before."
 
@@ -180,7 +180,10 @@ def _result(
         "line": table.column("line"),
         "reason": reason,
         "detail": detail,
-        "type": table.column("type") if "type" in table.column_names else pa.nulls(len(table), pa.string()),
+        **{
+            name: table.column(name) if name in table.column_names else pa.nulls(len(table), pa.string())
+            for name in ("type", "others")
+        },
     }
     return pa.table(columns)
 

@@ -3,7 +3,7 @@
 `spark.read.format("ns2-mobility").load(path)` and the same for `sumo-fcd`, `bonnmotion`,
 `one-movement`, `gpx` and `trace-csv` give sightings, good and bad (see `earshot.traces.sightings`).
 Options: `columns` ("node=bus,time=when"), `geo` (x and y are longitude and latitude), `timeFormat`
-(strptime's notation).
+(strptime's notation), `others` (true: keep what else each row says, as JSON).
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import BooleanType, DatetimeType, NumericType, StringType
 
 from earshot.plugins import install, shipment
 from earshot.traces.files import FilePiece, expanded, is_address, local_path, opened, size_of
@@ -35,11 +36,14 @@ SPLIT_BYTES = 64 << 20
 "A larger CSV file that is not compressed is read by several tasks."
 _COMPRESSED = (b"\x1f\x8b", b"BZ", b"\xfd7")
 
+_PLAIN = (BooleanType, DatetimeType, NumericType, StringType)
+"Columns of Parquet files whose values are texts of a few characters."
+
 DDL = ", ".join(
     [
         "node string",
         *(f"{name} double" for name in NUMBERS),
-        *("file string", "line bigint", "problem string", "type string"),
+        *("file string", "line bigint", "problem string", "type string", "others string"),
     ]
 )
 _SCHEMA = pa.schema(
@@ -50,6 +54,7 @@ _SCHEMA = pa.schema(
         ("line", pa.int64()),
         ("problem", pa.string()),
         ("type", pa.string()),
+        ("others", pa.string()),
     ]
 )
 
@@ -58,9 +63,12 @@ def _batch(file: str, block: Sightings) -> pa.RecordBatch:
     """A block of sightings as Arrow; unknown numbers are null."""
     numbers = [pa.array(block.number(name), pa.float64(), from_pandas=True) for name in NUMBERS]
     node, problem = (pa.array(texts, pa.string()) for texts in (block.node, block.problem))
-    files = pa.array([file] * len(block.node), pa.string())
-    kind = pa.nulls(len(block.node), pa.string()) if block.type is None else pa.array(block.type, pa.string())
-    return pa.record_batch([node, *numbers, files, pa.array(block.line), problem, kind], schema=_SCHEMA)
+    files = pa.repeat(pa.scalar(file, pa.string()), len(block.node))
+    texts = (
+        pa.nulls(len(block.node), pa.string()) if some is None else pa.array(some, pa.string())
+        for some in (block.type, block.others)
+    )
+    return pa.record_batch([node, *numbers, files, pa.array(block.line), problem, *texts], schema=_SCHEMA)
 
 
 @dataclass
@@ -242,7 +250,10 @@ def _parquet_sightings(session: SparkSession, files: Sequence[str], options: Tra
 
     frame = session.read.parquet(*files)
     columns = find_columns(files[0], frame.columns, options)
+    plain = {field.name for field in frame.schema if isinstance(field.dataType, _PLAIN)}
+    columns = replace(columns, others=tuple(name for name in columns.others if name in plain))
     used = [F.col(f"`{name}`") for name in columns.used]
+    used += [F.col(f"`{name}`").cast("string").alias(name) for name in columns.others]
     place = [F.col("_metadata.file_path").alias("file path"), (F.col("_metadata.row_index") + 1).alias("row number")]
     return frame.select(*used, *place).mapInArrow(_CheckParquet(columns, options.time_format), DDL)
 
