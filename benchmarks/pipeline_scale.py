@@ -181,9 +181,10 @@ def _processor_s() -> float:
 
 def _is_worker(pid: int) -> bool:
     try:
-        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
+    return b"worker_daemon" in command or b"pyspark.daemon" in command
 
 
 def _memory_mb(pid: int) -> float:

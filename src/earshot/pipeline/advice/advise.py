@@ -172,7 +172,8 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
         last_s += judge.estimate_s(some[:FEWEST_FINALISTS], second_group)
         left_s = budget.left_s - last_s
         share_s = left_s if windows == plan.rungs[-1] else SHARE * left_s
-        return judge.within(some, windows, share_s) if left_s > 0 else []
+        within = judge.within(some, windows, share_s)
+        return within if len(within) >= FINALISTS else judge.within(some[:FINALISTS], windows, left_s)
 
     def affords_again(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Sequence[TunedProtocol]:
         return judge.within(some, windows, budget.left_s - RESERVE_S)

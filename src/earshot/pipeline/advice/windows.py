@@ -148,11 +148,11 @@ def _dealt(slots: Sequence[TraceSlot], lengths: Lengths) -> tuple[list[TraceSlot
 
 def _rungs(seen: Sequence[TraceSlot], lengths: Lengths) -> tuple[tuple[TraceSlot, ...], ...]:
     """Brief windows of the densest and the sparsest slot, short ones of three slots, then all of the long ones, then
-    these with another seed as well."""
+    the densest and the sparsest of these with another seed as well."""
     slots = list(seen) if len(seen) > 1 else [seen[0], _reseeded(seen[0], 1)]
     brief = [_shortened(one, lengths.brief_s) for one in (slots[0], slots[-1])]
     short = [_shortened(one, lengths.short_s) for one in _spread(slots, 3)]
-    again = [_reseeded(one, one.seed + 2) for one in slots]
+    again = [_reseeded(one, one.seed + 2) for one in (slots[0], slots[-1])]
     return (*brief,), (*short,), (*slots,), (*slots, *again)
 
 
