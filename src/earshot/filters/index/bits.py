@@ -35,7 +35,7 @@ and_all = np.bitwise_and.reduce
 or_all = np.bitwise_or.reduce
 
 Words = NDArray[np.uint64]
-Rows = int | NDArray[np.intp]
+Rows = NDArray[np.intp]
 Slots = NDArray[np.intp]
 
 
@@ -80,11 +80,18 @@ class Bits:
         words = int(self.words.shape[1])
         self._resize(words=words + words // 8 + 1)
 
-    def set(self, rows: Rows, slot: int) -> None:
-        self.bytes[rows, slot >> 3] |= _BIT[slot & 7]
+    def set(self, row: int, slot: int) -> None:
+        self.bytes[row, slot >> 3] |= _BIT[slot & 7]
 
-    def clear(self, rows: Rows, slot: int) -> None:
-        self.bytes[rows, slot >> 3] &= _OTHERS[slot & 7]
+    def clear(self, row: int, slot: int) -> None:
+        self.bytes[row, slot >> 3] &= _OTHERS[slot & 7]
+
+    def set_in(self, rows: Rows, slot: int, first: int = 0, last: int | None = None) -> None:
+        """Set the slot in the rows from the first up to the last, and clear it in the others."""
+        of_slot = self.bytes[:, slot >> 3]
+        found = of_slot[rows] & _OTHERS[slot & 7]
+        found[first:last] |= _BIT[slot & 7]
+        of_slot[rows] = found
 
     def _resize(self, rows: int = 0, words: int = 0) -> None:
         old = self.words

@@ -69,7 +69,7 @@ class ValueColumn(ABC, dict[Any, int]):
 
     def remove(self, slot: int, test: Any) -> None:
         """Remove the slot's test."""
-        self._bits.set(self.rows, slot)
+        self._bits.set_in(self.rows, slot)
 
     def has_rows_for(self, test: Any) -> bool:
         """Whether the test needs no new row."""
@@ -116,7 +116,7 @@ class SameColumn(ValueColumn):
             self._wanted[wanted] = self._bits.new_row(like=self._nothing)
             self._forget()
         self._uses[wanted] += 1
-        self._bits.clear(self.rows, slot)
+        self._bits.set_in(self.rows, slot, last=0)
         self._bits.set(self._wanted[wanted], slot)
         return True
 
@@ -168,8 +168,7 @@ class RangeColumn(ValueColumn):
         if rounded:
             self._rounded[slot] = rounded
         first, last = bisect_right(self._bounds, test.low), bisect_right(self._bounds, test.high)
-        self._bits.clear(self.rows, slot)
-        self._bits.set(self.rows[first : last + 1], slot)
+        self._bits.set_in(self.rows, slot, first, last + 1)
         return not rounded
 
     def remove(self, slot: int, test: Between) -> None:

@@ -70,12 +70,12 @@ SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
 class EventValues:
     """An event's values by source, gathered when they are first asked for."""
 
-    __slots__ = ("_compared", "_elements", "_values", "event", "flat", "given_up")
+    __slots__ = ("_compared", "_elements", "_values", "event", "given_up", "named")
 
     def __init__(self, event: Event) -> None:
         self.event = event
-        self.flat = event.content if isinstance(event.content, dict) and not event.is_nested else None
-        "The content, if it has one value for each name."
+        self.named = event.content if isinstance(event.content, dict) else None
+        "The content, if it is no document; values may be objects and lists."
         self._values: dict[Source, tuple[Value, ...]] = {}
         self._compared: dict[tuple[type[SimpleTest], Source], frozenset[Any]] = {}
         "The converted values of a source, by the kind of test."

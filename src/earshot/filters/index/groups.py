@@ -33,11 +33,11 @@ class IndexedPlan:
             (
                 (test.source, test.wanted)
                 for test in plan.tests
-                if isinstance(test, SameText) and isinstance(test.source, str)
+                if isinstance(test, SameText) and isinstance(test.source, str) and "." not in test.source
             ),
             None,
         )
-        "A field and the text it must have, where the plan asks for one: the cheapest test."
+        "A field outside of objects and the text it must have, where the plan asks for one: the cheapest test."
         self.group: PlanGroup | None = None
         self.slot: int | None = None
         "In the group's table; None where the plan is one of few."
@@ -99,10 +99,11 @@ class PlanGroup:
         if self._table is None:
             self._check(self._few, event_values, viewer, found)
             return
-        if event_values.flat is None or self._in_document:
+        candidates = None
+        if event_values.named is not None and not self._in_document:
+            candidates = self._table.collect_flat(event_values.named, found)
+        if candidates is None:
             candidates = self._table.collect(event_values, found)
-        else:
-            candidates = self._table.collect_flat(event_values.flat, found)
         if candidates:
             self._check(candidates, event_values, viewer, found)
         for (kind, source), by_value in self._by_value.items():
@@ -115,11 +116,11 @@ class PlanGroup:
         self, plans: list[IndexedPlan], event_values: EventValues, viewer: Viewer | None, found: set[Any]
     ) -> None:
         """Ask the filters themselves."""
-        flat = event_values.flat
+        named = event_values.named
         for indexed in plans:
-            if flat is not None and indexed.text_test is not None:
+            if named is not None and indexed.text_test is not None:
                 name, wanted = indexed.text_test
-                value = flat.get(name)
+                value = named.get(name)
                 if value != wanted and (value is None or type(value) is str):  # the filter converts other values
                     continue
             plan = indexed.plan
@@ -130,17 +131,18 @@ class PlanGroup:
 
     def _place_new(self, indexed: IndexedPlan) -> None:
         tests = self._same_tests(indexed)
-        self._asked.update(tests)
-        self._place(indexed)
+        for test in tests:
+            self._asked[test] += 1
+        self._place(indexed, tests)
         for test in tests:
             group = self._by_value.get((type(test), test.source), {}).get(test.wanted)
             if group is not None and not self._is_rare(test):
                 self._forget(test)
                 for one in group._plans():
-                    self._place(one)
+                    self._place(one, self._same_tests(one))
 
-    def _place(self, indexed: IndexedPlan) -> None:
-        rare = [test for test in self._same_tests(indexed) if self._is_rare(test)]
+    def _place(self, indexed: IndexedPlan, tests: list[Same]) -> None:
+        rare = [test for test in tests if self._is_rare(test)]
         if not rare:
             assert self._table is not None
             plan = indexed.plan
@@ -157,7 +159,8 @@ class PlanGroup:
         group.add(indexed)
 
     def _same_tests(self, indexed: IndexedPlan) -> list[Same]:
-        return [test for test in indexed.plan.tests if not (isinstance(test, Between) or self._assures(test))]
+        tests = [test for test in indexed.plan.tests if not isinstance(test, Between)]
+        return tests if self._test is None else [test for test in tests if not self._assures(test)]
 
     def _is_rare(self, test: Same) -> bool:
         return self._asked[test] < max(2, self.size // RARE)

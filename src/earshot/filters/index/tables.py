@@ -43,8 +43,10 @@ Owner = TypeVar("Owner")
 class EventShape:
     """The sources an event has values from: the columns to look at, and the row of the slots that need no others."""
 
-    def __init__(self, sources: frozenset[Source], columns: list[ValueColumn], row: int) -> None:
+    def __init__(self, sources: frozenset[Source], is_nested: bool, columns: list[ValueColumn], row: int) -> None:
         self.sources = sources
+        self.is_nested = is_nested
+        "Whether plans need values of objects that events of this shape may have."
         self.columns = columns
         self.row = row
         names = [column.source for column in columns]
@@ -116,13 +118,19 @@ class AttributeTable(Generic[Owner]):
             self._need_not(source, slot)
         self._free.append(slot)
 
-    def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner]:
-        """Collect for an event whose content is one value a name."""
+    def collect_flat(self, content: Mapping[str, Any], keys: set[Any]) -> list[Owner] | None:
+        """Collect for an event whose content is one value a name; None where objects or lists matter."""
         names = tuple(content)
         shape = self._shapes.get(names)
         if shape is None:
             shape = self._new_shape(names)
-        slots = self._intersection(self._bits, [shape.row, *map(getitem, shape.columns, shape.values(content))])
+        if shape.is_nested:
+            return None
+        try:
+            rows = [shape.row, *map(getitem, shape.columns, shape.values(content))]
+        except TypeError:  # An object or a list has no row. To look costs less than to ask each value what it is.
+            return None
+        slots = self._intersection(self._bits, rows)
         if self._rounded.count or self._unsure:
             return self._collect_slots(slots, content.get, keys)
         keys.update(self._keys[slots].tolist())
@@ -225,20 +233,26 @@ class AttributeTable(Generic[Owner]):
     def _new_shape(self, sources: tuple[Source, ...]) -> EventShape:
         """Shapes that differ only in names that no plan needs are one shape."""
         present = frozenset(source for source in sources if source in self._without)
+        is_nested = any(_is_inside(source, sources) for source in self._without)
         if len(self._shapes) >= MOST_SHAPES:
             self._drop_shapes()
         for shape in self._shapes.values():
-            if shape.sources == present:
+            if shape.sources == present and shape.is_nested == is_nested:
                 self._shapes[sources] = shape
                 return shape
         row = self._bits.new_row()
         absent = [row for source, row in self._without.items() if source not in present]
         self._bits.words[row] = and_all(self._bits.words.take([self._alive, *absent], 0))
         columns = [column for column in self._columns.values() if column.source in present]
-        shape = self._shapes[sources] = EventShape(present, columns, row)
+        shape = self._shapes[sources] = EventShape(present, is_nested, columns, row)
         return shape
 
     def _drop_shapes(self) -> None:
         for row in {shape.row for shape in self._shapes.values()}:
             self._bits.free_row(row)
         self._shapes.clear()
+
+
+def _is_inside(source: Source, names: tuple[Source, ...]) -> bool:
+    """Whether a field would be found inside an object of one of these names."""
+    return isinstance(source, str) and any(source[:end] in names for end, one in enumerate(source) if one == ".")
