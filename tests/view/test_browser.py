@@ -17,7 +17,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 from click.testing import CliRunner
 from large import large_run, large_world
 from playwright.sync_api import Browser, Page
-from watched_lake import live_records, watched
+from watched_lake import LABEL, NETWORK, live_records, watched
 
 from earshot import Event, Position
 from earshot.cli.simulate import simulate as command
@@ -225,7 +225,9 @@ def test_the_page_follows_a_watched_network(page: Page, runs: Path, tmp_path: Pa
         try:
             opened(page, server.address)
             until(page, "earshot.batch === 0")
-            assert page.inner_text("#figures") == "2 nodes\n50.0 % delivered"
+            assert page.inner_text("#figures") == "2 nodes"
+            assert page.inner_text(".network") == f"{LABEL}\n50.0 % delivered"
+            assert page.query_selector(".alarm") is None
             before = page.evaluate("[earshot.world.events.length, earshot.world.end, earshot.t]")
             assert before[1] == before[2]
             watched(tmp_path, 1, live_records(runs / "steam", 12.0), [])
@@ -233,7 +235,16 @@ def test_the_page_follows_a_watched_network(page: Page, runs: Path, tmp_path: Pa
             settled(page)
             after = page.evaluate("[earshot.world.end, earshot.t]")
             assert after[0] == after[1] > before[1]
+            alert = {"alert": "delivery_ratio < 0.95 for 2m", "network": NETWORK, "protocol": "steam", "by": "network"}
+            rows = [{**alert, "key": "", "value": 0.5, "time": 60.0}]
+            ArrowLake(tmp_path).write_rows("watched_alerts", rows, watch="live")
+            until(page, "document.querySelector('.alarm')")
+            assert page.inner_text(".alarm") == f"delivery_ratio < 0.95 for 2m {LABEL}: 0.5 since 00:01:00 UTC"
             page.screenshot(path=artifacts / "live.png")
+            page.keyboard.press("t")
+            page.set_viewport_size({"width": 390, "height": 844})
+            page.screenshot(path=artifacts / "live-phone.png")
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
             page.keyboard.press("ArrowLeft")
             assert page.get_attribute("#live", "aria-pressed") == "false"
         finally:

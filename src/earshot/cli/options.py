@@ -41,7 +41,7 @@ class Quantity(click.ParamType[float]):
         return number
 
 
-SECONDS = {"s": 1.0, "ms": 0.001, "min": 60.0, "h": 3600.0}
+SECONDS = {"s": 1.0, "ms": 0.001, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 LENGTH = Quantity("length", {"m": 1.0, "km": 1000.0})
 DURATION = Quantity("duration", SECONDS)
 DELAY = Quantity("duration", SECONDS, or_zero=True)

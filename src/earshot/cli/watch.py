@@ -56,6 +56,9 @@ SHOWN = (
 @default_option("--cell", type=LENGTH, default="1km", help="The side of the squares in the counts by area.")
 @default_option("--forget", type=DURATION, default="1h", help="Forget a node that was silent for this long.")
 @click.option(
+    "--keep", type=DURATION, metavar="TIME", help="Remove rows of days longer ago, as 30d. [default: keep all]"
+)
+@click.option(
     "--alert", "alerts", multiple=True, metavar="CONDITION", help="Warn: 'delivery_ratio < 0.95 for 2m by type'."
 )
 @click.option(
@@ -77,6 +80,7 @@ def watch(
     patience: float,
     cell: float,
     forget: float,
+    keep: float | None,
     alerts: Sequence[str],
     alert_file: Path | None,
     alert_command: str | None,
@@ -110,20 +114,35 @@ def watch(
     from earshot.pipeline.watch.watch_state import WatchSettings
 
     settings = WatchSettings(
-        name=name, delay_s=watermark, patience_s=patience, cell_m=cell, every_s=every, forget_s=forget
+        name=name,
+        delay_s=watermark,
+        patience_s=patience,
+        cell_m=cell,
+        every_s=every,
+        forget_s=forget,
+        keep_s=keep,
     )
     if subscriptions is not None:
         StandingFile(subscriptions)
     screen = Screen(as_json, once)
     reports: list[Callable[[Commit], object]] = [screen.show]
-    if judged := _alerts(alerts, alert_file, alert_command, alert_webhook):
-        reports.append(judged.update)
+    judged = _alerts(alerts, alert_file, alert_command, alert_webhook)
     with ExitStack() as until_end:
         if metrics is not None:
             exported = ExportedMetrics(name)
             until_end.callback(serve_metrics(metrics, exported))
             reports.append(exported.update)
         opened = until_end.enter_context(open_lake(lake.at(out)))
+
+        held: list[Any] = opened.arrow.read("watched_alerts", watch=name).to_pylist()
+
+        def judge(commit: Commit) -> None:
+            """Alerts that hold are a table, for the page. Those of an earlier run are judged anew."""
+            if (judged and judged.update(commit)) or held:
+                held.clear()
+                opened.arrow.write_rows("watched_alerts", judged.rows() if judged else [], watch=name)
+
+        reports.append(judge)
 
         def report(commit: Commit) -> None:
             for one in reports:

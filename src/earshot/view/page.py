@@ -22,7 +22,18 @@ from earshot.view.catalogue import WorldEntry
 from earshot.view.runs import ReplayedRun
 from earshot.view.world import World
 
-SCRIPTS = ("dom.js", "unpack.js", "replay.js", "layers.js", "map.js", "timeline.js", "panel.js", "input.js", "app.js")
+SCRIPTS = (
+    "dom.js",
+    "unpack.js",
+    "replay.js",
+    "layers.js",
+    "map.js",
+    "timeline.js",
+    "panel.js",
+    "input.js",
+    "glance.js",
+    "app.js",
+)
 "In this order: each may use those before it."
 
 

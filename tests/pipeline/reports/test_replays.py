@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from watched_lake import LABEL, NETWORK, live_records, watched
+from watched_lake import LABEL, NETWORK, live_records, put_batch, watched
 
 from earshot.cli.simulate import simulate
 from earshot.errors import LakeError, UsageError
@@ -200,10 +201,19 @@ def test_a_watched_network_is_followed_batch_by_batch(folder: Path, tmp_path: Pa
         "wanted": True,
     }
     watched(tmp_path, 1, second, [{**pair, "got": False}, {**pair, "node": "car-02", "wanted": False, "got": True}])
+    now = math.floor(max(row["time"] for row in second) / 60.0)
+    minutes = [{"minute": minute, "expected": 0, "met": 0} for minute in range(now - 29, now + 1)]
+    network = {"name": LABEL, "figures": [{"name": "delivered", "value": "50.0 %"}], "minutes": minutes}
+    nodes = [{"name": "nodes", "value": "2"}]
     assert catalogue.updates() == {
-        "batch": 1,
-        "figures": [{"name": "nodes", "value": "2"}, {"name": "delivered", "value": "50.0 %"}],
-    }
+        "batch": 1, "figures": nodes, "networks": [{**network, "alarmed": False}], "alarms": []
+    }  # fmt: skip
+    alert = {"alert": "lost > 1 for 2m", "network": NETWORK, "protocol": "steam", "by": "network", "key": ""}
+    ArrowLake(tmp_path).write_rows("watched_alerts", [{**alert, "value": 3.0, "time": 9.0}], watch="live")
+    assert catalogue.updates() == {
+        "batch": 1, "figures": nodes, "networks": [{**network, "alarmed": True}],
+        "alarms": [{"text": "lost > 1 for 2m", "about": LABEL, "value": "3", "since": 9.0}],
+    }  # fmt: skip
     after = catalogue.world("live")
     published = [row["event"] for row in (*first, *second) if row["kind"] == "publish"]
     assert sorted(one.id for one in after.events) == sorted(published)
@@ -217,5 +227,5 @@ def test_a_watched_network_is_followed_batch_by_batch(folder: Path, tmp_path: Pa
 def test_a_batch_that_is_not_committed_yet_is_not_shown(folder: Path, tmp_path: Path) -> None:
     watched(tmp_path, 0, live_records(folder / "steam", 0.0), [])
     commits = ArrowLake(tmp_path)
-    commits.write_rows("watched_log", live_records(folder / "steam", 8.0), watch="live", batch=1)
+    put_batch(commits, "watched_log", live_records(folder / "steam", 8.0), 1)
     assert WatchCatalogue(ArrowLake(tmp_path)).world("live").end < 8.0

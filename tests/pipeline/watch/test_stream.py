@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -23,13 +24,18 @@ from spool_cases import Recorder, recorded, write_spools
 from earshot.cli import earshot
 from earshot.errors import EarshotError, LakeError, UsageError
 from earshot.pipeline.lake.arrow_lake import ArrowLake
+from earshot.pipeline.lake.batch_files import BatchFiles
+from earshot.pipeline.lake.data_files import DataFile
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.lake.table_log import TableLog
 from earshot.pipeline.oracle.oracle import expected_receivers
 from earshot.pipeline.oracle.own_workloads import own_subscriptions
 from earshot.pipeline.oracle.why import ask_why
 from earshot.pipeline.spark.failures import named_errors
+from earshot.pipeline.watch import batch_step
 from earshot.pipeline.watch.running_metrics import three_digits
 from earshot.pipeline.watch.spools import keep_spools
+from earshot.pipeline.watch.state_log import StateLog
 from earshot.pipeline.watch.stream import Watch
 from earshot.pipeline.watch.watch_state import Commit, State, WatchSettings
 from earshot.records import COLUMNS, Record
@@ -81,10 +87,10 @@ def content(lake: Lake) -> Tables:
     frames = {name: lake.read_or_empty(f"watched_{name}") for name in ("log", "matches", "late", "rejects", "losses")}
     frames["figures"] = lake.read("watched_figures")
     pairs = lake.read_or_empty("watched_pairs")
-    frames["pairs"] = pairs.unionByName(lake.read("watched_open"))
+    frames["pairs"] = pairs.drop("day").unionByName(lake.read_or_empty("watched_open"))
     tables = {}
     for name, frame in frames.items():
-        rows = frame.drop("watch", "batch").toArrow().to_pylist()
+        rows = frame.drop("watch", "day", "batch").toArrow().to_pylist()
         tables[name] = sorted((tuple(_plain(value) for value in row.values()) for row in rows), key=repr)
     counts = lake.read("watches").drop("batch", "committed_at", "state").toArrow().to_pylist()
     return tables | {"watches": [tuple(row.values()) for row in counts]}
@@ -213,36 +219,50 @@ class Crash(EarshotError):
 class CrashingLake(Lake):
     """Fails just before or just after it writes one of its tables, as a kill at that moment would."""
 
-    crash = ("", "")
+    def __init__(self, session: SparkSession, root: Path, crash: tuple[str, str]) -> None:
+        super().__init__(session, root)
+        self.crash = crash
+        outer = self
+
+        class CrashingArrowLake(ArrowLake):
+            """Commits of files that tasks wrote."""
+
+            def note_replaced(self, log: TableLog) -> None:
+                super().note_replaced(log)
+                outer._pass("after", log.kind.name)
+
+        self.arrow = CrashingArrowLake(self.folder, self.name)
 
     def _pass(self, moment: str, table: str) -> None:
         if self.crash == (moment, table):
             raise Crash("here it ends")
 
-    def write(self, frame: Any, table: str, **partition: Any) -> list[dict[str, str]]:
+    def write_files(self, frame: Any, table: str, stem: str, **partition: Any) -> list[DataFile]:
         self._pass("before", table)
-        written = super().write(frame, table, **partition)
-        self._pass("after", table)
-        return written
+        return super().write_files(frame, table, stem, **partition)
 
     def write_table(self, rows: Any, table: str, **partition: Any) -> None:
         self._pass("before", table)
         super().write_table(rows, table, **partition)
-        self._pass("after", table)
 
 
 def test_a_crash_around_any_write_neither_loses_nor_doubles_a_row(
     spark: SparkSession, spools: Path, truth: Tables, tmp_path: Path
 ) -> None:
     batches = []
-    for crash in (("after", "watched_log"), ("before", "watches"), ("after", "watches"), ("after", "watched_open")):
-        lake = CrashingLake(spark, tmp_path / "lake")
-        lake.crash = crash
+    for crash in (
+        ("after", "watched_log"),
+        ("after", "watched_state"),
+        ("before", "watches"),
+        ("after", "watches"),
+        ("after", "watched_open"),
+    ):
+        lake = CrashingLake(spark, tmp_path / "lake", crash)
         with pytest.raises(EarshotError):
             watched(lake, spools, subscriptions=spools.parent / "wanted.txt")
         batches.append([row["batch"] for row in lake.read_or_empty("watches").collect()])
-    # The third crash came after our commit and before Spark's own: that batch must not be made again.
-    assert batches == [[], [], [0], [0]]
+    # The fourth crash came after our commit and before Spark's own: that batch must not be made again.
+    assert batches == [[], [], [], [0], [0]]
     watched(Lake(spark, tmp_path / "lake"), spools, subscriptions=spools.parent / "wanted.txt")
     assert content(Lake(spark, tmp_path / "lake")) == truth
 
@@ -255,7 +275,7 @@ def test_killed_several_times_it_ends_with_the_same_tables(
     arguments = [str(lake), str(spools), str(spools.parent / "wanted.txt"), str(SETTINGS.most_bytes)]
 
     def logged(batch: int) -> bool:
-        return ArrowLake(lake).has("watched_log", watch="live", batch=batch)
+        return bool(BatchFiles(ArrowLake(lake), "watched_log", "live").files(batch))
 
     def files() -> int:
         return len(list(lake.rglob("*.parquet")))
@@ -281,6 +301,32 @@ def test_killed_several_times_it_ends_with_the_same_tables(
     for when in ("the log of the first batch is there", "it has just committed", "a batch is being written"):
         assert any(killed(when) for _ in range(3))
     assert len(watched(Lake(spark, lake), spools, subscriptions=spools.parent / "wanted.txt")) >= 1
+    assert content(Lake(spark, lake)) == truth
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_killed_twenty_times_at_random_moments_it_ends_with_the_same_tables(
+    spark: SparkSession, spools: Path, truth: Tables, tmp_path: Path
+) -> None:
+    lake, random = tmp_path / "lake", Random(5)
+    script = Path(__file__).with_name("killed_watch.py")
+    # Small batches: there are more moments to be killed at, and some batches are left at the end.
+    arguments = [str(lake), str(spools), str(spools.parent / "wanted.txt"), str(SETTINGS.most_bytes // 8)]
+    kills = 0
+    for _ in range(60):
+        with subprocess.Popen([sys.executable, script, *arguments], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "started\n"
+            try:
+                process.wait(random.uniform(0.0, 12.0))
+            except subprocess.TimeoutExpired:
+                kills += 1
+            process.kill()
+        if kills == 20:
+            break
+    assert kills == 20
+    watched(Lake(spark, lake), spools, subscriptions=spools.parent / "wanted.txt")
     assert content(Lake(spark, lake)) == truth
 
 
@@ -336,14 +382,16 @@ def test_deliveries_past_patience_and_of_unknown_events_are_reported(spark: Spar
     (tmp_path / "spools" / "c-1-00001.jsonl").write_text('{"time":1.0,"node":"c","kind":"dance"}\nnonsense\n')
     (second,) = watched(lake, tmp_path / "spools")
     recorder.close()
-    rows = [row.asDict() for row in lake.read("watched_late").drop("watch", "batch").orderBy("time").collect()]
+    rows = [row.asDict() for row in lake.read("watched_late").drop("watch", "day", "batch").orderBy("time").collect()]
     same = {"network": "unknown", "protocol": "flooding", "node": "b", "kind": "deliver"}
     assert rows == [
         {**same, "reason": "overdue", "time": 40.0, "event": "e1", "behind_s": 29.0},
         {**same, "reason": "unknown event", "time": 41.0, "event": "nobody's", "behind_s": None},
     ]
     assert (second.counts["late"], second.counts["rejects"]) == (2, 2)
-    rejects = [row.asDict() for row in lake.read("watched_rejects").drop("watch", "batch").orderBy("at_byte").collect()]
+    rejects = [
+        row.asDict() for row in lake.read("watched_rejects").drop("watch", "day", "batch").orderBy("at_byte").collect()
+    ]
     assert [(Path(row["file"]).name, row["at_byte"], row["reason"]) for row in rejects] == [
         ("c-1-00001.jsonl", 0, "no kind of record"),
         ("c-1-00001.jsonl", 39, "not a record"),
@@ -395,7 +443,8 @@ def test_two_networks_of_one_protocol_are_judged_apart(spark: SparkSession, tmp_
     assert batch == {key: value for key, value in figures.items() if key[1] in ("expected", "delivery_ratio")}
 
 
-def test_the_state_expires(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_state_expires(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_step, "FOLD_AT", 1)
     join = '{"protocol": "flooding", "settings": {}}'
     lake = Lake(spark, tmp_path / "lake")
     settings = WatchSettings(delay_s=1.0, patience_s=2.0, forget_s=60.0)
@@ -411,10 +460,11 @@ def test_the_state_expires(spark: SparkSession, tmp_path: Path) -> None:
         row = lake.read("watches").select("state").first()
         assert row is not None
         state = msgspec.json.decode(row["state"], type=State)
-        sizes.append((len(state.sessions), len(state.window), len(state.positions)))
+        sessions, _, _ = StateLog(lake.arrow, "live").read({})
+        sizes.append((len(sessions.sessions), len(state.window), lake.read_or_empty("watched_positions").count()))
     recorder.close()
     # The clock, and a visitor that was killed and may still come back; the one before is forgotten.
-    assert sizes == [(2, 1, 1), (1, 1, 1), (2, 1, 2)]
+    assert sizes == [(2, 1, 0), (1, 1, 1), (2, 1, 1)]
 
 
 def test_a_watch_that_goes_on_takes_what_comes_and_new_subscriptions(spark: SparkSession, tmp_path: Path) -> None:

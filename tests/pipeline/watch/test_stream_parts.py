@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from earshot.cli.watch import table_lines
 from earshot.errors import SettingsError, UsageError
 from earshot.live.spool import Spool
-from earshot.pipeline.watch.running_metrics import RunningMetrics, StoredMetrics, percentiles, three_digits
+from earshot.pipeline.lake.arrow_lake import ArrowLake
+from earshot.pipeline.watch import spool_source
+from earshot.pipeline.watch.running_metrics import RunningMetrics, percentiles, three_digits
 from earshot.pipeline.watch.sessions import WatchedSessions
-from earshot.pipeline.watch.spool_segments import Offsets, ReadPosition, advance, find_segments, pieces_between
+from earshot.pipeline.watch.spool_segments import (
+    Offsets,
+    ReadPosition,
+    advance,
+    find_segments,
+    pieces_between,
+    quiet_sessions,
+    without,
+)
 from earshot.pipeline.watch.spool_source import rows_of
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
-from earshot.pipeline.watch.watch_oracle import trajectories_of
-from earshot.pipeline.watch.watch_state import Commit, WatchSettings, read_state
+from earshot.pipeline.watch.state_log import Changes, StateLog
+from earshot.pipeline.watch.watch_state import Commit, WatchSettings
+from earshot.pipeline.watch.window_positions import trajectories_of
 from earshot.records import Record
 from earshot.records.sessions import SubscriptionSpan
 
@@ -38,10 +50,17 @@ class Follower:
         self.read: dict[str, list[float]] = {}
         self.problems: list[str] = []
         self.more: dict[str, bool] = {}
+        self.ended: Offsets = {}
 
-    def look(self, most_bytes: int | None = None) -> None:
-        end = advance(self.offsets, find_segments(self.folder), most_bytes)
-        for life, until, pieces in pieces_between(self.offsets, end):
+    def look(self, most_bytes: int | None = None, retire: bool = False) -> None:
+        found = find_segments(self.folder)
+        end = advance(self.offsets, found, most_bytes, self.ended)
+        if retire:
+            quiet = quiet_sessions(self.offsets, end, found, math.inf)
+            for folder, sessions in quiet.items():
+                self.ended.setdefault(folder, {}).update(sessions)
+            end = without(end, quiet)
+        for life, until, pieces in pieces_between(self.offsets, end, self.ended):
             self.more[life.rpartition("/")[2]] = until.more
             for piece in pieces:
                 for *_, problem, _, line in rows_of(piece, LATEST):
@@ -54,7 +73,7 @@ class Follower:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["a", "b", "write", "look", "restart"]), st.integers(1, 40), st.integers(0, 6000)),
+        st.tuples(st.sampled_from(["a", "b", "look", "retire", "restart"]), st.integers(1, 40), st.integers(0, 6000)),
         max_size=40,
     )
 )
@@ -80,7 +99,7 @@ def test_every_record_is_read_once_however_segments_grow_and_close(
             written[f"{node}-{lives[node]}"] = []
             spools[node] = Spool(folder, node, lives[node], segment_bytes=300)
         else:
-            follower.look(size or None)
+            follower.look(size or None, retire=doing == "retire")
     for spool in spools.values():
         spool.close()
     follower.look()
@@ -150,6 +169,41 @@ def test_a_spool_is_read_once_from_wherever_one_looks(tmp_path: Path) -> None:
         follower.folder = str(other)
         follower.look()
     assert follower.read == {"a-1": [1.0]}
+
+
+def test_offsets_hold_only_sessions_that_may_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool_source, "LOOK_FOR_ENDED_S", 0.0)
+    ended = (str(tmp_path / "lake"), "_watches/live/ended.json")
+    for life in range(5):
+        spool = Spool(tmp_path / "spools", "a", life)
+        spool.write(Record(float(life), "a", "note"))
+        spool.close()
+
+    def reader() -> spool_source.SpoolStreamReader:
+        return spool_source.SpoolStreamReader([str(tmp_path / "spools")], 1, 1 << 20, ended)
+
+    def read(start: Offsets, end: Offsets) -> list[float]:
+        rows = [batch for share in reader().partitions(start, end) for batch in reader().read(share)]
+        return [row["time"] for batch in rows for row in batch.to_pylist() if row["kind"]]
+
+    first = reader().latestOffset({}, ReadAllAvailable())
+    assert sorted(read({}, first)) == [0.0, 1.0, 2.0, 3.0, 4.0]
+    (folder,) = first
+    for path in (tmp_path / "spools").iterdir():
+        os.utime(path, (0.0, 0.0))
+    going_on = Spool(tmp_path / "spools", "b", 1)
+    going_on.write(Record(9.0, "b", "note"))
+    going_on.flush()
+    second = reader().latestOffset(first, ReadAllAvailable())
+    assert list(second[folder]) == ["b-1"]
+    assert read(first, second) == [9.0]
+    assert reader().latestOffset(second, ReadAllAvailable()) == second
+    # One that goes on after all is read from where it was, also when the batch is made again.
+    with (tmp_path / "spools" / "a-2-00002.jsonl").open("w") as file_again:
+        file_again.write('{"time":7.0,"node":"a","kind":"note"}\n')
+    third = reader().latestOffset(second, ReadAllAvailable())
+    assert (read(second, third), read(second, third)) == ([7.0], [7.0])
+    going_on.close()
 
 
 def test_read_positions_are_what_they_were_written_as() -> None:
@@ -248,15 +302,25 @@ def pair_row(**changed: Any) -> dict[str, Any]:
     return row | changed
 
 
-def test_running_metrics_are_the_same_after_a_night_in_json() -> None:
-    metrics = RunningMetrics()
-    metrics.add(
-        [pair_row(), pair_row(got=False, latency_s=None, reason="never heard", pairs=1, hops=0, hops_counted=0)]
-    )
-    metrics.add([pair_row(pairs=0, events=3, hops=0, hops_counted=0, wanted=None, got=None, minute="500")])
+def test_running_metrics_are_the_same_after_a_night_in_the_lake(tmp_path: Path) -> None:
+    metrics, log = RunningMetrics(), StateLog(ArrowLake(tmp_path), "live")
+    batches = [
+        [pair_row(), pair_row(got=False, latency_s=None, reason="never heard", pairs=1, hops=0, hops_counted=0)],
+        [pair_row(pairs=0, events=3, hops=0, hops_counted=0, wanted=None, got=None, minute="500")],
+    ]
+    for batch, rows in enumerate(batches):
+        changes = Changes()
+        changes.counted([{**row, "is_settled": True} for row in rows])
+        changes.counted([{**pair_row(pairs=9), "is_settled": False}])
+        log.add(changes, batch)
+        metrics.add(rows)
     metrics.forget_minutes()
-    kept = msgspec.json.decode(msgspec.json.encode(metrics.stored()), type=StoredMetrics).metrics()
+    _, kept, whole = log.read({})
+    assert whole.groups["n", "steam", "all", ""].met == kept.groups["n", "steam", "all", ""].met + 9
     assert kept.figure_rows(7) == metrics.figure_rows(7)
+    log.rebase(WatchedSessions(), kept, 1)
+    assert len(log.files.files()) == 1
+    _, kept, _ = StateLog(ArrowLake(tmp_path), "live").read({})
     found = {(row["by"], row["key"], row["metric"]): row["value"] for row in kept.figure_rows(7)}
     assert {key: value for key, value in found.items() if key[0] == "all"} == {
         ("all", "", "events"): 3.0,
@@ -342,30 +406,43 @@ def test_settings_check_themselves() -> None:
             WatchSettings(**wrong)
 
 
-def test_the_state_of_an_older_version_is_read() -> None:
-    life = {
-        "node": "a", "protocol": "steam", "settings": '{"x": 1}', "first": 1.0, "last": 9.0, "left": False,
-        "more": True, "announcements": {},
-        "wishes": {
-            "a/1": [{"text": "Siren", "start": 2.0, "end": 3.0}, {"text": "Traffic", "start": 3.0, "end": None}]
-        },
-    }  # fmt: skip
-    sums = {"events": 3, "expected": 2, "delivered": 1, "met": 1, "hops": 4, "hops_told": 2, "latencies": {"0.25": 1}}
-    older = {
-        "batch": 4, "watermark": 5.0, "settled": None, "newest": 9.0, "window": {"4": 9.0},
-        "lives": {"spools/a-1": life}, "ways": [["steam", "a", 1.0, 2.0, 3.0]],
-        "tallies": {"groups": [[["steam", "all", ""], sums]], "losses": []},
-    }  # fmt: skip
-    state = read_state(json.dumps(older))
-    assert (state.batch, state.watermark, state.settled, state.window) == (4, 5.0, None, {4: 9.0})
-    assert state.positions == [("unknown", "steam", "a", 1.0, 2.0, 3.0)]
-    assert state.waiting == ["spools/a-1"]
-    sessions = WatchedSessions(state.sessions, state.waiting)
-    assert sessions.spans("{1}".format) == {
-        "steam": [
-            SubscriptionSpan("a", "a/1", "Siren", None, 2.0, 3.0),
-            SubscriptionSpan("a", "a/1", "Traffic", None, 3.0, 9.0),
-        ]
-    }
-    assert state.metrics.metrics().groups["unknown", "steam", "all", ""].latencies == {0.25: 1}
-    assert read_state(msgspec.json.encode(state).decode()) == state
+actions = st.tuples(
+    st.sampled_from("abc"), st.sampled_from(["join", "seen", "subscribe", "leave", "wait", "base", "restart"])
+)
+
+
+@given(st.lists(st.lists(actions, max_size=4), max_size=6))
+@settings(max_examples=10)
+def test_sessions_read_back_are_those_that_were_held(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[str, str]]]
+) -> None:
+    """A watch that starts again at any moment knows what one knows that never stopped."""
+    log = StateLog(ArrowLake(tmp_path_factory.mktemp("lake")), "live")
+    sessions, metrics = WatchedSessions(), RunningMetrics()
+    for batch, doings in enumerate(batches):
+        now, changes, read = 10.0 * batch, Changes(), []
+        for node, what in doings:
+            spool = f"{node}-1"
+            if what == "base":
+                log._base_due = 0
+            elif what == "restart":
+                sessions, metrics, _ = log.read(sessions.networks.by_mark)
+        log.rebase(sessions, metrics, batch - 1)
+        for node, what in doings:
+            spool = f"{node}-1"
+            if what in ("seen", "wait"):
+                sessions.seen(spool, node, now, now + 5.0)
+                sessions.has_more(spool, what == "wait")
+                changes.read_to(spool, node, now, now + 5.0, what == "wait")
+            elif what in ("join", "subscribe", "leave"):
+                detail = {"join": '{"protocol": "steam"}', "subscribe": "Siren", "leave": "stopped"}[what]
+                read.append(doing(spool, now, what, f"{node}/1" if what == "subscribe" else "", detail))
+        sessions.read_rows(read)
+        changes.changed(sessions, sorted({row["life"] for row in read}))
+        known = set(sessions.sessions)
+        sessions.forget(now - 20.0, now - 30.0)
+        changes.forgotten(sorted(known - set(sessions.sessions)))
+        log.add(changes, batch)
+        kept, _, _ = log.read({})
+        kept.forget(now - 20.0, now - 30.0)
+        assert (kept.sessions, kept.waiting) == (sessions.sessions, sessions.waiting)

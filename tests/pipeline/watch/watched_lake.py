@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from earshot.pipeline.lake.arrow_lake import ArrowLake
+from earshot.pipeline.lake.batch_files import BatchFiles, stem_of
+from earshot.pipeline.lake.tables import arrow_schema
 
 NETWORK = "239.255.69.83:47474"
 LABEL = f"{NETWORK} steam"
@@ -16,8 +19,8 @@ LABEL = f"{NETWORK} steam"
 def watched(root: Path, batch: int, rows: list[dict[str, Any]], pairs: list[dict[str, Any]]) -> None:
     """One batch of a watch, committed as `earshot watch` does."""
     lake = ArrowLake(root)
-    lake.write_rows("watched_log", rows, watch="live", batch=batch)
-    lake.write_rows("watched_pairs", pairs, watch="live", batch=batch)
+    put_batch(lake, "watched_log", rows, batch)
+    put_batch(lake, "watched_pairs", pairs, batch)
     lake.write_rows("watched_open", [], watch="live")
     figure = {
         "batch": batch,
@@ -31,6 +34,16 @@ def watched(root: Path, batch: int, rows: list[dict[str, Any]], pairs: list[dict
     lake.write_rows("watched_figures", [figure], watch="live")
     newest = max(row["time"] for row in rows)
     lake.write_rows("watches", [{"batch": batch, "newest": newest, "nodes": 2}], watch="live")
+
+
+def put_batch(
+    lake: ArrowLake, table: str, rows: list[dict[str, Any]], batch: int, day: str = "1970-01-01", watch: str = "live"
+) -> None:
+    """The rows of a batch, as the tasks of a watch write them."""
+    if rows:
+        found = pa.Table.from_pylist([{**row, "batch": batch} for row in rows], schema=arrow_schema(table))
+        file = lake.files.write_file(table, found, {"watch": watch, "day": day}, stem_of(batch))
+        BatchFiles(lake, table, watch).put([file], batch)
 
 
 def live_records(folder: Path, start: float) -> list[dict[str, Any]]:

@@ -27,6 +27,8 @@ class ArrowLake:
     def __init__(self, root: str | os.PathLike[str] | Folder, name: str | None = None) -> None:
         self.folder = root if isinstance(root, Folder) else Folder(root)
         self.name = name or (self.folder.root if isinstance(root, Folder) else os.fspath(root))
+        self.replaced: list[str] | None = None
+        "Where this is a list, the files that commits replaced are added to it: they can be deleted before a vacuum."
 
     # -- reading
 
@@ -128,7 +130,15 @@ class ArrowLake:
     def replace(self, kind: Table, files: Sequence[DataFile], keys: Iterable[Key] = ()) -> set[Key]:
         """Make the files the rows of their partitions, and of those named; returns which."""
         self.snapshot(kind)  # a lake of the old form is not written into
-        return TableLog(self.folder, kind).replace(files, keys)
+        log = TableLog(self.folder, kind)
+        found = log.replace(files, keys)
+        self.note_replaced(log)
+        return found
+
+    def note_replaced(self, log: TableLog) -> None:
+        """Remember what the log's last commit replaced."""
+        if self.replaced is not None:
+            self.replaced += [f"{log.kind.name}/{file.path}" for file in log.removed]
 
     def write_table(self, rows: pa.Table, table: str, **partition: Value) -> None:
         """Replace small partitions with the rows of an Arrow table: the one named, or of a clustered table those

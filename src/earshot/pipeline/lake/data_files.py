@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _UNSAFE = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
 ROWS_A_GROUP = 1 << 19
 "Rows of a Parquet row group; a task holds no more of them."
+STEM = "part"
+"How a file's name begins."
 Value = str | float | int
 
 
@@ -82,13 +84,17 @@ class DataFiles:
 
     def write_table(self, table: str, rows: pa.Table, **partition: Value) -> DataFile:
         """Write the rows of one partition. They have at least the table's other columns."""
+        return self.write_file(table, rows, partition, STEM)
+
+    def write_file(self, table: str, rows: pa.Table, partition: Mapping[str, Value], stem: str) -> DataFile:
+        """As `write_table`, to a file whose name begins with the stem."""
         import pyarrow as pa
 
         kind = table_named(table)
         texts = {name: partition_text(kind, name, value) for name, value in partition.items()}
         for name in (name for name in kind.file_columns if name in texts):
             rows = rows.append_column(name, pa.repeat(pa.scalar(texts[name]), rows.num_rows))
-        file = _OpenFile(self.folder, kind, {name: texts[name] for name in kind.folders_by})
+        file = _OpenFile(self.folder, kind, {name: texts[name] for name in kind.folders_by}, stem)
         try:
             file.write(rows)
             return file.close()
@@ -119,7 +125,9 @@ class DataFiles:
                 raise
             draft.file = DataFile(kind.name, path, pq.read_metadata(at).num_rows, at.stat().st_size, texts)
 
-    def write_batches(self, table: str, batches: Iterable[pa.RecordBatch], fixed: Mapping[str, str]) -> list[DataFile]:
+    def write_batches(
+        self, table: str, batches: Iterable[pa.RecordBatch], fixed: Mapping[str, str], stem: str = STEM
+    ) -> list[DataFile]:
         """Write a task's rows, one file for each partition. Rows of one partition follow each other."""
         import pyarrow as pa
 
@@ -133,7 +141,7 @@ class DataFiles:
                     texts = {name: {**fixed, **texts}[name] for name in kind.folders_by}
                     if file is None or file.partition != texts:
                         written += [file.close()] if file else []
-                        file = _OpenFile(self.folder, kind, texts)
+                        file = _OpenFile(self.folder, kind, texts, stem)
                     file.write(rows)
             return [*written, *([file.close()] if file else [])]
         except BaseException:
@@ -147,11 +155,11 @@ class DataFiles:
 class _OpenFile:
     """One Parquet file, written in row groups of an even size."""
 
-    def __init__(self, folder: Folder, kind: Table, partition: Mapping[str, str]) -> None:
+    def __init__(self, folder: Folder, kind: Table, partition: Mapping[str, str], stem: str) -> None:
         import pyarrow.parquet as pq
 
         self.folder, self.kind, self.partition = folder, kind, dict(partition)
-        self.path = f"{folder_of(partition)}part-{uuid.uuid4().hex}.parquet"
+        self.path = f"{folder_of(partition)}{stem}-{uuid.uuid4().hex}.parquet"
         self.schema = file_schema(kind)
         self.rows = 0
         self._waiting: list[pa.Table] = []

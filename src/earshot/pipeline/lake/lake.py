@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from earshot.errors import LakeError
 from earshot.pipeline.lake.arrow_lake import ArrowLake, asked, files_of
-from earshot.pipeline.lake.data_files import DataFile, DataFiles, Value, folder_of
+from earshot.pipeline.lake.data_files import STEM, DataFile, DataFiles, Value, folder_of
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.lake.shared_disk import check_shared
 from earshot.pipeline.lake.table_log import TableLog
@@ -138,8 +138,6 @@ class Lake:
         Partition columns given by name say which partition; the others come from the frame. The
         frame may have more columns than the table, and in any order; it may not have fewer.
         """
-        from pyspark.sql import functions as F
-
         kind = table_named(table)
         fixed = asked(kind, partition)
         open_columns = [name for name in kind.partition_by if name not in fixed]
@@ -149,21 +147,38 @@ class Lake:
         lacking = [name for name in columns if name not in frame.columns]
         if needed := [name for name in lacking if name not in kind.optional]:
             raise LakeError(f"rows for {table} lack {', '.join(needed)}")
+        files = self._write_files(kind, frame, fixed, lacking)
+        if not files and not open_columns and not kind.clustered:
+            files = [self.arrow.files.write_rows(table, [], **partition)]
+        keys = self.arrow.replace(kind, files, () if open_columns else [tuple(fixed.values())])
+        return [dict(zip(kind.partition_by, key, strict=True)) for key in sorted(keys)]
+
+    def write_files(self, frame: DataFrame, table: str, stem: str, **partition: Value) -> list[DataFile]:
+        """Write the frame's rows as files of one partition, whose names begin with the stem. They are not committed."""
+        kind = table_named(table)
+        return self._write_files(kind, frame, asked(kind, partition), (), stem)
+
+    def _write_files(
+        self, kind: Table, frame: DataFrame, fixed: Mapping[str, str], lacking: Sequence[str], stem: str = STEM
+    ) -> list[DataFile]:
+        from pyspark.sql import functions as F
+
         self.check_shared()
         known = {name: F.lit(text).cast(kind.columns[name]) for name, text in fixed.items()}
         known |= {name: F.lit(None).cast(kind.columns[name]) for name in lacking}
         typed = frame.select(
             *(known.get(name, F.col(name).cast(kind.columns[name])).alias(name) for name in kind.columns)
         )
-        if by_rows := [name for name in kind.folders_by if name in open_columns]:
+        if by_rows := [name for name in kind.folders_by if name not in fixed]:
             typed = typed.sortWithinPartitions(*by_rows)
         with named_errors():
-            written = typed.mapInArrow(_WriteTask(self.arrow.files, table, fixed), "file string").collect()
-        files = [DataFile(**json.loads(row["file"])) for row in written]
-        if not files and not open_columns and not kind.clustered:
-            files = [self.arrow.files.write_rows(table, [], **partition)]
-        keys = self.arrow.replace(kind, files, () if open_columns else [tuple(fixed.values())])
-        return [dict(zip(kind.partition_by, key, strict=True)) for key in sorted(keys)]
+            task = _WriteTask(self.arrow.files, kind.name, fixed, stem)
+            written = typed.mapInArrow(task, "file string").collect()
+        return [DataFile(**json.loads(row["file"])) for row in written]
+
+    def read_files(self, table: str, files: Sequence[DataFile]) -> DataFrame:
+        """Some files of a table, at least one, as one frame."""
+        return self._frame(table_named(table), files, {})
 
     def write_table(self, rows: pa.Table, table: str, **partition: Value) -> None:
         """Replace one small partition with the rows of an Arrow table, without a Spark job."""
@@ -199,15 +214,16 @@ class _ReadTask:
 class _WriteTask:
     """What a task does with its rows: it writes them to files, and returns what it counted."""
 
-    def __init__(self, files: DataFiles, table: str, fixed: Mapping[str, str]) -> None:
+    def __init__(self, files: DataFiles, table: str, fixed: Mapping[str, str], stem: str) -> None:
         self.files = files
         self.table = table
         self.fixed = dict(fixed)
+        self.stem = stem
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        for file in self.files.write_batches(self.table, batches, self.fixed):
+        for file in self.files.write_batches(self.table, batches, self.fixed, self.stem):
             yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})
 
 

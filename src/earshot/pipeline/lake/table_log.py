@@ -55,6 +55,8 @@ class TableLog:
     def __init__(self, folder: Folder, kind: Table) -> None:
         self.folder = folder
         self.kind = kind
+        self.removed: Sequence[DataFile] = ()
+        "The files that the last commit replaced: readers of earlier versions still need them."
 
     # -- reading
 
@@ -161,6 +163,17 @@ class TableLog:
             self._commit(change, files, note)
         return replaced
 
+    def rewrite(
+        self,
+        change: Callable[[Snapshot], tuple[Sequence[DataFile], Sequence[DataFile]]],
+        files: Sequence[DataFile],
+        note: str,
+    ) -> None:
+        """Commit what `change` says of the table as it is now: the files to remove and those to add, among them the
+        given ones. It may be asked again, of a newer table; what it raises ends the commit."""
+        self._check_seen(files)
+        self._commit(change, files, note)
+
     def _check_seen(self, files: Sequence[DataFile]) -> None:
         sizes = self.folder.sizes([f"{self.kind.name}/{file.path}" for file in files])
         for file, size in zip(files, sizes, strict=True):
@@ -231,6 +244,7 @@ class TableLog:
                 else:
                     for one in own - {file.path for file in added}:
                         self.folder.delete(f"{self.kind.name}/{one}")  # its rows are in another file now
+                    self.removed = removed
                     self._keep_small(snapshot.version + 1)
                     return
             time.sleep(random.uniform(0.0, 0.005 * min(attempt, 40)))
@@ -270,14 +284,21 @@ class TableLog:
         wanted = arrow_schema(self.kind.name, with_partitions=True)
         table = self._open()
         if table is None:
-            hours = f"interval {max(1, round(self.kind.keep_h))} hours"
+            configuration: dict[str, str | None] = {
+                "delta.deletedFileRetentionDuration": f"interval {max(1, round(self.kind.keep_h))} hours"
+            }
+            if self.kind.keep_log_s is not None:
+                configuration |= {
+                    "delta.logRetentionDuration": f"interval {round(self.kind.keep_log_s)} seconds",
+                    "delta.checkpointInterval": "10",
+                }
             try:
                 DeltaTable.create(
                     self.folder.delta_address(self.kind.name),
                     Schema.from_arrow(wanted),
                     mode="ignore",
                     partition_by=list(self.kind.folders_by),
-                    configuration={"delta.deletedFileRetentionDuration": hours},
+                    configuration=configuration,
                 )
             except DeltaError:
                 if self._open() is None:

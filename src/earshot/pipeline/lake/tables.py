@@ -36,6 +36,8 @@ class Table:
     "Columns that rows may lack when they are written: they are null then."
     keep_h: float = 168.0
     "For how many hours an earlier version stays readable, at least."
+    keep_log_s: float | None = None
+    "For how many seconds commits before the log's last checkpoint are kept; None: as Delta Lake does, 30 days."
 
     @property
     def ddl(self) -> str:
@@ -346,26 +348,32 @@ WATCHES = Table(
         "late": "bigint",
         "subscriptions": "bigint",  # standing ones, of --subscriptions
         "matches": "bigint",
-        "state": "string",  # what the next batch needs to know, as JSON: the watch's own
+        "state": "string",  # where the watch is, as JSON: its own, with `watched_state` and `watched_positions`
     },
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
+    keep_log_s=60.0,
 )
+
+# Tables that grow batch by batch have a partition a day: that of the newest record when the batch was made (UTC).
 
 WATCHED_LOG = Table(
     "watched_log",
-    {"watch": "string", "batch": "bigint", "network": "string", "protocol": "string", "late": "boolean"}
+    {"watch": "string", "day": "string", "batch": "bigint"}
+    | {"network": "string", "protocol": "string", "late": "boolean"}
     | {name: _LOG_TYPES[kind] for name, kind in records.COLUMNS.items()},
-    partition_by=("watch", "batch"),
+    partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_log_s=60.0,
 )
 
 WATCHED_PAIRS = Table(
     "watched_pairs",
-    {"watch": "string", "batch": "bigint"} | _PAIR,
-    partition_by=("watch", "batch"),
+    {"watch": "string", "day": "string", "batch": "bigint"} | _PAIR,
+    partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_log_s=60.0,
 )
 
 WATCHED_OPEN = Table(
@@ -374,6 +382,7 @@ WATCHED_OPEN = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
+    keep_log_s=60.0,
 )
 
 WATCHED_FIGURES = Table(
@@ -391,6 +400,7 @@ WATCHED_FIGURES = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
+    keep_log_s=60.0,
 )
 
 WATCHED_LOSSES = Table(
@@ -408,12 +418,14 @@ WATCHED_LOSSES = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
+    keep_log_s=60.0,
 )
 
 WATCHED_MATCHES = Table(
     "watched_matches",
     {
         "watch": "string",
+        "day": "string",
         "batch": "bigint",
         "network": "string",
         "protocol": "string",
@@ -424,14 +436,16 @@ WATCHED_MATCHES = Table(
         "subscription": "string",  # line-N of the file, as it was then
         "filter": "string",
     },
-    partition_by=("watch", "batch"),
+    partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch} --subscriptions FILE",
+    keep_log_s=60.0,
 )
 
 WATCHED_LATE = Table(
     "watched_late",
     {
         "watch": "string",
+        "day": "string",
         "batch": "bigint",
         "network": "string",
         "protocol": "string",
@@ -442,22 +456,89 @@ WATCHED_LATE = Table(
         "event": "string",
         "behind_s": "double",  # the watermark, or the end of patience, less the row's time
     },
-    partition_by=("watch", "batch"),
+    partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_log_s=60.0,
 )
 
 WATCHED_REJECTS = Table(
     "watched_rejects",
     {
         "watch": "string",
+        "day": "string",
         "batch": "bigint",
         "file": "string",
         "at_byte": "bigint",
         "reason": "string",
         "detail": "string",
     },
-    partition_by=("watch", "batch"),
+    partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_log_s=60.0,
+)
+
+WATCHED_ALERTS = Table(
+    "watched_alerts",
+    {
+        "watch": "string",
+        "alert": "string",  # as it was asked for; rows are those that hold now
+        "network": "string",
+        "protocol": "string",
+        "by": "string",
+        "key": "string",
+        "value": "double",  # when it was raised
+        "time": "double",  # of the newest record then
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch} --alert CONDITION",
+    keep_h=1.0,
+    keep_log_s=60.0,
+)
+
+WATCHED_STATE = Table(
+    "watched_state",
+    {
+        "watch": "string",
+        "batch": "bigint",
+        "kind": "string",  # see `earshot.pipeline.watch.state_log`
+        "key": "string",
+        "value": "string",
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_h=1.0,
+    keep_log_s=60.0,
+)
+
+WATCHED_POSITIONS = Table(
+    "watched_positions",
+    {
+        "watch": "string",
+        "network": "string",
+        "protocol": "string",
+        "node": "string",
+        "time": "double",  # where the node was last, before the records that a batch looks at
+        "x_m": "double",
+        "y_m": "double",
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_h=1.0,
+    keep_log_s=60.0,
+)
+
+WATCH_LEASES = Table(
+    "watch_leases",
+    {
+        "watch": "string",
+        "owner": "string",
+        "host": "string",
+        "until": "double",  # nobody else may run this watch before then
+    },
+    partition_by=("watch",),
+    made_by="earshot watch SPOOL_DIR --name {watch}",
+    keep_h=1.0,
+    keep_log_s=60.0,
 )
 
 TABLES: dict[str, Table] = {
@@ -479,6 +560,10 @@ TABLES: dict[str, Table] = {
         LOG,
         METRICS,
         WATCHES,
+        WATCHED_ALERTS,
+        WATCHED_STATE,
+        WATCHED_POSITIONS,
+        WATCH_LEASES,
         WATCHED_LOG,
         WATCHED_PAIRS,
         WATCHED_OPEN,

@@ -150,6 +150,11 @@ class Alerts:
                 send(notice)
         return notices
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Rows of `watched_alerts`: those that hold now."""
+        names = ("alert", "network", "protocol", "by", "key", "value", "time")
+        return [{name: getattr(notice, name) for name in names} for notice in self.raised.values()]
+
     def _judge(self, alert: Alert, now: float) -> list[Notice]:
         measured = self._watch_measured(alert, now) if alert.metric in OF_WATCH else self._measured(alert, now)
         notices = []

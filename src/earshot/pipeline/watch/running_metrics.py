@@ -14,8 +14,6 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from earshot.pipeline.campaigns.metrics import LATENCIES
 
 MINUTES = 180
@@ -127,21 +125,6 @@ class RunningMetrics:
             {"batch": batch, **dict(zip(names, loss, strict=True)), "lost": count}
             for loss, count in sorted(self.losses.items())
         ]
-
-    def stored(self) -> StoredMetrics:
-        """The metrics as JSON can hold them."""
-        return StoredMetrics(list(self.groups.items()), list(self.losses.items()))
-
-
-class StoredMetrics(msgspec.Struct):
-    """Running metrics between two batches."""
-
-    groups: list[tuple[Group, MetricSums]] = []
-    losses: list[tuple[Loss, int]] = []
-
-    def metrics(self) -> RunningMetrics:
-        """The metrics, to be added to."""
-        return RunningMetrics(dict(self.groups), Counter(dict(self.losses)))
 
 
 def _count(sums: MetricSums, row: Mapping[str, Any]) -> None:

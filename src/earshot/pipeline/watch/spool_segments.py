@@ -24,6 +24,7 @@ LEAST_BYTES = 1 << 12
 
 Offsets = dict[str, dict[str, str]]
 "Folder -> session -> its read position as text: what a checkpoint holds."
+Positions = Mapping[str, Mapping[str, str]]
 
 
 class ReadPosition(NamedTuple):
@@ -51,6 +52,7 @@ class Segment(NamedTuple):
     path: Path
     closed: bool
     bytes: int
+    modified_at: float
 
 
 Found = dict[str, dict[int, Segment]]
@@ -113,20 +115,24 @@ def segments_in(folder: str) -> Found:
             continue
         path = Path(folder, name)
         try:
-            size = path.stat().st_size
+            seen = path.stat()
         except FileNotFoundError:  # just renamed; the next search finds it
             continue
         number, closed = int(match["number"] or 1), match["open"] is None
         segments = found.setdefault(match["session"], {})
         if number not in segments or closed:
-            segments[number] = Segment(path, closed, size)
+            segments[number] = Segment(path, closed, seen.st_size, seen.st_mtime)
     return found
 
 
-def advance(start: Mapping[str, Mapping[str, str]], found: Mapping[str, Found], most_bytes: int | None) -> Offsets:
-    """The offsets after the next batch, which reads about the same amount of each session."""
+def advance(
+    start: Positions, found: Mapping[str, Found], most_bytes: int | None, ended: Positions | None = None
+) -> Offsets:
+    """The offsets after the next batch, which reads about the same amount of each session. Those of `ended` are not in
+    the offsets, unless they have something new."""
+    ended = ended or {}
     waiting = sum(
-        _is_behind(ReadPosition.parse(start.get(folder, {}).get(session)), segments)
+        _is_behind(_position(start, ended, folder, session), segments)
         for folder, sessions in found.items()
         for session, segments in sessions.items()
     )
@@ -135,8 +141,35 @@ def advance(start: Mapping[str, Mapping[str, str]], found: Mapping[str, Found], 
     for folder, sessions in found.items():
         known = offsets.setdefault(folder, {})
         for session, segments in sessions.items():
-            known[session] = str(_advanced(ReadPosition.parse(known.get(session)), segments, quota))
+            before = _position(start, ended, folder, session)
+            after = _advanced(before, segments, quota)
+            if session in known or session not in ended.get(folder, {}) or after != before:
+                known[session] = str(after)
     return {folder: dict(sorted(sessions.items())) for folder, sessions in sorted(offsets.items())}
+
+
+def _position(start: Positions, ended: Positions, folder: str, session: str) -> ReadPosition:
+    return ReadPosition.parse(start.get(folder, {}).get(session) or ended.get(folder, {}).get(session))
+
+
+def quiet_sessions(start: Positions, end: Offsets, found: Mapping[str, Found], since: float) -> Offsets:
+    """The sessions that this batch reads nothing of and whose segments nobody has written since that time."""
+    quiet: Offsets = {}
+    for folder, sessions in end.items():
+        for session, text in sessions.items():
+            segments = found.get(folder, {}).get(session, {})
+            unread = start.get(folder, {}).get(session) == text
+            if unread and all(segment.modified_at < since for segment in segments.values()):
+                quiet.setdefault(folder, {})[session] = text
+    return quiet
+
+
+def without(offsets: Offsets, sessions: Positions) -> Offsets:
+    """The offsets without those sessions."""
+    return {
+        folder: {session: text for session, text in some.items() if session not in sessions.get(folder, {})}
+        for folder, some in offsets.items()
+    }
 
 
 def _is_behind(position: ReadPosition, segments: Mapping[int, Segment]) -> bool:
@@ -203,13 +236,13 @@ def open_segment(path: Path) -> BinaryIO:
 
 
 def pieces_between(
-    start: Mapping[str, Mapping[str, str]], end: Offsets
+    start: Positions, end: Offsets, ended: Positions | None = None
 ) -> Iterator[tuple[str, ReadPosition, list[Piece]]]:
     """For each session with new bytes: its name, its new position, and the pieces between."""
     for folder, sessions in end.items():
         found: Found | None = None
         for session, text in sessions.items():
-            before = start.get(folder, {}).get(session)
+            before = start.get(folder, {}).get(session) or (ended or {}).get(folder, {}).get(session)
             if before == text:
                 continue
             if found is None:

@@ -26,15 +26,19 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTr
 from earshot.errors import EarshotError
 from earshot.events import Event
 from earshot.filters import Filter
+from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.watch.spool_segments import (
     Found,
     Offsets,
     Piece,
+    Positions,
     advance,
     check_folders,
     find_all,
     open_segment,
     pieces_between,
+    quiet_sessions,
+    without,
 )
 from earshot.records import COLUMNS, Kind, Record
 from earshot.records.details import read_join, read_subscribe
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FORMAT = "earshot-spool"
-FOLDERS, MOST_BYTES, TASKS = "folders", "mostBytes", "tasks"
+FOLDERS, MOST_BYTES, TASKS, ENDED = "folders", "mostBytes", "tasks", "ended"
 DEFAULT_BYTES = 64 << 20
 FUTURE_S = 86_400.0
 "A record dated later than tomorrow comes from a broken clock: it would make all others late."
@@ -58,6 +62,9 @@ DDL = ", ".join(
 SCHEMA = pa.schema(
     [(name, _OWN_ARROW[kind]) for name, kind in _OWN.items()] + [(name, _ARROW[kind]) for name, kind in COLUMNS.items()]
 )
+ENDED_AFTER_S = 3600.0
+"A session that was read to its end and whose segments did not change for so long is taken to be over."
+LOOK_FOR_ENDED_S = 600.0
 ROWS_A_BATCH = 20_000
 
 _decoder = msgspec.json.Decoder(Record)
@@ -166,9 +173,9 @@ class Share(InputPartition):
     sessions: list[tuple[str, bool, list[Piece]]]
 
 
-def shares(start: Offsets, end: Offsets, tasks: int) -> list[Share]:
+def shares(start: Offsets, end: Offsets, tasks: int, ended: Positions | None = None) -> list[Share]:
     """The pieces between two offsets, spread over the tasks; a session stays together."""
-    work = [(name, until.more, pieces) for name, until, pieces in pieces_between(start, end)]
+    work = [(name, until.more, pieces) for name, until, pieces in pieces_between(start, end, ended)]
     work.sort(key=lambda one: (-sum((piece.end or 0) - piece.start for piece in one[2]), one[0]))
     dealt: list[list[tuple[str, bool, list[Piece]]]] = [[] for _ in range(max(1, tasks))]
     for number, one in enumerate(work):
@@ -192,6 +199,39 @@ def read_share(share: Share) -> Iterator[pa.RecordBatch]:
     return arrow_batches(rows())
 
 
+class EndedSessions:
+    """How far the sessions were read that are over, in a file of their own: offsets are written with every batch, and
+    hold only sessions that may go on. One that does go on is read from where it was."""
+
+    def __init__(self, root: str, name: str) -> None:
+        self._folder, self._name = Folder(root), name
+        self._known: Offsets | None = None
+        self._looked_at = -math.inf
+
+    @property
+    def positions(self) -> Offsets:
+        """By folder and session."""
+        if self._known is None:
+            found = self._folder.read(self._name) if self._name else None
+            self._known = json.loads(found) if found else {}
+        return self._known
+
+    def move(self, start: Offsets, end: Offsets, found: dict[str, Found]) -> Offsets:
+        """The end's offsets without the sessions that are over; these are in the file then."""
+        now = time.time()
+        if not self._name or now - self._looked_at < LOOK_FOR_ENDED_S:
+            return end
+        self._looked_at = now
+        quiet = quiet_sessions(start, end, found, now - ENDED_AFTER_S)
+        if not quiet:
+            return end
+        for folder, sessions in quiet.items():
+            self.positions.setdefault(folder, {}).update(sessions)
+        # Before the offsets without them are written: a session is in one of the two, or in both.
+        self._folder.write(self._name, json.dumps(self.positions).encode())
+        return without(end, quiet)
+
+
 class SpoolReader(DataSourceReader):
     """Reads all records that are there now."""
 
@@ -210,8 +250,9 @@ class SpoolReader(DataSourceReader):
 class SpoolStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads all records that are there and those that are added later; offsets are the read positions of sessions."""
 
-    def __init__(self, folders: Sequence[str], tasks: int, most_bytes: int) -> None:
+    def __init__(self, folders: Sequence[str], tasks: int, most_bytes: int, ended: Sequence[str] = ("", "")) -> None:
         self.folders = check_folders(folders, may_be_empty=True)
+        self.ended = EndedSessions(*ended)
         self.tasks = tasks
         self.most_bytes = most_bytes
         self.all_there_is: dict[str, Found] | None = None
@@ -227,10 +268,13 @@ class SpoolStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         found = find_all(self.folders) if self.all_there_is is None else self.all_there_is
-        return advance(start, found, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
+        most_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        end = advance(start, found, most_bytes, self.ended.positions)
+        # Spark makes no batch where the offsets are what they were.
+        return end if end == start else self.ended.move(start, end, found)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return shares(start, end, self.tasks)
+        return shares(start, end, self.tasks, self.ended.positions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
@@ -251,7 +295,10 @@ class SpoolSource(DataSource):
         return SpoolReader(self._folders(), self._tasks())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return SpoolStreamReader(self._folders(), self._tasks(), int(self.options.get(MOST_BYTES, DEFAULT_BYTES)))
+        most_bytes = int(self.options.get(MOST_BYTES, DEFAULT_BYTES))
+        return SpoolStreamReader(
+            self._folders(), self._tasks(), most_bytes, json.loads(self.options.get(ENDED, '["", ""]'))
+        )
 
     def _folders(self) -> list[str]:
         if FOLDERS in self.options:

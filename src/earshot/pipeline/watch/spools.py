@@ -28,6 +28,7 @@ from earshot.pipeline.spark.session import parallelism
 from earshot.pipeline.watch import spool_source as source
 from earshot.pipeline.watch.sessions import Community, WatchedSessions
 from earshot.pipeline.watch.spool_segments import check_folders
+from earshot.pipeline.watch.state_log import Changes
 from earshot.records import COLUMNS, Kind
 from earshot.records.networks import UNKNOWN_NETWORK
 from earshot.records.sessions import SESSION_KINDS, UNKNOWN
@@ -133,8 +134,8 @@ class LineCounts:
     newest: float
 
 
-def take_in(sessions: WatchedSessions, rows: DataFrame) -> LineCounts:
-    """Read the sessions from these rows of spools."""
+def take_in(sessions: WatchedSessions, rows: DataFrame, changes: Changes | None = None) -> LineCounts:
+    """Read the sessions from these rows of spools, and note what changed."""
     of_sessions = F.col("problem").isNull() & F.col("kind").isin(list(SESSION_KINDS))
     found = rows.where(F.col("more").isNotNull() | of_sessions).select("life", "more", *COLUMNS).collect()
     sums = [
@@ -144,7 +145,12 @@ def take_in(sessions: WatchedSessions, rows: DataFrame) -> LineCounts:
         if whole.first is not None and whole.last is not None:
             sessions.seen(row["life"], whole.node, whole.first, whole.last)
         sessions.has_more(row["life"], row["more"])
-    sessions.read_rows(row.asDict() for row in found if row["more"] is None)
+        if changes is not None:
+            changes.read_to(row["life"], whole.node, whole.first, whole.last, row["more"])
+    records = [row.asDict() for row in found if row["more"] is None]
+    sessions.read_rows(records)
+    if changes is not None:
+        changes.changed(sessions, sorted({row["life"] for row in records}))
     return LineCounts(
         sum(whole.records for _, whole in sums),
         sum(whole.rejects for _, whole in sums),

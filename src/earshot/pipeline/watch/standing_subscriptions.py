@@ -85,7 +85,9 @@ _OF_THE_EVENT = {
     "source": "source",
     "published_at": "time",
 }
-MATCHES = ", ".join(f"`{name}` {WATCHED_MATCHES.columns[name]}" for name in WATCHED_MATCHES.data_columns)
+MATCHES = ", ".join(
+    f"`{name}` {WATCHED_MATCHES.columns[name]}" for name in WATCHED_MATCHES.data_columns if name != "batch"
+)
 "The columns a `StandingMatcher` gives, as Spark SQL has them."
 
 

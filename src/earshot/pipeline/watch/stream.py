@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from earshot.errors import LakeError, UsageError
 from earshot.pipeline.spark.session import is_connect, parallelism
 from earshot.pipeline.watch import spool_source as source
+from earshot.pipeline.watch.alone import alone
 from earshot.pipeline.watch.batch_step import BatchStep
 from earshot.pipeline.watch.spool_segments import check_folders
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
@@ -56,7 +56,7 @@ class Watch:
     @contextmanager
     def running(self, once: bool = False) -> Iterator[StreamingQuery]:
         """Start the query, and stop it at the end of the context in every case."""
-        with _alone(self.lake, self.settings.name):
+        with alone(self.lake.arrow, self.settings.name) as self.step.check_alone:
             self.step.resume()
             if self.step.state.batch >= 0 and not self.lake.folder.files(f"{self._own}/checkpoint/offsets"):
                 raise LakeError(
@@ -70,6 +70,7 @@ class Watch:
                 yield query
             finally:
                 query.stop()
+            self.step.housekeeping.end(self.step.state)
 
     def last(self) -> Commit | None:
         """The last commit, as the tables have it; None where there is none yet."""
@@ -94,7 +95,9 @@ class Watch:
             source.FOLDERS: json.dumps(self.folders),
             source.TASKS: str(parallelism(session)),
             source.MOST_BYTES: str(self.settings.most_bytes),
+            source.ENDED: json.dumps([self.lake.folder.root, f"{self._own}/ended.json"]),
         }
+        session.conf.set("spark.sql.streaming.minBatchesToRetain", "10")  # fewer files; one is enough to resume
         session.dataSource.register(source.SpoolSource)
         rows = session.readStream.format(source.FORMAT).options(**given).load()
         writer = rows.writeStream.foreachBatch(self.step).option("checkpointLocation", self.checkpoint)
@@ -106,31 +109,3 @@ class Watch:
 
 def _no_report(commit: Commit) -> None:
     del commit
-
-
-@contextmanager
-def _alone(lake: Lake, name: str) -> Iterator[None]:
-    """Refuse a second process for the watch of that name; the lock ends with the process."""
-    if lake.folder.local is None:
-        yield
-        return
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    folder = lake.folder.local / "_watches" / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise LakeError(f"cannot write the lake {lake.name}: {error.strerror}") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        raise UsageError(f"the watch {name!r} of {lake.name} runs already; take another --name") from None
-    try:
-        yield
-    finally:
-        os.close(file)

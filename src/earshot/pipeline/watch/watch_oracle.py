@@ -1,21 +1,21 @@
 """The oracle of a watch: judges the open events of a stream in Spark tasks.
 
 `log.transform(judged(judge))` brings all records of an event together and says which nodes should have
-received it (by the oracle), which did, why not, and which deliveries came too late. What all events
-share travels with the tasks: the subscription spans and the trajectories.
+received it (by the oracle), which did, why not, and which deliveries came too late. The tasks write these rows to
+files of the lake; the driver gets the names of the files, and counts. What all events share travels with the
+tasks: the subscription spans, and where to read the nodes' positions.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
@@ -23,45 +23,26 @@ from pyspark.sql import functions as F
 from earshot.events import Event
 from earshot.filters import Viewer
 from earshot.pipeline.campaigns.metrics import area_of
-from earshot.pipeline.lake.tables import WATCHED_LATE, WATCHED_PAIRS
-from earshot.pipeline.oracle.matcher import Matcher, Spans, viewer_at
+from earshot.pipeline.lake.batch_files import stem_of
+from earshot.pipeline.lake.data_files import DataFiles
+from earshot.pipeline.lake.tables import arrow_schema
+from earshot.pipeline.oracle.matcher import Matcher, viewer_at
 from earshot.pipeline.spark.tasks import table_of
 from earshot.pipeline.watch.running_metrics import three_digits
 from earshot.pipeline.watch.sessions import Community
+from earshot.pipeline.watch.window_positions import Key, WindowPositions
 from earshot.records import Kind
-from earshot.records.trajectories import Trajectory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PAIR, COUNT, LATE = "pair", "count", "late"
-"What a row of the verdict is: an (event, node) pair, a count of equal pairs, or a delivery that came too late."
-
-_COUNTED = {
-    "minute": "string",
-    "is_settled": "boolean",
-    "pairs": "bigint",
-    "events": "bigint",
-    "hops_counted": "bigint",
-}
-COLUMNS = (
-    {"role": "string"}
-    | {name: WATCHED_PAIRS.columns[name] for name in WATCHED_PAIRS.data_columns}
-    | {name: WATCHED_LATE.columns[name] for name in WATCHED_LATE.data_columns}
-    | _COUNTED
-)
-DDL = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
-_ARROW = {
-    "string": pa.string(),
-    "double": pa.float64(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "boolean": pa.bool_(),
-}
-SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
+FILE, COUNT = "file", "count"
+"What a row of the verdict is: a file that a task wrote, or a count of equal pairs; its value is JSON."
+DDL = "role string, value string"
+SCHEMA = pa.schema([("role", pa.string()), ("value", pa.string())])
+PAIRS, OPEN_PAIRS, LATE = arrow_schema("watched_pairs"), arrow_schema("watched_open"), arrow_schema("watched_late")
+Row = dict[str, Any]
 READ = ("network", "protocol", "batch", "late", "time", "node", "kind", "event", "hops", "detail", "x_m", "y_m")
-Key = tuple[str, str, str]
-"Network, protocol, and an event or a node."
 
 
 @dataclass(frozen=True)
@@ -69,7 +50,9 @@ class Judge:
     """What all events share. It is sent to the executors."""
 
     matcher: Matcher
-    trajectories: Mapping[Key, Trajectory]
+    positions: WindowPositions
+    watch: str
+    day: str
     batch: int
     settled_before: float
     "What was published up to then is settled already."
@@ -78,38 +61,43 @@ class Judge:
     patience_s: float
     cell_m: float
 
-    @classmethod
-    def of(cls, spans: Spans, trajectories: Mapping[Key, Trajectory], **times: Any) -> Judge:
-        """With oracles over the spans; their workload is `workload_of` network and protocol."""
-        return cls(Matcher(spans), trajectories, **times)
-
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = table_of(batches)
-        if table is not None:
-            yield pa.RecordBatch.from_pylist(list(self._rows(_Records(table))), schema=SCHEMA)
+        if table is None:
+            return
+        pairs, counts, late = self.verdict(_Records(table))
+        kept = [
+            ("watched_pairs", PAIRS, [pair for pair in pairs if pair["is_settled"]], {"day": self.day}),
+            ("watched_open", OPEN_PAIRS, [pair for pair in pairs if not pair["is_settled"]], {}),
+            ("watched_late", LATE, late, {"day": self.day}),
+        ]
+        found = []
+        for name, schema, rows, partition in kept:
+            if rows:
+                table = pa.Table.from_pylist(rows, schema=schema)
+                own = {"watch": self.watch, **partition}
+                file = DataFiles(self.positions.folder).write_file(name, table, own, stem_of(self.batch))
+                found.append((FILE, json.dumps(asdict(file))))
+        found += [(COUNT, json.dumps(row)) for row in counts]
+        yield pa.RecordBatch.from_pylist([{"role": role, "value": value} for role, value in found], schema=SCHEMA)
 
-    def _rows(self, records: _Records) -> Iterator[dict[str, Any]]:
+    def verdict(self, records: _Records) -> tuple[list[Row], list[Row], list[Row]]:
+        """The pairs of open events and of those that are settled now, counts of equal pairs, and late deliveries."""
         opened = {
             key: publication
             for key, publication in records.published.items()
             if not publication["late"] and publication["time"] > self.settled_before
         }
         expected = self._expected(opened)
+        pairs: list[Row] = []
         counts: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
         for key, publication in opened.items():
             about = self._about(key, publication)
-            group = (
-                about["network"],
-                about["protocol"],
-                about["type"],
-                about["area"],
-                about["minute"],
-                about["is_settled"],
-            )
+            group = tuple(about[name] for name in ("network", "protocol", "type", "area", "minute", "is_settled"))
             counts[*group, None, None, None, None]["events"] += 1
             for node in sorted(expected[key] | records.delivered_to(key)):
                 pair = {**about, **records.pair(key, node, publication["time"], node in expected[key])}
-                yield {"role": PAIR, **pair}
+                pairs.append(pair)
                 met = pair["wanted"] and pair["got"]
                 latency = three_digits(pair["latency_s"]) if met else None
                 alike = counts[*group, pair["wanted"], pair["got"], pair["reason"], latency]
@@ -118,10 +106,12 @@ class Judge:
                     alike["hops"] += pair["hops"]
                     alike["hops_counted"] += 1
         names = ("network", "protocol", "type", "area", "minute", "is_settled", "wanted", "got", "reason", "latency_s")
-        for group, amounts in counts.items():
-            sums = {name: amounts[name] for name in ("events", "pairs", "hops", "hops_counted")}
-            yield {"role": COUNT, **dict(zip(names, group, strict=True)), **sums}
-        yield from self._late(records)
+        counted = [
+            dict(zip(names, group, strict=True))
+            | {name: amounts[name] for name in ("events", "pairs", "hops", "hops_counted")}
+            for group, amounts in counts.items()
+        ]
+        return pairs, counted, list(self._late(records))
 
     def _about(self, key: Key, publication: Mapping[str, Any]) -> dict[str, Any]:
         at = publication["time"]
@@ -129,6 +119,7 @@ class Judge:
             "network": key[0],
             "protocol": key[1],
             "event": key[2],
+            "batch": self.batch,
             "type": publication["published"].type,
             "area": area_of(publication["x_m"], publication["y_m"], self.cell_m),
             "source": publication["node"],
@@ -140,16 +131,18 @@ class Judge:
     def _expected(self, opened: Mapping[Key, Mapping[str, Any]]) -> dict[Key, set[str]]:
         """The oracle's answer: for each event the nodes that should get it."""
         lookup = self.matcher.lookup()
+        trajectories = self.positions.trajectories() if opened else {}
+
+        def viewer(community: Community, node: str, time: float) -> Viewer | None:
+            trajectory = trajectories.get((*community, node))
+            return None if trajectory is None else viewer_at(trajectory, time)
+
         expected: dict[Key, set[str]] = {}
         for key, publication in opened.items():
             event: Event = publication["published"]
             oracle = lookup.oracle(workload_of(*key[:2]))
-            expected[key] = oracle.receivers(event, event.time, partial(self._viewer, key[:2])) if oracle else set()
+            expected[key] = oracle.receivers(event, event.time, partial(viewer, key[:2])) if oracle else set()
         return expected
-
-    def _viewer(self, community: Community, node: str, time: float) -> Viewer | None:
-        trajectory = self.trajectories.get((*community, node))
-        return None if trajectory is None else viewer_at(trajectory, time)
 
     def _late(self, records: _Records) -> Iterator[dict[str, Any]]:
         """Deliveries that came too late to count, and those whose event does not count."""
@@ -171,7 +164,8 @@ class Judge:
                     "time": delivery["time"],
                     "node": delivery["node"],
                 }
-                yield {"role": LATE, **row, "kind": Kind.DELIVER, "reason": reason, "behind_s": behind_s}
+                more = {"batch": self.batch, "kind": Kind.DELIVER, "reason": reason, "behind_s": behind_s}
+                yield {**row, **more}
 
 
 class _Records:
@@ -233,23 +227,6 @@ class _Records:
         if (*key, node) in self._receptions:
             return "heard, not delivered"
         return "never heard" if key in self._sent else "never sent"
-
-
-def trajectories_of(positions: pa.Table) -> dict[Key, Trajectory]:
-    """Each node's trajectory, from rows of network, protocol, node, time, x_m and y_m in any order. A node is
-    in one place at a time: the greatest recorded, as in the batch."""
-    names = ("network", "protocol", "node", "time", "x_m", "y_m")
-    ordered = positions.sort_by([(name, "ascending") for name in names])
-    keys = list(zip(*(ordered[name].to_pylist() for name in names[:3]), strict=True))
-    time, x_m, y_m = (ordered[name].to_numpy() for name in names[3:])
-    starts = [number for number, key in enumerate(keys) if number == 0 or key != keys[number - 1]]
-    found = {}
-    for start, end in pairwise([*starts, len(keys)]):
-        last_of_its_time = np.append(time[start : end - 1] != time[start + 1 : end], True)
-        found[keys[start]] = Trajectory(
-            keys[start][2], *(column[start:end][last_of_its_time] for column in (time, x_m, y_m))
-        )
-    return found
 
 
 def workload_of(network: str, protocol: str) -> str:

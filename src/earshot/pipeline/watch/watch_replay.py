@@ -8,25 +8,32 @@ receivers are the watch's own answer (`watched_pairs`, `watched_open`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from earshot.errors import LakeError
 from earshot.pipeline.lake.arrow_lake import ArrowLake
+from earshot.pipeline.lake.batch_files import BatchFiles
+from earshot.pipeline.lake.table_log import TableLog
+from earshot.pipeline.lake.tables import table_named
 from earshot.pipeline.reports.catalogues import AnswerableCatalogue, AnswerableRun, answerable_run
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
 from earshot.pipeline.reports.replays import settings_of, with_range
-from earshot.records.networks import UNKNOWN_NETWORK, label_of
+from earshot.pipeline.watch.watch_state import day_of
+from earshot.records.networks import label_of
 from earshot.view.catalogue import RunEntry, WorldEntry
 from earshot.view.world import World
 
 WINDOW_S = 1800.0
 "How much of a live network the page shows."
+MINUTES = 30
+"Of which it shows what was expected and delivered in each."
 _FIGURES = (
     ("delivery_ratio", "delivered", 100, "{:.1f} %"),
     ("latency_p50_s", "median delay", 1000, "{:.0f} ms"),
@@ -85,10 +92,16 @@ class WatchCatalogue(AnswerableCatalogue):
 
     def updates(self) -> Mapping[str, Any]:
         self._look()
-        batch = sum(watch.batch for watch in self._watches.values())
+        alarms = {name: self._tables.read("watched_alerts", watch=name).to_pylist() for name in self._watches}
         return {
-            "batch": batch,
-            "figures": [figure for watch in self._watches.values() for figure in self._figures(watch)],
+            "batch": sum(watch.batch for watch in self._watches.values()),
+            "figures": [
+                {"name": "nodes", "value": f"{sum(watch.row.get('nodes') or 0 for watch in self._watches.values()):,}"}
+            ],
+            "networks": [
+                network for watch in self._watches.values() for network in self._networks(watch, alarms[watch.name])
+            ],
+            "alarms": [_alarm(row) for rows in alarms.values() for row in rows],
         }
 
     # Reading.
@@ -101,21 +114,23 @@ class WatchCatalogue(AnswerableCatalogue):
                 self._catch_up(watch, int(rows[0]["batch"]))
 
     def _catch_up(self, watch: _Watch, batch: int) -> None:
-        for number in self._new(watch, "watched_log", batch):
-            columns = [*LOG_COLUMNS, "network", "protocol"]
-            found = self._tables.batches("watched_log", columns, watch=watch.name, batch=number)
-            watch.log += watch.recording.add(map(_known_network, found))
-        for number in self._new(watch, "watched_pairs", batch):
-            _want(watch.wanted, self._tables.read("watched_pairs", watch=watch.name, batch=number))
+        columns = [*LOG_COLUMNS, "network", "protocol", "batch"]
+        watch.log += watch.recording.add(self._new(watch, "watched_log", columns, batch))
+        for some in self._new(watch, "watched_pairs", ["batch", "wanted", "event", "node", "published_at"], batch):
+            _want(watch.wanted, pa.Table.from_batches([some]))
         watch.batch = batch
         watch.recording.forget(watch.since)
         watch.log = [one for one in watch.log if len(one) and float(np.max(one.column("time"))) >= watch.since]
         watch.wanted = {pair: time for pair, time in watch.wanted.items() if time >= watch.since}
 
-    def _new(self, watch: _Watch, table: str, until: int) -> list[int]:
-        """The batches of a table that were committed since the last look."""
-        there = (int(one["batch"]) for one in self._tables.partitions(table) if one["watch"] == watch.name)
-        return sorted(number for number in there if watch.batch < number <= until)
+    def _new(self, watch: _Watch, table: str, columns: list[str], until: int) -> Iterator[pa.RecordBatch]:
+        """What batches that were committed since the last look added to a table; at first, what the window may have."""
+        for file in BatchFiles(self._tables, table, watch.name).files(watch.batch + 1, until):
+            if watch.batch < 0 and file.partition["day"] < day_of(watch.since):
+                continue
+            for rows in TableLog(self._tables.folder, table_named(table)).batches_of(file, columns):
+                number = rows.column("batch")
+                yield rows.filter(pc.and_(pc.greater(number, watch.batch), pc.less_equal(number, until)))
 
     def _labels(self, watch: _Watch) -> dict[str, tuple[str, str]]:
         """The networks and protocols that are shown, by their label."""
@@ -125,23 +140,35 @@ class WatchCatalogue(AnswerableCatalogue):
             found.update((row["network"], row["protocol"]) for row in rows.aggregate([]).to_pylist())
         return {label_of(*community): community for community in sorted(found) if community[1]}
 
-    def _figures(self, watch: _Watch) -> list[dict[str, str]]:
-        rows = self._tables.read("watched_figures", watch=watch.name).to_pylist()
-        values = {
-            (label_of(row["network"] or UNKNOWN_NETWORK, row["protocol"]), row["metric"]): row["value"]
-            for row in rows
-            if row["by"] == "all"
-        }
-        labels = sorted({label for label, _ in values})
-        figures = [{"name": "nodes", "value": str(watch.row.get("nodes") or 0)}]
-        for label in labels:
-            before = f"{label}: " if len(labels) > 1 else ""
-            figures += [
-                {"name": f"{before}{words}", "value": form.format(times * values[label, metric])}
-                for metric, words, times, form in _FIGURES
-                if values.get((label, metric)) is not None
+    def _networks(self, watch: _Watch, alarms: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Each network and protocol: its figures, and what was expected and delivered in each of the last minutes."""
+        found: dict[tuple[str, str], dict[tuple[str, str], dict[str, float]]] = {}
+        for row in self._tables.read("watched_figures", watch=watch.name).to_pylist():
+            groups = found.setdefault((row["network"], row["protocol"]), {})
+            groups.setdefault((row["by"], row["key"]), {})[row["metric"]] = row["value"]
+        now = math.floor((watch.row.get("newest") or 0.0) / 60.0)
+        networks = []
+        for community, groups in sorted(found.items()):
+            whole = groups.get(("all", ""), {})
+            by_minute = [
+                (minute, groups.get(("minute", str(minute)), {})) for minute in range(now - MINUTES + 1, now + 1)
             ]
-        return figures
+            networks.append(
+                {
+                    "name": label_of(*community),
+                    "figures": [
+                        {"name": words, "value": form.format(times * whole[metric])}
+                        for metric, words, times, form in _FIGURES
+                        if metric in whole
+                    ],
+                    "minutes": [
+                        {"minute": minute, "expected": int(one.get("expected", 0)), "met": int(one.get("met", 0))}
+                        for minute, one in by_minute
+                    ],
+                    "alarmed": any((alarm["network"], alarm["protocol"]) == community for alarm in alarms),
+                }
+            )
+        return networks
 
     # Showing.
 
@@ -158,10 +185,7 @@ class WatchCatalogue(AnswerableCatalogue):
     def _read_run(self, world_key: str, key: str, batch: int) -> AnswerableRun:
         watch, world = self._watches[world_key], self._world(world_key, batch)
         network, protocol = self._labels(watch).get(key, ("", ""))
-        own = [
-            one.filter(pa.compute.and_(_is(one, "network", network), _is(one, "protocol", protocol)))
-            for one in watch.log
-        ]
+        own = [one.filter(pc.and_(_is(one, "network", network), _is(one, "protocol", protocol))) for one in watch.log]
         given = watch.recording.settings.get(protocol, {})
         return answerable_run(
             world,
@@ -174,14 +198,14 @@ class WatchCatalogue(AnswerableCatalogue):
         )
 
 
-def _known_network(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows that were written before networks were told apart have none."""
-    at = batch.schema.get_field_index("network")
-    return batch.set_column(at, "network", pa.compute.fill_null(batch.column(at), UNKNOWN_NETWORK))
+def _alarm(row: Mapping[str, Any]) -> dict[str, Any]:
+    about = label_of(row["network"], row["protocol"]) if row["protocol"] else "the watch"
+    about += f", {row['by']} {row['key']}" if row["key"] else ""
+    return {"text": row["alert"], "about": about, "value": f"{row['value']:.4g}", "since": row["time"]}
 
 
 def _is(batch: pa.RecordBatch, column: str, value: str) -> pa.Array:
-    return pa.compute.equal(batch.column(column), value)
+    return pc.equal(batch.column(column), value)
 
 
 def _want(wanted: dict[tuple[str, str], float], pairs: pa.Table) -> None:

@@ -6,18 +6,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from earshot.errors import SettingsError
 from earshot.pipeline.watch import spool_source as source
-from earshot.pipeline.watch.running_metrics import RunningMetrics, StoredMetrics
-from earshot.records.networks import UNKNOWN_NETWORK
-from earshot.records.sessions import Session, SubscriptionSpan
-
-KnownPosition = tuple[str, str, str, float, float, float]
-"Network, protocol, node, time, x_m, y_m."
+from earshot.pipeline.watch.running_metrics import RunningMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +32,8 @@ class WatchSettings:
     "A node that did not leave and wrote nothing for this long is forgotten."
     most_bytes: int = source.DEFAULT_BYTES
     "Read in one batch."
+    keep_s: float | None = None
+    "Rows of days that ended longer ago, compared with the newest record, are removed; None: none are."
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\w[\w.-]*", self.name):
@@ -43,6 +41,8 @@ class WatchSettings:
         for name in ("delay_s", "patience_s", "forget_s", "most_bytes"):
             if not 0 < getattr(self, name) < math.inf:
                 raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
+        if self.keep_s is not None and not 0 < self.keep_s < math.inf:
+            raise SettingsError(f"keep_s must be positive, got {self.keep_s}")
         if not 1.0 <= self.cell_m < math.inf:
             raise SettingsError(f"cell_m must be at least 1, got {self.cell_m}")
 
@@ -53,7 +53,8 @@ class WatchSettings:
 
 
 class State(msgspec.Struct):
-    """What one batch leaves for the next; times None: nothing was read yet."""
+    """Where a watch is, after a batch; times None: nothing was read yet. It does not grow: `state_log` and the tables
+    hold what does."""
 
     batch: int = -1
     watermark: float | None = None
@@ -64,49 +65,25 @@ class State(msgspec.Struct):
     rejects: int = 0
     late: int = 0
     matches: int = 0
-    sessions: dict[str, list[Session]] = {}
-    "By spool."
     networks: dict[str, str] = {}
     "The name of each network, by its marks."
-    waiting: list[str] = []
-    "The spools that are not read to their end."
-    positions: list[KnownPosition] = []
-    "Where each node was last, before the open events."
     window: dict[int, float] = {}
     "Batches whose records may still matter, and their latest time."
-    metrics: StoredMetrics = msgspec.field(default_factory=StoredMetrics)
+
+    @property
+    def day(self) -> str:
+        """The day of the newest record, in UTC: the partition of what the batch writes."""
+        return day_of(0.0 if self.newest is None else self.newest)
+
+
+def day_of(time: float) -> str:
+    """The date of a time, in UTC."""
+    return datetime.fromtimestamp(max(0.0, time), UTC).date().isoformat()
 
 
 def read_state(text: str) -> State:
-    """The state as a row of `watches` holds it, also one that an older version wrote."""
-    found = msgspec.json.decode(text)
-    if "networks" in found:
-        return msgspec.json.decode(text, type=State)
-    lives, metrics = found.pop("lives", None), found.get("metrics") or found.pop("tallies")
-    found["positions"] = [[UNKNOWN_NETWORK, *one] for one in found.get("positions") or found.pop("ways", [])]
-    for name in ("groups", "losses"):
-        metrics[name] = [[[UNKNOWN_NETWORK, *key], value] for key, value in metrics[name]]
-    for _, sums in metrics["groups"]:
-        sums["hops_counted"] = sums.pop("hops_told", sums.get("hops_counted"))
-    state = msgspec.convert({**found, "metrics": metrics}, State, str_keys=True)
-    if lives is None:
-        return state
-    state.sessions = {name: [_older_session(life)] for name, life in lives.items()}
-    state.waiting = [name for name, life in lives.items() if life["more"]]
-    return state
-
-
-def _older_session(life: Mapping[str, Any]) -> Session:
-    session = Session(life["node"], life["protocol"], msgspec.json.decode(life["settings"]), start=life["first"])
-    session.seen(life["first"], life["last"])
-    if life["left"]:
-        session.end = life["last"]
-    for id, spans in life["wishes"].items():
-        for span in spans:
-            session.subscribe(SubscriptionSpan(session.node, id, span["text"], start=span["start"]))
-            if span["end"] is not None:
-                session.unsubscribe(id, span["end"])
-    return session
+    """The state as a row of `watches` holds it."""
+    return msgspec.json.decode(text, type=State)
 
 
 @dataclass(frozen=True, slots=True)

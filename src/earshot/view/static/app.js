@@ -404,6 +404,7 @@ class App {
     part("figures").hidden = false;
     if (first) this.setFollowing(true);
     fill(part("figures"), updates.figures.map(({ name, value }) => make("span", {}, [make("b", {}, value), ` ${name}`])));
+    glance(part("glance"), updates);
     if (updates.batch === this.batch) return;
     this.batch = updates.batch;
     this.catalogue.worlds = updates.worlds;

@@ -1,0 +1,207 @@
+"""A watch for weeks, in an hour: spools of many nodes are written slice by slice, and a watch follows them.
+
+    python benchmarks/watch_soak.py --days 14 --nodes 50          two weeks, about an hour
+    python benchmarks/watch_soak.py --days 1 --slice-min 10       a short one
+
+It prints batch time, memory, files and state as they go on, then whether each levels off (the last quarter against the
+second), and holds the figures against those of `earshot ingest --format spool` over the same spools.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from statistics import median
+
+from earshot.live.spool import Spool
+from earshot.pipeline.lake.arrow_lake import ArrowLake
+from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.session import spark_session
+from earshot.pipeline.watch.spools import keep_spools
+from earshot.pipeline.watch.state_log import StateLog
+from earshot.pipeline.watch.stream import Watch
+from earshot.pipeline.watch.watch_state import Commit, WatchSettings
+from earshot.records import Record
+
+START = 1_790_000_000.0
+DAY_S = 86_400.0
+NETWORK = {"group": "239.255.69.83:47474", "keys": ["5ca1ab1e"]}
+TYPES = ("Siren", "Traffic", "Weather")
+
+
+@dataclass
+class Sample:
+    """One batch."""
+
+    batch: int
+    batch_s: float
+    memory_mb: float
+    files: int
+    state_kb: float
+    offsets_kb: float
+
+
+class Town:
+    """Nodes that walk about, publish, and get most of what they want; each starts anew every day."""
+
+    def __init__(self, folder: Path, nodes: int, position_s: float, event_s: float) -> None:
+        self.folder, self.position_s, self.event_s = folder, position_s, event_s
+        self.names = [f"node-{number:02}" for number in range(nodes)]
+        self.random = Random(7)
+        self.places = {name: (self.random.uniform(0, 3000), self.random.uniform(0, 3000)) for name in self.names}
+        self.spools: dict[str, Spool] = {}
+        self.events = 0
+
+    def live(self, since: float, until: float) -> None:
+        """Everything that happens between two times."""
+        records: list[Record] = []
+        for number, name in enumerate(self.names):
+            day = math.floor((since - START) / DAY_S)
+            if name not in self.spools or since == START + day * DAY_S:
+                records += self._start(name, since, number, day)
+            records += self._walk(name, since, until)
+        records += self._publish(since, until)
+        for record in sorted(records, key=lambda one: one.time):
+            self.spools[record.node].write(record)
+        for spool in self.spools.values():
+            spool.flush()
+
+    def close(self) -> None:
+        for spool in self.spools.values():
+            spool.close()
+
+    def _start(self, name: str, now: float, number: int, day: int) -> Iterable[Record]:
+        if name in self.spools:
+            self.spools[name].write(Record(now, name, "leave", detail="stopped"))
+            self.spools[name].close()
+        self.spools[name] = Spool(self.folder, name, day + 1, segment_bytes=1 << 20)
+        join = json.dumps({"protocol": "flooding", "settings": {}, "life": day + 1, "network": NETWORK})
+        x_m, y_m = self.places[name]
+        yield Record(now, name, "join", detail=join, x_m=x_m, y_m=y_m)
+        yield Record(now, name, "subscribe", subscription=f"{name}/1", detail=f"{TYPES[number % 3]}: within 1 km")
+
+    def _walk(self, name: str, since: float, until: float) -> Iterable[Record]:
+        now = since + self.random.uniform(0.1, 1.0)
+        while now < until:
+            x_m, y_m = self.places[name]
+            self.places[name] = (x_m + self.random.uniform(-20, 20)) % 3000, (y_m + self.random.uniform(-20, 20)) % 3000
+            yield Record(now, name, "position", x_m=self.places[name][0], y_m=self.places[name][1])
+            now += self.position_s
+
+    def _publish(self, since: float, until: float) -> Iterable[Record]:
+        now = since + self.random.expovariate(len(self.names) / self.event_s)
+        while now < until:
+            source = self.random.choice(self.names)
+            self.events += 1
+            id, type = f"e{self.events}", self.random.choice(TYPES)
+            x_m, y_m = self.places[source]
+            event = {"type": type, "id": id, "source": source, "time": now, "position": {"x_m": x_m, "y_m": y_m}}
+            yield Record(now, source, "publish", event=id, detail=json.dumps(event), x_m=x_m, y_m=y_m)
+            yield Record(now, source, "send", event=id, packet="flood", bytes=120)
+            for number, name in enumerate(self.names):
+                near = math.dist(self.places[name], (x_m, y_m)) < 1000.0
+                if name != source and near and TYPES[number % 3] == type and self.random.random() < 0.95:
+                    later = min(now + self.random.uniform(0.001, 0.5), until - 1e-3)
+                    yield Record(later, name, "receive", event=id, packet="flood", peer=source, bytes=120)
+                    yield Record(later, name, "deliver", event=id, subscription=f"{name}/1", hops=1)
+            now += self.random.expovariate(len(self.names) / self.event_s)
+
+
+def memory_mb() -> float:
+    """What this process and its children (the JVM, the workers) hold."""
+    rows = subprocess.run(["ps", "-eo", "pid,ppid,rss"], capture_output=True, text=True, check=True).stdout.splitlines()
+    found = [tuple(map(int, row.split())) for row in rows[1:]]
+    ours = {os.getpid()}
+    for _ in range(5):
+        ours |= {pid for pid, parent, _ in found if parent in ours}
+    return sum(rss for pid, _, rss in found if pid in ours) / 1024.0
+
+
+def look(commit: Commit, lake: ArrowLake) -> Sample:
+    root = lake.folder.local
+    assert root is not None
+    state = sum(file.size_bytes for file in StateLog(lake, "live").files.files())
+    offsets = sorted((root / "_watches/live/checkpoint/offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    size = offsets[-1].stat().st_size if offsets else 0
+    files = sum(len(names) for _, _, names in os.walk(root))
+    return Sample(commit.batch, commit.batch_s, memory_mb(), files, state / 1024.0, size / 1024.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--days", type=float, default=14.0)
+    parser.add_argument("--nodes", type=int, default=50)
+    parser.add_argument("--slice-min", type=float, default=20.0, help="spool time of one batch")
+    parser.add_argument("--position-s", type=float, default=60.0, help="spool time between two positions of a node")
+    parser.add_argument("--event-s", type=float, default=600.0, help="spool time between two events of a node")
+    parser.add_argument("--most-s", type=float, default=math.inf, help="end after so many seconds, wherever it is")
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="earshot-soak-"))
+    try:
+        soak(folder, asked)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def soak(folder: Path, asked: argparse.Namespace) -> None:
+    """Run it, and print what it finds."""
+    (folder / "spools").mkdir()
+    town = Town(folder / "spools", asked.nodes, asked.position_s, asked.event_s)
+    lake = Lake(spark_session("local[2]", small=True), folder / "lake")
+    commits: list[Commit] = []
+    samples: list[Sample] = []
+    settings = WatchSettings(every_s=0.0, delay_s=10.0, patience_s=30.0, keep_s=7 * DAY_S)
+    watch = Watch(lake, [str(folder / "spools")], settings, None, commits.append)
+    began, now, slice_s = time.monotonic(), START, 60.0 * asked.slice_min
+    town.live(now, now + slice_s)
+    with watch.running() as query:
+        while now < START + asked.days * DAY_S and time.monotonic() - began < asked.most_s:
+            now += slice_s
+            town.live(now, now + slice_s)
+            query.processAllAvailable()
+            samples.append(look(commits[-1], lake.arrow))
+            if len(samples) % 10 == 1:
+                one = samples[-1]
+                size = f"{one.files:5} files  state {one.state_kb:6.0f} KB  offsets {one.offsets_kb:5.1f} KB"
+                spent = f"batch {one.batch:5}  {one.batch_s:5.1f} s  {one.memory_mb:6.0f} MB"
+                print(f"day {(now - START) / DAY_S:5.2f}  {spent}  {size}", flush=True)
+    town.close()
+    report(samples, lake, folder, commits[-1])
+
+
+def report(samples: list[Sample], lake: Lake, folder: Path, last: Commit) -> None:
+    quarter = max(1, len(samples) // 4)
+    print(f"\n{'':12}{'second quarter':>16}{'last quarter':>16}{'ratio':>8}")
+    for name in ("batch_s", "memory_mb", "files", "state_kb", "offsets_kb"):
+        second = median(getattr(one, name) for one in samples[quarter : 2 * quarter] or samples)
+        end = median(getattr(one, name) for one in samples[-quarter:])
+        print(f"{name:12}{second:16.1f}{end:16.1f}{end / second if second else 1.0:8.2f}")
+    left = sum(len(names) for _, _, names in os.walk(folder / "lake"))
+    print(f"\nthe watch has ended: {left} files, {last.counts['records']:,} records, {last.counts['events']:,} events")
+    with Watch(lake, [str(folder / "spools")], WatchSettings()).running(once=True) as query:
+        query.awaitTermination()
+    keep_spools(lake, [str(folder / "spools")], "b")
+    stream = {
+        (row["metric"], row["by"], row["key"]): row["value"]
+        for row in lake.read("watched_figures").where("by in ('all', 'type')").collect()
+    }
+    batch = {(row["metric"], row["by"], row["key"]): row["value"] for row in lake.read("metrics").collect()}
+    shared = sorted(key for key in stream.keys() & batch.keys() if not key[0].startswith("latency"))
+    wrong = [key for key in shared if stream[key] != batch[key]]
+    print(f"figures: {len(shared)} shared with the batch pipeline, {len(wrong)} differ {wrong[:5]}")
+    sys.exit(1 if wrong or not shared else 0)
+
+
+if __name__ == "__main__":
+    main()
