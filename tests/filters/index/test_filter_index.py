@@ -303,6 +303,44 @@ def test_documents_of_ever_new_names_do_not_fill_the_memory() -> None:
     assert index._paths._held < 50_000
 
 
+def test_documents_of_ever_new_shapes_do_not_fill_the_memory() -> None:
+    index = FilterIndex()
+    for name in "abcdef":
+        index.add(name, Filter.xpath(f"//{name}//b[@id]"))
+    chance = random.Random(5)
+    with limited({(automaton, "MOST_HELD"): 20_000}):
+        for _ in range(150):
+            names = chance.choices("abcdef", k=12)
+            opened, closed = "".join(f"<{name} id='1'>" for name in names), "".join(f"</{n}>" for n in reversed(names))
+            index.match(Event.from_xml(opened + closed))
+            assert len(index._paths._joints) < 300
+
+
+def test_content_that_nests_is_looked_into_wherever_plans_ask_for_it() -> None:
+    index, filters = FilterIndex(), {}
+    for number in range(40):
+        filters[number] = Filter.where(
+            [f"vehicle.speed > {number}", f"speed > {number}", f'tags contains "t{number}"', f'kind = "k{number % 5}"'][
+                number % 4
+            ]
+        )
+        index.add(number, filters[number])
+    for content in (
+        {"nothing": 1},
+        {"vehicle": {"speed": 22.0}},
+        {"vehicle": 22.0, "speed": 7},
+        {"speed": [3, 30], "kind": "k1"},
+        {"speed": {"now": 30}, "kind": "k3"},
+        {"tags": ["t2", "t6"], "kind": ["k2", "k3"]},
+        {"other": {"speed": 3}, "kind": "k0", "speed": 9},
+    ):
+        event = Event(type="e", content=content)
+        assert index.match(event) == looped(filters, event), content
+    few = FilterIndex()
+    few.add("car", Filter.where('vehicle.kind = "car"'))
+    assert few.match(Event(type="e", content={"vehicle": {"kind": "car"}})) == {"car"}
+
+
 def test_an_emptied_index_holds_nothing() -> None:
     chance = random.Random(1)
     index = FilterIndex()

@@ -108,6 +108,21 @@ def test_a_path_tells_how_far_it_came(filter: str, found: str) -> None:
     assert explained.explain(DOCUMENT) == f"it does not match: {explained} failed ({found})"
 
 
+@pytest.mark.parametrize(
+    ("filter", "found"),
+    [
+        ("count(//Item) > 3", "failed (count(//Item) is 2)"),
+        ("count(//Item) = 2", "held (count(//Item) is 2)"),
+        ("count(//Item) = count(//p)", "failed (count(//Item) is 2 and count(//p) is 1)"),
+        ("//Item/ancestor::X/p", "failed (//Item has no ancestor::X)"),
+        ("/O/Item/parent::O/q", "failed (/O/Item/parent::O has no q)"),
+    ],
+)
+def test_an_expression_tells_its_operands_or_the_first_step_that_selects_nothing(filter: str, found: str) -> None:
+    event = Event.from_xml("<O><Item n='1'><p>2</p></Item><Item n='2'/></O>")
+    assert Filter.xpath(filter).explain(event).endswith(f"{filter} {found}")
+
+
 def test_a_path_that_matched_tells_what_its_last_predicates_found() -> None:
     assert Filter.xpath("/CD[@id = 7][price > 30]").explain(DOCUMENT) == (
         "it matches: /CD[@id = 7][price > 30] held (@id = 7 held (@id is 7); price > 30 held (price is 25 and 31))"

@@ -5,6 +5,7 @@ from xpath_cases import documents, queries, with_namespaces
 
 from earshot import Element, Event, Filter, FilterIndex
 from earshot.errors import FilterSyntaxError, FilterTooCostly
+from earshot.filters.language import matching
 from earshot.filters.language.parser import MAX_DEPTH, MAX_LENGTH
 from sizes import sized
 
@@ -255,3 +256,30 @@ def test_a_name_is_what_xml_calls_a_name(name: str, is_name: bool) -> None:
         return
     with pytest.raises(FilterSyntaxError):
         Filter.xpath(f"/{name}")
+
+
+@pytest.mark.parametrize(
+    ("expression", "holds"),
+    [
+        ("count(//b) = '2.0'", True),
+        ("'3' = count(//b)", False),
+        ("string(//b) != 1.0", False),
+        ("concat('0', //b) = '1'", False),
+        ("//b[following-sibling::b[@n = '2']]/c", True),
+        ("//b[following-sibling::b[@n = '1']]/c", False),
+    ],
+)
+def test_a_text_beside_a_number_is_read_as_one_and_predicates_ask_their_own_node(expression: str, holds: bool) -> None:
+    text = "<a><b n='1'>1<c/></b><b n='2'/></a>"
+    assert etree.XPath(f"boolean({expression})")(etree.fromstring(text)) is holds
+    assert Filter.xpath(expression).matches(Event.from_xml(text)) is holds
+
+
+def test_a_filter_is_compiled_once_and_looks_the_same_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, compile = [], matching.compiled
+    monkeypatch.setattr(matching, "compiled", lambda *given: compiled.append(given) or compile(*given))
+    filter = Filter.xpath("/a/b")
+    written = repr(filter)
+    assert filter.matches(Event.from_xml("<a><b/></a>"))
+    assert not filter.matches(Event.from_xml("<a/>"))
+    assert (len(compiled), repr(filter)) == (1, written)
