@@ -19,22 +19,22 @@ def check(protocol: str, as_json: bool) -> None:
 
     PROTOCOL is a built-in name, module:Class or ./file.py:Class. Six nodes in a row exchange events; the same seed must
     give the same packets, a duplicate must cost nothing, ever new events must not fill the memory, broken packets
-    must not raise, and the source must read no clock.
+    must not raise, the source must read no clock, and the simulator and live nodes must be asked for the same.
 
     \b
     Examples:
       earshot check flooding
       earshot check ./frugal.py:Frugal
     """
+    from earshot.cli.both_hosts import check_by_name, checked_properties
     from earshot.protocols.catalogue import protocol as protocol_named
-    from earshot.protocols.conformance import PROPERTIES, check_property
 
     machine = protocol_named(protocol)
     found: list[tuple[str, bool, str]] = []
-    for name, holds in PROPERTIES.items():
+    for name, holds in checked_properties().items():
         what = " ".join((inspect.getdoc(holds) or "").split())
         try:
-            check_property(machine, name)
+            check_by_name(machine, name)
         except EarshotError as error:
             found.append((name, False, str(error)))
         else:

@@ -64,7 +64,8 @@ class Filter:
     @classmethod
     def parse(cls, expression: str) -> Filter:
         """Either language, as `str(filter)` writes it: an XPath begins with a slash; a `where` may be
-        confined to a type in front, as in `Siren: speed > 10`."""
+        confined to a type in front, as in `Siren: speed > 10`. A bare word such as `Siren` asks whether the content
+        has a value of that name; all events of a type are `Filter.of_type("Siren")`."""
         return cls(*canonical_text.parse(expression))
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ from earshot.live.trust import Refused
 from earshot.protocols import machine as machines
 from earshot.protocols.catalogue import protocol_name
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
-from earshot.protocols.machine_failures import checked_effects, is_ours
+from earshot.protocols.machine_failures import MOST_AT_ONE_TIME, checked_effects, is_ours, livelock
 from earshot.protocols.services.fences import Fence
 from earshot.protocols.services.packets import SERVICE_PACKETS, Crossed, DeliverPast, Late, Warn
 from earshot.protocols.services.served import Served
@@ -116,6 +116,8 @@ class Host:
         "The latest deliveries, event and subscription: a machine that starts again has forgotten them."
         self._delivered_before: set[tuple[str, str]] = set()
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
+        self._at_once = 0
+        "Timers that were due when they were started, since the last tick: too many are a livelock."
         self._ticking: asyncio.TimerHandle | None = None
         self._flushing = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -215,6 +217,7 @@ class Host:
             self.transport.use_keys(self._credentials.keys)
             self._record_join(KEYS_CHANGED)
         self.record(Kind.POSITION, self.location.exact(self.now()))
+        self._at_once = 0
         if self._loop is not None:
             self._ticking = self._loop.call_later(POSITION_EVERY_S, self._tick)
 
@@ -396,7 +399,17 @@ class Host:
             self.dropped(DropReason.TOO_MANY_TIMERS)
             return
         delay_s = max(0.0, effect.at - self.now())
+        if delay_s == 0.0 and self._is_livelock(effect.name):
+            delay_s = TIMER_AGAIN_S
         self._timers[effect.name] = self._loop.call_later(delay_s, self._fire, effect.name)
+
+    def _is_livelock(self, timer: Timer) -> bool:
+        """Whether the machine starts timers for the present time again and again. It is said once a second."""
+        self._at_once += 1
+        if self._at_once == MOST_AT_ONE_TIME:
+            self.dropped(DropReason.MACHINE_FAILURE)
+            logger.error("%s", livelock(self.machine, self.name, timer, self._now, ""))
+        return self._at_once >= MOST_AT_ONE_TIME
 
     def _fire(self, name: Timer) -> None:
         del self._timers[name]

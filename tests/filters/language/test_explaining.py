@@ -144,3 +144,9 @@ def test_every_path_can_be_explained(text: str, document: str) -> None:
     filter, event = Filter.xpath(text), Event.from_xml(document)
     verdict = "it matches: " if filter.matches(event) else "it does not match: "
     assert filter.explain(event).startswith(verdict)
+
+
+def test_a_bare_type_name_says_what_it_means() -> None:
+    told = Filter.parse("Hazard").explain(Event(type="Hazard", content={"speed": 3}))
+    assert 'Hazard alone asks for a value of that name; the event type is Filter.of_type("Hazard")' in told
+    assert "alone" not in Filter.parse("Hazard").explain(Event(type="Hazard", content={"Hazard": 1}))

@@ -118,6 +118,8 @@ def _described(condition: Condition, met: bool, holds: Verdict, finding: Finding
 def _event_finding(condition: Condition, event: Event, viewer: Viewer | None) -> str:
     """What the event has that a term is about."""
     match condition:
+        case Exists(Field(name)) if name == event.type and not event.fields.get(name):
+            return f'{name} alone asks for a value of that name; the event type is Filter.of_type("{name}")'
         case Compare(Field(name)) | Contains(Field(name)) | StartsWith(Field(name)) | Exists(Field(name)):
             return _shown(name, [text_of(value) for value in event.fields.get(name, ())])
         case AnyItem(Field(name), inner):
