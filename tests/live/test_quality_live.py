@@ -288,3 +288,43 @@ def test_a_network_without_quality_or_fences_sends_no_packet_of_the_services(tmp
     desk = Desk()
     asyncio.run(run(desk.node("a", spool=tmp_path), desk.node("b", spool=tmp_path)))
     assert {row["packet"] for row in read_spool(tmp_path) if row["kind"] == "send"} == {"flood"}
+
+
+# Metrics.
+
+
+def test_a_node_offers_its_figures_to_prometheus() -> None:
+    parser = pytest.importorskip("prometheus_client.parser", reason="needs the extra metrics")
+    from urllib.request import urlopen
+
+    from desk import free_port
+
+    from earshot.cli.serve_metrics import serve_metrics
+    from earshot.live.node_metrics import NodeMetrics
+
+    async def run() -> str:
+        desk = Desk()
+        async with desk.node("a") as a, desk.node("b") as b:
+            await acquainted(a, b)
+            address = f"127.0.0.1:{free_port()}"
+            stop = serve_metrics(address, NodeMetrics(b))
+            wanted = b.subscribe("Siren")
+            siren = await a.announce("Siren")
+            for n in range(3):
+                await siren.publish(n=n)
+            await taken(wanted, 3)
+            read = await asyncio.to_thread(lambda: urlopen(f"http://{address}/metrics", timeout=30).read().decode())
+            stop()
+            return str(read)
+
+    found = {
+        sample.name: sample.value
+        for family in parser.text_string_to_metric_families(asyncio.run(run()))
+        for sample in family.samples
+        if sample.labels.get("node") == "b"
+    }
+    assert found["earshot_node_delivered_total"] == 3.0
+    assert found["earshot_node_peers"] == 1.0
+    assert found["earshot_node_subscriptions"] == 1.0
+    assert found["earshot_node_latency_seconds_count"] == 3.0
+    assert found["earshot_node_packets_received_total"] >= 3.0

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -201,8 +201,9 @@ def _for(for_s: float | None) -> list[Coroutine[Any, Any, None]]:
 @click.command()
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N packets were heard.")
 @click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
+@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus, for example at 127.0.0.1:9465.")
 @node_options
-def node(for_s: float | None, count: int | None, **options: Any) -> None:
+def node(for_s: float | None, count: int | None, metrics: str | None, **options: Any) -> None:
     """Run a node that passes on what others publish, until Ctrl-C, for a time, or for a number of packets.
 
     \b
@@ -212,12 +213,18 @@ def node(for_s: float | None, count: int | None, **options: Any) -> None:
       earshot node --listen 47500 --protocol flooding
       earshot node --interface wlan0 --location gpsd --settings advice.toml
       earshot node --interface lo --spool run-1 --location 'trace:town.csv#bus'
+      earshot node --interface wlan0 --metrics 127.0.0.1:9465
     """
-    _run(_node(options, for_s, count))
+    _run(_node(options, for_s, count, metrics))
 
 
-async def _node(options: dict[str, Any], for_s: float | None, count: int | None) -> None:
-    async with _until_stopped() as stopped, make_node(options) as one:
+async def _node(options: dict[str, Any], for_s: float | None, count: int | None, metrics: str | None) -> None:
+    async with _until_stopped() as stopped, make_node(options) as one, AsyncExitStack() as until_end:
+        if metrics is not None:
+            from earshot.cli.serve_metrics import serve_metrics
+            from earshot.live.node_metrics import NodeMetrics
+
+            until_end.callback(serve_metrics(metrics, NodeMetrics(one)))
         host, port = one.host.transport.address
         _print_status(options, {"node": one.name, "address": f"{host}:{port}"}, f"{one.name} is up at {host}:{port}")
 

@@ -115,6 +115,8 @@ class Host:
         self._delivered: set[tuple[str, str]] = set()
         "The latest deliveries, event and subscription: a machine that starts again has forgotten them."
         self._delivered_before: set[tuple[str, str]] = set()
+        self.on_deliver: Callable[[float], None] | None = None
+        "Called with the age of each delivered event, if somebody measures."
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._at_once = 0
         "Timers that were due when they were started, since the last tick: too many are a livelock."
@@ -260,6 +262,11 @@ class Host:
             self._declared.pop(subscription, None)
             self.record(Kind.UNSUBSCRIBE, subscription=subscription)
             self._carry_out(self._asked(self.served.unsubscribe, subscription))
+
+    @property
+    def subscriptions(self) -> int:
+        """How many subscriptions the applications have."""
+        return len(self._subscriptions)
 
     def fence(self, fence: Fence, handler: FenceHandler) -> None:
         """The application wants to be told of crossings; `handler` is called with each."""
@@ -428,6 +435,8 @@ class Host:
         if len(self._delivered) >= MAX_DELIVERED:
             self._delivered, self._delivered_before = set(), self._delivered
         self.counts[kind] += 1
+        if self.on_deliver is not None and kind is Kind.DELIVER:
+            self.on_deliver(self.now() - event.time)
         if self.spool is not None:
             at = self.location.exact(self.now())
             self.record(kind, at, event=event.id, subscription=effect.subscription, hops=effect.hops)

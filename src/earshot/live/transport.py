@@ -421,6 +421,11 @@ class Transport:
         self._loop.remove_writer(self._own)
 
     @property
+    def backlog_bytes(self) -> int:
+        """How many bytes wait for the socket."""
+        return self._backlog_bytes
+
+    @property
     def congested(self) -> bool:
         """Whether datagrams wait for the socket."""
         return bool(self._backlog)
