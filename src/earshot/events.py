@@ -11,10 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from math import isfinite
 from operator import is_
-from typing import Annotated, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, cast
 
 import msgspec
 
@@ -42,6 +41,27 @@ _PLAIN_TYPES = frozenset(_TYPE_NAMES) - {datetime}
 _LEAST, _MOST = -(2**63), 2**64 - 1
 "The whole numbers that the wire carries."
 MAX_SIGNATURE_BYTES = 1024
+
+
+if TYPE_CHECKING:
+    from functools import cached_property
+else:
+
+    class cached_property:
+        """As that of functools, without its lock, which before Python 3.12 costs more than what it guards here."""
+
+        def __init__(self, compute):
+            self.compute = compute
+            self.__doc__ = compute.__doc__
+
+        def __set_name__(self, owner, name):
+            self.name = name
+
+        def __get__(self, event, owner=None):
+            if event is None:
+                return self
+            found = event.__dict__[self.name] = self.compute(event)
+            return found
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=True):
