@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 RECEIVERS = ("age_of_information_s", "inter_reception_s", "inter_reception_p95_s", "fairness")
 GAPS = ("gap_s", "aged")
 "Columns of a delivery: the time until the next one of its stream, and the age summed over that time."
+DIGITS = 9
+"""Decimals that count. Below them a sum depends on the order in which Spark's tasks end, and the same runs would
+have two figures."""
 
 
 def with_gaps(of_pairs: DataFrame) -> DataFrame:
@@ -44,7 +47,7 @@ def gap_sums() -> dict[str, Column]:
     return {
         "gaps_s": F.sum("gap_s"),
         "aged": F.sum("aged"),
-        "inter_reception_s": F.avg("gap_s"),
+        "inter_reception_s": F.round(F.avg("gap_s"), DIGITS),
         "inter_reception_p95_s": F.percentile_approx("gap_s", 0.95, 10_000),
     }
 
@@ -55,6 +58,6 @@ def receiver_figures() -> dict[str, Column]:
     share = F.when(F.col("by") == "node", F.col("met") / F.nullif("expected", F.lit(0)))
     total, squares, nodes = (F.sum(share).over(run), F.sum(share**2).over(run), F.count(share).over(run))
     return {
-        "age_of_information_s": F.col("aged") / F.nullif("gaps_s", F.lit(0.0)),
-        "fairness": total**2 / F.nullif(nodes * squares, F.lit(0.0)),
+        "age_of_information_s": F.round(F.col("aged") / F.nullif("gaps_s", F.lit(0.0)), DIGITS),
+        "fairness": F.round(total**2 / F.nullif(nodes * squares, F.lit(0.0)), DIGITS),
     }
