@@ -17,13 +17,13 @@ from earshot.simulation.scenario.library import load_scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
 
-SEEDS = 4
+SEEDS = 3
 PLUGINS = Path(__file__).parents[2] / "plugins"
 "The driver finds the module of a plug-in here; the workers do not."
 
 
 def wanted() -> Campaign:
-    city = load_scenario("city").with_(duration_s=30, warm_up_s=5, cool_down_s=5)
+    city = load_scenario("city").with_(duration_s=16, warm_up_s=4, cool_down_s=4)
     return campaign("cluster", [city], {"flooding": {}, "shout_protocol:Shout": {}}, range(SEEDS))
 
 
