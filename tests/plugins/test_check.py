@@ -79,7 +79,7 @@ def test_a_property_that_does_not_exist_is_named() -> None:
         check_by_name(PROTOCOLS["flooding"], "speed")
 
 
-WITHIN_PYTEST = (sys.executable, "-m", "pytest", "-p", "earshot.cli.pytest_plugin", "-p", "no:cacheprovider", "-v")
+WITHIN_PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v")
 
 
 def test_pytest_runs_each_property_as_a_test(tmp_path: Path) -> None:
