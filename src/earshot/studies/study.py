@@ -295,6 +295,11 @@ def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
     return Line(slope, float(fit.intercept), slope - half, slope + half)
 
 
+def seeds_of(rows: Iterable[Row]) -> int:
+    """How many seeds the rows are of."""
+    return len({row["seed"] for row in rows})
+
+
 def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
     """Rows by the values of these columns, sorted by the values."""
     groups: dict[tuple[Any, ...], list[Row]] = {}

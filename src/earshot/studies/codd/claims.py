@@ -27,6 +27,7 @@ from earshot.studies.study import (
     found,
     grouped,
     rows_at,
+    seeds_of,
 )
 
 CLAIMS = Claims()
@@ -54,10 +55,6 @@ STILL = "reorganisation moves nobody"
 
 def _values(rows: Sequence[Row], column: str, **values: object) -> Estimate:
     return estimate(row[column] for row in rows_at(rows, **values))
-
-
-def _seeds(rows: Sequence[Row]) -> int:
-    return len({row["seed"] for row in rows})
 
 
 def _reading(name: str, measured: str, holds: bool, seeds: int, decides: Estimate, reason: str = "") -> ClaimReading:
@@ -100,19 +97,19 @@ def halved(rows: Rows) -> Finding:
     for column, name in WAYS.items():
         without, with_, lower = _gain(default, column)
         measured = f"{_documents(default)}: {without:.3f} to {with_:.3f}: {lower.mean:.0%} less"
-        readings.append(_reading(name, measured, lower.mean > 0.5, _seeds(default), lower, _SHUFFLES))
+        readings.append(_reading(name, measured, lower.mean > 0.5, seeds_of(default), lower, _SHUFFLES))
     top = {
         system: estimate(math.fsum(row["top_100"]) / 100 for row in rows_at(default, system=system)) for system in BOTH
     }
     less = 1 - top["codd-r"].mean / top["codd-nr"].mean
     measured = f"{top['codd-nr'].mean:.3f} to {top['codd-r'].mean:.3f}: {less:.0%} less"
     as_shown = "the 100 highest overheads, as the figure shows"
-    readings.append(_reading(as_shown, measured, less > 0.5, _seeds(default), top["codd-r"]))
+    readings.append(_reading(as_shown, measured, less > 0.5, seeds_of(default), top["codd-r"]))
     for (name,), group in grouped(rows["readings"], "reading").items():
         if name != AS_READ and {row["system"] for row in group} >= set(BOTH):
             without, with_, lower_then = _gain(group, "node_overhead")
             measured = f"{_documents(group)}, whole run: {without:.3f} to {with_:.3f}: {lower_then.mean:.0%} less"
-            readings.append(_reading(name, measured, lower_then.mean > 0.5, _seeds(group), lower_then))
+            readings.append(_reading(name, measured, lower_then.mean > 0.5, seeds_of(group), lower_then))
     return found(*readings, series=[_ranked(default, system) for system in BOTH])
 
 
@@ -136,7 +133,7 @@ def below_siena(rows: Rows) -> Finding:
             tree = "" if system == "siena" else ", brokers in a binary tree"
             measured = f"CoDD-R {codd.mean:.3f}, Siena {siena.mean:.3f}"
             why = "a broker's clients want different things, so most that it passes on is wanted by one of them"
-            readings.append(_reading(name + tree, measured, codd.mean < siena.mean, _seeds(default), siena, why))
+            readings.append(_reading(name + tree, measured, codd.mean < siena.mean, seeds_of(default), siena, why))
     lines = [_ranked(default, "codd-r"), _ranked(default, "siena", "own, ranked")]
     return found(*readings, series=lines)
 
@@ -189,7 +186,7 @@ def steep_then_flat(rows: Rows) -> Finding:
         )
         holds = first > 0 and first > 2 * abs(later)
         why = "a wide tree mainly has fewer interior nodes; each of them has as much overhead"
-        readings.append(_reading(name, measured, holds, _seeds(rows["fan-outs"]), line.estimates[0], why))
+        readings.append(_reading(name, measured, holds, seeds_of(rows["fan-outs"]), line.estimates[0], why))
     return found(*readings, series=[_by_fan_out(rows, system, "node_overhead").series(NAMES[system]) for system in ALL])
 
 
@@ -212,7 +209,7 @@ def siena_rises(rows: Rows) -> Finding:
         )
         holds = fit.low > 0
         interval = (fit.low, fit.high)
-        readings.append(ClaimReading(name, measured, holds, _seeds(rows["fan-outs"]), interval, "" if holds else why))
+        readings.append(ClaimReading(name, measured, holds, seeds_of(rows["fan-outs"]), interval, "" if holds else why))
     return found(*readings)
 
 
@@ -248,7 +245,7 @@ def size_lowered(rows: Rows) -> Finding:
                 lines += [line.series(f"{NAMES[system]}, f = {fan_out}") for system, line in curves.items()]
         why = "lower at every size, but not slower to rise" if lower else "not lower at every size"
         text = f"{_documents(rows['sizes'])}, {'; '.join(measured)}"
-        readings.append(_reading(name, text, lower and slower, _seeds(rows["sizes"]), last, why))
+        readings.append(_reading(name, text, lower and slower, seeds_of(rows["sizes"]), last, why))
     return found(*readings, series=lines)
 
 
@@ -269,7 +266,7 @@ def depth_lowered(rows: Rows) -> Finding:
             f"{_documents(group)}: mean {depth['codd-nr'].mean:.2f} without, {depth['codd-r'].mean:.2f} with; the "
             f"greatest {most['codd-nr'].mean:.2f} and {most['codd-r'].mean:.2f}"
         )
-        return _reading(name, measured, holds, _seeds(group), depth["codd-r"], _FIRST_FREE)
+        return _reading(name, measured, holds, seeds_of(group), depth["codd-r"], _FIRST_FREE)
 
     others = [
         reading(name, rows_at(rows["readings"], reading=name))
@@ -308,7 +305,7 @@ def depth_grows(rows: Rows) -> Finding:
         measured = f"{_documents(rows['sizes'])}, by nodes {line:.2f}; {misfits}"
         why = "joins end at the first node with room: the tree is as balanced without moves"
         name = f"{NAMES[system]}: a {'logarithm' if wanted == 'log' else 'line'} fits better"
-        readings.append(_reading(name, measured, fits == wanted, _seeds(rows["sizes"]), line.estimates[-1], why))
+        readings.append(_reading(name, measured, fits == wanted, seeds_of(rows["sizes"]), line.estimates[-1], why))
     return found(*readings, series=lines)
 
 
@@ -335,7 +332,7 @@ def join_messages(rows: Rows) -> Finding:
             measured = f"{len(joins):,} joins: mean {estimate(over).mean:.2f}, at most {max(over):.2f} of h x s"
             why = "a candidate answers, the newcomer asks it, and the query goes up to the root: about 2 h more"
             holds = max(over) <= 1.0
-            runs = _seeds(group)
+            runs = seeds_of(group)
             readings.append(ClaimReading(f"{name}, s = {seeds}", measured, holds, runs, None, "" if holds else why))
     return found(*readings)
 
@@ -386,7 +383,7 @@ def xml_overhead(rows: Rows) -> Finding:
             f"{_sizes(mine)}, by fan-out, with {curves['codd-r']:.3f}, without {curves['codd-nr']:.3f}; selectivity "
             f"{estimate(row['selectivity'] for row in mine).mean:.2f}"
         )
-        readings.append(_reading(f"the set {dtd}", measured, worst.mean < 0.1, _seeds(mine), worst, why))
+        readings.append(_reading(f"the set {dtd}", measured, worst.mean < 0.1, seeds_of(mine), worst, why))
     return found(*readings, series=lines)
 
 
@@ -403,7 +400,7 @@ def first_below_second(rows: Rows) -> Finding:
         holds = all(news.means[x] < protein.means[x] for x in news.means)
         measured = f"by fan-out, news {news:.3f}, protein {protein:.3f}"
         why = "not at every fan-out"
-        readings.append(_reading(name, measured, holds, _seeds(rows["xml"]), news.estimates[0], why))
+        readings.append(_reading(name, measured, holds, seeds_of(rows["xml"]), news.estimates[0], why))
     return found(*readings)
 
 
@@ -431,7 +428,7 @@ def changed_set(rows: Rows) -> Finding:
         second = estimate(row["halves"][1] for row in changed)
         measured = f"second half {second.mean:.3f}, {over.mean:.2f} times that of the second set alone"
         why = "places were chosen by the first set, and moves do not make up for it"
-        readings.append(_reading(NAMES[system], measured, over.mean <= 1.2, _seeds(changed), over, why))
+        readings.append(_reading(NAMES[system], measured, over.mean <= 1.2, seeds_of(changed), over, why))
     return found(*readings)
 
 
@@ -454,7 +451,7 @@ def same_shape(rows: Rows) -> Finding:
         holds &= abs(mean_depth.mean / depth - 1) <= 1 / 7 and abs(size.mean / size_kb - 1) <= 1 / 7
         measured = f"{max(row['depth'] for row in mine)} levels, mean depth {mean_depth.mean:.2f}, {size.mean:.2f} kB"
         text = f"{dtd}, our own DTD in the shape of {name}"
-        readings.append(_reading(text, measured, holds, _seeds(mine), mean_depth, "elements are placed differently"))
+        readings.append(_reading(text, measured, holds, seeds_of(mine), mean_depth, "elements are placed differently"))
     return found(*readings)
 
 
@@ -506,7 +503,7 @@ def favourable(rows: Rows) -> Finding:
         siena = _values(default, column, system="siena")
         measured = f"CoDD-R {codd.mean:.3f}, Siena {siena.mean:.3f}"
         why = "what clients want is not counted as a broker's overhead, what children want is counted as a node's"
-        readings.append(_reading(BROKERS[column], measured, codd.mean < siena.mean, _seeds(default), siena, why))
+        readings.append(_reading(BROKERS[column], measured, codd.mean < siena.mean, seeds_of(default), siena, why))
     return found(*readings)
 
 
@@ -520,7 +517,7 @@ def favourable(rows: Rows) -> Finding:
 )
 def late_moves(rows: Rows) -> Finding:
     pairs = sorted(pair for row in rows_at(rows["default"], system="codd-r") for pair in row["ratios"])
-    seeds = _seeds(rows["default"])
+    seeds = seeds_of(rows["default"])
     readings = []
     for parts in (3, 10):
         size = max(1, len(pairs) // parts)
@@ -559,7 +556,7 @@ def exact(rows: Rows) -> Finding:
         f"precision {precision:.4f}"
     )
     holds = different == 0 and ratio == 1.0 and precision == 1.0 and once
-    return found(ClaimReading("by the simulator's oracle", measured, holds, _seeds(still)))
+    return found(ClaimReading("by the simulator's oracle", measured, holds, seeds_of(still)))
 
 
 @claim(
@@ -592,7 +589,7 @@ def _lowest(name: str, line: Curve, least: float, rows: Sequence[Row], extra: st
     worst = min(line.estimates, key=lambda one: one.mean)
     measured = f"delivered {line:.4f}{extra}"
     return found(
-        _reading(name, measured, worst.mean >= least, _seeds(rows), worst), series=[line.series("delivery ratio")]
+        _reading(name, measured, worst.mean >= least, seeds_of(rows), worst), series=[line.series("delivery ratio")]
     )
 
 
@@ -636,6 +633,6 @@ def under_loss(rows: Rows) -> Finding:
     worst = min(up_to, key=lambda one: one.mean)
     measured = f"by share lost, CoDD {codd:.4f}; Siena {siena:.4f}"
     return found(
-        _reading("delivery ratio", measured, worst.mean >= 0.95, _seeds(rows["loss"]), worst),
+        _reading("delivery ratio", measured, worst.mean >= 0.95, seeds_of(rows["loss"]), worst),
         series=[codd.series("CoDD"), siena.series("Siena")],
     )

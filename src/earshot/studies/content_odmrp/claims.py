@@ -27,6 +27,7 @@ from earshot.studies.study import (
     found,
     grouped,
     rows_at,
+    seeds_of,
 )
 
 CLAIMS = Claims()
@@ -39,10 +40,6 @@ WRITTEN = "as written, the smallest group"
 LEAST = "least constrained as one group for the type"
 OURS = "our defaults"
 THREE_WAYS = (("as written", WRITTEN), ("least constrained", LEAST), ("ours", OURS))
-
-
-def _seeds(rows: Sequence[Row]) -> int:
-    return len({row["seed"] for row in rows})
 
 
 def _lines(rows: Sequence[Row], by: str, x: str, y: str) -> dict[str, Curve]:
@@ -242,7 +239,7 @@ def conversion_is_constant(rows: Rows) -> Finding:
             what,
             f"microseconds {line.at(10, last):.3g}: {growth:.2f} times; each one adds {fit.slope:.2f}",
             growth <= 1.5,
-            seeds=_seeds(rows["conversion"]),
+            seeds=seeds_of(rows["conversion"]),
             interval=(fit.low, fit.high),
             reason=""
             if growth <= 1.5
@@ -270,7 +267,7 @@ def conversion_is_constant(rows: Rows) -> Finding:
 def fraction(rows: Rows) -> Finding:
     share = estimate(row["comparison_us"] / (row["event_us"] + row["innermost_us"]) for row in rows["conversion"])
     measured = f"comparing a digest with a summary takes {share} of converting both"
-    return found(ClaimReading("as stated", measured, share.high < 0.25, _seeds(rows["conversion"]), share.interval))
+    return found(ClaimReading("as stated", measured, share.high < 0.25, seeds_of(rows["conversion"]), share.interval))
 
 
 # Section IV.B.
@@ -599,7 +596,7 @@ def coarse_or_fine(rows: Rows) -> Finding:
             noise[coarse].low > noise[fine].high and groups[fine].low > groups[coarse].high
             if noise[coarse].count > 1
             else noise[coarse].mean > noise[fine].mean and groups[fine].mean > groups[coarse].mean,
-            _seeds(rows["grain"]),
+            seeds_of(rows["grain"]),
             noise[coarse].interval,
         )
     )
@@ -686,7 +683,7 @@ def less_traffic(rows: Rows) -> Finding:
             "with many subscriptions a broker, nearly every event is wanted nearly everywhere: "
             "then summaries and Join Tables are all the extension adds"
         )
-        seeds = _seeds(rows["growing"])
+        seeds = seeds_of(rows["growing"])
         return ClaimReading(
             f"over {over}",
             f"by brokers x subscriptions: {', '.join(by_size)}",
@@ -714,7 +711,7 @@ def exact_at_scale(rows: Rows) -> Finding:
             OURS,
             f"precision {', '.join(f'{one:g}' for one in sorted(precise))}; delivery ratio {ratio}, flooding {flooded}",
             precise == {1.0},
-            _seeds(ours),
+            seeds_of(ours),
             ratio.interval,
         )
     )

@@ -26,6 +26,7 @@ from earshot.studies.study import (
     found,
     grouped,
     rows_at,
+    seeds_of,
 )
 
 CLAIMS = Claims()
@@ -50,14 +51,10 @@ def _direction(values: Sequence[float]) -> int:
     return 0
 
 
-def _seeds(rows: Sequence[Row]) -> int:
-    return len({row["seed"] for row in rows})
-
-
 def _reading(
     name: str, measured: str, holds: bool, rows: Sequence[Row], decides: Estimate, why: str = ""
 ) -> ClaimReading:
-    return ClaimReading(name, measured, holds, _seeds(rows), decides.interval, "" if holds else why)
+    return ClaimReading(name, measured, holds, seeds_of(rows), decides.interval, "" if holds else why)
 
 
 def _units(rows: Sequence[Row]) -> str:
@@ -498,7 +495,7 @@ def settings(rows: Rows) -> Finding:
         "all readings give the same six answers",
         f"{sum(bool(one.holds) for one in readings)} of {len(readings)}",
         every,
-        _seeds(rows["settings"]),
+        seeds_of(rows["settings"]),
         reason="" if every else "see each",
     )
     return found(first, *readings)

@@ -22,6 +22,7 @@ from earshot.studies.study import (
     found,
     grouped,
     rows_at,
+    seeds_of,
     verdict,
 )
 
@@ -31,10 +32,6 @@ PROXIMITY, LANE = "proximity, m", "lane: approach 1's three, then approach 2's f
 
 
 # Section 5.1: cost.
-
-
-def seeds_of(rows: Iterable[Row]) -> int:
-    return len({row["seed"] for row in rows})
 
 
 @claim(
