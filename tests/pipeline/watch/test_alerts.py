@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from earshot.cli.serve_metrics import serve_metrics
 from earshot.errors import SettingsError, UsageError
-from earshot.pipeline.watch.alerts import Alert, Alerts, Notice, to_command, to_file, to_webhook
+from earshot.pipeline.watch.alerts import Alert, AlertNotice, Alerts, to_command, to_file, to_webhook
 from earshot.pipeline.watch.exported_metrics import ExportedMetrics
 from earshot.pipeline.watch.running_metrics import RunningMetrics
 from earshot.pipeline.watch.watch_state import Commit
@@ -145,7 +145,7 @@ def test_an_alert_that_cannot_be_says_why(text: str, reason: str) -> None:
         Alert.parse(text)
 
 
-NOTICE = Notice("raised", "delivery_ratio < 0.95 for 2m", "n", "steam", "type", "Siren", 0.5, 12.0)
+NOTICE = AlertNotice("raised", "delivery_ratio < 0.95 for 2m", "n", "steam", "type", "Siren", 0.5, 12.0)
 
 
 def test_a_notice_goes_to_a_file_a_command_and_a_webhook(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class AlertNotice:
     """An alert was raised or cleared."""
 
     state: str
@@ -120,7 +120,7 @@ class Notice:
         return json.dumps({name: getattr(self, name) for name in self.__slots__})
 
 
-Send = Callable[[Notice], None]
+Send = Callable[[AlertNotice], None]
 
 
 @dataclass(slots=True)
@@ -129,12 +129,12 @@ class Alerts:
 
     alerts: Sequence[Alert]
     sends: Sequence[Send]
-    raised: dict[tuple[str, str, str, str], Notice] = field(default_factory=dict)
+    raised: dict[tuple[str, str, str, str], AlertNotice] = field(default_factory=dict)
     "By alert, network, protocol and key."
     _past: deque[tuple[float, Mapping[Group, MetricSums]]] = field(default_factory=deque)
     _of_watch: deque[tuple[float, Mapping[str, float]]] = field(default_factory=deque)
 
-    def update(self, commit: Commit) -> list[Notice]:
+    def update(self, commit: Commit) -> list[AlertNotice]:
         """The notices of a commit, after they were sent."""
         now = commit.counts["newest"]
         if now is None or commit.metrics is None:
@@ -155,7 +155,7 @@ class Alerts:
         names = ("alert", "network", "protocol", "by", "key", "value", "time")
         return [{name: getattr(notice, name) for name in names} for notice in self.raised.values()]
 
-    def _judge(self, alert: Alert, now: float) -> list[Notice]:
+    def _judge(self, alert: Alert, now: float) -> list[AlertNotice]:
         measured = self._watch_measured(alert, now) if alert.metric in OF_WATCH else self._measured(alert, now)
         notices = []
         for (network, protocol, key), value in measured.items():
@@ -163,7 +163,7 @@ class Alerts:
             if alert.holds(value) == (known in self.raised):
                 continue
             state = "cleared" if known in self.raised else "raised"
-            notice = Notice(state, alert.text, network, protocol, alert.by, key, value, now)
+            notice = AlertNotice(state, alert.text, network, protocol, alert.by, key, value, now)
             notices.append(notice)
             if state == "raised":
                 self.raised[known] = notice
@@ -232,7 +232,7 @@ def _difference(now: MetricSums, then: MetricSums | None) -> MetricSums:
 # Where notices go.
 
 
-def to_stderr(notice: Notice) -> None:
+def to_stderr(notice: AlertNotice) -> None:
     """A line on standard error."""
     print(f"earshot: {notice.line()}", file=sys.stderr, flush=True)
 
@@ -245,7 +245,7 @@ def to_file(path: Path) -> Send:
     except OSError as error:
         raise SettingsError(f"{path}: alerts cannot be written there: {error.strerror}") from None
 
-    def send(notice: Notice) -> None:
+    def send(notice: AlertNotice) -> None:
         try:
             with path.open("a") as file:
                 file.write(notice.json() + "\n")
@@ -258,7 +258,7 @@ def to_file(path: Path) -> Send:
 def to_command(command: str) -> Send:
     """A command of the shell, with the notice as JSON on its standard input."""
 
-    def call(notice: Notice) -> None:
+    def call(notice: AlertNotice) -> None:
         ended = subprocess.run(command, shell=True, input=notice.json(), text=True, timeout=SEND_WITHIN_S, check=False)
         if ended.returncode:
             logger.warning("the alert's command ended with %d: %s", ended.returncode, command)
@@ -271,7 +271,7 @@ def to_webhook(url: str) -> Send:
     if not re.match(r"https?://[^/]", url):
         raise SettingsError(f"cannot send alerts to {url!r}; write an address that begins with http:// or https://")
 
-    def call(notice: Notice) -> None:
+    def call(notice: AlertNotice) -> None:
         body, kind = notice.json().encode(), {"Content-Type": "application/json"}
         with urllib.request.urlopen(urllib.request.Request(url, body, kind), timeout=SEND_WITHIN_S):
             pass
@@ -283,7 +283,7 @@ def _beside(call: Send) -> Send:
     """In a thread of its own: a place that does not answer holds nobody up. Failures are told."""
     free = threading.Semaphore(MOST_SENDING)
 
-    def send(notice: Notice) -> None:
+    def send(notice: AlertNotice) -> None:
         if not free.acquire(blocking=False):
             logger.warning("an alert was not sent: %d others still wait for an answer", MOST_SENDING)
             return
