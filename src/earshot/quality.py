@@ -36,7 +36,7 @@ class Quality:
     deadline_s: Positive | None = None
     "An event that is delivered later than this after its publication is reported to the subscriber."
     history: Annotated[int, Meta(ge=0, le=MOST_HISTORY)] = 0
-    "A late subscriber gets the last so many events of each publisher."
+    "A late subscriber gets this many of each publisher's last events."
 
     def __post_init__(self) -> None:
         check_bounds(self)

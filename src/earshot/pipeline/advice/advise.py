@@ -45,11 +45,11 @@ FIRST = ("hearsay",)
 PACKET_BYTES = 200
 "What an event's packet has, about."
 SAMPLE_S = 30.0
-"The event rate is that of so many seconds around the middle of the trace, on either side."
+"The event rate is that of this many seconds around the middle of the trace, on either side."
 RESERVE_S = 25.0
 "For the report, and what nobody thought of."
 FINALISTS, FEWEST_FINALISTS = 4, 3
-"So many of the last round are judged on the unseen windows, and each protocol's best besides; at least so many."
+"How many of the last round are judged on the unseen windows, beside each protocol's best; and the least of them."
 SLOWEST = 1.0 / 12.0
 "A protocol whose run on a long window takes more than this share of the budget of processor time is left out."
 SHARE = 0.6

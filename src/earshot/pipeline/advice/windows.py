@@ -72,7 +72,7 @@ LEAST_S = 10.0
 WORTHWHILE_S = 30.0
 "A short trace is cut into two slots rather than into four that are shorter than this."
 WELL_ATTENDED, WORTH_JUDGING, MOST_TIMES = 30.0, 10.0, 20.0
-"Where fewer nodes are present, or fewer events fall into a brief window, windows last longer; at most so many times."
+"Where fewer nodes are present, or fewer events fall into a brief window, windows last longer; at most this many times."
 RUSH = 0.3
 "A slot in which the number of nodes changes by this share of the most there are is a rush."
 

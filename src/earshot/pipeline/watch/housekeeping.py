@@ -17,7 +17,7 @@ GROWING = ("watched_log", "watched_pairs", "watched_matches", "watched_late", "w
 "Tables that each batch adds to."
 EVERY_S = 3600.0
 EVERY_BATCHES = 1800
-"Small files are joined after so many seconds or batches, whichever comes first."
+"Small files are joined after this many seconds or batches, whichever comes first."
 FEW_BATCHES = 100
 "A watch that ends does not join fewer."
 ORPHANS_H = 1.0

@@ -257,7 +257,7 @@ class GammaFading:
         return np.choose(which, [np.interp(drawn, *table) for table in self._tables])
 
     def chance_of(self, gain_db: Floats, distances_m: Floats) -> Floats:
-        """The chance that fading adds at least so many dB at each distance."""
+        """The chance that fading adds at least this many dB at each distance."""
         which = self._which(distances_m)
         return np.choose(which, [1 - np.interp(gain_db, in_db, at_most) for at_most, in_db in self._tables])
 

@@ -52,7 +52,7 @@ class Uniforms:
         self._used = 0
 
     def take(self, count: int) -> Floats:
-        """The next so many."""
+        """The next draws, as many as asked for."""
         start, end = self._used, self._used + count
         if end > len(self._block):
             self._block = self._source.random_sample(max(self.BLOCK, count))

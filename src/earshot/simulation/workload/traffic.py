@@ -79,7 +79,7 @@ class Periodic(KindTable, frozen=True, tag="periodic"):
             yield from ((time, publisher) for time in self._ticks(start, until_s, publisher.random))
 
     def at_rate(self, multiple: float) -> Periodic:
-        """The same, so many times as often."""
+        """The same, this many times as often."""
         return msgspec.structs.replace(self, interval_s=self.interval_s / multiple)
 
     def _ticks(self, start: float, until_s: float, random: Random) -> Iterator[float]:
@@ -112,7 +112,7 @@ class Poisson(KindTable, frozen=True, tag="poisson"):
             yield from ((time, publisher) for time in self._arrivals(from_s, until_s, publisher.random))
 
     def at_rate(self, multiple: float) -> Poisson:
-        """The same, so many times as often."""
+        """The same, this many times as often."""
         return msgspec.structs.replace(self, rate_per_s=self.rate_per_s * multiple)
 
     def _arrivals(self, from_s: float, until_s: float, random: Random) -> Iterator[float]:
@@ -142,7 +142,7 @@ class AtTimes(KindTable, frozen=True, tag="at"):
                     yield time, publisher
 
     def at_rate(self, multiple: float) -> AtTimes:
-        """The same, so many times as often: `repeated` between the given times."""
+        """The same, this many times as often: `repeated` between the given times."""
         times = sorted(self.times_s)
         return msgspec.structs.replace(self, times_s=tuple(time for time, _ in repeated(times, multiple)))
 
@@ -320,7 +320,7 @@ class PublishEntry(Who, frozen=True, kw_only=True):
     deadline_s: Positive | None = None
     "An event that is delivered later than this after its publication is recorded as late."
     history: Annotated[int, Meta(ge=0, le=MOST_HISTORY)] = 0
-    "A late subscriber gets the last so many events of each publisher."
+    "A late subscriber gets this many of each publisher's last events."
 
     @property
     def quality(self) -> Quality:
@@ -364,7 +364,7 @@ class PublishEntry(Who, frozen=True, kw_only=True):
                 yield from (Action(until_s, publisher.node, Unannounce(one.subject)) for one in self.events.types())
 
     def at_rate(self, multiple: float) -> PublishEntry:
-        """The same, so many times as often."""
+        """The same, this many times as often."""
         limit = None if self.limit is None else round(self.limit * multiple)
         return msgspec.structs.replace(self, when=self.when.at_rate(multiple), limit=limit)
 
@@ -551,7 +551,7 @@ def _from(row: TimedSubscription, start_s: float) -> TimedSubscription:
 
 
 def _at_rate(rows: Sequence[TimedEvent], multiple: float) -> Sequence[TimedEvent]:
-    """The rows, so many times as often."""
+    """The rows, this many times as often."""
     if multiple == 1.0 or not rows:
         return rows
     ordered = sorted(rows, key=lambda row: row.time_s)
