@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from earshot.cli import earshot
-from earshot.cli.live import make_node, node_options
+from earshot.cli.nodes import make_node, node_options
 from earshot.cli.options import SettingsFile, read_settings_file
 from earshot.errors import UsageError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from desk import Desk, acquainted, free_port, taken, until
 
-from earshot.cli.live import parse_location
+from earshot.cli.nodes import parse_location
 from earshot.errors import LocationUnavailable, UnknownName
 from earshot.geometry import STILL, LocalPlane, Position, Velocity
 from earshot.live import Fix, Fixed, Gpsd, NmeaFile, TracePlayback

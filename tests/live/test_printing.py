@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earshot import wire
-from earshot.cli.live import _json_line, _line
+from earshot.cli.event_lines import event_json, event_line
 from earshot.documents import Element
 from earshot.events import Event
 from earshot.geometry import Position
@@ -37,24 +37,27 @@ trees = elements.flatmap(lambda root: st.builds(Event, st.just(root.name), st.ju
 def test_every_event_that_decodes_prints_on_one_line(event: Event) -> None:
     heard = wire.decode(wire.encode(Flood(event, 1)))
     assert isinstance(heard, Flood)
-    for line in (_line(heard.event), _json_line(heard.event)):
+    for line in (event_line(heard.event), event_json(heard.event)):
         assert len(line.splitlines()) == 1
-    assert _line(heard.event).isprintable()
-    assert isinstance(json.loads(_json_line(heard.event)), dict)
+    assert event_line(heard.event).isprintable()
+    assert isinstance(json.loads(event_json(heard.event)), dict)
 
 
 def test_a_line_end_in_content_forges_no_line() -> None:
     event = Event("Siren", {"text": "1\n2026-01-01 a Siren speed=99", "n": 1}, source="b", time=0.0)
-    assert _line(event) == '1970-01-01T00:00:00.000+00:00 b Siren text="1\\n2026-01-01 a Siren speed=99" n=1'
+    assert event_line(event) == '1970-01-01T00:00:00.000+00:00 b Siren text="1\\n2026-01-01 a Siren speed=99" n=1'
 
 
 def test_a_time_past_all_calendars_prints() -> None:
-    assert _line(Event("Siren", {"n": 1}, source="b", time=1e20)) == "1e+20s b Siren n=1"
+    assert event_line(Event("Siren", {"n": 1}, source="b", time=1e20)) == "1e+20s b Siren n=1"
     noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
-    assert _line(Event("Siren", {"at": noon}, source="b", time=1e20)) == '1e+20s b Siren at="2026-01-31 12:00:00+00:00"'
+    assert (
+        event_line(Event("Siren", {"at": noon}, source="b", time=1e20))
+        == '1e+20s b Siren at="2026-01-31 12:00:00+00:00"'
+    )
 
 
 def test_a_tree_that_is_not_xml_prints_its_text() -> None:
     event = Event("bad tag", Element("bad tag", {}, ("a\x00b", Element("x", {}, ("c",)))), source="b", time=1e20)
-    assert _line(event) == '1e+20s b "bad tag" a\\x00bc'
-    assert json.loads(_json_line(event))["unreadable"].startswith("cannot be written as XML")
+    assert event_line(event) == '1e+20s b "bad tag" a\\x00bc'
+    assert json.loads(event_json(event))["unreadable"].startswith("cannot be written as XML")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from earshot.cli.live import _run, _until_stopped, make_node, node_options
+from earshot.cli.nodes import first_done, make_node, node_options, run_node, time_limit, until_stopped
 from earshot.cli.options import DELAY, default_option
 
 
@@ -23,7 +22,7 @@ from earshot.cli.options import DELAY, default_option
 @default_option(
     "--queue", default="bridge-queue.db", metavar="FILE", help="Where messages wait while the broker is away."
 )
-@default_option("--queue-mb", default=256, type=click.IntRange(1), metavar="MB", help="At most so much waits.")
+@default_option("--queue-mb", default=256, type=click.IntRange(1), metavar="MB", help="At most this much waits.")
 @default_option(
     "--network", default="earshot", metavar="NAME", help="This network's name, the same at all its bridges."
 )
@@ -81,13 +80,12 @@ def bridge(
     options["name"] = f"{mark_of(at)}-{options['name'] or Path(queue).stem}"
 
     async def work() -> None:
-        async with _until_stopped() as stopped, make_node(options) as node:
+        async with until_stopped() as stopped, make_node(options) as node:
             joined = Bridge(node, at, mapping, queue, network=network, queue_bytes=queue_mb * 1_000_000)
             async with joined:
                 if not options["as_json"]:
                     click.echo(f"{node.name} bridges to {at}; {joined.waiting:,} messages wait from before")
-                waits = [stopped.wait()] if for_s is None else [stopped.wait(), asyncio.sleep(for_s)]
-                await asyncio.wait([asyncio.ensure_future(one) for one in waits], return_when=asyncio.FIRST_COMPLETED)
+                await first_done(stopped.wait(), *time_limit(for_s))
             counts = {**joined.counts, "waiting": joined.waiting}
         if options["as_json"]:
             click.echo(json.dumps({"node": node.name, "broker": str(at), **counts}))
@@ -99,4 +97,4 @@ def bridge(
                 )
             )
 
-    _run(work())
+    run_node(work())
