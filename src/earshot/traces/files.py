@@ -23,7 +23,7 @@ _CUT_SHORT = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 MOST_UNPACKED = 400
-"A file that unpacks to more than so many times its size is refused: no trace is that regular, but a bomb is."
+"A file that unpacks to more than this multiple of its size is refused: no trace is that regular, but a bomb is."
 UNPACKED_FREELY_BYTES = 64 << 20
 "Up to this size a file may unpack to any number of times its own."
 LONGEST_LINE_BYTES = 16 << 20

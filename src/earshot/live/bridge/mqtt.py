@@ -28,7 +28,7 @@ KEEP_ALIVE_S = 20
 SESSION_S = 7 * 24 * 3600
 "How long the broker keeps messages for a bridge that is away."
 UNACKNOWLEDGED = 200
-"At most so many messages are on their way to the broker, and from it, at once."
+"At most this number of messages are on their way to the broker at once, and as many from it."
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ class WaitingMessages:
                 self._lose_oldest()
 
     def after(self, number: int, most: int) -> list[tuple[int, Message]]:
-        """At most so many messages behind the one with this number, in order, with their numbers."""
+        """The messages behind the one with this number, in order, at most `most`, with their numbers."""
         rows = self._file.execute(
             "SELECT number, topic, payload, qos, retain, event FROM waiting WHERE number > ? ORDER BY number LIMIT ?",
             (number, most),

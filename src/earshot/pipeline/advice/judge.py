@@ -98,7 +98,7 @@ class TraceJudge:
     def within(
         self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot], seconds: float
     ) -> Sequence[TunedProtocol]:
-        """The first so many candidates that can be measured on these windows in so many seconds."""
+        """The first candidates, as many as can be measured on these windows in this time."""
         count = len(candidates)
         while count and self.estimate_s(candidates[:count], windows) > seconds:
             count -= 1

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, int, str], None]
 "Called with how many runs are done, are left and have failed, and in words which protocols are slow."
 SLOW = 3.0
-"A protocol is called slow where its runs take so many times the median protocol's time."
+"A protocol is called slow where its runs take this multiple of the median protocol's time."
 COMMIT_EVERY_S = 2.0
 "At least; and never more than a twentieth of the time so far, so that a long sweep has few commits."
 

@@ -69,7 +69,7 @@ def _sweep(
         return np.zeros(0, dtype=np.int8)
     touching = (contacts.end >= events.time[0]) & (contacts.start <= events.deadline.max())
     a, b, start, end = rows_of(contacts, touching)
-    # Slots are taken in order, and at most so many events are open at once.
+    # Slots are taken in order, and the number of events open at once is bounded.
     words = -(-len(events.time) // 64)
     relays = np.ones(nodes, dtype=np.int64)
     if silent is not None:

@@ -121,8 +121,11 @@ def tasks_for(session: SparkSession, rows: int | None) -> int:
 
 
 def dealt(frame: DataFrame, tasks: int, number: Column) -> DataFrame:
-    """The rows in so many tasks, each in the one with its number. Spark before 4.1 deals by the number's hash: rows
-    of one number still meet, but some tasks have several numbers and others none."""
+    """The rows in this number of tasks, each in the one with its number.
+
+    Spark before 4.1 deals by the number's hash: rows of one number still meet, but some tasks have several numbers
+    and others none.
+    """
     if spark_version(frame.sparkSession) >= (4, 1):
         return frame.repartitionById(tasks, number)
     return frame.repartition(tasks, number)

@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 LONGEST_PIECE = 0.5
 "Legs are searched in pieces in which no node moves by more than this share of the range."
 PIECES_A_LEG = 64
-"At most so many on average; where one node is much faster than the rest, the search takes larger circles."
+"At most this number on average; where one node is much faster than the rest, the search takes larger circles."
 ROWS_AT_ONCE = 32_768
 "Pieces searched together: small enough for the processor's cache, large enough for numpy."
 

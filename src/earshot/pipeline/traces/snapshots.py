@@ -22,7 +22,7 @@ MOST_LINKS = 3_000_000
 SOURCES = 64
 "So many nodes of a stretch spread something: one bit each."
 WATCHED = 96
-"The contacts of so many nodes of a stretch are timed."
+"The contacts of this number of nodes of a stretch are timed."
 
 
 class LegColumns(NamedTuple):
@@ -55,7 +55,7 @@ class Stretch:
     steps: int
     step_s: float
     network_every: int = 1
-    "At every so many steps the whole network is measured; contacts are timed at each."
+    "The whole network is measured once in this number of steps; contacts are timed at each."
     spreads: bool = False
     "Whether spreading and contacts are measured too; otherwise only moments."
 

@@ -41,7 +41,7 @@ RANGES_M = (50.0, 100.0, 150.0, 200.0, 300.0)
 MOMENTS = 60
 FEWEST_MOMENTS = 12
 NODE_MOMENTS = 600_000
-"About so many positions are looked at in all moments together, and in all stretches together."
+"About this number of positions is looked at in all moments together, and in all stretches together."
 STRETCHES = 4
 STRETCH_ROWS = 1_500_000
 "Of one stretch: a task holds them."
@@ -88,7 +88,7 @@ class RangeProfile:
     reachable_at_once: float
     "The share of pairs of nodes that a path of any number of hops connects."
     reachable_within: dict[str, float]
-    "The share of pairs where the one gets what the other has within so many seconds, by carrying; as texts: `10`."
+    "The share of pairs where the one gets what the other has by carrying, by the seconds it may take; as texts: `10`."
     over_time: tuple[NetworkMoment, ...]
 
     @property

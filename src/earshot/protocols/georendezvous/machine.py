@@ -62,7 +62,7 @@ from earshot.wire import Packet
 BURST_S: Final = 0.05
 "Between two packets of a burst, or as many as are sent together."
 MOST_ARRIVALS: Final = 8
-"A packet that arrives at this node may cause another that arrives here too: at most so many in a row."
+"A packet that arrives at this node may cause another that arrives here too: at most this number in a row."
 MOST_RENEWALS: Final = 8
 "However far away its point is, a record is renewed every eighth time at least."
 

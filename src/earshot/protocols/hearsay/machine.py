@@ -73,7 +73,7 @@ class WaitingToSay:
 def wait_s(
     gain: float, neighbours: int, frame_s: float, priority: int, draw: float, settings: HearsaySettings
 ) -> float:
-    """Rule 2: how long a node waits that can reach so many neighbours anew. `draw` is uniform from 0 to 1."""
+    """Rule 2: how long a node waits that can reach this number of new neighbours. `draw` is uniform from 0 to 1."""
     share = min(1.0, gain / (FARTHEST_SHARE * neighbours)) if neighbours else 1.0
     crowd = min(max(neighbours / settings.crowd, 1.0), settings.crowd_stretch)
     longest_s = settings.wait_frames * frame_s * crowd / (1.0 + max(priority, 0) / 2.0)

@@ -32,7 +32,7 @@ class Reach:
     __slots__ = ("_chances", "_hits", "_misses", "_recent", "_steps_per_m")
 
     def __init__(self, range_m: float, trust: float) -> None:
-        """Begin with a disk that counts as so many observations at each distance."""
+        """Begin with a disk that counts as this number of observations at each distance."""
         self._steps_per_m = STEPS / range_m
         self._recent = max(RECENT, 2.0 * trust)
         self._chances = [1.0] * STEPS + [0.0] * (FARTHEST - STEPS + 1)

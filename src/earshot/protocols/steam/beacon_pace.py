@@ -40,7 +40,7 @@ class Pace(NamedTuple):
 def pace(
     reach_m: float, slack_m: float, naval_m_s: float, beacons: int, busy_share: float, settings: SteamSettings
 ) -> Pace:
-    """The pace of an announcement after so many beacons.
+    """The pace of an announcement after this number of beacons.
 
     `reach_m` is the farthest point of the proximity from its naval, `slack_m` how far the producer's radio reaches
     beyond it (negative: not that far), `naval_m_s` the naval's speed.

@@ -1,4 +1,4 @@
-"""Capture: of frames that overlap, a node reads one that is so much stronger than the others together.
+"""Capture: of frames that overlap, a node reads the one that is stronger than the others together by a margin.
 
 - The frame that a node reads survives while its power is at least `capture_db` above the sum of the others.
 - A later frame that is stronger than everything else by as much is read instead, if it begins while the node still

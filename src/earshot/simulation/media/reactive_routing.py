@@ -400,7 +400,7 @@ class ReactiveRouting(RoutedMedium):
         self._radio.unicast(error)
 
     def _error_lost(self, request: Transmission, attempt: int) -> None:
-        """The sender does not hear of it: it waits in vain for an answer."""
+        """The sender does not hear of it: no answer comes."""
         self.queue.on_air(self.queue.now + self._network_s, self._start_again, (request, attempt))
 
     def _on_error(self, node: int, error: RouteError) -> None:

@@ -19,7 +19,7 @@ DEFAULT_PRESET = "mixed"
 LEAST_PER_S, MOST_PER_S = 1.0, 4.0
 "The bounds of a preset's events a second; between them one for each fifty nodes that are present."
 FEWEST_PUBLISHERS = 4
-"A preset has at least this many publishers, where there are so many nodes."
+"A preset has at least this many publishers, or as many as there are nodes."
 
 Tables = dict[str, dict[str, Any]]
 "The tables `publish` and `subscribe` of a scenario."
