@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
 
 from earshot.errors import UsageError
-from earshot.studies.paper_pages import BEGIN, END, write_claims
-from earshot.studies.study import Claim, ClaimReading, Finding, Judged, found, study
+from earshot.studies.paper_pages import BEGIN, END, pages_of, write_claims
+from earshot.studies.running import _own_code
+from earshot.studies.study import Claim, ClaimReading, Experiment, Finding, Judged, Study, found, study
 
 
 def judged(*readings: ClaimReading) -> Judged:
@@ -83,3 +85,32 @@ def test_a_page_has_a_row_for_every_claim_and_a_mutation_for_each_that_holds(nam
     held = {int(line[2:].split(".")[0]) for line in first if line.endswith("| holds |")}
     named = {number for number, claim in enumerate(claims, 1) if claim.fails_if}
     assert held <= named
+
+
+def test_a_page_without_marks_is_left_and_the_others_are_found(tmp_path: Path) -> None:
+    (tmp_path / "steam.md").write_text(f"{BEGIN}\n{END}\n")
+    (tmp_path / "hearsay.md").write_text("no marks\n")
+    assert pages_of(tmp_path, ["hearsay", "steam"]) == {"hearsay": None, "steam": tmp_path / "steam.md"}
+
+
+def test_without_any_page_to_write_nothing_runs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no place for the claims in .*hearsay\.md: write "):
+        pages_of(tmp_path, ["hearsay"])
+
+
+def test_a_change_of_what_an_experiment_uses_runs_it_again_and_a_change_of_the_claims_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "a_paper"
+    package.mkdir()
+    for name in ("__init__", "claims", "helper"):
+        (package / f"{name}.py").write_text("")
+    (package / "runs.py").write_text("def measure(case):\n    return []\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    measure = importlib.import_module("a_paper.runs").measure
+    paper = Study("a-paper", "A paper", [Experiment("runs", measure, [{}], [{}])], [])
+    before = _own_code(paper)
+    (package / "claims.py").write_text("# judged otherwise")
+    assert _own_code(paper) == before
+    (package / "helper.py").write_text("# other positions")
+    assert _own_code(paper) != before

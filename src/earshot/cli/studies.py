@@ -20,7 +20,7 @@ from earshot.cli.tables import print_json, print_table
 @click.option(
     "--pages",
     type=click.Path(exists=True, file_okay=False),
-    help="Write the claims into the pages STUDY.md of this folder, between their marks.",
+    help="Write the claims into the pages STUDY.md of this folder, between their marks; pages without marks stay.",
 )
 @click.option("--list", "only_list", is_flag=True, help="List the studies.")
 @lake_options
@@ -49,10 +49,15 @@ def reproduce(
         for name in STUDIES:
             click.echo(f"{name:16} {study(name).paper}")
         return
-    from earshot.studies.paper_pages import write_claims
+    from earshot.studies.paper_pages import pages_of, write_claims
     from earshot.studies.running import run_study, studies_report
 
     chosen = [study(name) for name in (studies or STUDIES)]
+    # Asked before hours of runs: a page without marks is no reason to lose their answer.
+    targets = pages_of(Path(pages), [paper.name for paper in chosen]) if pages else {}
+    for name, page_path in targets.items():
+        if page_path is None:
+            click.echo(f"{pages}/{name}.md has no marks for claims: it is left as it is", err=True)
     judged = []
     folder = Path(out) if out else Path(lake.lake) / "studies"
     with open_lake(lake) as opened:
@@ -67,9 +72,9 @@ def reproduce(
     draft = target.with_name(".studies.html.draft")
     draft.write_text(page.html(), "utf-8")
     draft.replace(target)
-    if pages:
-        for paper in chosen:
-            write_claims(Path(pages) / f"{paper.name}.md", [one for one in judged if one.study == paper.name])
+    for name, page_path in targets.items():
+        if page_path is not None:
+            write_claims(page_path, [one for one in judged if one.study == name])
     if as_json:
         print_json([one.as_json() for one in judged])
         return

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from earshot.errors import UsageError
@@ -50,11 +50,28 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
+def pages_of(folder: Path, studies: Iterable[str]) -> dict[str, Path | None]:
+    """The page of each study; None for a page without marks, which is left as it is."""
+    pages = {name: folder / f"{name}.md" for name in studies}
+    found = {name: page if _around_claims(page) else None for name, page in pages.items()}
+    if not any(found.values()):
+        named = ", ".join(map(str, pages.values()))
+        raise UsageError(f"no place for the claims in {named}: write {BEGIN!r} and {END!r} where they belong")
+    return found
+
+
 def write_claims(page: Path, judged: Sequence[Judged]) -> None:
     """Replace what stands between the page's marks."""
-    text = page.read_text("utf-8") if page.exists() else ""
+    around = _around_claims(page)
+    if around is None:
+        raise UsageError(f"{page} has no place for the claims: write {BEGIN!r} and {END!r} where they belong")
+    before, after = around
+    page.write_text(f"{before}{BEGIN}\n{claims_text(judged)}\n{END}{after}", "utf-8")
+
+
+def _around_claims(page: Path) -> tuple[str, str] | None:
+    """The text before and after the marks; None if the page or one of its marks is missing."""
+    text = page.read_text("utf-8") if page.is_file() else ""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise UsageError(f"{page} has no place for the claims: write {BEGIN!r} and {END!r} where they belong")
-    page.write_text(f"{before}{BEGIN}\n{claims_text(judged)}\n{END}{after}", "utf-8")
+    return (before, after) if begin and end else None

@@ -8,7 +8,6 @@ import inspect
 import json
 import math
 import os
-import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,9 +81,11 @@ def run_study(
 
 
 def _own_code(study: Study) -> str:
-    """A hash of the modules that hold the experiments: a changed experiment runs again."""
-    modules = sorted({experiment.measure.__module__ for experiment in study.experiments})
-    text = "".join(inspect.getsource(sys.modules[module]) for module in modules)
+    """A hash of the modules beside the experiments: a changed experiment, or what it uses, runs again. What judges
+    the rows or lists the cases does not count."""
+    folders = {Path(inspect.getfile(experiment.measure)).parent for experiment in study.experiments}
+    sources = sorted(path for folder in folders for path in folder.glob("*.py"))
+    text = "".join(path.read_text("utf-8") for path in sources if not path.name.startswith(("claims", "study")))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -25,6 +25,7 @@ from earshot.studies.codd import claims as claims
 from earshot.studies.codd.beyond import churning
 from earshot.studies.codd.runs import AS_READ, READINGS, SyntheticStream, XmlStream, joining_from, synthetic
 from earshot.studies.codd.study import STUDY
+from earshot.studies.paper_pages import BEGIN, END
 from earshot.studies.study import judge, study
 
 Measured = Mapping[str, list[dict[str, Any]]]
@@ -272,6 +273,12 @@ def test_an_orphan_finds_another_parent_within_seconds() -> None:
 
 @pytest.mark.long
 def test_the_study_is_reproduced_from_the_command_line(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["reproduce", "codd", "--quick", "--json", "--lake", str(tmp_path)])
+    page = tmp_path / "codd.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    lake = str(tmp_path / "lake")
+    done = CliRunner().invoke(
+        main, ["reproduce", "codd", "--quick", "--json", "--lake", lake, "--pages", str(tmp_path)]
+    )
     assert done.exit_code == 0, done.output
-    assert (tmp_path / "studies" / "studies.html").exists()
+    assert (tmp_path / "lake" / "studies" / "studies.html").exists()
+    assert "| 1. " in page.read_text()
