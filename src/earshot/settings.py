@@ -116,16 +116,25 @@ class SettingsProblem(SettingsError):
 def read_settings(
     cls: type[T], table: Any, *, strict: bool = True, read_other: Callable[[Any, Any], Any] | None = None
 ) -> T:
-    """The settings that a table gives. With `strict=False` texts become numbers, as a command line needs.
-    `read_other(type, value)` reads the types that msgspec does not know."""
+    """The settings that a table gives. With `strict=False` texts become numbers and lists (`a,b`), as a command line
+    needs. `read_other(type, value)` reads the types that msgspec does not know."""
     if dataclasses.is_dataclass(cls) and isinstance(table, Mapping):
         for key in table:
             if key not in fields_of(cls):  # msgspec checks this for structs only
                 raise SettingsProblem(key, unknown_key(key, fields_of(cls)))
+        if not strict:
+            table = {key: _as_list(value, fields_of(cls)[key].hint) for key, value in table.items()}
     try:
         return msgspec.convert(table, cls, strict=strict, dec_hook=read_other)
     except msgspec.ValidationError as error:
         raise explain(error, cls, table, read_other=read_other) from None
+
+
+def _as_list(value: Any, hint: Any) -> Any:
+    """A text such as `a,b` as a list, where the setting is one."""
+    if isinstance(value, str) and all(typing.get_origin(one) is tuple for one in alternatives(hint)):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
 
 
 # What a class says about its keys.

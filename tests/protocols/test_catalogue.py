@@ -70,3 +70,5 @@ def test_settings_may_be_words_numbers_choices_and_lists() -> None:
 
     given = {"word": "3", "flag": "true", "maybe": "2.5", "several": ["a", "b"]}
     assert build_settings(Mixed, given) == Mixed("3", True, 2.5, ("a", "b"))
+    assert build_settings(Mixed, {"several": "a, b", "word": "a, b"}) == Mixed("a, b", several=("a", "b"))
+    assert build_settings(Mixed, {"several": "a"}) == Mixed(several=("a",))
