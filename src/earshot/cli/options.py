@@ -159,7 +159,11 @@ settings_file_option = click.option(
     help="A protocol and its settings from a file, such as the advice.toml of `earshot advise`.",
 )
 setting_option = click.option(
-    "--setting", "settings", multiple=True, metavar="NAME=VALUE", help="Change a setting of the protocol; repeatable. A list is written a,b."
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Change a setting of the protocol; repeatable. A list is written a,b.",
 )
 
 

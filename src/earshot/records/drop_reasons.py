@@ -39,6 +39,9 @@ class DropReason(StrEnum):
     NOT_NEARER = "not-nearer", "The node was outside the event's area, and no nearer to it than the sender."
     PASSED_ON_BY_ANOTHER = "passed-on-by-another", "Another node had already passed the event on."
 
+    # Hearsay.
+    NOT_A_GATEWAY = "not-a-gateway", "An event was relayed by a node, or to one, that is not a gateway."
+
     # STEAM.
     ANNOUNCEMENT_CHANGED = "announcement-changed", "An announcement changed without a new number."
     ANNOUNCEMENT_IMPOSSIBLE_NUMBERS = "announcement-impossible-numbers", "An announcement held impossible numbers."

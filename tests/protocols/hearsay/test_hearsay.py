@@ -12,7 +12,7 @@ from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Circle, Position, Rectangle, Velocity
 from earshot.protocols.hearsay.digest import make_digest, quarter_of, wrapped
 from earshot.protocols.hearsay.machine import Hearsay, hello_interval_s, near_area, wait_s
-from earshot.protocols.hearsay.packets import PLAIN, HearsaySettings, Hello, Said
+from earshot.protocols.hearsay.packets import PLAIN, HearsaySettings, Hello, Relayed, Said
 from earshot.protocols.machine import (
     NOTHING,
     Broadcast,
@@ -21,9 +21,12 @@ from earshot.protocols.machine import (
     Drop,
     Effects,
     FixedLocation,
+    Send,
     StartTimer,
 )
 from earshot.protocols.tabletop import Tabletop
+from earshot.records import DropReason
+from earshot.simulation import Scenario, load_scenario, run, summarise
 
 EVENT = Event(type="CD", content={"price": 18}, id="x-0", source="x", time=10.0, position=Position(0.0, 0.0))
 RANGE = HearsaySettings(range_m=100.0)
@@ -381,3 +384,83 @@ def test_near_area() -> None:
     assert not near_area(area, 66.0, 0.0, 5.0)
     assert near_area(area, 10.0, 0.0, 5.0)
     assert near_area(Area(Circle(1.0)), 3.0, 0.0, 5.0)
+
+
+# Rule 7.
+
+GATEWAYS = HearsaySettings(range_m=100.0, gateways=("a", "b", "c"))
+
+
+def test_a_gateway_relays_what_it_publishes_at_once() -> None:
+    a = node(settings=GATEWAYS)
+    effects = a.publish(EVENT, now=10.0)
+    assert [effect for effect in effects if isinstance(effect, Send)] == [
+        Send("b", Relayed(EVENT, 1)),
+        Send("c", Relayed(EVENT, 1)),
+    ]
+
+
+def test_a_gateway_relays_what_it_hears_unless_another_comes_first() -> None:
+    alone, second = node(settings=GATEWAYS), node(settings=GATEWAYS, name="b")
+    for gateway in (alone, second):
+        relay = timer(gateway.hear(said(hops=2), "s", now=10.1))
+        assert relay.name == ("relay", "x-0")
+        assert 10.1 <= relay.at <= 10.3
+    sent = alone.wake(("relay", "x-0"), 10.2)
+    assert sent == [Send("b", Relayed(EVENT, 3)), Send("c", Relayed(EVENT, 3))]
+    assert second.hear(Relayed(EVENT, 3), "a", now=10.25) == [CancelTimer(("relay", "x-0"))]
+
+
+def test_a_relayed_event_is_delivered_and_said_for_every_neighbour_but_not_relayed_again() -> None:
+    b = node(settings=GATEWAYS, name="b")
+    b.hear(hello(20), "near", now=9.0)
+    effects = b.hear(Relayed(EVENT, 3), "a", now=10.1)
+    assert Deliver(EVENT, "b/0", 3) in effects
+    assert timer(effects).name == ("say", "x-0")
+    assert b.wake(("say", "x-0"), timer(effects).at) == [Broadcast(Said(EVENT, 4, (0, 0)))]
+
+
+def test_a_relayed_event_past_its_lifespan_is_dropped() -> None:
+    b = node(settings=GATEWAYS, name="b")
+    late = EVENT.time + GATEWAYS.lifespan_s + 1.0
+    assert b.hear(Relayed(EVENT, 3), "a", now=late)[-1] == Drop(DropReason.EXPIRED, "x-0")
+
+
+@pytest.mark.parametrize(("name", "sender"), [("b", "stranger"), ("ordinary", "a")])
+def test_only_gateways_relay_and_only_to_gateways(name: str, sender: str) -> None:
+    one = node(settings=GATEWAYS, name=name)
+    assert one.hear(Relayed(EVENT, 1), sender, now=10.1) == [Drop(DropReason.NOT_A_GATEWAY, "x-0")]
+
+
+def test_nodes_that_are_not_gateways_relay_nothing() -> None:
+    ordinary = node(settings=GATEWAYS, name="ordinary")
+    assert ordinary.publish(EVENT, now=10.0) == [Broadcast(Said(EVENT, 1, (0, 0)))]
+    other = node(settings=GATEWAYS, name="other")
+    assert other.hear(said(), "s", now=10.1) == [Deliver(EVENT, "other/0", 1)]
+
+
+def two_towns(**changes: object) -> Scenario:
+    """Two rows of ten nodes, 100 m apart, with 2 km between the rows."""
+    places = [[100.0 * i + (2000.0 if i >= 10 else 0.0), 0.0] for i in range(20)]
+    nodes = {"nodes.node.count": 20, "nodes.node.mobility": {"kind": "given", "at_m": places}}
+    return load_scenario("base").with_({"area.width_m": 4000.0, "medium.range_m": 150.0, **nodes}).with_(changes)
+
+
+def test_gateways_join_towns_that_no_radio_joins() -> None:
+    apart = two_towns()
+    joined = two_towns(infrastructure=True)
+    two_gateways = {"gateways": ["node-02", "node-17"]}
+    without, with_them = run(apart, "hearsay", {}, 1), run(joined, "hearsay", two_gateways, 1)
+    assert 0.2 < (summarise(apart, without).delivery_ratio or 0.0) < 0.8
+    assert summarise(joined, with_them).delivery_ratio == pytest.approx(1.0, abs=0.005)
+    assert "far" not in without.counts.packets
+    assert with_them.counts.packets["far"].sends == len(with_them.published)
+
+
+def test_gateways_of_one_town_relay_an_event_once_for_all_of_them() -> None:
+    """Three gateways hear each event of their town: about one of them relays it, to three others."""
+    town = two_towns(infrastructure=True)
+    gateways = ["node-02", "node-04", "node-06", "node-17"]
+    result = run(town, "hearsay", {"gateways": gateways, "gateway_wait_s": 2.0}, 1)
+    assert summarise(town, result).delivery_ratio == pytest.approx(1.0, abs=0.005)
+    assert 3.0 <= result.counts.packets["far"].sends / len(result.published) < 3.5

@@ -28,9 +28,19 @@ from earshot.protocols.hearsay.digest import (
 )
 from earshot.protocols.hearsay.held_events import Copy, LiveEvent, LiveEvents
 from earshot.protocols.hearsay.neighbours import KnownNeighbours, Neighbour
-from earshot.protocols.hearsay.packets import HearsaySettings, Hello, Said
+from earshot.protocols.hearsay.packets import HearsaySettings, Hello, Relayed, Said
 from earshot.protocols.hearsay.reach import UNKNOWN, Reach
-from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Channel, Effects, Location, Machine, Timer
+from earshot.protocols.machine import (
+    ALONE,
+    NOTHING,
+    QUIET_CHANNEL,
+    WITH_NEIGHBOURS,
+    Channel,
+    Effects,
+    Location,
+    Machine,
+    Timer,
+)
 from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.records import DropReason
 from earshot.wire import Packet, size
@@ -141,6 +151,14 @@ class Hearsay(Machine):
             Tunable("worth", 0.2, 0.05, 0.5, "how likely a neighbour must lack an event to be spoken for"),
         )
 
+    @classmethod
+    def uses_routing(cls, settings: HearsaySettings) -> bool:
+        return bool(settings.gateways)
+
+    @classmethod
+    def honours(cls, settings: HearsaySettings) -> frozenset[str]:  # noqa: ARG003
+        return ALONE | WITH_NEIGHBOURS
+
     def start(self, now: float) -> Effects:
         self.started_at = self.repair_counted_at = now
         self.hello_due = now + self.random.uniform(0.0, 1.0)
@@ -166,6 +184,8 @@ class Hearsay(Machine):
                     self.on_new(packet, sender, now)
             case Hello():
                 self.on_hello(packet, sender, now)
+            case Relayed():
+                self.on_relayed(packet, sender, now)
         return self.effects()
 
     def wake(self, timer: Timer, now: float) -> Effects:
@@ -174,6 +194,8 @@ class Hearsay(Machine):
                 self.check(now)
             case ("say", str(event_id)):
                 self.say(event_id, now)
+            case ("relay", str(event_id)):
+                self.relay(self.live.by_id.get(event_id), now)
         return self.effects()
 
     # Rule 1: publish.
@@ -183,26 +205,41 @@ class Hearsay(Machine):
         self.heard.add(event.id)
         if (live := self.hold(event, 0, now)) is not None:
             self.speak(live, now)
+            self.relay(live, now)
         return self.effects()
 
     # Rule 2: the first hearing.
 
     def on_new(self, said: Said, sender: str, now: float) -> None:
         """Deliver it, hold it, and wait to pass it on if that would reach somebody."""
-        event = said.event
-        self.heard.add(event.id)
         if said.at is not None and (known := self.neighbours.by_name.get(sender)) is not None:
             known.seen_at(said.at, now)
-        live = self.hold(event, said.hops, now)
+        live = self.first_hearing(said.event, said.hops, now)
         if live is None:
-            self.drop(DropReason.EXPIRED, event.id)
             return
         self.remember_copy(live, said.at, now)
-        self.subscriptions.deliver_local(self, event, said.hops, now)
-        if said.hops >= self.settings.hop_limit:
+        if said.hops < self.settings.hop_limit:
+            self.pass_on(live, said.event, self.chances_from(said.at, now), sender, now)
+            if self.node in self.settings.gateways:
+                self.start_timer(("relay", live.id), now + self.random.uniform(0.0, self.settings.gateway_wait_s))
+
+    def first_hearing(self, event: Event, hops: int, now: float) -> LiveEvent | None:
+        """Deliver it and hold it; None if its lifespan has ended."""
+        self.heard.add(event.id)
+        live = self.hold(event, hops, now)
+        if live is None:
+            self.drop(DropReason.EXPIRED, event.id)
+            return None
+        self.subscriptions.deliver_local(self, event, hops, now)
+        if hops >= self.settings.hop_limit:
             self.drop(DropReason.HOP_LIMIT, event.id)
-            return
-        lacking, gain = self.lacking_after(said.at, sender, event, now)
+        return live
+
+    def pass_on(
+        self, live: LiveEvent, event: Event, heard_it: Callable[[Neighbour], float], sender: str, now: float
+    ) -> None:
+        """Wait to say it, if that would reach somebody. `heard_it` is the chance that a neighbour has heard it."""
+        lacking, gain = self.lacking_after(heard_it, sender, event, now)
         if lacking:
             draw = self.random.random()
             frame_s = self.frame_s(live.size_bytes) / (1.0 - min(self.channel.busy_share(now), BUSIEST))
@@ -210,16 +247,15 @@ class Hearsay(Machine):
             self.wait_to_say(live, lacking, now + wait)
 
     def lacking_after(
-        self, at: tuple[int, int] | None, sender: str, event: Event, now: float
+        self, heard_it: Callable[[Neighbour], float], sender: str, event: Event, now: float
     ) -> tuple[dict[str, float], float]:
         """The neighbours that we could reach and that probably did not hear this copy, with that chance; and how
         many of them we would reach."""
         lacking: dict[str, float] = {}
         gain = 0.0
         here, worth = self.place(now), self.settings.worth
-        there = self.chances_from(at, now)
         for name, neighbour in self.neighbours:
-            missed = 1.0 - there(neighbour)
+            missed = 1.0 - heard_it(neighbour)
             if missed < worth or name in (sender, event.source):
                 continue
             reached = missed * self.chance_from(here, neighbour, now)
@@ -445,6 +481,27 @@ class Hearsay(Machine):
             live = waiting.live
             if name in waiting.lacking and digest.span.holds(live.quarter) and not digest.lacks(live.id):
                 self.now_lacking(waiting, {one: chance for one, chance in waiting.lacking.items() if one != name})
+
+    # Rule 7: gateways.
+
+    def relay(self, live: LiveEvent | None, now: float) -> None:
+        """Send it to the other gateways."""
+        if self.node in self.settings.gateways and live is not None and live.event is not None and live.expires > now:
+            for gateway in self.settings.gateways:
+                if gateway != self.node:
+                    self.send(gateway, Relayed(live.event, live.hops + 1))
+
+    def on_relayed(self, packet: Relayed, sender: str, now: float) -> None:
+        """Another gateway relays an event to all: say it to the neighbours here, if it is new."""
+        event, gateways = packet.event, self.settings.gateways
+        if sender not in gateways or self.node not in gateways:
+            self.drop(DropReason.NOT_A_GATEWAY, event.id)
+            return
+        self.cancel_timer(("relay", event.id))
+        if event.id not in self.heard.keys:
+            live = self.first_hearing(event, packet.hops, now)
+            if live is not None and packet.hops < self.settings.hop_limit:
+                self.pass_on(live, event, lambda _: 0.0, sender, now)
 
     # Learning the reach.
 

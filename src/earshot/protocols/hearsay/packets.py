@@ -78,7 +78,14 @@ class HearsaySettings:
     memory: AtLeastOne = 8192
     "How many events a node remembers having heard; the oldest are forgotten first."
 
+    gateways: tuple[str, ...] = ()
+    """Rule 7: nodes that reach each other over infrastructure, such as a cellular network. Each event that one of them
+    has is sent to the others; equal at all nodes."""
+    gateway_wait_s: NotNegative = 0.2
+    "Rule 7: the longest time in which another gateway that heard the event too may come first."
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "gateways", tuple(self.gateways))
         check_bounds(self)
 
 
@@ -97,6 +104,13 @@ class Said(Packet, frozen=True, tag="said"):
     hops: Whole
     at: tuple[Metres, Metres] | None
     "Where its sender is; None: it does not know."
+
+
+class Relayed(Packet, frozen=True, tag="far"):
+    """An event that one gateway sends to another over infrastructure."""
+
+    event: Event
+    hops: Whole
 
 
 class Hello(Packet, frozen=True, tag="hi"):
