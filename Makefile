@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo docs check test test-long mutants lint types lock clean
+.PHONY: demo docs check test test-all test-long mutants lint types lock clean
 
 # A file's tests stay in one process, which keeps its fixtures; tests/conftest.py puts the slow files first.
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -18,7 +18,11 @@ check: $(INSTALLED) lint types
 	  tests/simulation tests/traces
 
 test: $(INSTALLED) lint types
-	$(PYTEST) -m "not long"
+	$(PYTEST) -m "not long and not slow"
+
+# What CI runs: clusters that lose workers, processes that are killed, and the longest pages of the docs as well.
+test-all: $(INSTALLED) lint types
+	$(PYTEST) -m "not long" --durations=40
 
 test-long: $(INSTALLED) lint types
 	EARSHOT_TEST_SIZE=long $(PYTEST) --timeout=3600

@@ -19,11 +19,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+SLOW_PAGES = ("docs/advise.md", "docs/extending.md", "docs/lake.md", "docs/pipeline.md", "docs/watch.md")
+"Their blocks take half a minute and more."
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 pytestmark = pytest.mark.timeout(1800)
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
@@ -115,7 +118,12 @@ def needs_spark(language: str, block: str) -> bool:
     return any(f"earshot {command} " in block for command in SPARK_COMMANDS)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def as_case(page: Path) -> Any:
+    name = str(page.relative_to(ROOT))
+    return pytest.param(page, id=name, marks=[pytest.mark.slow] if name in SLOW_PAGES else [])
+
+
+@pytest.mark.parametrize("page", [as_case(page) for page in PAGES])
 def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     (tmp_path / "here").mkdir()
     shell = Shell(tmp_path / "here", tmp_path)

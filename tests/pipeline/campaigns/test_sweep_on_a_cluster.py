@@ -48,6 +48,7 @@ def rows(lake: Lake, table: str, *without: str) -> list[str]:
     return sorted(repr(tuple(row)) for row in lake.read(table).drop(*without).collect())
 
 
+@pytest.mark.slow
 def test_a_campaign_on_a_cluster_that_loses_a_worker_gives_the_tables_of_local_mode(
     spark: SparkSession, tmp_path: Path, wait_for: Callable[[Callable[[], object]], None]
 ) -> None:

@@ -67,6 +67,7 @@ def test_concurrent_commits_to_an_object_store_are_all_kept() -> None:
     assert lake.read("runs").num_rows == 9
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_session_without_the_jar_reads_and_writes_a_lake_in_an_object_store(
     spark_at_store: SparkSession, tmp_path: Path

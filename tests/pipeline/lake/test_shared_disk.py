@@ -44,6 +44,7 @@ for is_shared in (False, True):
 """
 
 
+@pytest.mark.slow
 def test_workers_that_do_not_share_the_lake_are_refused_and_it_stays_as_it_was(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     lake = ArrowLake(shared / "lake")

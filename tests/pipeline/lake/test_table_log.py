@@ -214,6 +214,7 @@ def _rows(rows: Any) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kills", "seed"), [(50, 1), pytest.param(500, 2, marks=[pytest.mark.long, pytest.mark.timeout(3600)])]
 )

@@ -58,6 +58,7 @@ def cluster(tmp_path: Path) -> object:
         yield running
 
 
+@pytest.mark.slow
 def test_contacts_on_a_cluster_that_loses_a_worker_are_those_of_local_mode(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, wait_for: Callable[[Callable[[], object]], None]
 ) -> None:
@@ -111,6 +112,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.slow
 def test_a_connect_server_runs_every_stage(tmp_path: Path) -> None:
     folder = write_inputs(tmp_path / "inputs")
     with running_server(tmp_path) as address:

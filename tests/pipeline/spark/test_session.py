@@ -94,6 +94,7 @@ BUSY = textwrap.dedent(
 )
 
 
+@pytest.mark.slow
 def test_nothing_of_spark_outlives_ctrl_c(wait_for: WaitFor, tmp_path: Path) -> None:
     started = tmp_path / "started"
     started.mkdir()

@@ -267,6 +267,7 @@ def test_a_crash_around_any_write_neither_loses_nor_doubles_a_row(
     assert content(Lake(spark, tmp_path / "lake")) == truth
 
 
+@pytest.mark.slow
 def test_killed_several_times_it_ends_with_the_same_tables(
     spark: SparkSession, spools: Path, truth: Tables, tmp_path: Path, wait_for: Callable[[Callable[[], object]], None]
 ) -> None:

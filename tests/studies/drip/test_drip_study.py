@@ -201,6 +201,7 @@ def test_a_node_that_forgets_what_it_delivered_gets_events_twice(monkeypatch: py
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_quick_study_judges_every_claim() -> None:
     rows = {
