@@ -8,7 +8,7 @@ import numpy as np
 
 from earshot import Event
 from earshot.protocols.content_odmrp.odmrp import OdmrpSettings
-from earshot.protocols.georendezvous.machine import GeoRendezvousSettings
+from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
 from earshot.records import Kind
 from earshot.view.overlays import overlays_of
 from earshot.view.runs import (

@@ -24,7 +24,7 @@ from earshot.cli.options import (
     toml_value,
 )
 from earshot.cli.spark import LakeOptions, lake_options
-from earshot.cli.tables import print_json, print_table
+from earshot.cli.tables import print_json, print_table, warn
 from earshot.cli.traces import TraceChoice, scenario_or_trace, trace_options
 from earshot.errors import UsageError
 
@@ -89,7 +89,8 @@ def simulate(
     removes the key. --log writes DIR/log.parquet, one row per record, and DIR/run.json, which says what
     was run. A run stopped with Ctrl-C leaves no log.
     """
-    from earshot.simulation.engine.run import run
+    from earshot.protocols.catalogue import protocol as protocol_named
+    from earshot.simulation.engine.run import run, settings_in
     from earshot.simulation.engine.summary import summarise
 
     chosen = scenario_or_trace(scenario, choice, lake).with_(pairs(changes, "--set", toml_value))
@@ -99,6 +100,8 @@ def simulate(
         protocol, given = advised.protocol, {**advised.settings, **given}
     if protocol is None:
         raise UsageError("name a protocol with --protocol (`earshot protocols` lists them), or a file with --settings")
+    machine = protocol_named(protocol)
+    warn(machine.doubts(settings_in(chosen, machine, given)))
     started = perf_counter()
     with _progress(chosen, protocol, seed) as progress, _log(log, positions_every_s) as records:
         result = run(chosen, protocol, given, seed=seed, log=records, progress=progress)

@@ -99,6 +99,8 @@ class Node:
         self._location = location if location is not None else Fixed.on_plane()
         self._plane = None if origin is None else LocalPlane(*origin)
         built = build_settings(machine.Settings, given)
+        for doubt in machine.doubts(built):
+            logger.warning("%s", doubt)
         self._clock = clock
         self._make_host = partial(
             Host, name, machine, built, options, self._location, spool, stale_s, precision_m, credentials, clock

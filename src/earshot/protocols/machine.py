@@ -216,6 +216,11 @@ class Machine:
         return ALONE if cls.uses_routing(settings) else ALONE | WITH_NEIGHBOURS
 
     @classmethod
+    def doubts(cls, settings: Any) -> tuple[str, ...]:  # noqa: ARG003
+        """What a user should be warned of before a run with these settings, a sentence each."""
+        return ()
+
+    @classmethod
     def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:  # noqa: ARG003
         """The settings that are worth trying in these surroundings, the most telling first."""
         return ()

@@ -15,18 +15,17 @@ from earshot.filters import Subscription
 from earshot.protocols.common.wanted_types import event_types_of
 from earshot.protocols.georendezvous.cell_hash_routing import Heading
 from earshot.protocols.georendezvous.cells import home_cell
-from earshot.protocols.georendezvous.machine import (
+from earshot.protocols.georendezvous.machine import GeoRendezvous
+from earshot.protocols.georendezvous.path_choice import Offer, PathChoice
+from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, Request
+from earshot.protocols.georendezvous.rendezvous_table import Advertise, RendezvousTable, Subscribe
+from earshot.protocols.georendezvous.settings import (
     AS_WRITTEN,
     PAPER,
-    GeoRendezvous,
     GeoRendezvousSettings,
-    Offer,
-    PathChoice,
     nearest_points,
     rendezvous_point,
 )
-from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notify, Prune, Request
-from earshot.protocols.georendezvous.rendezvous_table import Advertise, RendezvousTable, Subscribe
 from earshot.protocols.machine import Announcement, CancelTimer, FixedLocation
 from earshot.studies.georendezvous.cell_routes import CellGraph
 from earshot.wire import encode

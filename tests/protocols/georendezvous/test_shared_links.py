@@ -2,16 +2,18 @@
 
 import math
 from random import Random
+from typing import Any
 
 import pytest
 
 from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.geometry import Area, Circle, Position
-from earshot.protocols.georendezvous.cell_hash_routing import CellSettings, Heading, RoutedPacket
-from earshot.protocols.georendezvous.machine import PAPER, GeoRendezvous, GeoRendezvousSettings
-from earshot.protocols.georendezvous.rendezvous_cell import Notifications, Notify
+from earshot.protocols.georendezvous.cell_hash_routing import CellSettings, Heading, NodeEntered, RoutedPacket, Walk
+from earshot.protocols.georendezvous.machine import GeoRendezvous
+from earshot.protocols.georendezvous.rendezvous_cell import Notifications, Notify, NotifyAround
 from earshot.protocols.georendezvous.rendezvous_table import Subscribe
+from earshot.protocols.georendezvous.settings import PAPER, GeoRendezvousSettings
 from earshot.protocols.georendezvous.shared_links import LinkBeacon, SharedLinks
 from earshot.protocols.machine import FixedLocation, Send
 from earshot.simulation import load_scenario, run, summarise
@@ -28,11 +30,24 @@ def links() -> SharedLinks:
 
 
 def test_cells_are_larger_where_the_papers_would_be_empty() -> None:
-    sparse = GeoRendezvousSettings(range_m=160.0, width_m=1000.0, height_m=1000.0, network_nodes=150)
-    dense = GeoRendezvousSettings(range_m=160.0, width_m=1000.0, height_m=1000.0, network_nodes=1000)
-    assert sparse.side_m == pytest.approx(math.sqrt(1.5 / 150e-6))
+    sparse, middle, dense = (
+        GeoRendezvousSettings(range_m=160.0, width_m=1000.0, height_m=1000.0, network_nodes=nodes)
+        for nodes in (150, 200, 1000)
+    )
+    assert sparse.side_m == pytest.approx(160.0 / math.sqrt(2))
+    assert middle.side_m == pytest.approx(math.sqrt(2.0 / 200e-6))
     assert dense.side_m == pytest.approx(160.0 / (2 * math.sqrt(2)))
     assert PAPER.side_m == pytest.approx(PAPER.range_m / (2 * math.sqrt(2)))
+
+
+def test_a_user_is_told_which_side_cells_have_and_why() -> None:
+    def doubts(**given: Any) -> str:
+        return " ".join(GeoRendezvous.doubts(GeoRendezvousSettings(range_m=160.0, **given)))
+
+    assert "a side of 113 m and hold 1.9 nodes" in doubts(network_nodes=150)
+    assert "give every node the same" in doubts()
+    assert "hold 0.5 nodes on average: many are empty" in doubts(network_nodes=150, links="own")
+    assert doubts(network_nodes=1000) == doubts(cell_side_m=80.0) == ""
 
 
 def test_members_of_a_cell_must_hear_each_other() -> None:
@@ -62,6 +77,41 @@ def test_a_cell_next_to_an_empty_target_is_its_home_without_a_walk() -> None:
     routing.on_beacon(LinkBeacon((-1, 0), False, 0), "behind", 0.0)
     packet = RoutedPacket(Heading((1, 1)), 0)
     assert routing.route(packet, 1.0) is packet
+
+
+def test_a_member_whose_first_beacon_was_lost_is_a_newcomer_all_the_same() -> None:
+    routing = links()
+    assert routing.on_beacon(LinkBeacon((0, 0), False, 0), "late", 0.0) == NodeEntered("late")
+    assert routing.on_beacon(LinkBeacon((0, 0), False, 0), "late", 1.0) is None
+
+
+def test_a_walk_that_is_too_long_returns_to_where_it_began() -> None:
+    routing = links()
+    routing.on_beacon(LinkBeacon((-1, 0), False, 0), "behind", 0.0)
+    walk = Walk((-3, 0), 0, at=(-1, 0), before=None, steps=SETTINGS.walk_limit, mark=((-1, 0), 0))
+    found = routing.route(RoutedPacket(Heading((-9, 9), walk=walk), 20), 1.0)
+    assert found == Send("behind", RoutedPacket(Heading((-3, 0)), 21))
+
+
+def test_a_home_cell_asks_the_other_cells_around_the_point() -> None:
+    settings = GeoRendezvousSettings(range_m=160.0, cell_side_m=100.0)
+    machine = GeoRendezvous("me", settings, FixedLocation(), Random(1))
+    column, row = machine.target(("cars", 0))
+    machine.routing.cell = (column - 1, row)
+    machine.routing.on_beacon(LinkBeacon((column + 1, row), False, 0), "beyond", 0.0)
+    machine.routing.on_beacon(LinkBeacon((column - 3, row), False, 0), "elsewhere", 0.0)
+    event = Event("cars").stamped(id="e1", source="p", time=0.0)
+    orders = machine.rendezvous.on_event(Notify(Heading((column, row)), 4, event, "p", 0, (column, row)), 1.0)
+    assert orders[0] == Send("beyond", NotifyAround(event, "p", 0, 5))
+
+
+def test_a_cell_around_the_point_notifies_the_subscribers_that_it_knows() -> None:
+    machine = GeoRendezvous("me", GeoRendezvousSettings(cell_side_m=50.0), FixedLocation(), Random(1))
+    event = Event("cars").stamped(id="e1", source="p", time=0.0)
+    assert machine.rendezvous.on_event_around(NotifyAround(event, "p", 0, 5), 1.0) == []
+    machine.rendezvous.on_record(Subscribe(Heading((0, 0)), 0, "cars", 0, "s", (5, 0), 0.0, 60.0), 0.0)
+    notified = [Notify(Heading((5, 0), "s"), 5, event, "p", 0, (0, 0))]
+    assert machine.rendezvous.on_event_around(NotifyAround(event, "p", 0, 5), 1.0) == notified
 
 
 def test_notifications_are_one_packet_and_become_single_ones_again() -> None:

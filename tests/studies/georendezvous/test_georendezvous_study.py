@@ -7,7 +7,8 @@ import pytest
 from mutation import flips
 
 from earshot.protocols.georendezvous.cells import route
-from earshot.protocols.georendezvous.machine import GeoRendezvous, rendezvous_point
+from earshot.protocols.georendezvous.machine import GeoRendezvous
+from earshot.protocols.georendezvous.settings import rendezvous_point
 from earshot.studies.georendezvous import claims, still_networks
 from earshot.studies.georendezvous import paths as still_paths
 from earshot.studies.georendezvous.claims import limit

@@ -42,9 +42,9 @@ class CellSettings:
     cell_side_m: Positive | None = None
     """A cell's side; None: range / (2 * sqrt 2), the largest at which neighbouring cells always hear each other, or
     longer where the network is so sparse that such cells would hold fewer than `cell_nodes` nodes."""
-    cell_nodes: NotNegative = 1.5
+    cell_nodes: NotNegative = 2.0
     """Cells of a network whose density is known hold this many nodes on average, if their members can hear each
-    other: below about one and a half the cell graph falls apart. 0: cells keep the paper's side."""
+    other: with fewer, too many are empty, and the cell graph falls apart. 0: cells keep the paper's side."""
     links: Literal["own", "shared"] = "shared"
     """Which neighbouring cells a packet can go to: those that the node hears itself, which is all of them with the
     paper's side, or those that any member of its cell hears."""
@@ -52,7 +52,7 @@ class CellSettings:
     """A node that starts, or renews its records, sends this many packets every 50 ms, so that they do not fill its
     queue. 0: all at once."""
     walk_limit: AtLeastOne = 12
-    "With shared links, a walk around a face ends after this many steps, at the cell that it has reached."
+    "With shared links, a walk around a face ends after this many steps, at the cell where it began."
     origin_x_m: Finite = field(default=0.0, metadata={"scenario": "area.west_m"})
     "The arbitrary origin of space (section 2.1); in a simulation, the area's south-west corner."
     origin_y_m: Finite = field(default=0.0, metadata={"scenario": "area.south_m"})
@@ -275,6 +275,10 @@ class CellHashRouting:
     def leads(self) -> bool:
         """Whether this node does what exactly one member of the cell should do: the first by name does."""
         return all(self.node < other for other in self.members.get(self.cell, ()))
+
+    def cells_around(self, target: Cell) -> list[str]:
+        """A member of each other cell that may keep keys of the target too. In the paper's network there is none."""
+        return []
 
     # Routing.
 

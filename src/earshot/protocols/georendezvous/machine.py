@@ -5,42 +5,49 @@ all of them, subscribers subscribe at the m nearest; where the two meet, the cel
 for its notifications. The subscriber keeps the path with the fewest hops and prunes the others.
 Everything is soft state, renewed by its owner.
 
-How packets reach cells (section 2.1) is in `cell_hash_routing.py`, what a rendezvous cell does in
-`rendezvous_cell.py`. Departures from the paper: docs/papers/georendezvous.md.
+How packets reach cells (section 2.1) is in `cell_hash_routing.py`, where topics hash to in `settings.py`, what a
+rendezvous cell does in `rendezvous_cell.py`, which path a subscriber keeps in `path_choice.py`. Departures from the
+paper: docs/papers/georendezvous.md.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from msgspec import structs
 
-from earshot.errors import SettingsError, UsageError
+from earshot.errors import UsageError
 from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.filters.language.syntax import Always
-from earshot.geometry import Position
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
 from earshot.protocols.common.wanted_types import event_types_of
 from earshot.protocols.georendezvous.cell_hash_routing import (
     Beacon,
     CellAppeared,
     CellHashRouting,
-    CellSettings,
     Heading,
     NodeEntered,
     RoutedPacket,
 )
 from earshot.protocols.georendezvous.cells import Cell, adjacent, cells_apart
-from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notifications, Notify, Prune, RendezvousCell, Request
+from earshot.protocols.georendezvous.path_choice import Offer, PathChoice
+from earshot.protocols.georendezvous.rendezvous_cell import (
+    Keep,
+    Notifications,
+    Notify,
+    NotifyAround,
+    Prune,
+    RendezvousCell,
+    Request,
+)
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, PointKey, Subscribe
+from earshot.protocols.georendezvous.settings import GeoRendezvousSettings, nearest_points
 from earshot.protocols.georendezvous.shared_links import SharedLinks
 from earshot.protocols.machine import (
     NOTHING,
@@ -56,7 +63,6 @@ from earshot.protocols.machine import (
 )
 from earshot.protocols.tuning import Surroundings, Tunable, clamp, guess, rounded
 from earshot.records import DropReason
-from earshot.settings import AtLeastOne, Count, NotNegative, Positive
 from earshot.wire import Packet
 
 BURST_S: Final = 0.05
@@ -65,116 +71,6 @@ MOST_ARRIVALS: Final = 8
 "A packet that arrives at this node may cause another that arrives here too: at most this number in a row."
 MOST_RENEWALS: Final = 8
 "However far away its point is, a record is renewed every eighth time at least."
-
-
-@dataclass(frozen=True, slots=True)
-class GeoRendezvousSettings(CellSettings):
-    """GeoRendezvous' settings, on top of those of its cells."""
-
-    rendezvous: int = 2
-    "Symbol n: how many positions a topic hashes to (section 2.3); each costs every publisher its advertisements."
-    nearest: int = 1
-    "Symbol m: at how many of them, nearest first, a subscriber subscribes (section 2.4)."
-    width_m: Positive = field(default=1000.0, metadata={"scenario": "area.width_m"})
-    "The rectangle that topics hash into, from the origin east,"
-    height_m: Positive = field(default=1000.0, metadata={"scenario": "area.height_m"})
-    "and north; in a simulation, the scenario's area."
-    network_nodes: int | None = field(default=None, metadata={"scenario": "node_count"})
-    "The number of nodes in that rectangle, where it is known: cells then have room for `cell_nodes`."
-    content_at_rendezvous: bool = True
-    """Whether rendezvous cells apply subscribers' filters and events' areas, so that only events travel on that a
-    subscriber may want; the paper's are topic-only."""
-    asked_first: bool = True
-    """Whether a publisher notifies all its rendezvous cells. Otherwise it waits until a cell forwards it a
-    subscription (section 2.2), which may miss a publisher that moves, and stops when the cell prunes it."""
-    place_margin_cells: NotNegative = 2.5
-    "A subscriber counts as near an event's area within this many cells of the cell that it named."
-    keep_records: Count = 12
-    """Members of a cell share records in acknowledged packets of at most this many, to each member. 0: in one
-    broadcast, which a busy channel may lose."""
-    renew_interval_s: Positive = 20.0
-    "How often owners renew their advertisements and subscriptions (section 2.2)."
-    renew_cells: Count = 4
-    """A record at a point that is this many cells away, or twice as many, is renewed every second, or third time, so
-    that distant points cost no more. 0: all are renewed every time."""
-    record_lifespan_s: float = 70.0
-    "A record that is not renewed for this long, or as many times longer as it is renewed less often, expires."
-    choose_after_s: Positive = 1.0
-    "How long a subscriber waits for the slower paths of its first notification before it chooses."
-    hold_s: Positive = 5.0
-    "For this long after its announcement a publisher keeps its events for rendezvous cells that have yet to ask."
-    handover_delay_s: Positive = 0.05
-    "Members of a cell answer a newcomer after a random part of this, so that only one of them does."
-    remembered_events: AtLeastOne = 10_000
-    "How many events a node remembers, to recognise duplicates."
-
-    def __post_init__(self) -> None:
-        CellSettings.__post_init__(self)
-        if self.rendezvous < 1:
-            raise SettingsError(f"rendezvous (n) must be at least 1: a topic needs a place, got {self.rendezvous}")
-        if not 1 <= self.nearest <= self.rendezvous:
-            raise SettingsError(
-                f"nearest (m) must lie between 1 and rendezvous (n = {self.rendezvous}), got {self.nearest}: "
-                "a subscriber can choose only among the places there are"
-            )
-        if not self.record_lifespan_s > self.renew_interval_s:
-            raise SettingsError(
-                f"record_lifespan_s must be longer than renew_interval_s ({self.renew_interval_s:g} s), or records "
-                f"expire before they are renewed, got {self.record_lifespan_s}"
-            )
-
-    @property
-    def density_per_m2(self) -> float:
-        return (self.network_nodes or 0) / (self.width_m * self.height_m)
-
-    def renewals(self, cells_away: float) -> int:
-        """A record at a point that is this far away is renewed every so many times."""
-        return 1 + int(cells_away / self.renew_cells) if self.renew_cells else 1
-
-    def point(self, topic: str, index: int) -> Position:
-        """The topic's rendezvous point of that index."""
-        origin = Position(self.origin_x_m, self.origin_y_m)
-        return rendezvous_point(topic, index, origin, self.width_m, self.height_m)
-
-    def points(self, topic: str) -> list[Position]:
-        """The topic's n rendezvous points."""
-        return [self.point(topic, index) for index in range(self.rendezvous)]
-
-
-@lru_cache(maxsize=65_536)
-def rendezvous_point(topic: str, index: int, origin: Position, width_m: float, height_m: float) -> Position:
-    """hash(topic, i): a pseudo-random position in the rectangle north-east of the origin, the same on
-    every node (sections 2.2 and 2.3). Cached: nodes need the points of a few topics again and again."""
-    digest = hashlib.blake2b(f"{index}:{topic}".encode(), digest_size=16).digest()
-    east, north = (int.from_bytes(half, "big") / 2**64 for half in (digest[:8], digest[8:]))
-    return origin.moved(east * width_m, north * height_m)
-
-
-def nearest_points(points: Sequence[Position], position: Position, count: int) -> list[int]:
-    """The indexes of the `count` points nearest to the position, nearest first (section 2.4)."""
-    by_distance = sorted((position.distance_to(point), index) for index, point in enumerate(points))
-    return [index for _, index in by_distance[:count]]
-
-
-AS_WRITTEN: Final[dict[str, Any]] = {
-    "cell_nodes": 0.0,
-    "links": "own",
-    "burst_packets": 0,
-    "neighbour_lifespan_s": 3.5,
-    "home_memory_s": 10.0,
-    "hop_limit": 2000,
-    "content_at_rendezvous": False,
-    "asked_first": False,
-    "rendezvous": 8,
-    "nearest": 2,
-    "keep_records": 0,
-    "renew_interval_s": 10.0,
-    "renew_cells": 0,
-    "record_lifespan_s": 35.0,
-}
-"The settings in which the paper's protocol differs from the defaults, which are for sparser and busier networks."
-
-PAPER = GeoRendezvousSettings(**AS_WRITTEN)
 
 
 @dataclass(slots=True)
@@ -198,49 +94,6 @@ class PublishedTopic:
     "By index of the rendezvous point."
     held: list[tuple[Event, set[int]]] = field(default_factory=list)
     "Events of a fresh announcement, and through which points each has gone."
-
-
-class Offer(NamedTuple):
-    """A path through one rendezvous point, as a notification has shown it; the least one is best."""
-
-    hops: int
-    distance_m: float
-    "From the subscriber to the rendezvous point: breaks ties between equal hops."
-    point: int
-    rendezvous: Cell
-
-
-@dataclass(slots=True)
-class PathChoice:
-    """The paths from one publisher to this subscriber, and the one that is kept (section 2.3)."""
-
-    offers: dict[int, Offer] = field(default_factory=dict)
-    "The paths in use, by rendezvous point."
-    best: int | None = None
-    "The point of the chosen one."
-    pruned: set[int] = field(default_factory=set)
-    "The points whose paths have been pruned."
-    heard_at: float = 0.0
-    "When the publisher's last notification came."
-
-    def offer(self, offer: Offer) -> list[Offer]:
-        """A notification came by this path; after the choice, the worse of two paths is to be pruned.
-
-        A notification on a pruned path was ahead of the prune, or the prune is lost. To choose that path
-        now would leave none: it ends at the prune, and the best one would be pruned for it.
-        """
-        if offer.point in self.pruned:
-            return [offer]
-        self.offers[offer.point] = offer
-        return [] if self.best is None else self.choose()
-
-    def choose(self) -> list[Offer]:
-        """Keep the path with the fewest hops; the others are to be pruned."""
-        best, *others = sorted(self.offers.values())
-        self.best = best.point
-        self.offers = {best.point: best}
-        self.pruned.update(offer.point for offer in others)
-        return others
 
 
 @dataclass(slots=True)
@@ -305,6 +158,10 @@ class GeoRendezvous(Machine):
         "Records that wait for their turn to be sent."
 
     @classmethod
+    def doubts(cls, settings: GeoRendezvousSettings) -> tuple[str, ...]:
+        return settings.doubts()
+
+    @classmethod
     def tuning(cls, around: Surroundings) -> tuple[Tunable, ...]:
         """Cells that are seldom empty, and as few replicas of a topic as a subscriber has to go far for."""
         smallest, largest = rounded(around.range_m / 4.0), float(math.floor(around.range_m / math.sqrt(2.0)))
@@ -327,6 +184,9 @@ class GeoRendezvous(Machine):
         elif type(packet) is Notifications:
             self.update_cell(now)
             self.notify_all(packet.each(), now)
+        elif type(packet) is NotifyAround:
+            self.update_cell(now)
+            self.notify_all(self.rendezvous.on_event_around(packet, now), now)
         elif type(packet) is Keep:
             self.carry_out(self.rendezvous.on_keep(packet, now), now)
         return self.effects() if self._effects else NOTHING

@@ -71,6 +71,15 @@ class Notifications(Packet, frozen=True, tag="gr-notify-many"):
         ]
 
 
+class NotifyAround(Packet, frozen=True, tag="gr-notify-around"):
+    """An event for another cell around its rendezvous point, which may keep subscriptions there too."""
+
+    event: Event
+    publisher: Word
+    index: Whole
+    hops: Whole
+
+
 class Prune(RoutedPacket, frozen=True, tag="gr-prune"):
     """Nothing more of this publisher through here: from a subscriber to the rendezvous cell, or
     (without a subscriber) from there to the publisher."""
@@ -173,15 +182,35 @@ class RendezvousCell:
         event, key = packet.event, (packet.event.type, packet.index)
         if event.lifespan_s is not None and now > event.time + event.lifespan_s:
             return [Drop(DropReason.EXPIRED, event.id)]
+        orders: Orders = []
+        if not packet.passed:
+            around = NotifyAround(event, packet.publisher, packet.index, packet.hops + 1)
+            orders += [Send(peer, around) for peer in self.routing.cells_around(self.target(key))]
         if key not in self.table:
-            return [self.find_keys(packet, key)]
+            return [*orders, self.find_keys(packet, key)]
         wanting = [record for record in self.table.subscribed(key, now) if record.wants(packet.publisher)]
         if not wanting:
             # An earlier prune did not reach the publisher: send it again.
             known = self.table.advertised(key, now) if self.asks_again else []
             adverts = [advert for advert in known if advert.owner == packet.publisher]
-            return [Drop(DropReason.NO_SUBSCRIBER, event.id), *(self._prune(advert, now) for advert in adverts)]
-        here = self.routing.cell
+            return [
+                *orders,
+                Drop(DropReason.NO_SUBSCRIBER, event.id),
+                *(self._prune(advert, now) for advert in adverts),
+            ]
+        return orders + self.notifications(wanting, packet)
+
+    def on_event_around(self, packet: NotifyAround, now: float) -> Orders:
+        """Forward to the subscribers that this cell knows; the one that asks forwards to those that it knows."""
+        event, key = packet.event, (packet.event.type, packet.index)
+        if event.lifespan_s is not None and now > event.time + event.lifespan_s:
+            return []
+        wanting = [record for record in self.table.subscribed(key, now) if record.wants(packet.publisher)]
+        return self.notifications(wanting, packet)
+
+    def notifications(self, wanting: list[Subscribe], packet: Notify | NotifyAround) -> Orders:
+        """The event for each of these subscribers whose filters match and that may be in its area."""
+        event, here = packet.event, self.routing.cell
         return [
             Notify(Heading(record.cell, record.owner), packet.hops, event, packet.publisher, packet.index, here)
             for record in wanting

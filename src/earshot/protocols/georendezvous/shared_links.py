@@ -53,10 +53,14 @@ class SharedLinks(CellHashRouting):
         return LinkBeacon(plain.cell, plain.fresh, self.neighbourhood)
 
     def on_beacon(self, beacon: Beacon, sender: str, now: float) -> CellAppeared | NodeEntered | None:
-        appeared = super().on_beacon(beacon, sender, now)
+        known = self.neighbours.get(sender)
+        was_member = known is not None and known.cell == self.cell
+        changed = super().on_beacon(beacon, sender, now)
         if isinstance(beacon, LinkBeacon) and sender in self.neighbours:
             self.links[sender] = beacon.links & 0xFF
-        return appeared
+        if changed is None and not was_member and beacon.cell == self.cell:
+            return NodeEntered(sender)  # its fresh beacon was lost
+        return changed
 
     def forget(self, node: str) -> None:
         super().forget(node)
@@ -68,6 +72,10 @@ class SharedLinks(CellHashRouting):
         for member in self.members.get(self.cell, ()):
             bits |= self.links.get(member, 0)
         return bits
+
+    def cells_around(self, target: Cell) -> list[str]:
+        around = sorted(cell for cell in self.members if cell != self.cell and cells.adjacent(cell, target))
+        return [self._latest(self.members[cell]) for cell in around]
 
     def _next_hop(self, packet: RoutedPacket, walk: Walk | None, now: float) -> Send | Drop | RoutedPacket:
         """Greedily, then around the face; to the node itself as soon as it is heard."""
@@ -105,8 +113,7 @@ class SharedLinks(CellHashRouting):
         """At a local minimum, or on a walk: the next step around the face, over another member if need be."""
         heading, bits = packet.heading, self.shared_neighbourhood()
         if cells.adjacent(self.cell, heading.target):
-            # The other cells around the target are neighbours, or neighbours' neighbours: one would be closer.
-            return self._arrived(packet)
+            return self._arrived(packet)  # `cells_around` asks the other cells around the target
         came_from = None if walk is None else cells.direction_to(self.cell, walk.at)
         perimeter = None
         if walk is not None and came_from is not None:
@@ -118,8 +125,10 @@ class SharedLinks(CellHashRouting):
             return self._arrived(packet)
         begins = onward is not perimeter
         steps = 1 if begins or walk is None else walk.steps + 1
-        if steps > self.settings.walk_limit or (begins and self._need_not_walk(heading, now)):
+        if begins and self._need_not_walk(heading, now):
             return self._arrived(packet)
+        if walk is not None and steps > self.settings.walk_limit:
+            return self._end_walk(packet, walk, now)
         peers = list(self.members.get(towards(self.cell, direction), ()))
         if not peers:
             # Another member hears that cell: it takes the same step.
@@ -129,6 +138,13 @@ class SharedLinks(CellHashRouting):
         mark = (self.cell, direction)
         taken = Walk(*onward, at=self.cell, before=before, steps=steps, mark=mark)
         return sent(self._latest(peers), packet, Heading(heading.target, heading.node, taken))
+
+    def _end_walk(self, packet: RoutedPacket, walk: Walk, now: float) -> Send | Drop | RoutedPacket:
+        """Too long a face: the local minimum where the walk began is taken for the home cell."""
+        if packet.heading.node or self.cell == walk.entry:
+            return self._arrived(packet)
+        returning = msgspec.structs.replace(packet, heading=Heading(walk.entry))
+        return self._next_hop(returning, None, now)
 
     def _need_not_walk(self, heading: Heading, now: float) -> bool:
         """A node that its own cell does not hear is not found by walking around it."""

@@ -15,9 +15,10 @@ from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Position
-from earshot.protocols.georendezvous.machine import AS_WRITTEN, PAPER, GeoRendezvous, GeoRendezvousSettings
+from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.georendezvous.rendezvous_cell import Notify, Prune, Request
 from earshot.protocols.georendezvous.rendezvous_table import Subscribe
+from earshot.protocols.georendezvous.settings import AS_WRITTEN, PAPER, GeoRendezvousSettings
 from earshot.protocols.machine import Announcement, FixedLocation
 from earshot.protocols.tabletop import Tabletop
 from earshot.records import Kind

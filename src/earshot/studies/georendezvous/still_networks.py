@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from earshot.geometry import Position
 from earshot.protocols.georendezvous.cells import Cell, CellGrid, largest_side_m
-from earshot.protocols.georendezvous.machine import rendezvous_point
+from earshot.protocols.georendezvous.settings import rendezvous_point
 from earshot.studies.georendezvous.cell_routes import CellGraph, Cells, Counts, cells_of
 
 Points = npt.NDArray[np.float64]
