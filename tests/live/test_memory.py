@@ -16,7 +16,7 @@ from earshot.live.datagrams import Frame
 from earshot.live.memory import EventBytes, weight
 from earshot.live.node import Node
 from earshot.protocols.catalogue import PROTOCOLS
-from earshot.protocols.common.text_cache import TextCache
+from earshot.protocols.common.filter_texts import TextCache
 from earshot.protocols.flooding import Flood
 from sizes import sized
 

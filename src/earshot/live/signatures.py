@@ -45,9 +45,9 @@ from earshot.wire import Packet
 
 MAX_OWNERS = 16
 REMEMBERED = 16_384
-"So many verified events and certificates are remembered: a copy of one is not verified again."
+"At most this number of verified events and certificates are remembered: a copy of one is not verified again."
 FAILURES_A_SECOND = 32.0
-"So many wrong signatures of one sender are looked at per second; further signed packets are dropped unseen."
+"Wrong signatures of one sender that are checked per second; further signed packets are dropped unchecked."
 
 
 @dataclass(frozen=True)

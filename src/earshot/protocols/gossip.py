@@ -14,7 +14,7 @@ from earshot.protocols.tuning import Surroundings, Tunable, guess
 from earshot.settings import NotNegative, Share
 
 ENOUGH_NEIGHBOURS = 6.0
-"So many neighbours that pass an event on keep it alive."
+"An event stays alive where this number of neighbours pass it on."
 
 
 @dataclass(frozen=True, slots=True)

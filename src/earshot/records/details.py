@@ -70,9 +70,9 @@ class AirtimeDetail(msgspec.Struct):
 
     span_s: float
     busy_s: float
-    "For so long the node found the channel busy, its own sending included."
+    "How long the node found the channel busy, its own sending included."
     sent_s: float
-    "For so long the node sent."
+    "How long the node sent."
 
 
 _encoder = msgspec.json.Encoder(enc_hook=str)

@@ -142,7 +142,7 @@ class Bridge:
         self._waiting.close()
 
     async def drained(self, longest_s: float) -> bool:
-        """Wait until the broker has everything, at most so long; whether it has."""
+        """Wait at most this long until the broker has everything. Returns whether it has."""
         until = asyncio.get_running_loop().time() + longest_s
         while self.waiting and self.connected and asyncio.get_running_loop().time() < until:
             await asyncio.sleep(0.01)

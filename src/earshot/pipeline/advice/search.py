@@ -75,7 +75,7 @@ FEWEST_WINDOWS = 3
 FEWEST_PRICED = 2
 "On fewer windows, a lower price does not make up for any delivery."
 FEWEST_PROTOCOLS = 3
-"So many protocols have their settings varied, whatever the first windows say."
+"At least this number of protocols have their settings varied, whatever the first windows show."
 NEAR = 0.05
 "A protocol whose delivery on the first windows is that close to the best stays in the search."
 

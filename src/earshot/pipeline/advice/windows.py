@@ -206,8 +206,8 @@ def _at(presence: Sequence[tuple[float, float]], time_s: float) -> float:
 
 
 def _spread(slots: Sequence[TraceSlot], count: int) -> list[TraceSlot]:
-    """So many slots, evenly over the order of their density: the densest and the sparsest among them. Slots in which
-    nobody is present are left out where others are left."""
+    """Choose this number of slots, evenly spread from the densest to the sparsest. Slots without nodes are left out
+    where there are others."""
     some = [slot for slot in slots if slot.present > 0]
     ordered = sorted(some if len(some) >= 2 else slots, key=lambda slot: (-slot.present, slot.start_s))
     count = min(count, len(ordered))

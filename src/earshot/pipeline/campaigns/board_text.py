@@ -29,7 +29,7 @@ BUILT_IN = {column.metric for column in COLUMNS}
 TIE = "≈"
 "Marks a figure that the seeds do not tell apart from the best one of its column."
 FEW = 3
-"So many points are told one by one."
+"At most this number of points are listed one by one."
 NARROW = (
     "delivery_of_reachable",
     "delivery_ratio",

@@ -54,9 +54,9 @@ SHOWN = (
 "The table's columns; the others stand behind a click."
 ON_A_PHONE = ("delivery", "airtime_mean", "latency_p95_s")
 MOST_TYPES = 12
-"So many event types are told with the answer; more stand in their table alone."
+"At most this number of event types stand in the answer; the others only in their table."
 MOST_NAMED = 3
-"So many ties stand in the headline by name."
+"At most this number of ties are named in the headline."
 SWEPT = ("delivery_of_reachable", "delivery_ratio", "airtime_mean", "latency_p95_s", "bytes_per_delivery")
 
 

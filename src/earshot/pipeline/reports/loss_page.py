@@ -19,7 +19,7 @@ STYLES = {"lost": "lost by the protocol", "carrying": "needed carrying", "imposs
 "The parts of a bar in their order, the protocol's own fault first: the class of each, and its words."
 MOST_REASONS = 3
 MOST_SQUARES = 16
-"So many squares stand side by side on a map; of a larger network the squares are larger."
+"A map is this number of squares wide; a larger network has larger squares."
 _MAP = "By where events were published: the darker a square, the larger the lost share of its expected deliveries."
 
 

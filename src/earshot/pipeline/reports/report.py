@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
 OVER_TIME = ("delivery_ratio", "latency_p95_s")
 MOST_OPEN = 3
-"So many rankings stand on the page in full; of more, each is behind a click."
+"At most this number of rankings are shown in full; where there are more, each is behind a click."
 MOST_RUNS = 60
-"So many runs are listed openly."
+"At most this number of runs are listed without a click."
 MOST_MAPS = 3
 MOST_TRACKS = 120
 MOST_POSITIONS = 20_000

@@ -56,7 +56,7 @@ def resampled(step_s: float, max_gap_s: float = math.inf, *, rows: int | None = 
 
 
 def rows_at_steps(rows: int, nodes: int, lasts_s: float, step_s: float, max_gap_s: float) -> int:
-    """At most how many rows interpolation reads or makes, of a trace of some rows and nodes that lasts so long."""
+    """At most how many rows interpolation reads or makes, of a trace with these rows, nodes and span."""
     present_throughout = nodes * (lasts_s / step_s + 1.0)
     return max(rows, math.ceil(min(present_throughout, rows * (max_gap_s / step_s + 1.0))))
 

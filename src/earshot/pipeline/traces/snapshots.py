@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 MOST_LINKS = 3_000_000
 "Of one moment: a denser crowd is thinned at random, and its neighbours are counted up again."
 SOURCES = 64
-"So many nodes of a stretch spread something: one bit each."
+"This number of nodes of a stretch spread something: one bit each."
 WATCHED = 96
 "The contacts of this number of nodes of a stretch are timed."
 

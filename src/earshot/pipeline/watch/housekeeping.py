@@ -22,7 +22,7 @@ FEW_BATCHES = 100
 "A watch that ends does not join fewer."
 ORPHANS_H = 1.0
 GRACE_S = 60.0
-"For so long a file that was replaced stays, for those that read it."
+"A file that was replaced stays this long, for those that still read it."
 
 
 class Housekeeping:

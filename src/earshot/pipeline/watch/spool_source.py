@@ -63,7 +63,7 @@ SCHEMA = pa.schema(
     [(name, _OWN_ARROW[kind]) for name, kind in _OWN.items()] + [(name, _ARROW[kind]) for name, kind in COLUMNS.items()]
 )
 ENDED_AFTER_S = 3600.0
-"A session that was read to its end and whose segments did not change for so long is taken to be over."
+"A session that was read to its end and whose segments did not change for this long counts as ended."
 LOOK_FOR_ENDED_S = 600.0
 ROWS_A_BATCH = 20_000
 

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
 
 from earshot.errors import EarshotError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Subscription
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions
-from earshot.protocols.common.text_cache import TextCache
 from earshot.protocols.common.wanted_types import could_match
 
+K = TypeVar("K", bound=str | bytes)
+V = TypeVar("V")
+
 REMEMBERED_LENGTH = 1 << 21
-"So many characters of filters stay parsed; a parsed filter takes some twenty times its text."
+"Filters of at most this number of characters stay parsed; a parsed filter takes about twenty times its text."
+
+
+class TextCache(Generic[K, V]):
+    """Remembers what `read` says of texts and bytes from peers, up to `length` characters of them in all: a flood of
+    long texts must not fill the memory."""
+
+    def __init__(self, read: Callable[[K], V], length: int) -> None:
+        self._read: Callable[[K], V] = read
+        self._length = length
+        self._held = 0
+        self._found: OrderedDict[K, V] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __call__(self, text: K) -> V:
+        try:
+            found = self._found[text]
+        except KeyError:
+            found = self._found[text] = self._read(text)
+            # An entry takes some room besides its text.
+            self._held += len(text) + 64
+            while self._held > self._length:
+                self._held -= len(self._found.popitem(last=False)[0]) + 64
+            return found
+        self._found.move_to_end(text)
+        return found
 
 
 def _parse(text: str) -> Filter | None:

@@ -52,7 +52,7 @@ class Reach:
         return self._chances[int(step)] if step < FARTHEST else 0.0
 
     def observe(self, distance_m: float, hits: float, misses: float) -> None:
-        """So many packets were heard and missed at that distance."""
+        """Count packets that were heard and missed at that distance."""
         at = int(min(distance_m * self._steps_per_m, FARTHEST))
         self._hits[at] += hits
         self._misses[at] += misses

@@ -17,7 +17,7 @@ from earshot.quality import Quality, check_honoured, difference
 
 STATE_EVERY_S = 5.0
 FORGET_S = 3.2 * STATE_EVERY_S
-"A statement that is not renewed for so long has ended."
+"A statement that is not renewed for this long expires."
 MOST_STATEMENTS = 4096
 HOP_LIMIT = 32
 

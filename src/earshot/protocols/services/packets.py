@@ -100,7 +100,7 @@ class DeliverPast(msgspec.Struct, frozen=True, gc=False):
 
 
 class Late(msgspec.Struct, frozen=True, gc=False):
-    """The event, delivered next, missed its deadline by so long."""
+    """The event, delivered next, missed its deadline by this time."""
 
     event: Event
     subscription: str

@@ -43,7 +43,7 @@ class SienaSettings:
 
 
 MOST_TEXT = 1 << 20
-"So many characters of subscriptions, with 64 for each, a broker keeps of its neighbours."
+"A broker keeps at most this number of characters of its neighbours' subscriptions, counting 64 more for each."
 MOST_LINKS = 1024
 MOST_TYPES = 256
 "Event types that one publisher advertises."

@@ -49,7 +49,7 @@ class Arrivals:
     nodes_at: tuple[Floats, Floats]
     "Their x and y, in metres."
     uniforms: Callable[[int], Floats]
-    "So many random numbers from 0 to 1."
+    "This number of random numbers from 0 to 1."
 
 
 class LogDistance:

@@ -148,7 +148,7 @@ class AtTimes(KindTable, frozen=True, tag="at"):
 
 
 def repeated(times: Sequence[float], multiple: float) -> list[tuple[float, int]]:
-    """So many times as many moments, each with the number of the given one it repeats, in order of time.
+    """The moments multiplied by this factor, each with the number of the given one it repeats, in order of time.
 
     A moment's repetitions lie evenly between it and the next. Below 1, moments are left out evenly.
     """
