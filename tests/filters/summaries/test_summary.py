@@ -18,10 +18,17 @@ from earshot import Event, EventType, Filter
 from earshot.errors import MalformedPacket, UsageError
 from earshot.filters.filter import Filter as AnyFilter
 from earshot.filters.language.matching import Viewer
-from earshot.filters.summaries.bloom import BloomShape, type_key
+from earshot.filters.summaries.bloom import BloomShape, name_key, type_key
 from earshot.filters.summaries.digest import DIGEST_BYTES, Digest
 from earshot.filters.summaries.summary import SMALLEST_BUDGET, Summary
-from earshot.filters.summaries.value_combinations import cells_of, width_of
+from earshot.filters.summaries.value_combinations import (
+    MOST_SPLIT,
+    NUMBER,
+    cells_of,
+    marks_of,
+    width_of,
+    with_few_split,
+)
 from sizes import sized
 
 SMALL = BloomShape(64, 2)
@@ -195,6 +202,20 @@ def test_a_number_in_a_range_lies_in_one_of_its_two_cells(low: float, wide: floa
     assert cells is not None
     assert len(cells) <= 2
     assert set(cells_of((number, number), width) or ()) <= set(cells)
+
+
+def test_many_ranges_leave_few_marks_and_lose_no_event() -> None:
+    names = [f"n{number}" for number in range(40)]
+    filter = Filter.where(" and ".join(f"{name} in 3..6" for name in names), "T")
+    spans = {name_key(name): [(3.0, 6.0)] for name in names}
+    row = tuple(key << 2 | NUMBER for key in sorted(spans))
+    assert len(marks_of(row, {}, with_few_split(spans))) == 2**MOST_SPLIT
+    summary = Summary.of([filter])
+    for one in (summary, Summary.from_bytes(summary.to_bytes()), wheres("n0 in 3..6").merged(summary)):
+        for number in (3, 3.9, 4, 6):
+            assert one.may_match(flat(**dict.fromkeys(names, number)))
+    assert not summary.may_match(flat(**dict.fromkeys(names, 2)))
+    assert not summary.may_match(flat(**{name: 7 if name == "n39" else 4 for name in names}))
 
 
 def test_a_summary_that_gave_up_its_ties_takes_those_of_others_away() -> None:
@@ -402,16 +423,27 @@ def test_a_budget_below_the_smallest_is_refused() -> None:
 @given(st.binary(max_size=120), st.sampled_from(SUBSCRIPTIONS), st.integers(0, 60), st.integers(0, 255))
 def test_broken_bytes_are_malformed_and_nothing_else(noise: bytes, text: str, at: int, byte: int) -> None:
     good = Summary.of([Filter.xpath(text), Filter.xpath(SUBSCRIPTIONS[4])]).to_bytes()
-    event = cd("jazz", "Evans", "1")
+    digest = Digest.of(cd("jazz", "Evans", "1")).data
     bent = bytearray(good)
     bent[at % len(bent)] = byte
-    for data in (noise, good[:2] + noise, bytes(bent), good[:at], good + noise):
+    for data in (noise, good[:2] + noise, bytes(bent)):
         with contextlib.suppress(MalformedPacket):
-            Summary.from_bytes(data).may_match(event)
-    digest = Digest.of(event).data
-    for data in (noise, digest[:5] + noise, digest[:at]):
+            read = Summary.from_bytes(data)
+            assert Summary.from_bytes(read.to_bytes()) == read
+            # A digest knows less than its event, so it may only let more pass.
+            for event in (cd("jazz", "Evans", "1"), cd("classic", "Bach", "30")):
+                assert read.may_match_digest(Digest.of(event)) >= read.may_match(event)
+    exact = wheres('p = "x" and q < 3', type=None)
+    for data in (noise, digest[:5] + noise):
         with contextlib.suppress(MalformedPacket):
-            wheres('p = "x" and q < 3').may_match_digest(Digest.from_bytes(data))
+            known = Digest.from_bytes(data)
+            assert exact.without_combinations().may_match_digest(known) >= exact.may_match_digest(known)
+    assert Summary.from_bytes(good).to_bytes() == good
+    for cut_or_long in (good[: at % len(good)], good + noise + b"\0"):
+        with pytest.raises(MalformedPacket):
+            Summary.from_bytes(cut_or_long)
+    with pytest.raises(MalformedPacket):
+        Digest.from_bytes(digest[: at % len(digest)])
 
 
 def test_another_process_writes_the_same_bytes() -> None:

@@ -42,6 +42,7 @@ from earshot.filters.summaries.value_combinations import (
     ValueCombinations,
     asks_for_values,
     marks_of,
+    with_few_split,
 )
 
 
@@ -174,6 +175,8 @@ class _SectionBuilder:
     def __init__(self) -> None:
         self.rows: set[Row] = set()
         self.spans: dict[int, list[Span]] = {}
+        self.combined_spans: dict[int, list[Span]] = {}
+        "Those of the combinations, some of them unbounded."
         self.texts: dict[str, dict[int, set[str]]] = {EQUAL: {}, PREFIX: {}, SUBSTRING: {}}
         self.marks: dict[Row, set[int]] = {}
 
@@ -194,7 +197,10 @@ class _SectionBuilder:
                 if term.how == EQUAL:
                     texts.setdefault(key, []).append(fingerprint(text))
         if asks_for_values(row):
-            self.marks.setdefault(row, set()).update(marks_of(row, texts, spans))
+            few = with_few_split(spans)
+            for key, several in few.items():
+                self.combined_spans.setdefault(key, []).extend(several)
+            self.marks.setdefault(row, set()).update(marks_of(row, texts, few))
 
     def section(self, shape: BloomShape) -> TypeSection:
         rows = needed(self.rows, with_combinations=True)
@@ -209,7 +215,7 @@ class _SectionBuilder:
                 key: TextConstraint.of(equal.get(key), prefix.get(key), substring.get(key), shape)
                 for key in equal | prefix | substring
             },
-            ValueCombinations.of(shape, marks, self.spans) if marks else None,
+            ValueCombinations.of(shape, marks, self.combined_spans) if marks else None,
         ).trimmed()
 
 

@@ -27,6 +27,8 @@ Row = tuple[ColumnKey, ...]
 
 MOST_COMBINATIONS = 64
 "Of an event's texts and cells; with more, a row counts as met."
+MOST_SPLIT = 6
+"Ranges of one clause that lie in two cells; each doubles the clause's marks, so further ones count as unbounded."
 MOST_CELLS = 4
 "That contain the numbers of one name; with more, they count as unknown."
 
@@ -69,6 +71,16 @@ def cells_of(span: Span, width: int) -> list[int] | None:
         return None
     first, last = math.floor(math.ldexp(low, -width)), math.floor(math.ldexp(high, -width))
     return list(range(first, last + 1)) if last - first < MOST_CELLS else None
+
+
+def with_few_split(spans: Mapping[int, Sequence[Span]]) -> dict[int, Sequence[Span]]:
+    """One clause's ranges by their names' keys, with further split ones made unbounded."""
+    found: dict[int, Sequence[Span]] = {}
+    split = 0
+    for key, several in sorted(spans.items()):
+        split += sum(len(_range_cells(span)) - 1 for span in several)
+        found[key] = several if split <= MOST_SPLIT else [(-math.inf, math.inf)]
+    return found
 
 
 def marks_of(row: Row, texts: Mapping[int, Sequence[int]], spans: Mapping[int, Sequence[Span]]) -> set[int]:
