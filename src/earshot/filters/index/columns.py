@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from earshot.events import Value
 from earshot.filters.index.bits import Bits, Slots, compiled
-from earshot.filters.index.event_values import SAME_AS, Between, Same, SameText, SimpleTest, Source
+from earshot.filters.index.event_values import SAME_AS, Between, Same, SameText, SimpleTest
+from earshot.filters.language.alternatives import Source
 from earshot.filters.language.values import number_of
 
 MOST_BOUNDS = 256

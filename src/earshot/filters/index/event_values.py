@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -11,20 +11,9 @@ from earshot.errors import FilterTooCostly
 from earshot.events import Element, Event, Value
 from earshot.filters.filter import Filter
 from earshot.filters.index.prefix_tree import ANY
+from earshot.filters.language.alternatives import InDocument, Source
 from earshot.filters.language.matching import Viewer
 from earshot.filters.language.values import boolean_of, number_of, text_of
-
-
-class InDocument(NamedTuple):
-    """All values of one kind in a document: the texts of the elements of one name or, with an
-    attribute's name, their attributes; "*" for elements of any name."""
-
-    element: str
-    attribute: str = ""
-
-
-Source = str | InDocument
-"Where values come from: a field by its name, or somewhere in the document."
 
 
 class SameText(msgspec.Struct, frozen=True, gc=False):

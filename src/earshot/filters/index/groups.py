@@ -9,9 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from earshot.filters.filter import Filter
-from earshot.filters.index.event_values import SAME_AS, Between, EventValues, Same, SameText, SimpleTest, Source
+from earshot.filters.index.event_values import SAME_AS, Between, EventValues, Same, SameText, SimpleTest
 from earshot.filters.index.plans import Plan
 from earshot.filters.index.tables import AttributeTable
+from earshot.filters.language.alternatives import Source
 from earshot.filters.language.matching import Viewer
 
 FEW = 16

@@ -14,9 +14,7 @@ plan, for events that have no field twice; any other plan only gives a candidate
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from functools import lru_cache
-from itertools import product
 from weakref import ref
 
 import msgspec
@@ -24,12 +22,10 @@ import msgspec
 from earshot.filters.filter import Filter
 from earshot.filters.index.event_values import (
     Between,
-    InDocument,
     SameBoolean,
     SameNumber,
     SameText,
     SimpleTest,
-    Source,
 )
 from earshot.filters.index.prefix_tree import (
     ANY,
@@ -42,32 +38,26 @@ from earshot.filters.index.prefix_tree import (
     PathMoves,
     attribute,
 )
-from earshot.filters.language.lowering import loosened
+from earshot.filters.language.alternatives import (
+    SOMEWHERE,
+    TEXT_NODES,
+    Alternatives,
+    InDocument,
+    Source,
+    arrived,
+)
 from earshot.filters.language.syntax import (
-    Always,
-    And,
-    AnyItem,
     Axis,
     Compare,
     Comparison,
     Condition,
-    Contains,
-    Exists,
-    Field,
-    Holds,
     Literal,
     LocationPath,
     NodeKind,
-    Not,
-    Or,
     PathStep,
     PositionTest,
-    StartsWith,
 )
 from earshot.filters.language.values import interval, moment
-
-MOST_PLANS = 16
-"A part of a filter with more alternatives than this is checked instead of looked up."
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -87,7 +77,6 @@ class Plan(msgspec.Struct, frozen=True):
         return self.moves is not None and self.exact and not self.needs
 
 
-_ANYTHING = Plan()
 _UNKNOWN = Plan(exact=False)
 
 
@@ -109,7 +98,7 @@ def plans_of(filter: Filter) -> tuple[Plan, ...]:
     if known is None:
         known = _Planned(filter, _forget)
         known.key = id(filter)
-        known.plans = tuple(dict.fromkeys(_alternatives(filter.condition, ANY)))
+        known.plans = tuple(_plans.of(filter.condition))
         _planned[known.key] = known
     return known.plans
 
@@ -119,109 +108,52 @@ def _forget(planned: ref[Filter]) -> None:
     del _planned[planned.key]
 
 
-def _alternatives(condition: Condition, here: str) -> list[Plan]:
-    """`here` is the name of the element a predicate is asked of."""
-    match condition:
-        case Compare(Field(name), op, literal):
-            return [_compared_field(name, op, literal)]
-        case And(terms):
-            return _all([_alternatives(term, here) for term in terms])
-        case Or(terms):
-            found = [plan for term in terms for plan in _alternatives(term, here)]
-            return found if len(found) <= MOST_PLANS else [_UNKNOWN]
-        case LocationPath(absolute=True, steps=steps) if all(step.kind is not NodeKind.SELF for step in steps):
-            inner = [
-                _alternatives(predicate, _name(step))
-                for step in steps
+class _Plans(Alternatives[Plan]):
+    def joined(self, several: tuple[Plan, ...]) -> Plan:
+        return several[0] if len(several) == 1 else _together(several)
+
+    def present(self, source: Source) -> Plan:
+        return Plan(needs=(source,), exact=False) if _is_gathered(source) else _UNKNOWN
+
+    def compared(self, source: Source, op: Comparison, literal: Literal) -> Plan:
+        test = _test(source, op, literal) if _is_gathered(source) else None
+        if test is None:
+            return self.present(source)
+        return Plan(tests=(test,), needs=(source,), exact=isinstance(source, str))
+
+    def of_path(self, path: LocationPath, here: InDocument) -> list[Plan]:
+        """Of an absolute path its moves, with the predicates that are guards."""
+        if not path.absolute or any(step.kind is NodeKind.SELF for step in path.steps):
+            return super().of_path(path, here)
+        inner: list[list[Plan]] = []
+        for step in path.steps:
+            here = arrived(step, here)
+            inner += [
+                self.of(predicate, here)
                 for predicate, guard in zip(step.predicates, _guards(step), strict=True)
                 if guard is None
             ]
-            return _all([[Plan(moves=tuple(map(_move_of, steps)), exact=not inner)], *inner])
-        case LocationPath(absolute=False):
-            return _walked(condition, here)
-        case Compare(LocationPath() as path, op, literal):
-            return _compared_path(path, op, literal, here)
-        case Contains(LocationPath() as path, literal) | StartsWith(LocationPath() as path, literal) if literal:
-            return _walked(path, here)
-        case Contains(Field(name), _) | StartsWith(Field(name), _) | Exists(Field(name)):
-            return [_present(name)]
-        case Holds() | AnyItem():
-            return _all([[_UNKNOWN], _alternatives(loosened(condition), here)])
-        case Always():
-            return [_ANYTHING]
-        case Not(Always()):
-            return []
-        case _:
-            return [_UNKNOWN]
+        return self.all([[Plan(moves=tuple(map(_move_of, path.steps)), exact=not inner)], *inner])
 
 
-def _present(source: Source) -> Plan:
-    return Plan(needs=(source,), exact=False)
+_plans = _Plans(Plan(), _UNKNOWN)
 
 
-def _tested(test: SimpleTest, exact: bool) -> Plan:
-    return Plan(tests=(test,), needs=(test.source,), exact=exact)
+def _is_gathered(source: Source) -> bool:
+    """Whether `EventValues` has the source's values."""
+    return isinstance(source, str) or (source != SOMEWHERE and source.attribute != TEXT_NODES)
 
 
-def _compared_field(name: str, op: Comparison, literal: Literal) -> Plan:
+def _test(source: Source, op: Comparison, literal: Literal) -> SimpleTest | None:
     if isinstance(literal, bool):
-        return _tested(SameBoolean(name, literal), exact=True) if op is Comparison.EQ else _present(name)
-    if isinstance(literal, float):
-        test = _numeric(name, op, literal)
-        return _present(name) if test is None else _tested(test, exact=True)
-    if op is Comparison.EQ and moment(literal) is None:
-        return _tested(SameText(name, literal), exact=True)
-    return _present(name)
-
-
-def _compared_path(path: LocationPath, op: Comparison, literal: Literal, here: str) -> list[Plan]:
-    walked = _walked(path, here)
-    source = _end(path, here)
-    if source is None:
-        return walked
-    if isinstance(literal, float):
-        test = _numeric(source, op, literal)
-    else:
-        test = SameText(source, str(literal)) if op is Comparison.EQ else None
-    return walked if test is None else _all([walked, [_tested(test, exact=False)]])
-
-
-def _numeric(source: Source, op: Comparison, literal: float) -> SimpleTest | None:
+        return SameBoolean(source, literal) if op is Comparison.EQ else None
+    if isinstance(literal, str):
+        is_text = isinstance(source, InDocument) or moment(literal) is None
+        return SameText(source, literal) if op is Comparison.EQ and is_text else None
     numbers = interval(op, literal)
     if numbers is None or not math.isfinite(literal):
         return None
     return SameNumber(source, literal) if op is Comparison.EQ else Between(source, *numbers)
-
-
-def _walked(path: LocationPath, here: str) -> list[Plan]:
-    """What a path inside a predicate needs: something of each name along it, and its own predicates."""
-    parts = [[_UNKNOWN]]
-    for index in range(len(path.steps)):
-        source = _end(LocationPath(False, path.steps[: index + 1]), here)
-        if source is not None:
-            parts.append([_present(source)])
-        step = path.steps[index]
-        parts += [_alternatives(predicate, _name(step)) for predicate in step.predicates]
-    return _all(parts)
-
-
-def _name(step: PathStep) -> str:
-    """The name of the elements a step selects; "*" for any name, or where it selects other nodes."""
-    return step.name if step.kind is NodeKind.ELEMENT else ANY
-
-
-def _end(path: LocationPath, here: str) -> InDocument | None:
-    """The source of the path's values; None where its names do not determine it."""
-    last = path.steps[-1] if path.steps else None
-    if last is None or last.kind is NodeKind.SELF:
-        return None if here == ANY else InDocument(here)
-    if last.name == ANY or last.kind is NodeKind.TEXT:
-        return None
-    if last.kind is NodeKind.ELEMENT:
-        return InDocument(last.name)
-    if last.axis is Axis.DESCENDANT:
-        return InDocument(ANY, last.name)
-    return InDocument(path.steps[-2].name if len(path.steps) > 1 else here, last.name)
 
 
 def _move_of(step: PathStep) -> PathMove:
@@ -263,22 +195,8 @@ def _guard(predicate: Condition) -> Guard | None:
             return None
 
 
-def _all(parts: Iterable[list[Plan]]) -> list[Plan]:
-    """The product of the parts' alternatives; a part that would make too many is left to be checked."""
-    kept: list[list[Plan]] = []
-    count = 1
-    for part in parts:
-        if count * len(part) > MOST_PLANS:
-            part = [_UNKNOWN]
-        count *= len(part)
-        kept.append(part)
-    return [_together(plans) for plans in product(*kept)]
-
-
 def _together(plans: tuple[Plan, ...]) -> Plan:
     """All of the plans as one."""
-    if len(plans) == 1:
-        return plans[0]
     moves: PathMoves | None = None
     exact = True
     tests: dict[tuple[type[SimpleTest], Source], SimpleTest] = {}

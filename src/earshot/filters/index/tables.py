@@ -31,8 +31,9 @@ from earshot.filters.index.bits import (
     slots_of,
 )
 from earshot.filters.index.columns import MOST_ROUNDED, RoundedRanges, ValueColumn, new_column
-from earshot.filters.index.event_values import Between, EventValues, InDocument, SimpleTest, Source
+from earshot.filters.index.event_values import Between, EventValues, SimpleTest
 from earshot.filters.index.plans import Plan
+from earshot.filters.language.alternatives import InDocument, Source
 
 MOST_SHAPES = 64
 "Sets of names that events have, each with a row."

@@ -15,38 +15,21 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Protocol
 
 from earshot.events import Element, Event, Value
 from earshot.filters.filter import Filter
+from earshot.filters.language.alternatives import TEXT_NODES, Alternatives, InDocument, Source
 from earshot.filters.language.event_types import is_type_pattern
-from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import (
-    Always,
-    And,
-    AnyItem,
-    Axis,
-    Compare,
     Comparison,
-    Condition,
     Contains,
-    Exists,
-    Field,
-    Holds,
     Literal,
-    LocationPath,
-    NodeKind,
-    Not,
-    Or,
-    PathStep,
     StartsWith,
 )
 from earshot.filters.language.values import boolean_of, interval, number_of, text_of
 from earshot.filters.summaries.bloom import fingerprint, name_key, type_key
-
-MOST_CLAUSES = 16
-"A filter with more alternatives is weakened to fewer, because rows multiply."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,132 +75,63 @@ ANY = Clause(None, frozenset())
 
 def clauses_of(filter: Filter) -> list[Clause]:
     """The filter's clauses, simplified; none where no event can match."""
-    found = _needed(filter.condition, None)
+    found = _clauses.of(filter.condition)
     if filter.type is not None and not is_type_pattern(filter.type):
-        found = _both([Clause(filter.type, frozenset())], found)
-    return _distinct(Clause(clause.type, _simplest(clause.terms)) for clause in found)
+        found = _clauses.all([[Clause(filter.type, frozenset())], found])
+    return list(dict.fromkeys(Clause(clause.type, _simplest(clause.terms)) for clause in found))
 
 
-def _needed(condition: Condition, here: str | None) -> list[Clause]:
-    """What must hold for the condition, asked of an element named `here` (None: unknown)."""
-    match condition:
-        case And(terms):
-            return reduce(_both, (_needed(term, here) for term in terms), [ANY])
-        case Or(terms):
-            return _either(_needed(term, here) for term in terms)
-        case Not(term):
-            return _refused(term, here)
-        case LocationPath():
-            return _walked(condition, here)[0]
-        case Compare(LocationPath() as path, op, literal):
-            found, name = _walked(path, here)
-            return _both(found, [_clause(_compared(name, op, literal))])
-        case Compare(Field(name), op, literal):
-            return [_clause(_compared(name, op, literal))]
-        case Contains(operand, literal):
-            return _text_term(operand, SUBSTRING, literal, here)
-        case StartsWith(operand, literal):
-            return _text_term(operand, PREFIX, literal, here)
-        case Exists(Field(name)):
-            return [_clause(PresenceTerm(name))]
-        case Holds() | AnyItem():
-            return _needed(loosened(condition), here)
-        case _:
-            return [ANY]
+class _Clauses(Alternatives[Clause]):
+    def joined(self, several: tuple[Clause, ...]) -> Clause | None:
+        types = {clause.type for clause in several} - {None}
+        if len(types) > 1:
+            return None
+        return Clause(types.pop() if types else None, frozenset().union(*[clause.terms for clause in several]))
+
+    def present(self, source: Source) -> Clause:
+        name = _name_of(source)
+        return ANY if name is None else _clause(PresenceTerm(name))
+
+    def root(self, source: InDocument) -> Clause:
+        return Clause(_name_of(source), frozenset())
+
+    def compared(self, source: Source, op: Comparison, literal: Literal) -> Clause:
+        name = _name_of(source)
+        if name is None:
+            return ANY
+        if op is Comparison.EQ and isinstance(literal, str):
+            return _clause(TextTerm(name, EQUAL, literal))
+        number = comparable_number(literal)
+        numbers = interval(op, number)
+        if numbers is None or math.isnan(number):
+            return _clause(PresenceTerm(name))
+        return _clause(RangeTerm(name, *numbers))
+
+    def containing(self, source: Source, term: Contains | StartsWith) -> Clause:
+        name = _name_of(source)
+        how = SUBSTRING if isinstance(term, Contains) else PREFIX
+        return ANY if name is None else _clause(TextTerm(name, how, term.literal))
 
 
-def _refused(condition: Condition, here: str | None) -> list[Clause]:
-    """What must hold for the condition to fail."""
-    match condition:
-        case Always():
-            return []
-        case Not(term):
-            return _needed(term, here)
-        case And(terms):
-            return _either(_refused(term, here) for term in terms)
-        case Or(terms):
-            return reduce(_both, (_refused(term, here) for term in terms), [ANY])
-        case _:
-            return [ANY]
+_clauses = _Clauses(ANY, ANY)
 
 
-def _both(left: list[Clause], right: list[Clause]) -> list[Clause]:
-    """The product; where it becomes too long, the side with more alternatives is left out."""
-    if len(left) * len(right) > MOST_CLAUSES:
-        return min(left, right, key=len)
-    return _distinct(
-        Clause(a.type or b.type, a.terms | b.terms)
-        for a in left
-        for b in right
-        if a.type is None or b.type is None or a.type == b.type
-    )
+def _clause(term: Term) -> Clause:
+    return Clause(None, frozenset((term,)))
 
 
-def _either(alternatives: Iterable[list[Clause]]) -> list[Clause]:
-    found = _distinct(clause for clauses in alternatives for clause in clauses)
-    return found if len(found) <= MOST_CLAUSES else [ANY]
-
-
-def _distinct(clauses: Iterable[Clause]) -> list[Clause]:
-    return list(dict.fromkeys(clauses))
-
-
-def _clause(term: Term | None) -> Clause:
-    return ANY if term is None else Clause(None, frozenset((term,)))
-
-
-def _walked(path: LocationPath, here: str | None) -> tuple[list[Clause], str | None]:
-    """What the path's own steps need, and the name it arrives at."""
-    found, name = [ANY], here
-    for index, step in enumerate(path.steps):
-        clause = ANY
-        name = _arrived(step, name)
-        if path.absolute and index == 0 and step.axis is Axis.CHILD and step.kind is NodeKind.ELEMENT:
-            clause = Clause(name, frozenset())
-        elif name is not None:
-            clause = _clause(PresenceTerm(name))
-        found = _both(found, [clause])
-        for predicate in step.predicates:
-            found = _both(found, _needed(predicate, name))
-    return found, name
-
-
-def _arrived(step: PathStep, here: str | None) -> str | None:
-    match step.kind:
-        case NodeKind.ELEMENT:
-            return None if step.name == "*" else step.name
-        case NodeKind.ATTRIBUTE:
-            named = step.name != "*" and step.axis is Axis.CHILD
-            return attribute_name(here, step.name) if here is not None and named else None
-        case NodeKind.TEXT:
-            return here if step.axis is Axis.CHILD else None
-        case _:
-            return here
+def _name_of(source: Source) -> str | None:
+    """The name that clauses and facts use for a source; None where it has none."""
+    if isinstance(source, str):
+        return source
+    if source.element == "*":
+        return None
+    return attribute_name(*source) if source.attribute not in ("", TEXT_NODES) else source.element
 
 
 def attribute_name(element: str, attribute: str) -> str:
     """The name that clauses and facts use for an element's attribute."""
     return f"{element}@{attribute}"
-
-
-def _text_term(operand: LocationPath | Field, how: str, literal: str, here: str | None) -> list[Clause]:
-    """To XPath, a path that selects nothing has the text "", and "" is in every text."""
-    found, name = ([ANY], operand.name) if isinstance(operand, Field) else _walked(operand, here)
-    if not literal:
-        return [_clause(PresenceTerm(name))] if isinstance(operand, Field) and name else [ANY]
-    return _both(found, [_clause(TextTerm(name, how, literal) if name else None)])
-
-
-def _compared(name: str | None, op: Comparison, literal: Literal) -> Term | None:
-    if name is None:
-        return None
-    if op is Comparison.EQ and isinstance(literal, str):
-        return TextTerm(name, EQUAL, literal)
-    number = comparable_number(literal)
-    numbers = interval(op, number)
-    if numbers is None or math.isnan(number):
-        return PresenceTerm(name)
-    return RangeTerm(name, *numbers)
 
 
 def comparable_number(value: Value) -> float:
