@@ -8,7 +8,7 @@ index, the relations and the summaries take it apart. `//a[local-name() = "b"]`,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from earshot.events import Element
@@ -52,6 +52,7 @@ from earshot.filters.language.syntax import (
     PathStep,
     PositionTest,
     StartsWith,
+    leaves,
 )
 
 ALWAYS = Always()
@@ -64,15 +65,38 @@ _ANY_EVENT = Element("", {}, (Element("a"),))
 
 def condition(expression: Expression) -> Condition:
     """The condition that an expression is, asked of the document."""
+    found = _lowered(expression, _at_document)
+    assert found is not None, "what is no pattern is kept whole"
+    return found
+
+
+Lowering = Callable[[Expression], Condition | None]
+
+
+def _lowered(expression: Expression, at: Lowering) -> Condition | None:
+    """The expression's operators as conditions, and what they join as `at` lowers it; None where that is none."""
     match expression:
         case Operation("or" | "|", operands):
-            return Or(tuple(map(condition, operands)))
+            return _joined(Or, operands, at)
         case Operation("and", operands):
-            return And(tuple(map(condition, operands)))
+            return _joined(And, operands, at)
         case FunctionCall("not", (inner,)):
-            return Not(condition(inner))
+            found = _lowered(inner, at)
+            return None if found is None else Not(found)
         case FunctionCall("boolean", (inner,)) if not is_number(inner):
-            return condition(inner)
+            return _lowered(inner, at)
+        case _:
+            return at(expression)
+
+
+def _joined(kind: type[And] | type[Or], operands: tuple[Expression, ...], at: Lowering) -> Condition | None:
+    terms = [_lowered(operand, at) for operand in operands]
+    found = tuple(term for term in terms if term is not None)
+    return kind(found) if len(found) == len(terms) else None
+
+
+def _at_document(expression: Expression) -> Condition:
+    match expression:
         case _ if is_number(expression):
             expression = FunctionCall("boolean", (expression,))  # written as a predicate, a number is a position
         case PathExpression(True, (AxisStep("self", "node", _, (inner,)),)) if _is_closed(inner):
@@ -111,16 +135,11 @@ def _compared_with_document(expression: Operation) -> Condition:
 
 def _pattern(expression: Expression) -> Condition | None:
     """The expression as a condition on its context node; None where it is no tree pattern."""
+    return _lowered(expression, _at_node)
+
+
+def _at_node(expression: Expression) -> Condition | None:
     match expression:
-        case Operation("or" | "|", operands):
-            return _joined(Or, map(_pattern, operands))
-        case Operation("and", operands):
-            return _joined(And, map(_pattern, operands))
-        case FunctionCall("not", (inner,)):
-            found = _pattern(inner)
-            return None if found is None else Not(found)
-        case FunctionCall("boolean", (inner,)) if not is_number(inner):
-            return _pattern(inner)
         case FunctionCall("contains" | "starts-with" as name, (PathExpression() as path, Constant(str() as text))):
             operand = _path(path)
             if operand is None or operand.absolute:
@@ -134,15 +153,6 @@ def _pattern(expression: Expression) -> Condition | None:
             return _comparison(Comparison(op), left, right)
         case _:
             return _constant(expression)
-
-
-def _joined(kind: type[And] | type[Or], terms: Iterable[Condition | None]) -> Condition | None:
-    found: list[Condition] = []
-    for term in terms:
-        if term is None:
-            return None
-        found.append(term)
-    return kind(tuple(found))
 
 
 def _constant(expression: Expression) -> Condition | None:
@@ -255,15 +265,8 @@ def _predicate(predicate: Expression, kind: NodeKind) -> Condition | None:
 
 def _mentions_document(found: Condition) -> bool:
     """Whether a condition on a node has a path that starts at the document instead."""
-    match found:
-        case And(terms) | Or(terms):
-            return any(map(_mentions_document, terms))
-        case Not(term):
-            return _mentions_document(term)
-        case Compare(LocationPath(absolute)) | LocationPath(absolute):
-            return absolute
-        case _:
-            return False
+    paths = (leaf.operand if isinstance(leaf, Compare) else leaf for leaf in leaves(found))
+    return any(isinstance(path, LocationPath) and path.absolute for path in paths)
 
 
 def _name_asked(predicate: Expression) -> tuple[str, Expression] | None:

@@ -40,6 +40,7 @@ from earshot.filters.language.syntax import (
     Receding,
     StartsWith,
     Within,
+    leaves,
 )
 from earshot.filters.language.values import COMPARE, number, number_of, text_of, value_test
 from earshot.geometry import STILL, Position, Velocity, closing_speed_m_s
@@ -165,15 +166,8 @@ def nodes_of(event: Event) -> DocumentNodes:
 
 def needs_viewer(condition: Condition) -> bool:
     """Whether the answer depends on the consumer's position or movement."""
-    match condition:
-        case And(terms) | Or(terms):
-            return any(map(needs_viewer, terms))
-        case Not(term):
-            return needs_viewer(term)
-        case FieldPlace(term=term):
-            return needs_viewer(term)
-        case _:
-            return isinstance(condition, Within | Approaching | Receding)
+    terms = (leaf.term if isinstance(leaf, FieldPlace) else leaf for leaf in leaves(condition))
+    return any(isinstance(term, Within | Approaching | Receding) for term in terms)
 
 
 def without_viewer_terms(condition: Condition) -> Condition:

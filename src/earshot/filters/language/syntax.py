@@ -11,6 +11,7 @@ relations compare it and the index looks it up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -221,6 +222,18 @@ Condition = (
     | Always
     | FieldPlace
 )
+
+
+def leaves(condition: Condition) -> Iterator[Condition]:
+    """The conditions that this one joins by and, or and not."""
+    match condition:
+        case And(terms) | Or(terms):
+            for term in terms:
+                yield from leaves(term)
+        case Not(term):
+            yield from leaves(term)
+        case _:
+            yield condition
 
 
 class TypedCondition(NamedTuple):

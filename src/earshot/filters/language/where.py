@@ -62,10 +62,10 @@ from earshot.filters.language.syntax import (
     Inside,
     Literal,
     Not,
-    Or,
     Receding,
     StartsWith,
     Within,
+    leaves,
 )
 from earshot.geometry import Area, Circle, Corner, Ellipse, Polygon, Position, Rectangle
 
@@ -150,15 +150,12 @@ def _items(parser: Parser) -> AnyItem | None:
 
 
 def _is_about_values(condition: Condition) -> bool:
-    match condition:
-        case And(terms) | Or(terms):
-            return all(map(_is_about_values, terms))
-        case Not(inner) | AnyItem(condition=inner):
-            return _is_about_values(inner)
-        case Compare(operand) | Contains(operand) | StartsWith(operand):
-            return isinstance(operand, Field)
-        case _:
-            return isinstance(condition, Exists | Always)
+    return all(
+        isinstance(leaf.operand, Field)
+        if isinstance(leaf, Compare | Contains | StartsWith)
+        else isinstance(leaf, Exists | AnyItem | Always)
+        for leaf in leaves(condition)
+    )
 
 
 def _place(parser: Parser) -> Condition | None:
