@@ -10,6 +10,7 @@ would take most of the time. The `earshot` that bash finds sends them here and p
 """
 
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -145,6 +146,8 @@ def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, request: pytest.Fi
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_runs(example: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    if "earshot[sumo]" in example.read_text() and importlib.util.find_spec("libsumo") is None:
+        pytest.skip("no SUMO here: pip install 'earshot[sumo]'")
     if "earshot.pipeline" in example.read_text():
         request.getfixturevalue("spark")
         with contextlib.chdir(tmp_path), contextlib.redirect_stdout(io.StringIO()):

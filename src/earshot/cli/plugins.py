@@ -14,8 +14,8 @@ def plugins(as_json: bool) -> None:
     """List the plug-ins that installed distributions offer, and from where each comes. None of them is imported.
 
     A plug-in is a Python entry point in one of the groups earshot.protocols, earshot.media, earshot.reception,
-    earshot.mobility, earshot.workload, earshot.traces, earshot.metrics and earshot.figures. Its name is accepted
-    wherever a built-in name is; so are module:Class and ./file.py:Class, which need no installation.
+    earshot.mobility, earshot.drivers, earshot.workload, earshot.traces, earshot.metrics and earshot.figures. Its name
+    is accepted wherever a built-in name is; so are module:Class and ./file.py:Class, which need no installation.
 
     \b
     Examples:

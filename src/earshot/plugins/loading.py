@@ -25,6 +25,7 @@ KINDS: dict[str, str] = {
     "media": "medium",
     "reception": "reception model",
     "mobility": "mobility model",
+    "drivers": "kind of drivers",
     "workload": "workload generator",
     "traces": "trace format",
     "metrics": "metric",

@@ -112,8 +112,9 @@ class Run:
 
     @cached_property
     def workload(self) -> str:
-        """The id of the workload and the positions: the same for every protocol."""
-        return digest_of(self.scenario.canonical(), self.seed, code_digest())
+        """The id of the workload and the positions: the same for every protocol, unless drivers react."""
+        own = [self.protocol, dict(self.settings), protocol_digest(self.protocol)] if self.scenario.reacts else []
+        return digest_of(self.scenario.canonical(), self.seed, code_digest(), *own)
 
     @cached_property
     def id(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from earshot.errors import ScenarioError
 from earshot.pipeline.campaigns.campaigns import Campaign, Run, campaign
 from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
 from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics, pairs
@@ -18,7 +19,7 @@ from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.oracle.oracle import expected_receivers, with_demands
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, radio_range_m, reachable
-from earshot.pipeline.oracle.workloads import workload_tables
+from earshot.pipeline.oracle.workloads import reacting_tables, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.pipeline.traces.event_places import placed_from
 from earshot.pipeline.traces.ingest import longest_gap
@@ -104,7 +105,10 @@ class _Drawing:
         self.files = files
 
     def __call__(self, run: Run) -> str:
-        drawn = workload_tables(run.workload, run.scenario, run.seed)
+        if run.scenario.reacts:
+            drawn = reacting_tables(run.workload, run.scenario, run.seed, run.protocol, run.settings)
+        else:
+            drawn = workload_tables(run.workload, run.scenario, run.seed)
         written = [
             self.files.write_rows("positions", drawn.positions, trace=run.workload),
             self.files.write_rows("sessions", drawn.sessions, workload=run.workload),
@@ -118,6 +122,11 @@ class _Drawing:
 
 def draw_scenario(lake: Lake, scenario: Scenario, seed: int) -> tuple[str, dict[str, int]]:
     """Write a scenario's workload into the lake; returns its id and the number of rows by table."""
+    if scenario.reacts:
+        raise ScenarioError(
+            f"{scenario.name}: drivers react to events, so that each protocol has a workload of its own: "
+            "use earshot sweep or compare"
+        )
     run = Run(scenario, "", {}, seed)
     draw_workloads(lake, [run])
     return run.workload, _workload_counts(lake, run.workload)

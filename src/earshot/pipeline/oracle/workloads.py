@@ -18,14 +18,16 @@ import numpy as np
 import pyarrow as pa
 
 from earshot.documents import read_xml
+from earshot.errors import ScenarioError
 from earshot.events import Element, Event, Value
 from earshot.filters import Subscription, filter_text
 from earshot.geometry import Area, Position, Proximity, Velocity
 from earshot.pipeline.lake.tables import EVENTS
 from earshot.protocols.machine import Announcement
 from earshot.records.sessions import AnnouncementSpan, Session, SubscriptionSpan
-from earshot.records.trajectories import Trajectories, legs_from
+from earshot.records.trajectories import Interval, Trajectories, legs_from
 from earshot.simulation.engine.oracle import is_up, up_intervals
+from earshot.simulation.engine.run import run
 from earshot.simulation.faults import plan
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.workload.actions import Unannounce, Unsubscribe
@@ -145,6 +147,10 @@ class WorkloadTables:
 
 def workload_tables(workload: str, scenario: Scenario, seed: int) -> WorkloadTables:
     """Draw the scenario's workload and positions."""
+    if scenario.reacts:
+        raise ScenarioError(
+            f"{scenario.name}: drivers react to events, so that events and positions depend on the protocol"
+        )
     trajectories = scenario.trajectories(seed)
     names = trajectories.names
     up = up_intervals(trajectories, plan(scenario.faults, names, scenario.duration_s, seed))
@@ -177,6 +183,42 @@ def workload_tables(workload: str, scenario: Scenario, seed: int) -> WorkloadTab
                 )
                 published[node] += 1
                 events.append(event_row(workload, stamped))
+    return _tables(workload, scenario, seed, trajectories, up, sessions, events)
+
+
+def reacting_tables(workload: str, scenario: Scenario, seed: int, protocol: str, settings: Any) -> WorkloadTables:
+    """The same where drivers react, so that events and positions depend on the protocol: what its run gives."""
+    result = run(scenario, protocol, settings, seed)
+    trajectories = result.trajectories
+    assert trajectories is not None
+    names = trajectories.names
+    faults = plan(scenario.faults, names, scenario.duration_s, seed)
+    up = up_intervals(trajectories, faults)
+    sessions = {name: Session(name) for name in names}
+    for span in result.subscriptions:
+        sessions[span.node].subscribe(span)
+    for action in scenario.workload(seed):
+        if isinstance(action.what, Announcement):
+            name, what = names[action.node], action.what
+            sessions[name].announce(AnnouncementSpan(name, what.event_type.subject, what.proximity, action.time))
+    offsets = dict(zip(names, faults.clock_offsets_s, strict=True))
+    events = [
+        event_row(workload, msgspec.structs.replace(event, time=event.time - offsets[event.source]))
+        for event in result.published
+    ]
+    return _tables(workload, scenario, seed, trajectories, up, list(sessions.values()), events)
+
+
+def _tables(
+    workload: str,
+    scenario: Scenario,
+    seed: int,
+    trajectories: Trajectories,
+    up: Sequence[Sequence[Interval]],
+    sessions: Sequence[Session],
+    events: Sequence[Row],
+) -> WorkloadTables:
+    names = trajectories.names
     described = msgspec.json.encode(scenario.table()).decode()
     return WorkloadTables(
         events,

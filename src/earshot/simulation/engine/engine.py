@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -91,6 +91,14 @@ class WrongLocation(NodeLocation):
         return super().position(time).moved(*self._error_m)
 
 
+class Coupled(Protocol):
+    """A world that reacts to what is delivered: see `coupling.py`."""
+
+    def attach(self, engine: Any) -> None: ...
+
+    def delivered(self, node: int, event: Event) -> None: ...
+
+
 class RunningTimer(msgspec.Struct, eq=False, gc=False):
     """A machine's timer. A postponed timer keeps its queue entry and is queued again when that entry comes
     up: most timers are postponed several times."""
@@ -111,6 +119,7 @@ class Engine:
         "_airtime",
         "_carry",
         "_channels",
+        "_coupling",
         "_event_numbers",
         "_hear",
         "_kinds",
@@ -165,6 +174,7 @@ class Engine:
         seed: int = 0,
         log: Log | None = None,
         progress: Callable[[float], None] | None = None,
+        coupling: Coupled | None = None,
     ) -> None:
         if not (math.isfinite(duration_s) and duration_s > 0):
             raise SettingsError(f"duration_s must be a positive number of seconds, got {duration_s}")
@@ -236,6 +246,9 @@ class Engine:
             self._airtime = None
         self._channels = [NodeChannel(recent_use, i, self.clock_offsets_s[i], self._medium.airtime_s) for i in range(n)]
         self._to_all, self._to_one = self._medium.broadcast, self._medium.unicast
+        self._coupling = coupling
+        if coupling is not None:
+            coupling.attach(self)
         self.schedule = Schedule(self, workload, fault_plan.outages, warm_up_s, progress)
 
     def run(self) -> None:
@@ -467,6 +480,8 @@ class Engine:
             self.drop(i, DropReason.EXPIRED, event)
             return
         self.deliveries.add(now, i, self._event_numbers.get(event, -1), subscription, hops)
+        if self._coupling is not None:
+            self._coupling.delivered(i, effect.event)
         if self.log is not None:
             at = self.trajectories.position(i, now)
             self.log.row(Kind.DELIVER, now, i, event=event, subscription=subscription, hops=hops, at=at)

@@ -9,6 +9,7 @@ from typing import Any
 
 from earshot.protocols.catalogue import build_settings, protocol, protocol_name
 from earshot.protocols.machine import Channel, Location, Machine
+from earshot.simulation.engine.coupling import coupled
 from earshot.simulation.engine.engine import Engine, MakeMachine
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import RunResult
@@ -30,20 +31,22 @@ def run(
     """
     machine = protocol(protocol_or_name)
     built = settings_in(scenario, machine, settings or {})
-    trajectories = scenario.trajectories(seed)
-    engine = Engine(
-        _maker(machine, built, scenario, seed),
-        trajectories,
-        scenario.network(machine, built),
-        scenario.workload(seed, trajectories),
-        duration_s=scenario.duration_s,
-        warm_up_s=scenario.warm_up_s,
-        faults=scenario.faults,
-        seed=seed,
-        log=log,
-        progress=progress,
-    )
-    engine.run()
+    planned = scenario.trajectories(seed)
+    with coupled(scenario, seed) as coupling:
+        engine = Engine(
+            _maker(machine, built, scenario, seed),
+            planned if coupling is None else coupling.trajectories,
+            scenario.network(machine, built),
+            scenario.workload(seed, planned),
+            duration_s=scenario.duration_s,
+            warm_up_s=scenario.warm_up_s,
+            faults=scenario.faults,
+            seed=seed,
+            log=log,
+            progress=progress,
+            coupling=coupling,
+        )
+        engine.run()
     return RunResult(
         scenario=scenario.name,
         protocol=protocol_or_name if isinstance(protocol_or_name, str) else protocol_name(machine),
@@ -58,7 +61,7 @@ def run(
         subscriptions=engine.schedule.subscriptions,
         deliveries=engine.deliveries,
         queue_calls=engine.queue.scheduled - len(engine.queue),
-        trajectories=trajectories,
+        trajectories=planned if coupling is None else coupling.trajectories.finished(),
     )
 
 

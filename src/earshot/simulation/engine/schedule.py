@@ -20,7 +20,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.result import Counts
 from earshot.simulation.event_queue import Priority, Queue
 from earshot.simulation.faults import Outage
-from earshot.simulation.workload.actions import Action, Unannounce, Unfence, Unsubscribe, Workload
+from earshot.simulation.workload.actions import Action, Unannounce, Unfence, Unsubscribe, What, Workload
 
 NOT_PRESENT = "not present"
 PROGRESS_STEPS = 200
@@ -124,14 +124,16 @@ class Schedule:
         for i, presence in enumerate(self._engine.trajectories.presence):
             for start_s, end_s in presence:
                 if end_s > 0 and start_s <= self._engine.duration_s:
-                    self._queue.at(max(start_s, 0.0), Priority.WORLD, self._appear, i)
+                    self._queue.at(max(start_s, 0.0), Priority.WORLD, self.appear, i)
                 if 0 < end_s <= self._engine.duration_s:
-                    self._queue.at(end_s, Priority.WORLD, self._vanish, i)
+                    self._queue.at(end_s, Priority.WORLD, self.vanish, i)
 
-    def _appear(self, i: int) -> None:
+    def appear(self, i: int) -> None:
+        """Node i comes on the scene."""
         self._come(i, NOT_PRESENT, "on the scene")
 
-    def _vanish(self, i: int) -> None:
+    def vanish(self, i: int) -> None:
+        """Node i goes off the scene."""
         self._go(i, NOT_PRESENT, "off the scene", graceful=True)
 
     def _outage(self, outage: Outage) -> None:
@@ -169,8 +171,11 @@ class Schedule:
 
     def _act(self, action: Action) -> None:
         self._put_next_action()
-        i = action.node
-        match action.what:
+        self.carry_out(action.node, action.what)
+
+    def carry_out(self, i: int, what: What) -> None:
+        """The application on node i does this now."""
+        match what:
             case Event() as event:
                 self._publish(i, event)
             case Subscription() as subscription:

@@ -1,4 +1,5 @@
-"""Mobility: where each node is at which time. `models` has the models, `playback` follows a recorded trace."""
+"""Mobility: where each node is at which time. `models` has the models, `playback` follows a recorded trace, `sumo`
+runs a traffic simulation, in which `drivers` may react to events."""
 
 from earshot.records.trajectories import ALWAYS, Interval, Trajectories, Trajectory
 from earshot.simulation.mobility.models import (
@@ -12,8 +13,9 @@ from earshot.simulation.mobility.models import (
     Uniform,
 )
 from earshot.simulation.mobility.playback import Playback
+from earshot.simulation.mobility.sumo import Sumo
 
-Mobility = Uniform | Grid | Given | RandomWaypoint | Lanes | Scripted | Playback | OutsideMobility
+Mobility = Uniform | Grid | Given | RandomWaypoint | Lanes | Scripted | Playback | Sumo | OutsideMobility
 "Every kind of `mobility` table; a new model of ours is a new member."
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "Playback",
     "RandomWaypoint",
     "Scripted",
+    "Sumo",
     "Trajectories",
     "Trajectory",
     "Uniform",

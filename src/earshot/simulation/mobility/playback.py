@@ -72,14 +72,14 @@ class Playback(KindTable, frozen=True, tag="playback"):
             return {}
         return {"lake": None, "trace": None, "content": trace_about(self.lake, self.trace).content}
 
-    def names(self) -> tuple[str, ...]:
-        """The trace's nodes, in order."""
+    def names(self, until_s: float = math.inf) -> tuple[str, ...]:
+        """The trace's nodes, in order; end_s says which, not the run's end."""
         rows = self._rows()
         if self.type is None:
             return rows.names
         return tuple(name for name in rows.names if rows.types.get(name) == self.type)
 
-    def types(self) -> Mapping[str, str]:
+    def types(self, until_s: float = math.inf) -> Mapping[str, str]:
         """What kind of node each is, where the trace says so."""
         return self._rows().types
 

@@ -24,7 +24,7 @@ from earshot.simulation.faults import FaultSettings
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.medium_settings import MediumSettings, Overlay, UnitDisk
 from earshot.simulation.media.open_medium import Network
-from earshot.simulation.mobility import Mobility, Playback, Trajectories, Trajectory, Uniform
+from earshot.simulation.mobility import Mobility, Playback, Sumo, Trajectories, Trajectory, Uniform
 from earshot.simulation.scenario.merging import merged, nested, spelled
 from earshot.simulation.settings_reader import Where, as_table, read
 from earshot.simulation.workload.actions import Action, Workload
@@ -62,17 +62,19 @@ class NodeGroup(SettingsTable, frozen=True):
             )
         if len(set(self.names)) != len(self.names) or "" in self.names:
             raise ScenarioError("names must differ and not be empty")
-        if self.names and isinstance(self.mobility, Playback):
-            raise ScenarioError("a trace names its nodes itself: leave names out")
-        if self.count is None and given is None and not self.names and not isinstance(self.mobility, Playback):
+        named = isinstance(self.mobility, Playback | Sumo)
+        if self.names and named:
+            raise ScenarioError(f"{self.mobility.kind} mobility names its nodes itself: leave names out")
+        if self.count is None and given is None and not self.names and not named:
             raise ScenarioError("count is missing")
 
-    def node_names(self, group: str) -> tuple[str, ...]:
+    def node_names(self, group: str, until_s: float) -> tuple[str, ...]:
         """The names of the group's nodes, in order."""
-        if isinstance(self.mobility, Playback):
-            names = self.mobility.names()
+        if isinstance(self.mobility, Playback | Sumo):
+            names = self.mobility.names(until_s)
             if self.count is not None and self.count > len(names):
-                raise ScenarioError(f"nodes.{group}: count is {self.count}, but the trace has {len(names)} nodes")
+                source = "the trace" if isinstance(self.mobility, Playback) else "SUMO"
+                raise ScenarioError(f"nodes.{group}: count is {self.count}, but {source} has {len(names)} nodes")
             return names[: self.count]
         if self.names:
             return self.names
@@ -82,8 +84,10 @@ class NodeGroup(SettingsTable, frozen=True):
 
     def paths(self, group: str, extent: Extent, seed: int, until_s: float) -> list[Trajectory]:
         """The nodes' trajectories. Each has its own random stream: more nodes do not change the others."""
-        names = self.node_names(group)
+        names = self.node_names(group, until_s)
         randoms = [Random(f"{seed}:mobility:{group}:{i}") for i in range(len(names))]
+        if isinstance(self.mobility, Sumo):
+            return self.mobility.paths(names, extent, randoms, until_s, seed)
         return self.mobility.paths(names, extent, randoms, until_s)
 
 
@@ -237,14 +241,27 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         return self.names()[:3]
 
     def trajectories(self, seed: int) -> Trajectories:
-        """Every node's trajectory under this seed."""
-        paths = []
+        """Every node's trajectory under this seed; where drivers react to events, as if they did not."""
+        return Trajectories(self.paths(seed))
+
+    def members(self, group: str) -> tuple[str, ...]:
+        """The nodes of a group."""
+        return self._groups()[group]
+
+    @property
+    def reacts(self) -> bool:
+        """Whether drivers react, so that trajectories and events depend on the protocol."""
+        return any(isinstance(one.mobility, Sumo) and one.mobility.drivers is not None for one in self.nodes.values())
+
+    def paths(self, seed: int) -> list[Trajectory]:
+        """The same, one by one."""
+        paths: list[Trajectory] = []
         for group, nodes in self.nodes.items():
             try:
                 paths.extend(nodes.paths(group, self.area, seed, self.duration_s))
             except ScenarioError as error:
                 raise ScenarioError(f"{self.name}: nodes.{group}: {error}") from None
-        return Trajectories(paths)
+        return paths
 
     def workload(self, seed: int, trajectories: Trajectories | None = None) -> Workload:
         """What the applications do under this seed; pass `trajectories` to avoid drawing them again."""
@@ -316,15 +333,15 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         """The nodes of each type that a trace knows, as entries name them: `type:bus`."""
         found: dict[str, list[str]] = {}
         for group, nodes in self.nodes.items():
-            if isinstance(nodes.mobility, Playback):
-                types = nodes.mobility.types()
-                for name in nodes.node_names(group):
+            if isinstance(nodes.mobility, Playback | Sumo):
+                types = nodes.mobility.types(self.duration_s)
+                for name in nodes.node_names(group, self.duration_s):
                     if name in types:
                         found.setdefault(f"type:{types[name]}", []).append(name)
         return {kind: tuple(names) for kind, names in sorted(found.items())}
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
-        return {group: nodes.node_names(group) for group, nodes in self.nodes.items()}
+        return {group: nodes.node_names(group, self.duration_s) for group, nodes in self.nodes.items()}
 
 
 def _no_node(where: str, name: str, known: tuple[str, ...]) -> ScenarioError:
