@@ -64,7 +64,8 @@ class NodeGroup(SettingsTable, frozen=True):
             raise ScenarioError("names must differ and not be empty")
         named = isinstance(self.mobility, Playback | Sumo)
         if self.names and named:
-            raise ScenarioError(f"{self.mobility.kind} mobility names its nodes itself: leave names out")
+            source = "a trace" if isinstance(self.mobility, Playback) else "SUMO"
+            raise ScenarioError(f"{source} names its nodes itself: leave names out")
         if self.count is None and given is None and not self.names and not named:
             raise ScenarioError("count is missing")
 
