@@ -40,7 +40,8 @@ def plain(node: str, **settings: Any) -> Odmrp:
 
 
 def extended(node: str, at: Position = ORIGIN, moving: Velocity = STILL, **settings: Any) -> ContentOdmrp:
-    made = ContentOdmrpSettings(**{"jitter_s": 0.0, **settings})
+    """A node that builds routes from its first event on."""
+    made = ContentOdmrpSettings(**{"jitter_s": 0.0, "spare_slow_sources": False, **settings})
     return ContentOdmrp(node, made, FixedLocation(at, moving), Random(node))
 
 

@@ -234,6 +234,28 @@ def test_an_event_without_subscribers_is_not_sent_between_requests() -> None:
     assert top.drops == [("S", "no-subscriber")] * 4
 
 
+def test_a_source_that_publishes_seldom_asks_for_no_answers() -> None:
+    top = table(extended, LINE, {"R": "/CD"}, spare_slow_sources=True)
+    for number in range(4):
+        top.run(until=6.0 * number)
+        publish(top, cd(number, time=6.0 * number))
+    top.run(until=30.0)
+    assert {kind for _, kind in sent(top)} == {"join-request"}
+    assert [event for _, event, _ in top.delivered] == ["S-0", "S-1", "S-2", "S-3"]
+
+
+def test_a_source_that_publishes_often_gets_its_routes_after_a_few_events() -> None:
+    top = table(extended, LINE, {"R": "/CD"}, spare_slow_sources=True)
+    for number in range(12):
+        top.run(until=0.5 * number)
+        publish(top, cd(number, time=0.5 * number))
+    top.run(until=10.0)
+    kinds = [kind for node, kind in sent(top) if node == "S"]
+    assert kinds[:5] == ["join-request"] * 5
+    assert kinds[-5:] == ["data"] * 5
+    assert len(top.delivered) == 12
+
+
 def test_events_ride_on_requests_until_the_first_answers_are_in() -> None:
     top = table(extended, LINE, {"R": "/CD"})
     for number in range(4):

@@ -76,6 +76,9 @@ class ContentOdmrpSettings(MeshSettings):
     examine events, coarse groups cost no data."""
     examine: bool = True
     "Forwarding nodes examine an event and pass it on only where a reporter below them may want it."
+    spare_slow_sources: bool = True
+    """A source whose events come less often than `refresh_interval_s` offers no groups, so that nobody answers: each of
+    its events is due for a Join Request, and its routes would expire unused."""
     advertise: bool = False
     "Advertisement mode: announcing a type floods a Join Request, so that routes exist before the first event."
     predict: bool = False
@@ -139,6 +142,7 @@ AS_WRITTEN: Final[dict[str, Any]] = {
     "gather_s": 0.0,
     "stamps": False,
     "examine": False,
+    "spare_slow_sources": False,
     "value_combinations": False,
     "greedy_share": 1.1,
     "packet_bytes": 60_000,
@@ -147,6 +151,12 @@ AS_WRITTEN: Final[dict[str, Any]] = {
 its summary in the paper's four structures, and none are merged; a forwarding node looks at its flag alone."""
 
 PAPER = ContentOdmrpSettings(**AS_WRITTEN)
+
+
+PACE_WEIGHT: Final = 0.25
+"How much of a source's smoothed interval is its last one."
+UNKNOWN_PACE: Final = 3.0
+"A source that has not published yet counts as one that publishes once in this many refresh intervals."
 
 
 class Motion(msgspec.Struct, frozen=True, array_like=True):
@@ -250,6 +260,20 @@ class PendingTable:
                 self.reports[report.reporter] = report
 
 
+class PublishingPace:
+    """How often a source publishes: the smoothed time between two events. It begins slow, so that only a source with
+    several events in short order counts as fast."""
+
+    def __init__(self, refresh_interval_s: float) -> None:
+        self.interval_s = UNKNOWN_PACE * refresh_interval_s
+        self._last_at: float | None = None
+
+    def published(self, now: float) -> None:
+        if self._last_at is not None:
+            self.interval_s += PACE_WEIGHT * (now - self._last_at - self.interval_s)
+        self._last_at = now
+
+
 class ContentOdmrp(Machine):
     name = "content-odmrp"
     paper = "Yoneki, Bacon: An Adaptive Approach to Content-Based Subscription in Mobile Ad Hoc Networks (2004)"
@@ -272,7 +296,10 @@ class ContentOdmrp(Machine):
         "Routes by source, flags by source and group."
         self.subscriptions = LocalSubscriptions()
         # As a source.
+        self.pace = PublishingPace(settings.refresh_interval_s)
         self.requested_at: float | None = None
+        self.offers = True
+        "Whether the last Join Request offered groups, so that brokers could answer it."
         self.unanswered = 0
         "Join Requests since the last answer."
         self.reports = ReportTable(settings.reports_limit, self.shape)
@@ -367,6 +394,7 @@ class ContentOdmrp(Machine):
     def publish(self, event: Event, now: float) -> Effects:
         """An event that nobody wants is not sent, except where a Join Request is due anyway."""
         self.mesh.heard.add(event.id)
+        self.pace.published(now)
         wanting = self.reports.wanting(event, now)
         due = self._refresh_due(now)
         if wanting or due or self._may_still_be_answered():
@@ -391,7 +419,7 @@ class ContentOdmrp(Machine):
 
     def _refresh_due(self, now: float) -> bool:
         """Every interval; with prediction, when the first link on a route to a member is about to break."""
-        if self.requested_at is None:
+        if self.requested_at is None or not self.offers:
             return True
         settings = self.settings
         interval_s = settings.refresh_interval_s
@@ -403,13 +431,21 @@ class ContentOdmrp(Machine):
         """The source floods the digests of what is to be sent, and the event that cannot wait."""
         self.groups.regroup(now, self.settings.forwarding_timeout_s)
         self.requested_at = now
-        self.unanswered += 1
+        self.offers = not self._is_slow()
+        self.unanswered += self.offers
         self.predicted_s = None
         self.mesh.sequence += 1
         self.mesh.heard.add((self.node, self.mesh.sequence))
         motion = self._motion(math.inf, now)
-        self.broadcast(JoinRequest(self.node, self.mesh.sequence, 1, self.groups.offered(now), event, motion))
+        offers = self.groups.offered(now) if self.offers else ()
+        self.broadcast(JoinRequest(self.node, self.mesh.sequence, 1, offers, event, motion))
         self.mesh.expire_later(now)
+
+    def _is_slow(self) -> bool:
+        """Whether routes would be out of date before this source used them."""
+        settings = self.settings
+        refreshes = settings.advertise or settings.predict or not settings.spare_slow_sources
+        return not refreshes and self.pace.interval_s >= settings.refresh_interval_s
 
     def advertise(self, now: float) -> None:
         """Advertisement mode: a group for every event of each announced type, refreshed while it is announced."""

@@ -19,14 +19,14 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "as written": ("content-odmrp", AS_WRITTEN),
     "least constrained": ("content-odmrp", {**AS_WRITTEN, "group_choice": "least-constrained"}),
     "acknowledged": ("content-odmrp", {**AS_WRITTEN, "acknowledged": True}),
-    "ours": ("content-odmrp", {"jitter_s": 0.0}),
-    "ours, acknowledged": ("content-odmrp", {"jitter_s": 0.0, "acknowledged": True}),
+    "ours": ("content-odmrp", {"jitter_s": 0.0, "spare_slow_sources": False}),
+    "ours, acknowledged": ("content-odmrp", {"jitter_s": 0.0, "spare_slow_sources": False, "acknowledged": True}),
     "one channel": ("odmrp", {"jitter_s": 0.0}),
     "N channels": ("odmrp", {"jitter_s": 0.0, "channels": list(FIGURE_3)}),
     "flooding": ("flooding", {}),
 }
 """Protocol and settings: the extension as written, with the other reading of its groups, with acknowledged Join Tables,
-and with our defaults; section IV.A's two plain systems; flooding."""
+and with our defaults, except that every source builds routes; section IV.A's two plain systems; flooding."""
 
 ROUTERS = ("F1", "F2", "F3", "F4", "F5")
 ABOVE = ("F3", "F3", "F4", "F5", "F5")
