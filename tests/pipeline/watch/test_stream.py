@@ -478,18 +478,22 @@ def test_a_watch_that_goes_on_takes_what_comes_and_new_subscriptions(spark: Spar
         event = json.dumps({"type": "Siren", "id": f"e{number}", "source": "a", "content": {"speed": 20}})
         recorder.write([Record(float(number), "a", "publish", event=f"e{number}", detail=event)])
 
-    publish(1)
+    (tmp_path / "spools").mkdir()
     watch = Watch(lake, [str(tmp_path / "spools")], SETTINGS, wanted, told.append)
     with watch.running() as query:
         with pytest.raises(UsageError, match="runs already"), Watch(lake, [str(tmp_path)], SETTINGS).running():
             pass
+        query.processAllAvailable()  # nothing is there yet
+        publish(1)
         query.processAllAvailable()
         wanted.write_text("speed >\nspeed > 15\nSiren: speed > 30\n")
         publish(2)
         query.processAllAvailable()
     assert not query.isActive
     recorder.close()
-    assert [(commit.batch, commit.counts["records"], len(commit.wrong)) for commit in told] == [(0, 1, 0), (1, 2, 1)]
+    assert [(commit.batch, commit.counts["records"], len(commit.wrong)) for commit in told] == [
+        (0, 0, 0), (1, 1, 0), (2, 2, 1)
+    ]  # fmt: skip
     rows = lake.read("watched_matches").orderBy("event").collect()
     assert [(row["event"], row["subscription"], row["filter"]) for row in rows] == [
         ("e1", "line-1", "Siren: speed > 10"),

@@ -15,7 +15,9 @@ from earshot import errors
 from earshot.errors import EarshotError, SparkFailure, SparkUnavailable, UsageError
 
 _OURS = re.compile(r"^(?:.*?\b)?earshot\.errors\.(\w+): (.*)", re.MULTILINE | re.DOTALL)
-_JAVA = re.compile(r"\n\s*(?:at [\w.$]+\(|\.\.\. \d+ more|Caused by: |Driver stacktrace|JVM stacktrace|SQLSTATE)")
+_JAVA = re.compile(
+    r"\n\s*(?:=== Streaming Query|at [\w.$]+\(|\.\.\. \d+ more|Caused by: |Driver stacktrace|JVM stacktrace|SQLSTATE)"
+)
 _PYTHON_ERROR = re.compile(r"^(\w[\w.]*(?:Error|Exception|Interrupt|Exit)(?:: .*)?)$", re.MULTILINE)
 _CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] ")
 

@@ -253,7 +253,7 @@ class BatchStep:
     def _leave_window(self, state: State, settled: float) -> None:
         """Drop batches that no longer matter from the window, many at a time, and keep where their nodes were."""
         leaving = [number for number, newest in state.window.items() if newest < settled - self.settings.memory_s]
-        if len(leaving) < FOLD_AT and len(leaving) < len(state.window):
+        if not leaving or (len(leaving) < FOLD_AT and len(leaving) < len(state.window)):
             return
         log = [file for file in self._files("watched_log").files(min(leaving)) if batches_of(file)[0] in leaving]
         known = {(session.network, session.protocol, session.node) for session in self.sessions}
