@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,22 +73,26 @@ def test_batches_are_kept_once_however_they_are_replaced_and_joined(
     assert len(rows_in(lake, "watched_late", "other")) == others
 
 
-@pytest.mark.parametrize(("hours", "batches"), [(5, 8), pytest.param(24, 20, marks=pytest.mark.long)])
-def test_a_day_of_batches_leaves_fewer_than_five_hundred_files(
+@pytest.mark.parametrize(("hours", "batches"), [(3, 20), (3, 40), pytest.param(24, 80, marks=pytest.mark.long)])
+def test_an_hour_leaves_the_same_few_files_whatever_its_batches_and_the_hours_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int, batches: int
 ) -> None:
-    """A day at one batch each 2 s is 24 hours of 1,800 batches. Here an hour has few batches, and what is kept for a
-    minute is kept until the next checkpoint of the log. What an hour leaves does not depend on its batches."""
+    """A day at one batch each 2 s is 24 hours of 1,800 batches. Here an hour has few, and other times are as much
+    shorter."""
     monkeypatch.setattr(housekeeping, "EVERY_BATCHES", batches)
+    monkeypatch.setattr(housekeeping, "SOME_BATCHES", 5)
+    monkeypatch.setattr(housekeeping, "GRACE_S", 4.0)
     monkeypatch.setattr(state_log, "BASE_EVERY", 10)
     for name in (*GROWING, "watches", "watched_state"):
         monkeypatch.setitem(tables.TABLES, name, replace(tables.TABLES[name], keep_log_s=0.0))
     lake, clock = ArrowLake(tmp_path), Clock()
     keeper = Housekeeping(lake, WatchSettings(), clock)
     log = StateLog(lake, "live")
-    sessions, left = WatchedSessions(), []
+    sessions = WatchedSessions()
     sessions.seen("a-1", "a", 0.0, 1.0)
-    for batch in range(hours * batches):
+    most: Counter[str] = Counter()
+    left: list[Counter[str]] = []
+    for batch in range(hours * batches + 1):
         clock.now += 2.0
         log.rebase(sessions, RunningMetrics(), batch - 1)
         for table in GROWING[:2]:
@@ -96,18 +101,31 @@ def test_a_day_of_batches_leaves_fewer_than_five_hundred_files(
         changes.read_to("a-1", "a", clock.now, clock.now, False)
         log.add(changes, batch)
         lake.write_rows("watches", [{"batch": batch}], watch="live")
-        state = State(batch=batch, newest=clock.now, window=dict.fromkeys(range(batch - 4, batch + 1), 0.0))
+        state = State(batch=batch, newest=clock.now, window=dict.fromkeys(range(max(0, batch - 4), batch + 1), 0.0))
         keeper.after(state)
-        if batch % batches == batches - 1:
-            left.append(sum(path.is_file() for path in tmp_path.rglob("*")))
-    assert [one for one, _ in rows_in(lake, "watched_log")] == list(range(hours * batches))
-    assert max(left) < 500
-    half = hours // 2
-    assert hours < 24 or max(left[half:]) <= max(left[:half]) + 20  # it levels off
-    keeper.tidy(state)
-    keeper.end(state)
-    assert [len(BatchFiles(lake, table, "live").files()) for table in GROWING[:2]] == [6, 6]
-    assert sum(path.is_file() for path in tmp_path.rglob("*")) < 200
+        most |= data_files(tmp_path)
+        if batch and batch % batches == 0:
+            clock.now += housekeeping.GRACE_S
+            keeper.after(state)
+            left.append(data_files(tmp_path))
+    for table in GROWING[:2]:
+        assert [one for one, _ in rows_in(lake, table)] == list(range(hours * batches + 1))
+    # The window's five batches are not joined. The state is one base and the changes since.
+    assert left == [Counter({"watched_log": 6, "watched_pairs": 1, "watched_state": 11, "watches": 1})] * hours
+    # While it runs, at most: what is to be joined, what was replaced in the last four seconds, and what was joined.
+    joined = batches // 5
+    assert most["watched_log"] <= 5 + 5 + 5 + joined
+    assert most["watched_pairs"] <= 5 + 5 + joined
+    assert most["watched_state"] <= 10 + 12
+    assert most["watches"] <= 3
+    logs = Counter(path.parent.parent.name for path in tmp_path.rglob("_delta_log/*") if path.is_file())
+    assert max(logs.values()) <= 24  # a checkpoint each ten commits; what is older goes with it
+
+
+def data_files(root: Path) -> Counter[str]:
+    return Counter(
+        path.relative_to(root).parts[0] for path in root.rglob("*.parquet") if "_delta_log" not in path.parts
+    )
 
 
 def test_batches_of_the_window_are_not_joined(tmp_path: Path) -> None:

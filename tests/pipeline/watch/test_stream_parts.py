@@ -56,7 +56,7 @@ class Follower:
         found = find_segments(self.folder)
         end = advance(self.offsets, found, most_bytes, self.ended)
         if retire:
-            quiet = quiet_sessions(self.offsets, end, found, math.inf)
+            quiet = quiet_sessions(self.offsets, end, found, math.inf, math.inf)
             for folder, sessions in quiet.items():
                 self.ended.setdefault(folder, {}).update(sessions)
             end = without(end, quiet)

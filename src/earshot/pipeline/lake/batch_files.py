@@ -89,10 +89,11 @@ class BatchFiles:
             self._commit(change, [], "expire")
         return len(old)
 
-    def compact(self, before: int) -> tuple[int, int]:
-        """Join the small files of each day that hold only batches before that one; how many became how many."""
+    def compact(self, before: int, single: bool = False) -> tuple[int, int]:
+        """Join the small files of each day that hold only batches before that one; how many became how many.
+        `single`: only those of one batch each."""
         became = [0, 0]
-        for some in self._small(before):
+        for some in self._small(before, single):
             joined = self._joined(some)
             paths = {file.path for file in some}
 
@@ -106,10 +107,11 @@ class BatchFiles:
             became[1] += 1
         return became[0], became[1]
 
-    def _small(self, before: int) -> Iterator[list[DataFile]]:
+    def _small(self, before: int, single: bool) -> Iterator[list[DataFile]]:
         by_day: dict[str, list[DataFile]] = {}
         for file in self.files(until=before - 1):
-            if batches_of(file)[1] < before and file.size_bytes < SMALL_BYTES:
+            first, last = batches_of(file)
+            if last < before and file.size_bytes < SMALL_BYTES and (first == last or not single):
                 by_day.setdefault(file.partition["day"], []).append(file)
         for some in by_day.values():
             if len(some) > 1:

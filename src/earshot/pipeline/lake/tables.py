@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+KEEP_WATCH_LOG_S = 20.0
+"Tables of a watch get a commit or more each batch: what the last checkpoint of their log holds is soon removed."
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """One table of the lake."""
@@ -353,7 +357,7 @@ WATCHES = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
-    keep_log_s=60.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 # Tables that grow batch by batch have a partition a day: that of the newest record when the batch was made (UTC).
@@ -365,7 +369,8 @@ WATCHED_LOG = Table(
     | {name: _LOG_TYPES[kind] for name, kind in records.COLUMNS.items()},
     partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch}",
-    keep_log_s=60.0,
+    keep_h=1.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_PAIRS = Table(
@@ -373,7 +378,8 @@ WATCHED_PAIRS = Table(
     {"watch": "string", "day": "string", "batch": "bigint"} | _PAIR,
     partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch}",
-    keep_log_s=60.0,
+    keep_h=1.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_OPEN = Table(
@@ -382,7 +388,7 @@ WATCHED_OPEN = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
-    keep_log_s=60.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_FIGURES = Table(
@@ -400,7 +406,7 @@ WATCHED_FIGURES = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
-    keep_log_s=60.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_LOSSES = Table(
@@ -418,7 +424,7 @@ WATCHED_LOSSES = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
-    keep_log_s=60.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_MATCHES = Table(
@@ -438,7 +444,8 @@ WATCHED_MATCHES = Table(
     },
     partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch} --subscriptions FILE",
-    keep_log_s=60.0,
+    keep_h=1.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_LATE = Table(
@@ -458,7 +465,8 @@ WATCHED_LATE = Table(
     },
     partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch}",
-    keep_log_s=60.0,
+    keep_h=1.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_REJECTS = Table(
@@ -474,7 +482,8 @@ WATCHED_REJECTS = Table(
     },
     partition_by=("watch", "day"),
     made_by="earshot watch SPOOL_DIR --name {watch}",
-    keep_log_s=60.0,
+    keep_h=1.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_ALERTS = Table(
@@ -492,7 +501,7 @@ WATCHED_ALERTS = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch} --alert CONDITION",
     keep_h=1.0,
-    keep_log_s=60.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_STATE = Table(
@@ -507,7 +516,7 @@ WATCHED_STATE = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
-    keep_log_s=60.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCHED_POSITIONS = Table(
@@ -524,7 +533,7 @@ WATCHED_POSITIONS = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
-    keep_log_s=60.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 WATCH_LEASES = Table(
@@ -538,7 +547,7 @@ WATCH_LEASES = Table(
     partition_by=("watch",),
     made_by="earshot watch SPOOL_DIR --name {watch}",
     keep_h=1.0,
-    keep_log_s=60.0,
+    keep_log_s=KEEP_WATCH_LOG_S,
 )
 
 TABLES: dict[str, Table] = {

@@ -17,9 +17,9 @@ GROWING = ("watched_log", "watched_pairs", "watched_matches", "watched_late", "w
 "Tables that each batch adds to."
 EVERY_S = 3600.0
 EVERY_BATCHES = 1800
-"Small files are joined after this many seconds or batches, whichever comes first."
-FEW_BATCHES = 100
-"A watch that ends does not join fewer."
+"All small files are joined after this many seconds or batches, whichever comes first."
+SOME_BATCHES = 50
+"Files of one batch each are joined whenever there are so many: rows are written three times at most in an hour."
 ORPHANS_H = 1.0
 GRACE_S = 60.0
 "A file that was replaced stays this long, for those that still read it."
@@ -35,36 +35,47 @@ class Housekeeping:
         self._done_at = clock()
         self._replaced: deque[tuple[float, str]] = deque()
         self._joined_until: int | None = None
+        "The last batch at the last join of all files."
+        self._some_joined_until = -1
         lake.replaced = []
 
     def after(self, state: State) -> None:
         """A batch was committed: do what is due."""
         if self._joined_until is None:  # where the watch before this one left off
-            log = BatchFiles(self.lake, "watched_log", self.settings.name).files()
+            log = self._files("watched_log").files()
             small = [first for first, last in map(batches_of, log) if first == last]
             self._joined_until = min(small, default=state.batch)
-        due = state.batch - self._joined_until >= EVERY_BATCHES or self._clock() - self._done_at >= EVERY_S
-        if due:
+        if state.batch - self._joined_until >= EVERY_BATCHES or self._clock() - self._done_at >= EVERY_S:
             self.tidy(state)
+        elif state.batch - max(self._joined_until, self._some_joined_until) >= SOME_BATCHES:
+            self._join(state, single=True)
         self._delete()
 
     def tidy(self, state: State) -> None:
-        """Join small files and remove old rows. Batches that the watch still reads stay as they are."""
+        """Join small files and remove old rows."""
         self._done_at, self._joined_until = self._clock(), state.batch
-        before = min(state.window, default=state.batch + 1)
-        for table in GROWING:
-            files = BatchFiles(self.lake, table, self.settings.name)
-            if self.settings.keep_s is not None and state.newest is not None:
-                files.keep_since(day_of(state.newest - self.settings.keep_s))
-            files.compact(before)
+        if self.settings.keep_s is not None and state.newest is not None:
+            for table in GROWING:
+                self._files(table).keep_since(day_of(state.newest - self.settings.keep_s))
+        self._join(state)
         for kind in TABLES.values():
             if kind.keep_log_s is not None:  # what killed processes left
                 TableLog(self.lake.folder, kind).vacuum(ORPHANS_H)
         self._delete()
 
+    def _join(self, state: State, single: bool = False) -> None:
+        """Of the log, batches that the watch still reads stay as they are."""
+        self._some_joined_until = state.batch
+        for table in GROWING:
+            reads = min(state.window, default=state.batch + 1) if table == "watched_log" else state.batch + 1
+            self._files(table).compact(reads, single)
+
+    def _files(self, table: str) -> BatchFiles:
+        return BatchFiles(self.lake, table, self.settings.name)
+
     def end(self, state: State) -> None:
         """The watch ends: leave few files."""
-        if self._joined_until is not None and state.batch - self._joined_until >= FEW_BATCHES:
+        if self._joined_until is not None and state.batch - self._joined_until >= SOME_BATCHES:
             self.tidy(state)
         self._delete(GRACE_S)
 

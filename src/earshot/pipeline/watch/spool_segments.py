@@ -152,13 +152,17 @@ def _position(start: Positions, ended: Positions, folder: str, session: str) -> 
     return ReadPosition.parse(start.get(folder, {}).get(session) or ended.get(folder, {}).get(session))
 
 
-def quiet_sessions(start: Positions, end: Offsets, found: Mapping[str, Found], since: float) -> Offsets:
-    """The sessions that this batch reads nothing of and whose segments nobody has written since that time."""
+def quiet_sessions(
+    start: Positions, end: Offsets, found: Mapping[str, Found], open_since: float, closed_since: float
+) -> Offsets:
+    """The sessions that this batch reads nothing of and whose segments nobody has written since a time: one for
+    sessions with an open segment, another for those without."""
     quiet: Offsets = {}
     for folder, sessions in end.items():
         for session, text in sessions.items():
             segments = found.get(folder, {}).get(session, {})
             unread = start.get(folder, {}).get(session) == text
+            since = closed_since if all(segment.closed for segment in segments.values()) else open_since
             if unread and all(segment.modified_at < since for segment in segments.values()):
                 quiet.setdefault(folder, {})[session] = text
     return quiet

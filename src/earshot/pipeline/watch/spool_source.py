@@ -63,8 +63,10 @@ SCHEMA = pa.schema(
     [(name, _OWN_ARROW[kind]) for name, kind in _OWN.items()] + [(name, _ARROW[kind]) for name, kind in COLUMNS.items()]
 )
 ENDED_AFTER_S = 3600.0
-"A session that was read to its end and whose segments did not change for this long counts as ended."
-LOOK_FOR_ENDED_S = 600.0
+CLOSED_AFTER_S = 60.0
+"""A session that was read to its end counts as ended when its segments did not change for this long; the second where
+they are all closed."""
+LOOK_FOR_ENDED_S = 60.0
 ROWS_A_BATCH = 20_000
 
 _decoder = msgspec.json.Decoder(Record)
@@ -222,7 +224,7 @@ class EndedSessions:
         if not self._name or now - self._looked_at < LOOK_FOR_ENDED_S:
             return end
         self._looked_at = now
-        quiet = quiet_sessions(start, end, found, now - ENDED_AFTER_S)
+        quiet = quiet_sessions(start, end, found, now - ENDED_AFTER_S, now - CLOSED_AFTER_S)
         if not quiet:
             return end
         for folder, sessions in quiet.items():

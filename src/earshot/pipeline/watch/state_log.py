@@ -27,7 +27,7 @@ from earshot.records.sessions import Session
 SESSIONS, SEEN, GONE, SUMS, LOST, COUNTED, OPEN = "sessions", "seen", "gone", "sums", "lost", "counted", "open"
 """Kinds of rows: a spool's sessions, how far it was read, that it was forgotten; the sums of a group and the number of
 losses of one reason (of a base); counts to be added to the sums, and counts of open events, which are not added."""
-BASE_EVERY = 100
+BASE_EVERY = 50
 "Batches between two bases."
 TABLE = "watched_state"
 
