@@ -90,11 +90,10 @@ def bridge(
         if options["as_json"]:
             click.echo(json.dumps({"node": node.name, "broker": str(at), **counts}))
         else:
-            click.echo(
-                f"{counts.get('out', 0):,} events out, {counts.get('in', 0):,} in; "
-                + ", ".join(
-                    f"{count:,} {what}" for what, count in sorted(counts.items()) if what not in ("in", "out") and count
-                )
-            )
+            other = [
+                f"{count:,} {what}" for what, count in sorted(counts.items()) if what not in ("in", "out") and count
+            ]
+            moved = f"{counts.get('out', 0):,} events out, {counts.get('in', 0):,} in"
+            click.echo("; ".join([moved, ", ".join(other)] if other else [moved]))
 
     run_node(work())

@@ -103,7 +103,10 @@ def sub(
     from earshot.events import EventType
 
     if (fence or quality) and event_type is None:
-        raise UsageError(f"--{'fence' if fence else 'quality'} needs a TYPE")
+        asked = "--fence" if fence else "--quality NAME=VALUE"
+        raise UsageError(
+            f"{asked} is about a type of events: write it in place of --filter, as in earshot sub Siren {asked}"
+        )
     attributes = pairs(quality, "--quality", str)
     wanted = EventType(event_type, {}, attributes) if attributes and event_type is not None else event_type
 

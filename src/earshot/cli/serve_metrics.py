@@ -22,7 +22,10 @@ def serve_metrics(address: str, collector: Any) -> Callable[[], None]:
     try:
         server, thread = start_http_server(int(port), host.strip("[]") or "127.0.0.1", registry)
     except OSError as error:
-        raise UsageError(f"cannot serve metrics at {address}: {error.strerror or error}") from None
+        raise UsageError(
+            f"cannot serve metrics at {address}: {error.strerror or error}; take another port, and an address of this "
+            "machine: 127.0.0.1 for itself, 0.0.0.0 for all networks"
+        ) from None
 
     def stop() -> None:
         server.shutdown()

@@ -21,7 +21,7 @@ from earshot.errors import SettingsError, UsageError
 from earshot.pipeline.watch.alerts import Alert, AlertNotice, Alerts, to_command, to_file, to_webhook
 from earshot.pipeline.watch.exported_metrics import ExportedMetrics
 from earshot.pipeline.watch.running_metrics import RunningMetrics
-from earshot.pipeline.watch.watch_state import Commit
+from earshot.pipeline.watch.watch_state import Commit, WatchSettings
 
 ROOT = Path(__file__).parents[3]
 
@@ -182,7 +182,7 @@ def test_a_place_that_cannot_be_reached_holds_nobody_up() -> None:
     assert time.monotonic() - began < 5
     with pytest.raises(SettingsError, match="begins with http"):
         to_webhook("ftp://x")
-    with pytest.raises(SettingsError, match="cannot be written there"):
+    with pytest.raises(SettingsError, match="cannot be written to"):
         to_file(Path("/proc/none/alerts"))
 
 
@@ -241,3 +241,17 @@ def test_the_dashboard_asks_for_metrics_that_exist() -> None:
 def test_an_address_that_cannot_be_served_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="cannot serve metrics at"):
         serve_metrics(address, ExportedMetrics("live"))
+
+
+def test_a_command_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    for command in ("", "  ", "/no/such/program --loud"):
+        with pytest.raises(SettingsError, match="no such program"):
+            to_command(command)
+    (there := tmp_path / "pager").touch()
+    to_command(f"{there} --loud")
+    to_command("cd / && true")
+
+
+def test_rows_are_kept_for_a_day_at_least() -> None:
+    with pytest.raises(SettingsError, match="--keep 30d"):
+        WatchSettings(keep_s=30.0)

@@ -18,6 +18,7 @@ from earshot.errors import EventError, FilterSyntaxError, SettingsError, UsageEr
 from earshot.events import Element, Event
 from earshot.filters import Filter
 from earshot.geometry import Area, Position, parse_shape
+from earshot.quality import MOST_PRIORITY
 from earshot.settings import check_bounds, read_settings
 
 Qos = Annotated[int, msgspec.Meta(ge=0, le=1)]
@@ -101,7 +102,7 @@ class FromMqtt:
     "Two numbers of the content that give x and y in metres instead, message by message."
     lifespan_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
     "How long the events live; by default as the protocol has it."
-    priority: int = 0
+    priority: Annotated[int, msgspec.Meta(ge=-MOST_PRIORITY, le=MOST_PRIORITY)] = 0
 
     def __post_init__(self) -> None:
         check_bounds(self)
@@ -206,7 +207,8 @@ def read_mapping(
         try:
             table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{path}: cannot be read: {error}") from None
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise SettingsError(f"{path}: cannot be read: {why}; name a TOML file of rules (docs: bridge)") from None
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(f"{path}: not TOML: {error}") from None
     for key in table:

@@ -243,7 +243,9 @@ def to_file(path: Path) -> Send:
         with path.open("a"):
             pass
     except OSError as error:
-        raise SettingsError(f"{path}: alerts cannot be written there: {error.strerror}") from None
+        raise SettingsError(
+            f"alerts cannot be written to {path}: {error.strerror}; name a file in a folder that is there and writable"
+        ) from None
 
     def send(notice: AlertNotice) -> None:
         try:
@@ -257,6 +259,11 @@ def to_file(path: Path) -> Send:
 
 def to_command(command: str) -> Send:
     """A command of the shell, with the notice as JSON on its standard input."""
+    program = command.split(maxsplit=1)[0] if command.strip() else ""
+    if not program or (re.fullmatch(r"[\w./~-]*/[\w./-]*", program) and not Path(program).expanduser().exists()):
+        raise SettingsError(
+            f"no such program for alerts: {program!r}; write a command of the shell, as in 'mail -s alert ops'"
+        )
 
     def call(notice: AlertNotice) -> None:
         ended = subprocess.run(command, shell=True, input=notice.json(), text=True, timeout=SEND_WITHIN_S, check=False)

@@ -15,6 +15,8 @@ from earshot.errors import SettingsError
 from earshot.pipeline.watch import spool_source as source
 from earshot.pipeline.watch.running_metrics import RunningMetrics
 
+DAY_S = 86_400.0
+
 
 @dataclass(frozen=True, slots=True)
 class WatchSettings:
@@ -41,8 +43,10 @@ class WatchSettings:
         for name in ("delay_s", "patience_s", "forget_s", "most_bytes"):
             if not 0 < getattr(self, name) < math.inf:
                 raise SettingsError(f"{name} must be positive, got {getattr(self, name)}")
-        if self.keep_s is not None and not 0 < self.keep_s < math.inf:
-            raise SettingsError(f"keep_s must be positive, got {self.keep_s}")
+        if self.keep_s is not None and not DAY_S <= self.keep_s < math.inf:
+            raise SettingsError(
+                f"rows are removed by the day: keep them for one day at least, as in --keep 30d, not {self.keep_s:g} s"
+            )
         if not 1.0 <= self.cell_m < math.inf:
             raise SettingsError(f"cell_m must be at least 1, got {self.cell_m}")
 
