@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +133,7 @@ def watch(
             exported = ExportedMetrics(name)
             until_end.callback(serve_metrics(metrics, exported))
             reports.append(exported.update)
-        opened = until_end.enter_context(open_lake(lake.at(out)))
+        opened = until_end.enter_context(open_lake(_with_memory(lake.at(out))))
 
         held: list[Any] = opened.arrow.read("watched_alerts", watch=name).to_pylist()
 
@@ -156,6 +157,15 @@ def watch(
             if failure := query.exception():
                 raise failure
         screen.end(watching.last())
+
+
+def _with_memory(lake: LakeOptions) -> LakeOptions:
+    """Java takes the memory that it may take before it looks for what is free, and a watch runs for weeks."""
+    from earshot.pipeline.watch.stream import DRIVER_MEMORY
+
+    if lake.remote or "SPARK_DRIVER_MEMORY" in os.environ:
+        return lake
+    return replace(lake, conf=(f"spark.driver.memory={DRIVER_MEMORY}", *lake.conf))
 
 
 def _alerts(texts: Sequence[str], file: Path | None, command: str | None, webhook: str | None) -> Alerts | None:

@@ -1,6 +1,7 @@
 """The stream: what live nodes record, judged by the oracle as it comes.
 
-A Structured Streaming query follows the spools, and each of its batches goes through a `BatchStep`.
+A Structured Streaming query follows the spools (over Spark Connect: a `ConnectQuery`), and each of its batches goes
+through a `BatchStep`.
 Spark's checkpoint says which bytes of which segments a batch is made of; a row of `watches` says that
 it is in the lake. A batch is in both, or is made again of the same bytes.
 """
@@ -14,11 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from earshot.errors import LakeError, UsageError
+from earshot.errors import LakeError
 from earshot.pipeline.spark.session import is_connect, parallelism
 from earshot.pipeline.watch import spool_source as source
 from earshot.pipeline.watch.alone import alone
 from earshot.pipeline.watch.batch_step import BatchStep
+from earshot.pipeline.watch.connect_query import Checkpoint, ConnectQuery
 from earshot.pipeline.watch.spool_segments import check_folders
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
 from earshot.pipeline.watch.watch_state import Commit, Report, WatchSettings
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from earshot.pipeline.lake.lake import Lake
+
+DRIVER_MEMORY = "1g"
+"Enough for Spark's own process: records, positions and pairs are in Python's workers and on the disk."
 
 
 class Watch:
@@ -40,8 +45,6 @@ class Watch:
         subscriptions: Path | None = None,
         report: Report | None = None,
     ) -> None:
-        if is_connect(lake.session):
-            raise UsageError("a watch needs a Spark session of its own: run it with --master, or on this machine")
         self.lake = lake
         self.settings = settings or WatchSettings()
         self.folders = check_folders(folders, may_be_empty=True)
@@ -54,7 +57,7 @@ class Watch:
         return f"{self.lake.folder.address}/_watches/{self.settings.name}/checkpoint"
 
     @contextmanager
-    def running(self, once: bool = False) -> Iterator[StreamingQuery]:
+    def running(self, once: bool = False) -> Iterator[StreamingQuery | ConnectQuery]:
         """Start the query, and stop it at the end of the context in every case."""
         with alone(self.lake.arrow, self.settings.name) as self.step.check_alone:
             self.step.resume()
@@ -89,13 +92,18 @@ class Watch:
     def _own(self) -> str:
         return f"_watches/{self.settings.name}"
 
-    def _start(self, once: bool) -> StreamingQuery:
-        session = self.lake.session
+    def _start(self, once: bool) -> StreamingQuery | ConnectQuery:
+        session, tasks = self.lake.session, parallelism(self.lake.session)
+        ended = (self.lake.folder.root, f"{self._own}/ended.json")
+        if is_connect(session):
+            reader = source.SpoolStreamReader(self.folders, tasks, self.settings.most_bytes, ended)
+            checkpoint = Checkpoint(self.lake.folder, f"{self._own}/checkpoint")
+            return ConnectQuery(session, reader, checkpoint, self.step, None if once else self.settings.every_s)
         given = {
             source.FOLDERS: json.dumps(self.folders),
-            source.TASKS: str(parallelism(session)),
+            source.TASKS: str(tasks),
             source.MOST_BYTES: str(self.settings.most_bytes),
-            source.ENDED: json.dumps([self.lake.folder.root, f"{self._own}/ended.json"]),
+            source.ENDED: json.dumps(ended),
         }
         session.conf.set("spark.sql.streaming.minBatchesToRetain", "10")  # fewer files; one is enough to resume
         session.dataSource.register(source.SpoolSource)
