@@ -205,6 +205,24 @@ def two_against_direct(rows: Rows) -> Finding:
     return found(*readings)
 
 
+@claim(
+    "The two nearest of 8 rendezvous cells do better than two cells in all (by a tenth or more)",
+    "section 4, figures 3(a) and 3(c)",
+    "the reader should confront this curve with the one of figure 3(a)",
+    fails_if="a subscriber chooses two of its rendezvous cells at random instead of the nearest",
+)
+def nearest_against_random(rows: Rows) -> Finding:
+    readings = []
+    for column, name in AVERAGES.items():
+        random = {row["network"]: row[column] for row in rows_at(rows["paths"], nodes=600, n=2)}
+        near = [(row["network"], row[column]) for row in rows_at(rows["nearest"], m=2) if row["network"] in random]
+        over = estimate(value / random[network] for network, value in near)
+        means = estimate(value for _, value in near).mean, estimate(random[network] for network, _ in near).mean
+        measured = f"two nearest of 8 {means[0]:.2f}, two in all {means[1]:.2f}: {over.mean:.3f} times"
+        readings.append(_reading(name, measured, over.high <= 0.9, over.count, over, "the hint of position gains less"))
+    return found(*readings)
+
+
 SENT, IDEAL = "as sent, one copy a subscriber", "ideal trees, shared steps once"
 TREES = {
     f"{SENT}, all costs summed": ("many", "one", ""),
