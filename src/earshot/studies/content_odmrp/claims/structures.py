@@ -1,0 +1,225 @@
+"""Sections III and V: summaries, aggregation, groups, and state that expires by itself."""
+
+from __future__ import annotations
+
+from earshot.studies.content_odmrp.claims.readings import WRITTEN
+from earshot.studies.study import (
+    ClaimReading,
+    Claims,
+    Estimate,
+    Finding,
+    Rows,
+    curve,
+    estimate,
+    found,
+    grouped,
+    rows_at,
+    seeds_of,
+)
+
+CLAIMS = Claims()
+claim = CLAIMS.claim
+
+
+@claim(
+    "Errors of a summary are false positives, never false negatives",
+    "section III",
+    "always false positives",
+    fails_if="an element's texts are written to the wrong one of the three vectors",
+)
+def only_false_positives(rows: Rows) -> Finding:
+    def reading(form: str, words: str) -> ClaimReading:
+        of = rows_at(rows["summaries"], form=form)
+        missed, matching = sum(row["missed"] for row in of), sum(row["matching"] for row in of)
+        line = curve(of, "subscriptions", "false_share")
+        measured = f"{missed} of {matching:,} matches missed; unwanted events that pass, by subscriptions: {line:.2g}"
+        last = line.estimates[-1]
+        return ClaimReading(words, measured, missed == 0 and matching > 0, last.count, last.interval)
+
+    return found(
+        reading("four structures", "the paper's four structures"),
+        reading("with combinations", "with value combinations"),
+    )
+
+
+@claim(
+    "Aggregation reduces the size of routing tables",
+    "section V",
+    "in words (taken as fewer bytes, or fewer entries at the source)",
+    fails_if="a summary keeps every subscription's text",
+)
+def aggregation_shrinks(rows: Rows) -> Finding:
+    of = rows_at(
+        rows["summaries"], form="four structures", subscriptions=max(r["subscriptions"] for r in rows["summaries"])
+    )
+    ratio = estimate(row["summary_bytes"] / row["text_bytes"] for row in of)
+    still = rows_at(rows["changes"], still=True, advertise=False)
+    entries = {row["aggregate"]: row["reporters"] for row in still}
+    return found(
+        ClaimReading(
+            "a broker's 100 subscriptions in one summary",
+            f"{ratio} of the bytes of their texts",
+            ratio.high < 1,
+            ratio.count,
+            ratio.interval,
+        ),
+        ClaimReading(
+            "a node next to the source reports for all below it (an option)",
+            f"{entries[True]} reporters at the source instead of {entries[False]}",
+            entries[True] < entries[False],
+            seeds=0,
+        ),
+    )
+
+
+@claim(
+    "Subscriptions can be registered and cancelled at any time",
+    "section V",
+    "fully supported (taken as: everything from one refresh after registering, nothing after cancelling)",
+    fails_if="a change of subscriptions waits until its source's state has expired",
+)
+def changes_take_effect(rows: Rows) -> Finding:
+    (row,) = rows_at(rows["changes"], still=False)
+    before = row["before_cancelling"]
+    holds = row["registered_missed"] == 0 and row["cancelled_got"] == 0 and before[0] == before[1]
+    return found(
+        ClaimReading(
+            WRITTEN,
+            f"{row['registered_got']} of {row['registered_wanted']} after registering, {row['registered_missed']} "
+            f"missed later than a refresh; {row['cancelled_got']} after cancelling",
+            holds,
+            seeds=0,
+        )
+    )
+
+
+@claim(
+    "Forwarding nodes demote themselves where no request comes within the timeout",
+    "section III.E",
+    "25 s (section IV)",
+    fails_if="flags never expire",
+)
+def soft_state(rows: Rows) -> Finding:
+    (row,) = rows_at(rows["changes"], still=False)
+    during, after_15_s, after_31_s = row["forwarding"]
+    return found(
+        ClaimReading(
+            WRITTEN,
+            f"{during} forwarding nodes while events are sent, {after_15_s} 15 s later, {after_31_s} 31 s later",
+            during == after_15_s > 0 and after_31_s == 0,
+            seeds=0,
+        )
+    )
+
+
+@claim(
+    "Advertisement mode sets routes up before the first event",
+    "section III.E",
+    "an option for stable networks",
+    fails_if="an announcement sends no Join Request",
+)
+def advertised(rows: Rows) -> Finding:
+    first = {row["advertise"]: row["first_on_data"] for row in rows_at(rows["changes"], still=True, aggregate=False)}
+    words = {True: "as data", False: "on a Join Request"}
+    return found(
+        ClaimReading(
+            WRITTEN,
+            f"the first event travels {words[first[True]]} after an announcement, {words[first[False]]} without",
+            first[True] and not first[False],
+            seeds=0,
+        )
+    )
+
+
+def _by_grain(rows: Rows, column: str, speed: float | None = None) -> dict[str, Estimate]:
+    chosen = rows["grain"] if speed is None else rows_at(rows["grain"], speed_m_s=speed)
+    return {grain: estimate(row[column] for row in group) for (grain,), group in grouped(chosen, "grain").items()}
+
+
+def _texts(of: dict[str, Estimate], spec: str) -> str:
+    return ", ".join(f"{name} {one.mean:{spec}}" for name, one in of.items())
+
+
+@claim(
+    "Coarse groups bring noise, fine ones are many",
+    "section III.D",
+    "in words",
+    fails_if="groups are chosen without regard to who wants the event",
+)
+def coarse_or_fine(rows: Rows) -> Finding:
+    noise, groups = _by_grain(rows, "noise"), _by_grain(rows, "groups")
+    in_mesh = _by_grain(rows, "mesh_bytes")
+    coarse, fine = "least constrained", "finest"
+    return found(
+        ClaimReading(
+            "members that do not want the event; groups made",
+            f"noise {_texts(noise, '.0%')}; groups {_texts(groups, '.0f')}; data in the mesh "
+            f"{_texts(in_mesh, ',.0f')} B",
+            noise[coarse].low > noise[fine].high and groups[fine].low > groups[coarse].high
+            if noise[coarse].count > 1
+            else noise[coarse].mean > noise[fine].mean and groups[fine].mean > groups[coarse].mean,
+            seeds_of(rows["grain"]),
+            noise[coarse].interval,
+        )
+    )
+
+
+@claim(
+    "Where nodes move fast, fine groups save the overhead of group maintenance",
+    "section III.D",
+    "may prevent it (taken as fewer control bytes than coarse groups at 20 m/s)",
+    fails_if="each group has a refresh of its own",
+)
+def fine_groups_when_moving(rows: Rows) -> Finding:
+    fast, slow = (_by_grain(rows, "control_bytes", speed) for speed in (20.0, 1.0))
+    whole = _by_grain(rows, "bytes", 20.0)
+    delivered = _by_grain(rows, "delivery_ratio", 20.0)
+    coarse, fine = "least constrained", "finest"
+    holds = fast[fine].mean < fast[coarse].mean
+    reason = "every group that a source makes is offered by a Join Request, and each offer takes bytes of every request"
+    return found(
+        ClaimReading(
+            "control bytes",
+            f"at 20 m/s {_texts(fast, ',.0f')}; at 1 m/s {_texts(slow, ',.0f')}; delivery ratio at 20 m/s "
+            f"{_texts(delivered, '.3f')}",
+            holds,
+            fast[fine].count,
+            fast[fine].interval,
+            "" if holds else reason,
+        ),
+        ClaimReading(
+            "all bytes",
+            f"at 20 m/s {_texts(whole, ',.0f')}",
+            whole[fine].mean < whole[coarse].mean,
+            whole[fine].count,
+            whole[fine].interval,
+        ),
+    )
+
+
+@claim(
+    "Brokers split and combine groups as subscriptions and events change",
+    "section III.D",
+    "in words",
+    fails_if="groups are made once and kept",
+)
+def split_and_combined(rows: Rows) -> Finding:
+    by_limit = {row["noise_limit"]: row for row in rows["regrouping"]}
+    fine, coarse = by_limit[0.4], by_limit[1.0]
+    return found(
+        ClaimReading(
+            "at most 40 % noise",
+            f"{fine['combined']} combined, {fine['split']} split; noise {fine['noise'][0]:.0%} with four kinds in "
+            f"three groups, {fine['noise'][-1]:.0%} when two are left; {fine['delivered']} of 200 delivered",
+            fine["combined"] > 0 and fine["split"] > 0 and fine["noise"][-1] == 0.0,
+            seeds=0,
+        ),
+        ClaimReading(
+            "any noise (as written)",
+            f"{coarse['combined']} combined, {coarse['split']} split; noise {coarse['noise'][-1]:.0%} when two are "
+            "left",
+            coarse["combined"] > 0 and coarse["split"] > 0,
+            seeds=0,
+            reason="" if coarse["split"] else "a group is split only where its noise exceeds a limit",
+        ),
+    )
