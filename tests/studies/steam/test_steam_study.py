@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -37,6 +38,7 @@ from earshot.studies.steam.runs import (
     LAYOUTS,
     RADIUS_M,
     RANGE_M,
+    SQUARE,
     around,
     covered,
     driving,
@@ -254,3 +256,19 @@ def test_a_fast_consumer_may_pass_without_a_beacon() -> None:
     case = {"radius_m": 40, "vehicles": 20, "seed": 0, "beacon_interval_s": 5.0}
     (slow,), (fast,) = (discovery({**case, "speed_mph": speed}) for speed in (10, 70))
     assert slow["discovered"] == 1.0 > fast["discovered"]
+
+
+def test_events_that_stop_after_two_hops_cost_no_more_in_larger_proximities(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [{"scenario": "A", "saturation": saturation, "speed_mph": 30, "seed": 3} for saturation in (60, 120)]
+    flips(
+        STUDY.claims,
+        "beyond the range cost rises",
+        lambda: {"cost": [{**case, **row} for case in cases for row in cost(case)]},
+        lambda: monkeypatch.setattr(experiments, "BEACONED", replace(BEACONED, hop_limit=2)),
+    )
+
+
+def test_the_squares_consumers_are_inside_the_disc() -> None:
+    points = LAYOUTS[SQUARE](240, Random(1))
+    assert len(points) == 240
+    assert max(math.hypot(x, y) for x, y in points) <= RADIUS_M

@@ -17,7 +17,7 @@ from earshot.filters import Filter, Subscription
 from earshot.geometry import ORIGIN, Position
 from earshot.protocols.machine import Announcement, Broadcast, Deliver, FixedLocation
 from earshot.protocols.steam.machine import Steam
-from earshot.protocols.steam.packets import SteamSettings
+from earshot.protocols.steam.packets import PAPER
 from earshot.studies.steam.runs import around
 from earshot.studies.study import Case, Row
 from earshot.wire import decode, encode
@@ -54,7 +54,7 @@ def latency(case: Case) -> Sequence[Row]:
 def producer(announcements: int, subscribers: int = 0) -> Steam:
     """A node that announces this many event types, the measured one included. Subscriptions are known where they are
     made and nowhere else: those that a producer could notice are the ones on its own device."""
-    node = Steam("producer", SteamSettings(), FixedLocation(ORIGIN), Random(0))
+    node = Steam("producer", PAPER, FixedLocation(ORIGIN), Random(0))
     for number in range(announcements - 1):
         node.announce(Announcement(EventType(f"Other type {number}"), around(200.0)), 0.0)
     node.announce(Announcement(MEASURED, around(200.0)), 0.0)
@@ -66,7 +66,7 @@ def producer(announcements: int, subscribers: int = 0) -> Steam:
 
 def consumer(subscriptions: int) -> Steam:
     """A member of the measured type's group with this many subscriptions to other types."""
-    node = Steam("consumer", SteamSettings(), FixedLocation(ORIGIN), Random(0))
+    node = Steam("consumer", PAPER, FixedLocation(ORIGIN), Random(0))
     for number in range(subscriptions):
         other = Filter.where(FIVE_TERMS, type=f"Other type {number}")
         node.subscribe(Subscription(f"other-{number}", "consumer", other), 0.0)

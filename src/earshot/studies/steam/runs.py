@@ -62,6 +62,12 @@ def in_a_disc(count: int, random: Random) -> list[Point]:
     return found
 
 
+def in_a_square(count: int, random: Random) -> list[Point]:
+    """Uniform random positions in the square inside the disc."""
+    half_m = RADIUS_M / math.sqrt(2)
+    return [(random.uniform(-half_m, half_m), random.uniform(-half_m, half_m)) for _ in range(count)]
+
+
 def on_a_grid(count: int, _: Random) -> list[Point]:
     """The points of a square grid in the disc, half a spacing off its centre. The grid may have a few points
     too many; then the outermost are left out."""
@@ -76,14 +82,16 @@ def _grid_points(spacing: float) -> list[Point]:
     return [(x, y) for x in steps for y in steps if math.hypot(x, y) <= RADIUS_M]
 
 
+SQUARE = "D in a square"
 LAYOUTS: dict[str, Callable[[int, Random], list[Point]]] = {
     "A": on_a_road,
     "B": on_a_road,
     "C": on_two_roads,
     "D": in_a_disc,
     "E": on_a_grid,
+    SQUARE: in_a_square,
 }
-"Where the consumers are in figure 13's scenarios."
+"Where the consumers are in figure 13's scenarios; the last is another reading of D."
 
 
 def driving(name: str, point: Point, at_s: float, speed_m_s: float, until_s: float) -> Trajectory:

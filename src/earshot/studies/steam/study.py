@@ -10,6 +10,7 @@ from earshot.studies.steam.claims import CLAIMS
 from earshot.studies.steam.crossing import DAY_S, STRETCH_S, braking, crossing, discovery
 from earshot.studies.steam.experiments import PROXIMITIES_M, SATURATIONS, SPEEDS_MPH, accuracy, collisions, cost, reach
 from earshot.studies.steam.latency import latency
+from earshot.studies.steam.runs import SQUARE
 from earshot.studies.study import Experiment, Study, cases
 
 STRETCHES = range(int(DAY_S / STRETCH_S))
@@ -88,6 +89,12 @@ EXPERIMENTS = (
         accuracy,
         cases=cases(scenario="ABCDE", saturation=SATURATIONS, seed=range(30)),
         quick=cases(scenario="ABCDE", saturation=[60, 120], seed=range(1)),
+    ),
+    Experiment(
+        "square",
+        accuracy,
+        cases=cases(scenario=[SQUARE], saturation=SATURATIONS, seed=range(30)),
+        quick=cases(scenario=[SQUARE], saturation=[60, 120], seed=range(1)),
     ),
 )
 
