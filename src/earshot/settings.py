@@ -344,7 +344,7 @@ def _requirement(bounds: msgspec.Meta, unit: str) -> str:
         case None, least, None, most:
             return f"must be from {least:g} to {most:,}"
         case None, least, below, None:
-            return f"must be from {least:g} to below {below:g}"
+            return f"must be at least {least:g} and below {below:g}"
         case above, None, None, None:
             return f"must be above {above:g}"
         case above, None, below, None:

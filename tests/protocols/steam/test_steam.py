@@ -190,7 +190,7 @@ def test_withdrawing_an_unknown_announcement_or_subscription_is_an_error() -> No
         ({"forwarding": "shout"}, "forwarding: no such choice as 'shout'; there are: flood, gossip"),
         ({"hop_limit": 0}, "hop_limit must be at least 1, got 0"),
         ({"cache_size": -1}, "cache_size must be from 0 to 4,096, got -1"),
-        ({"beacon_jitter": 1.0}, "beacon_jitter must be from 0 to below 1, got 1.0"),
+        ({"beacon_jitter": 1.0}, "beacon_jitter must be at least 0 and below 1, got 1.0"),
         ({"gossip_distance_m": -1.0}, "gossip_distance_m must not be negative, got -1.0"),
         ({"recovery_delay_s": -1.0}, "recovery_delay_s must not be negative, got -1.0"),
         ({"beacon_gather_s": -1.0}, "beacon_gather_s must not be negative, got -1.0"),

@@ -103,5 +103,5 @@ def test_a_share_of_the_messages_is_lost_without_notice() -> None:
     heard = len(bench.calls("b", "hear"))
     assert 110 < heard < 170
     assert bench.calls("a", "unreachable") == []
-    with pytest.raises(SettingsError, match=r"loss must be from 0 to below 1, got 1.0"):
+    with pytest.raises(SettingsError, match=r"loss must be at least 0 and below 1, got 1.0"):
         Overlay(loss=1.0)

@@ -209,7 +209,7 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
         ),
         ({"publish.news.when": {"kind": "poisson", "rate_per_s": 0}}, "publish.news.when.rate_per_s: must be positive"),
         ({"publish.news.when": {"kind": "at", "times_s": [-1]}}, "publish.news.when.times_s[0]: must not be negative"),
-        ({"subscribe.news.filters.of": "nws"}, "subscribe.news.filters: of names no publish entry: 'nws';"),
+        ({"subscribe.news.filters.of": "nws"}, "subscribe.news.filters: of: there is no publish entry 'nws';"),
         (
             {"subscribe.news.filters": {"kind": "conjunctions", "of": "news"}},
             "subscribe.news.filters: of must name a publish entry whose events are of kind \"attributes\", got 'news'",
@@ -220,7 +220,7 @@ def test_too_many_bases_are_refused(tmp_path: Path) -> None:
         ({"subscribe.news.lasting_s": 0}, "subscribe.news.lasting_s: must begin above 0, got 0"),
         ({"ability.kind": "power-law", "ability.exponent": 1}, "ability.exponent: must be above 1, got 1"),
         ({"ability.kind": "power-law", "ability.most": 1}, "ability.most: must exceed least, got 1.0 and 1.0"),
-        ({"ability.kind": "uniform", "ability.least": 2}, "ability.least: must be from 0 to below most"),
+        ({"ability.kind": "uniform", "ability.least": 2}, "ability.least: must be at least 0 and below most"),
         ({"faults.silent_nodes": ["nod-1"]}, "faults.silent_nodes: no node or group is called 'nod-1'; did you mean"),
         ({"faults.crashes": [{"node": "x", "time_s": 1}]}, "faults.crashes: no node or group is called 'x';"),
         ({"medium.links.graph": [["node-0", "x"]]}, "medium.links: no node or group is called 'x'"),
@@ -330,9 +330,9 @@ def test_infrastructure_is_true_or_a_table(tmp_path: Path) -> None:
 
 
 def test_the_overlay_table_of_old_is_refused_with_its_new_name(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"town.toml: overlay: this table is called infrastructure now"):
+    with pytest.raises(ScenarioError, match=r"town.toml: overlay: this table was renamed"):
         small(tmp_path, "[overlay]\nlatency_s = 0.1\n")
-    with pytest.raises(ScenarioError, match="overlay: this table is called infrastructure now"):
+    with pytest.raises(ScenarioError, match="overlay: this table was renamed"):
         small(tmp_path).with_({"overlay.loss": 0.1})
 
 

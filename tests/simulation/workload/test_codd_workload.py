@@ -33,7 +33,7 @@ def test_what_will_not_do_is_named(wrong: dict[str, Any], message: str) -> None:
 def test_queries_name_a_publish_entry_of_their_kind() -> None:
     with pytest.raises(ScenarioError, match="whose events are of kind \"buckets\", got 'news'"):
         CoddQueries("news").check({"news": Topics()})
-    with pytest.raises(ScenarioError, match='in a scenario shuffle must be "data"'):
+    with pytest.raises(ScenarioError, match='shuffle must be "data"'):
         CoddQueries("news").check({"news": CoddDocuments(shuffle="subscriptions")})
 
 

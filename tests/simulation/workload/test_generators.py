@@ -156,7 +156,10 @@ def test_written_filters_come_in_turn_or_by_popularity() -> None:
         (lambda: Boolean(2), "chance must be from 0 to 1, got 2"),
         (lambda: Attributes("", {"a": Boolean()}), "type must not be empty"),
         (lambda: Attributes("A", {}), "attributes needs at least one"),
-        (lambda: Attributes("A", {"payload": Boolean()}, payload_bytes=1), "payload and payload_bytes exclude"),
+        (
+            lambda: Attributes("A", {"payload": Boolean()}, payload_bytes=1),
+            "payload_bytes adds an attribute named payload",
+        ),
         (lambda: Topics(payload_bytes=-1), "payload_bytes must not be negative, got -1"),
         (lambda: Written(()), "texts needs at least one filter"),
         (lambda: Written((Filter.of_type("A"),), zipf=-1), "zipf must not be negative, got -1"),

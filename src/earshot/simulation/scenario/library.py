@@ -51,7 +51,7 @@ def _file(scenario: str, folder: Path) -> Path:
 
 
 def _with_bases(file: Path, above: list[Path]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The file's table laid over its base's, and the file that each key came from."""
+    """The file's table merged with its base's, and the file that each key came from."""
     if file.resolve() in above:
         raise LocatedError(str(file), "base", "leads back to itself")
     if len(above) >= MAX_BASES:
@@ -122,7 +122,7 @@ def _absolute(table: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _place_plugin(table: dict[str, Any], key: str, folder: Path) -> None:
-    """Where a table's kind is a plug-in in a file: that file's place from here."""
+    """If a table's kind is a plug-in in a file, make the path of that file relative to this process."""
     chosen = table.get(key)
     if isinstance(chosen, str):
         table[key] = located(chosen, folder)
@@ -133,7 +133,7 @@ def _place_plugin(table: dict[str, Any], key: str, folder: Path) -> None:
 
 
 def _tables(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value.values() if isinstance(one, dict)] if isinstance(value, Mapping) else []
+    return [inner for inner in value.values() if isinstance(inner, dict)] if isinstance(value, Mapping) else []
 
 
 def _resolve(table: dict[str, Any], key: str, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Merging: a scenario's tables laid over those of its base.
+"""Merging: a scenario's tables override those of its base.
 
 Tables merge key by key; any other value replaces. Where a table's `kind` changes, keys of the base
 that the new kind does not have are dropped. None removes a key.
@@ -18,7 +18,7 @@ Table = Mapping[str, Any]
 
 
 def merged(base: Table, over: Table, hint: Any) -> dict[str, Any]:
-    """`over` laid on `base`; both are read as `hint`."""
+    """The keys of `base`, overridden by those of `over`; both tables are of the type `hint`."""
     kinds = kinds_of(hint)
     chosen = kinds.get(over.get("kind", base.get("kind"))) if kinds else hint
     known = fields_of(chosen) if is_table(chosen) else {}
@@ -44,9 +44,9 @@ def merged(base: Table, over: Table, hint: Any) -> dict[str, Any]:
 
 
 def spelled(table: Table) -> dict[str, Any]:
-    """A scenario's table with the kind of medium that its radio implies. ScenarioError for a key of old."""
+    """A scenario's table with the kind of medium that its radio implies. ScenarioError for a key that was renamed."""
     if "overlay" in table:
-        raise ScenarioError("overlay: this table is called infrastructure now; write [infrastructure]")
+        raise ScenarioError("overlay: this table was renamed; write [infrastructure]")
     medium = table.get("medium")
     if isinstance(medium, Mapping) and "radio" in medium and "kind" not in medium:
         kind = "unit-disk" if medium["radio"] == IDEAL else "contention"
@@ -78,7 +78,7 @@ def _joined(one: Table, other: Table, dotted: str) -> dict[str, Any]:
 
 
 def without(table: Table, left_out: str) -> dict[str, Any]:
-    """The table without one dotted key; KeyError if it is not there."""
+    """The table without one dotted key; KeyError if the table does not have it."""
     first, _, rest = left_out.partition(".")
     if first not in table:
         raise KeyError(left_out)

@@ -44,11 +44,11 @@ class NodeGroup(SettingsTable, frozen=True):
     """Nodes of one kind. They are named after the group and a number: car-00, car-01."""
 
     count: Count | None = None
-    "How many. Not needed if places, moves or a trace determine it; of a trace, the first nodes are taken."
+    "How many nodes. Not needed if places, moves or a trace determine it; of a trace, the first nodes are taken."
     names: tuple[str, ...] = ()
     "The nodes' names, instead of numbers."
     mobility: Mobility = Uniform()
-    "How they move."
+    "How the nodes move."
 
     def validate(self) -> None:
         given = getattr(self.mobility, "count", None)
@@ -129,7 +129,7 @@ class UniformAbility(KindTable, frozen=True, tag="uniform"):
 
     def validate(self) -> None:
         if not 0 <= self.least < self.most:
-            raise ScenarioError(f"least must be from 0 to below most, got {self.least} and {self.most}")
+            raise ScenarioError(f"least must be at least 0 and below most, got {self.least} and {self.most}")
 
     def draw(self, random: Random) -> float:
         return random.uniform(self.least, self.most)
@@ -155,13 +155,13 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
     warm_up_s: NotNegative = 0.0
     "Publishing and the metrics start at this time; the run itself starts at 0."
     cool_down_s: NotNegative = 0.0
-    "Nothing is published in this time at the end, so that events under way can still arrive."
+    "Publishing ends this long before the end of the run, so that events under way can still arrive."
     area: Extent = Extent()
     "The rectangle that the nodes are in."
     medium: MediumSettings = UnitDisk()
     "How packets travel between nodes."
     infrastructure: Overlay | bool = False
-    "A network beside the radio, such as a cellular one, that carries unicasts between any two nodes: true, or a table."
+    "A network beside the radio, for example cellular, that carries unicasts between any two nodes: true, or a table."
     faults: FaultSettings = FaultSettings()
     "Faults."
     nodes: dict[str, NodeGroup] = msgspec.field(default_factory=dict)
@@ -173,7 +173,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
     subscribe: dict[str, SubscribeEntry] = msgspec.field(default_factory=dict)
     "What is subscribed to: one table for each entry."
     event_rate: Positive = 1.0
-    "Every publish entry, and the user's file of events, publishes this many times as often as it says."
+    "A factor: all publish entries and the user's events file publish this many times as often as they say."
     own: OwnWorkload = OwnWorkload()
     "Events and subscriptions from the user's files."
 
@@ -238,7 +238,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
 
     @property
     def first_nodes(self) -> tuple[str, ...]:
-        """The first three nodes: known to all, for protocols that need a contact to start with."""
+        """The first three nodes. All nodes know them, for protocols whose nodes need a first contact."""
         return self.names()[:3]
 
     def trajectories(self, seed: int) -> Trajectories:
@@ -298,14 +298,14 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         return table
 
     def canonical(self) -> dict[str, Any]:
-        """Everything that determines the run, as JSON values, equal for scenarios that run alike: without
-        name and description, and with files identified by their content."""
+        """Everything that determines the run, as JSON values: without name and description, and with files
+        identified by their content. It is equal for scenarios that run alike."""
         table: dict[str, Any] = as_table(self, by_content=True)
         return {key: value for key, value in table.items() if key not in ("name", "description")}
 
     def network(self, machine: type[Machine], settings: Any = None) -> Network:
-        """What carries this protocol's packets. A protocol that needs routing uses the infrastructure, if there is
-        one, and else the radio, hop by hop."""
+        """What carries this protocol's packets. A protocol that needs routing uses the infrastructure if there is
+        one, and otherwise the radio, hop by hop."""
         routed = machine.needs_routing if settings is None else machine.uses_routing(settings)
         if not routed and isinstance(self.medium, Overlay):
             raise ScenarioError(
@@ -316,13 +316,13 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         return Network(self.medium, routed, infrastructure)
 
     def network_of(self, protocol: str | type[Machine], settings: Any = None) -> str:
-        """What carries this protocol's packets, in words: "802.11b-2M 160 m". Runs with different words must not
-        be ranked together. `settings` are the protocol's own, where they decide about routing."""
+        """What carries this protocol's packets, as a label: "802.11b-2M 160 m". Runs with different labels must not
+        be ranked together. `settings` are the protocol's, for protocols whose settings decide about routing."""
         machine = protocol_named(protocol) if isinstance(protocol, str) else protocol
         return self.network(machine, settings).label
 
     def with_(self, changes: Mapping[str, Any] | None = None, /, **more: Any) -> Scenario:
-        """The scenario with some keys changed: `with_({"medium.range_m": 150})`.
+        """The scenario with some keys changed, as in `with_({"medium.range_m": 150})`.
 
         None removes a key. A new `kind` keeps the old table's keys that the new kind has too.
         """
@@ -331,7 +331,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
         return read(Scenario, table, Where(self.name, origins=dict.fromkeys(changed, f"override of {self.name}")))
 
     def _types(self) -> dict[str, tuple[str, ...]]:
-        """The nodes of each type that a trace knows, as entries name them: `type:bus`."""
+        """The nodes of each type in a trace, under the name that entries use: `type:bus`."""
         found: dict[str, list[str]] = {}
         for group, nodes in self.nodes.items():
             if isinstance(nodes.mobility, Playback | Sumo):

@@ -29,7 +29,7 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Unfence:
-    """The node no longer wants to be told of this fence."""
+    """The node ends this fence."""
 
     id: str
 
@@ -50,7 +50,7 @@ class Action:
 
 
 class Workload:
-    """Actions in order of time; those at the same time in the order given."""
+    """Actions in order of time; actions at the same time stay in the given order."""
 
     def __init__(self, actions: Iterable[Action]) -> None:
         self.actions: tuple[Action, ...] = tuple(sorted(actions, key=lambda action: action.time))
@@ -64,16 +64,16 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a workload asks of hosts beside the protocol. A workload that asks for nothing costs nothing."""
+    """Which services beside the protocol a workload needs. A workload that needs none costs nothing."""
 
     wanted: bool = False
     "Some type has attributes, or some node has a fence."
     near: bool = False
-    "Some node wants to be told who comes near."
+    "Some node wants to know which nodes come near."
 
     @classmethod
     def wanted_by(cls, workload: Workload) -> Services:
-        """QualityError where two announcements of one type have different attributes."""
+        """What this workload needs; QualityError if two announcements of one type have different attributes."""
         attributes: dict[str, Mapping[str, str]] = {}
         fences = []
         for action in workload:

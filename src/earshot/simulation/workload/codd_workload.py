@@ -38,9 +38,9 @@ class CoddDocuments(KindTable, frozen=True, tag="buckets"):
     document_buckets: AtLeastOne = 2
     "The number of buckets that a document is for."
     shuffle_every: Count = 200
-    "Buckets are shuffled after every this many documents (cf); 0: never."
+    "The number of documents between two shuffles of the buckets (cf); 0: no shuffles."
     shuffle_from: Count = 0
-    "Every shuffle comes this many documents later."
+    "Every shuffle is delayed by this many documents."
     shuffle_buckets: Count = 4
     "The number of buckets that are split and merged in a shuffle (c = k/5)."
     shuffle: Literal["data", "subscriptions"] = "data"
@@ -48,7 +48,7 @@ class CoddDocuments(KindTable, frozen=True, tag="buckets"):
     draw_seed: int = 0
     "The seed of the assignment of queries to buckets, and of the shuffles."
     payload_bytes: Count = 0
-    "The size of a payload to carry along."
+    "The size of an additional payload."
 
     def validate(self) -> None:
         low, high = self.query_buckets.low, self.query_buckets.high
@@ -99,7 +99,7 @@ def _word(query: int) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _element(word: str) -> Element:
-    """The element that holds the word. Documents share it: many documents hold the same words."""
+    """The element that holds the word. Documents share elements, because many hold the same words."""
     return Element("word", {}, (word,))
 
 
@@ -151,5 +151,5 @@ class CoddQueries(KindTable, frozen=True, tag="buckets"):
             raise ScenarioError(f'of must name a publish entry whose events are of kind "buckets", got {self.of!r}')
         if source.shuffle != "data":
             raise ScenarioError(
-                'subscriptions do not change: in a scenario shuffle must be "data" (the study runs "subscriptions")'
+                f'publish.{self.of}.events.shuffle must be "data": the subscriptions of a scenario do not change'
             )

@@ -1,8 +1,8 @@
 """Document type definitions: which elements a document may have, and where.
 
 A DTD may be hostile input: nothing outside the file is loaded, and its size, its nesting and the smallest
-document it allows are bounded. `least` bounds the drawing of documents too: the number of elements that
-the smallest document within a number of levels has.
+document it allows are bounded. Documents are drawn with the help of `least`: the number of elements in the smallest
+document with at most so many levels.
 """
 
 from __future__ import annotations
@@ -89,31 +89,31 @@ class Dtd:
     root: str
     elements: Mapping[str, ElementType]
     _least: list[dict[str, float]] = field(init=False, repr=False)
-    "By number of levels, from 0 up to where more levels change nothing."
+    "For each number of levels, from 0 up to where more levels change nothing: the least size of each element."
     _known: dict[tuple[int, int], float] = field(default_factory=dict, init=False, repr=False)
-    "By a part's identity and levels; drawing asks for the same values many times."
+    "A cache, by a part's identity and a number of levels: drawing needs the same values many times."
     _alternatives: dict[tuple[int, int], list[tuple[float, Part]]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         levels: list[dict[str, float]] = [dict.fromkeys(self.elements, math.inf)]
         while len(levels) <= MOST_LEVELS:
-            above = {one.name: 1 + _least_of(one.content, levels[-1]) for one in self.elements.values()}
-            if above == levels[-1]:
+            sizes = {element.name: 1 + _least_of(element.content, levels[-1]) for element in self.elements.values()}
+            if sizes == levels[-1]:
                 break
-            levels.append(above)
+            levels.append(sizes)
         object.__setattr__(self, "_least", levels)
 
     def least(self, name: str, levels: int) -> float:
-        """The number of elements in the smallest `name` that is complete within `levels`; infinite if there
-        is none."""
+        """The number of elements in the smallest complete element `name` with at most `levels` levels; infinite if
+        there is no such element."""
         return self._least[min(levels, len(self._least) - 1)].get(name, math.inf)
 
     def least_of(self, part: Part, levels: int) -> float:
-        """The same for a part of a content model, with `levels` for its elements."""
+        """The least number of elements in a part of a content model, with at most `levels` levels below it."""
         return 0.0 if part.occurs in ("optional", "any") else self.least_of_one(part, levels)
 
     def least_of_one(self, part: Part, levels: int) -> float:
-        """The same for a part that occurs once."""
+        """The same for a part that occurs exactly once."""
         level = min(levels, len(self._least) - 1)
         known = self._known.get((id(part), level))
         if known is None:
@@ -121,20 +121,20 @@ class Dtd:
         return known
 
     def alternatives(self, choice: Part, levels: int) -> list[tuple[float, Part]]:
-        """A choice's parts that can be completed within `levels`, each with its least cost above the
-        cheapest one; the cheapest first."""
+        """A choice's parts that can be complete within `levels`, the smallest first, each with the number of elements
+        that it needs more than the smallest."""
         key = (id(choice), min(levels, len(self._least) - 1))
         known = self._alternatives.get(key)
         if known is None:
             least = self.least_of_one(choice, levels)
             costs = [(self.least_of(part, levels) - least, part) for part in choice.parts]
-            known = sorted((one for one in costs if one[0] < math.inf), key=itemgetter(0))
+            known = sorted((pair for pair in costs if pair[0] < math.inf), key=itemgetter(0))
             self._alternatives[key] = known
         return known
 
     def children(self, name: str) -> tuple[str, ...]:
-        """The elements that may stand in `name` and can be completed."""
-        return tuple(one for one in self.elements[name].children if self.least(one, MOST_LEVELS) < math.inf)
+        """The elements that may be in `name` and can be complete."""
+        return tuple(child for child in self.elements[name].children if self.least(child, MOST_LEVELS) < math.inf)
 
 
 def _least_of(part: Part | None, inside: Mapping[str, float]) -> float:
@@ -146,9 +146,9 @@ def _least_of_one(part: Part, inside: Mapping[str, float]) -> float:
         case "element":
             return inside.get(part.name, math.inf)
         case "sequence":
-            return sum(_least_of(one, inside) for one in part.parts)
+            return sum(_least_of(inner, inside) for inner in part.parts)
         case "choice":
-            return min(_least_of(one, inside) for one in part.parts)
+            return min(_least_of(inner, inside) for inner in part.parts)
 
 
 # Reading.
@@ -181,14 +181,14 @@ def _loaded(path: Path, root: str | None, _changed: int, size: int) -> Dtd:
 
 
 def read_dtd(text: bytes, root: str | None = None) -> Dtd:
-    """A DTD from its text. Give `root` if not exactly one element stands in no other."""
+    """A DTD from its text. Without `root`, the root is the only element that is in no other."""
     if len(text) > MOST_BYTES:
         raise DtdTooLarge(f"the DTD has {len(text):,} bytes; at most {MOST_BYTES:,} are read")
     elements: dict[str, ElementType] = {}
     budget = _Budget()
     for declared in _declarations(text):
         if declared.name in elements:
-            raise DtdError(f"two elements are called {declared.name!r}, apart from their prefixes")
+            raise DtdError(f"two elements are called {declared.name!r} (prefixes are ignored)")
         if len(elements) == MOST_ELEMENTS:
             raise DtdTooLarge(f"the DTD has more than {MOST_ELEMENTS:,} elements")
         elements[declared.name] = _element_type(declared, budget)
@@ -205,7 +205,7 @@ _ADDRESS = "earshot:dtd"
 
 
 class _OnlyOurs(etree.Resolver):
-    """Gives the parser the DTD's text, and nothing else from anywhere."""
+    """Gives the parser the DTD's text and loads nothing else."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
@@ -234,7 +234,7 @@ def _declarations(text: bytes) -> Iterator[Any]:
 
 
 class _Budget:
-    """How many more parts are allowed."""
+    """How many more parts the content models may have."""
 
     def __init__(self) -> None:
         self.parts = MOST_PARTS
@@ -262,7 +262,7 @@ def _element_type(declared: Any, budget: _Budget) -> ElementType:
 
 
 def _part(declared: Any, budget: _Budget, groups: int) -> Part:
-    """A content model from libxml2's, where a group is a chain of pairs; text is a nameless element."""
+    """A content model from that of libxml2, where a group is a chain of pairs and text is an element without a name."""
     budget.take(groups)
     occurs = _OCCURS[declared.occur]
     if declared.type in ("element", "pcdata"):

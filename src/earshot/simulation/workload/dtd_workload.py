@@ -79,7 +79,7 @@ class _Draft:
         self.ids: list[str] = []
 
     def document(self) -> Element:
-        """Level by level, so that the first branches leave room for the last."""
+        """The document, drawn level by level, so that the first branches leave room for the last."""
         self.nodes.append(_Node(self.dtd.elements[self.dtd.root], self.shape.max_depth))
         for node in self.nodes:  # grows as it goes
             names: list[str] = []
@@ -100,7 +100,7 @@ class _Draft:
     # Elements.
 
     def _expand(self, part: Part, levels: int, names: list[str]) -> None:
-        """Append the names that a part expands to. Its least cost is already reserved."""
+        """Append the names that a part expands to. Its least number of elements is already reserved."""
         must = part.occurs in ("once", "some")
         if must:
             self._once(part, levels, names)
@@ -209,7 +209,7 @@ class _QueryDraft:
         return Filter(LocationPath(True, self._branch(self.dtd.root, self.random.randint(*self.shape.steps))))
 
     def _branch(self, name: str, length: int) -> tuple[PathStep, ...]:
-        """At most `length` steps from `name` on, with side branches as predicates."""
+        """A path of at most `length` steps that starts at `name`, with side branches as predicates."""
         steps: list[PathStep] = []
         while True:
             self.nodes += 1

@@ -83,7 +83,7 @@ class Cds(KindTable, frozen=True, tag="cd"):
 
 
 class Numbers(KindTable, frozen=True, tag="numbers"):
-    """One whole number an event, as in the DRIP paper's number-interval model."""
+    """One whole number in each event, as in the DRIP paper's number-interval model."""
 
     low: int = 1
     "The least value."
@@ -205,9 +205,9 @@ class Attributes(KindTable, frozen=True, tag="attributes"):
         if not self.type:
             raise ScenarioError("type must not be empty")
         if not self.attributes:
-            raise ScenarioError("attributes needs at least one")
+            raise ScenarioError("attributes needs at least one attribute")
         if "payload" in self.attributes and self.payload_bytes:
-            raise ScenarioError("an attribute named payload and payload_bytes exclude each other")
+            raise ScenarioError("payload_bytes adds an attribute named payload: rename yours, or leave it out")
         force_setattr(self, "attributes", dict(sorted(self.attributes.items())))
 
     def types(self) -> tuple[EventType, ...]:
@@ -225,7 +225,7 @@ class OwnEvents(KindTable, frozen=True, tag="file"):
     file: Path
     "A .jsonl file (one event on each line), an .xml document, or a folder of .xml documents."
     choose: Literal["in-turn", "random"] = "in-turn"
-    "The next event: the next one of the file, again and again, or a random one."
+    "How the next event is chosen: in the order of the file, repeatedly, or at random."
     structure: dict[str, dict[str, str]] = field(default_factory=dict)
     "A table for each event type: its content's names and their types (integer, float, string, boolean, time, "
     "position), to type the values of XML documents. Event types that are left out keep the file's types."
@@ -263,9 +263,9 @@ class XmlDocuments(KindTable, frozen=True, tag="xml"):
     dtd: Literal["news", "protein", "customer"] | None = None
     "A built-in DTD, similar in shape to those in the paper: 132, 66 and 78 elements on 12, 9 and 6 levels."
     file: Path | None = None
-    "Or the user's .dtd file."
+    "Instead of dtd, the user's .dtd file."
     root: str | None = None
-    "The root element; by default the one that stands in no other."
+    "The root element; by default the only element that is in no other."
     optional: Share = 0.5
     "The chance that an optional part is present."
     repeats: SpanSetting = Span(0.0, 3.0)
@@ -295,7 +295,7 @@ class XmlDocuments(KindTable, frozen=True, tag="xml"):
             raise ScenarioError(f"max_elements must be at least {least:g}: the smallest {dtd.root!r} has that many")
 
     def document_type(self) -> Dtd:
-        """The DTD, as it is in its file now."""
+        """The DTD as its file says now."""
         return load_dtd(self.file if self.file is not None else built_in_dtd(self.dtd or ""), self.root)
 
     def types(self) -> tuple[EventType, ...]:
@@ -332,7 +332,7 @@ class OutsideEvents(PluginTable, frozen=True, tag=PLUGIN):
 
 
 def structure_of(event: Event) -> EventType:
-    """The event type that an event's values show."""
+    """The event type that an event's values imply."""
     return EventType(event.type, {name: type(values[0]) for name, values in event.fields.items()})
 
 
@@ -341,6 +341,6 @@ def _payload(size: int) -> dict[str, Any]:
 
 
 EventGenerator = Cds | Numbers | Topics | Attributes | CoddDocuments | XmlDocuments | OwnEvents | OutsideEvents
-"Every kind of `events` table; a new generator of ours is a new member."
+"Every kind of `events` table; a new built-in generator is a new member."
 
 Generators = Mapping[str, Generator]

@@ -35,7 +35,7 @@ class Written(KindTable, frozen=True, tag="written"):
     texts: tuple[FilterSetting, ...]
     'Filters in either language, as in "Siren: speed > 10 and within 200 m" or "/CD[category=\'jazz\']".'
     choose: Literal["in-turn", "random"] = "random"
-    "The next subscription's filter: the next one of the list, again and again, or a random one."
+    "How the next subscription's filter is chosen: in the order of the list, repeatedly, or at random."
     zipf: NotNegative = 0.0
     'How uneven their popularity is with choose = "random": the exponent of Zipf\'s law, 0 for even.'
 
@@ -85,7 +85,7 @@ class CdFilters(KindTable, frozen=True, tag="cd"):
 
 
 class NumberIntervals(KindTable, frozen=True, tag="number-intervals"):
-    """Intervals of numbers, as in the DRIP paper: an even centre, a length drawn from a normal distribution."""
+    """Intervals of numbers, as in the DRIP paper: the centre is drawn evenly, the length from a normal distribution."""
 
     low: int = 1
     "The least value of an interval."
@@ -190,8 +190,8 @@ class XPaths(KindTable, frozen=True, tag="xpath"):
     steps: SpanSetting = Span(3.0, 8.0)
     "How many steps a branch has, as far as the DTD allows."
     selectivity: Annotated[float, Meta(gt=0, lt=1)] | None = None
-    "The share of the documents that queries select on average, measured on a sample of 500: they are drawn from 1000 "
-    "queries with weights that give this mean. By default queries are not weighted."
+    "The share of the documents that queries select on average, measured on 500 sample documents: queries are chosen "
+    "from a pool of 1000 with weights that give this mean. By default queries are not weighted."
 
     def validate(self) -> None:
         low, high = self.steps.low, self.steps.high
@@ -217,7 +217,7 @@ class XPaths(KindTable, frozen=True, tag="xpath"):
 
 @lru_cache(maxsize=16)
 def _pool(source: XmlDocuments, dtd: Dtd, shape: QueryShape, selectivity: float) -> QueryPool:
-    """The same for every seed: the selectivity is that of the kind of queries, not of one run's."""
+    """The pool is the same for every seed: the selectivity belongs to the kind of queries, not to one run."""
     random = Random("sample")
     sample = [source.draw(random, number) for number in range(500)]
     return steered_pool(dtd, shape, sample, 1000, selectivity, Random("pool"))
@@ -225,7 +225,7 @@ def _pool(source: XmlDocuments, dtd: Dtd, shape: QueryShape, selectivity: float)
 
 def _entry(name: str, sources: Generators) -> Any:
     if name not in sources:
-        raise ScenarioError(f"of names no publish entry: {name!r}; there are: {', '.join(sources) or 'none'}")
+        raise ScenarioError(f"of: there is no publish entry {name!r}; there are: {', '.join(sources) or 'none'}")
     return sources[name]
 
 
@@ -242,5 +242,5 @@ def _all(terms: list[Condition]) -> Condition:
 
 
 FilterSource = Written | CdFilters | NumberIntervals | Types | Conjunctions | CoddQueries | XPaths
-"""Every kind of `filters` table; a new one is a new member. `draw` gives the filter with this number (from 0) of a
-subscribe entry; `check` refuses references to publish entries that do not exist or do not fit."""
+"""Every kind of `filters` table; a new kind is a new member. `draw` gives the filter with this number (from 0) of a
+subscribe entry; `check` refuses references to publish entries that do not exist or have the wrong kind of events."""

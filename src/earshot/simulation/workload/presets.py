@@ -17,7 +17,7 @@ from earshot.errors import ScenarioError, UnknownName
 
 DEFAULT_PRESET = "mixed"
 LEAST_PER_S, MOST_PER_S = 1.0, 4.0
-"The bounds of a preset's events a second; between them one for each fifty nodes that are present."
+"The least and the greatest number of events a second; between them, one for each fifty nodes that are present."
 FEWEST_PUBLISHERS = 4
 "A preset has at least this many publishers, or as many as there are nodes."
 
@@ -27,14 +27,14 @@ Tables = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class TraceFacts:
-    """What a preset needs to know about the nodes it is for."""
+    """What a preset needs to know about a trace."""
 
     width_m: float
     height_m: float
     nodes: int
     "All nodes of the run."
     present: float | None = None
-    "How many of them are present at a time, on average; by default all."
+    "How many nodes are present at a time, on average; by default all."
 
     def __post_init__(self) -> None:
         if not (self.width_m >= 0 and self.height_m >= 0 and math.isfinite(self.width_m + self.height_m)):
@@ -69,14 +69,14 @@ class Preset:
 
 
 def preset_tables(name: str, facts: TraceFacts) -> Tables:
-    """The tables `publish` and `subscribe` of that preset for that trace. UnknownName for any other name."""
+    """The tables `publish` and `subscribe` of this preset for this trace. UnknownName if there is no such preset."""
     if name not in PRESETS:
         raise UnknownName("workload", name, PRESETS)
     return PRESETS[name].tables(facts, facts.events_per_s)
 
 
 def _publishers(facts: TraceFacts, share: float, events_per_s: float) -> dict[str, Any]:
-    """This share of the nodes, with the rate of each at which those that are present reach the total."""
+    """This share of the nodes, and the rate of each publisher, such that the present ones together reach the total."""
     count = min(facts.nodes, max(FEWEST_PUBLISHERS, round(share * facts.nodes)))
     present = max(1.0, count * facts.mean_present / facts.nodes)
     rate_per_s = float(f"{events_per_s / present:.4g}")

@@ -63,7 +63,7 @@ class Periodic(KindTable, frozen=True, tag="periodic"):
     choose: Choose = "random"
     'With of = "all", who publishes next: a random node, the next in turn, or a random node in proportion to ability.'
     phase: Literal["random", "zero"] = "random"
-    'With of = "each", whether a publisher begins at a random time in its first interval or at its start.'
+    'With of = "each", when the first event comes: at a random time in the first interval, or at its start.'
     jitter_s: NotNegative = 0.0
     "Each event is delayed by a random time of up to this much."
 
@@ -148,9 +148,9 @@ class AtTimes(KindTable, frozen=True, tag="at"):
 
 
 def repeated(times: Sequence[float], multiple: float) -> list[tuple[float, int]]:
-    """The moments multiplied by this factor, each with the number of the given one it repeats, in order of time.
+    """The times, `multiple` times as many, in order; each with the number of the given time that it repeats.
 
-    A moment's repetitions lie evenly between it and the next. Below 1, moments are left out evenly.
+    The repetitions of a time lie evenly between it and the next. A multiple below 1 leaves out times evenly.
     """
     gaps = [after - before for before, after in pairwise(times)]
     gaps.append(gaps[-1] if gaps else 1.0)
@@ -173,8 +173,8 @@ def _chooser(publishers: Sequence[PublishingNode], choose: Choose, random: Rando
 
 
 PublishTimes = Periodic | Poisson | AtTimes
-"""Every kind of `when` table; a new one is a new member. `times` gives the time of each publication, from `from_s`
-until before `until_s`, and its publisher."""
+"""Every kind of `when` table; a new kind is a new member. `times` gives the time of each publication (at least `from_s`
+and below `until_s`) and its publisher."""
 
 
 Nodes = str | tuple[str, ...]
@@ -182,7 +182,7 @@ Nodes = str | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class DrawContext:
-    """What the drawing of a workload needs to know about its run."""
+    """What is known about a run when its workload is drawn."""
 
     seed: int
     groups: Mapping[str, Sequence[str]]
@@ -196,7 +196,7 @@ class DrawContext:
     duration_s: float
 
     def chosen(self, who: Who, entry: str) -> list[int]:
-        """The numbers of an entry's nodes: drawn by share, chance or count from those it names."""
+        """The numbers of an entry's nodes: drawn by share, chance or count from the nodes it names."""
         pool = self._named(who.nodes, entry)
         random = Random(f"{self.seed}:who:{entry}")
         if who.chance is not None:
@@ -278,13 +278,13 @@ class Who(SettingsTable, frozen=True, kw_only=True):
     """The nodes of an entry."""
 
     nodes: Nodes = "all"
-    'The nodes: "all", a group, a node, "type:bus" (of a trace in a lake that has types), or a list of these.'
+    'The nodes: "all", a group, a node, "type:bus" (if a trace in a lake has types), or a list of these.'
     share: Share | None = None
-    "This share of them, drawn by the seed."
+    "This share of the nodes, drawn by the seed."
     chance: Share | None = None
-    "Each of them with this probability."
+    "Each node with this probability."
     count: Count | None = None
-    "This many of them, drawn by the seed."
+    "This many of the nodes, drawn by the seed."
 
     def validate(self) -> None:
         given = [name for name in ("share", "chance", "count") if getattr(self, name) is not None]
@@ -298,11 +298,11 @@ class PublishEntry(Who, frozen=True, kw_only=True):
     events: EventGenerator
     "What they publish."
     when: PublishTimes
-    "When."
+    "When they publish."
     from_s: NotNegative | None = None
     "No event is published before this time; by default the end of the warm-up."
     until_s: NotNegative | None = None
-    "No event is published from this time on; by default the start of the cool-down. Publishers then unannounce."
+    "Publishing ends at this time, and publishers unannounce; by default at the start of the cool-down."
     limit: Count | None = None
     "At most this many events in total."
     announce: bool = True
@@ -314,9 +314,9 @@ class PublishEntry(Who, frozen=True, kw_only=True):
     lifespan_s: Positive | None = None
     "How long an event is of interest; by default the protocol's setting."
     priority: int = 0
-    "The events' priority: higher ones leave a radio's queue first."
+    "The events' priority: events of higher priority leave a radio's queue first."
     reliability: Literal["best_effort", "reliable"] = "best_effort"
-    'With "reliable", subscribers recover the events they missed; refused where the protocol cannot do that.'
+    'With "reliable", subscribers recover the events they missed; an error if the protocol cannot do that.'
     deadline_s: Positive | None = None
     "An event that is delivered later than this after its publication is recorded as late."
     history: Annotated[int, Meta(ge=0, le=MOST_HISTORY)] = 0
@@ -324,7 +324,8 @@ class PublishEntry(Who, frozen=True, kw_only=True):
 
     @property
     def quality(self) -> Quality:
-        """What is announced of the event types. A lifespan or a priority alone is the events' own."""
+        """The quality that is announced for the event types. A lifespan or a priority alone is not announced: each
+        event carries it."""
         if self.reliability == "best_effort" and self.deadline_s is None and not self.history:
             return PLAIN
         return Quality(self.reliability, self.lifespan_s, self.priority, self.deadline_s, self.history)
@@ -409,9 +410,9 @@ class SubscribeEntry(Who, frozen=True, kw_only=True):
     region: RegionSettings | None = None
     "Where an event must happen to be of interest; by default anywhere."
     fence: bool = False
-    "Whether they are told when they enter or leave an area that a type of the filter is announced with."
+    "Whether subscribers are notified when they enter or leave an area that a type of the filter is announced with."
     near_m: Positive | None = None
-    "They are told when another node comes this near, or parts."
+    "Subscribers are notified when another node comes within this distance, and when it goes away again."
 
     def validate(self) -> None:
         super().validate()
@@ -467,12 +468,12 @@ class OwnWorkload(SettingsTable, frozen=True):
     'A .jsonl file; a line is {"node": "car-03", "filter": "Siren: within 300 m"}, with at_s, until_s, '
     'id and region ({"shape": "circle:300m", "at": [500, 500]}) as options.'
     lake: str | None = None
-    "Instead of files, the lake that `earshot workload` keeps a workload in:"
+    "Instead of files, a lake with a workload that `earshot workload` stored."
     workload: str | None = None
-    "the workload's name there."
+    "The workload's name in that lake."
     start_s: Finite | None = None
-    "The time of files or lake that becomes the run's 0, for a window of a longer trace. What is published outside of "
-    "the window, or by a node that is not in it, is left out. By default times count from the run's start."
+    "The time in the files or the lake at which the run starts, for a window of a longer trace. Events outside the "
+    "window, and events of nodes that are not in it, are left out. By default times count from the run's start."
     announce: bool = True
     "Whether the events' publishers announce their types at the start."
     proximity: ProximitySettings | None = None
@@ -485,13 +486,13 @@ class OwnWorkload(SettingsTable, frozen=True):
             raise ScenarioError("write files (events, subscriptions) or a workload in a lake, not both")
 
     def content(self) -> dict[str, Any]:
-        """What a workload in a lake is, in place of where it is."""
+        """A digest of a workload in a lake, in place of the lake's path and the workload's name."""
         if self.lake is None or self.workload is None:
             return {}
         return {"lake": None, "workload": None, "content": read_lake_workload(self.lake, self.workload).content}
 
     def rows(self) -> tuple[Sequence[TimedEvent], Sequence[TimedSubscription]]:
-        """The events and the subscriptions, at the times of files or lake."""
+        """The events and the subscriptions, with the times of the files or the lake."""
         if self.lake is not None and self.workload is not None:
             kept = read_lake_workload(self.lake, self.workload)
             return kept.events, kept.subscriptions
@@ -545,7 +546,7 @@ class OwnWorkload(SettingsTable, frozen=True):
 
 
 def _from(row: TimedSubscription, start_s: float) -> TimedSubscription:
-    """The subscription on a clock that is 0 at `start_s`; one that stands by then begins there."""
+    """The subscription with times that count from `start_s`; one that began earlier begins at 0."""
     until_s = None if row.until_s is None else row.until_s - start_s
     return replace(row, at_s=max(0.0, row.at_s - start_s), until_s=until_s)
 
@@ -578,13 +579,13 @@ def check_announcements(actions: Sequence[Action]) -> None:
                 )
 
 
-def _differs(one: Announcement, other: Announcement) -> bool:
-    if one.event_type != other.event_type or (one.proximity is None) != (other.proximity is None):
+def _differs(a: Announcement, b: Announcement) -> bool:
+    if a.event_type != b.event_type or (a.proximity is None) != (b.proximity is None):
         return True
-    if one.proximity is None or other.proximity is None:
+    if a.proximity is None or b.proximity is None:
         return False
-    # The naval of a mobile proximity is only its publisher's position at that time.
-    return (one.proximity.shape, one.proximity.mobile) != (other.proximity.shape, other.proximity.mobile)
+    # Navals are not compared: the naval of a mobile proximity is only its publisher's position at that time.
+    return (a.proximity.shape, a.proximity.mobile) != (b.proximity.shape, b.proximity.mobile)
 
 
 Publishes = Mapping[str, PublishEntry]
@@ -592,4 +593,4 @@ Publishes = Mapping[str, PublishEntry]
 
 def generators_of(publish: Publishes) -> dict[str, Generator]:
     """The event generators by publish entry, as interests refer to them."""
-    return {entry: one.events for entry, one in publish.items()}
+    return {name: entry.events for name, entry in publish.items()}
