@@ -14,6 +14,7 @@ from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Circle, Position
 from earshot.protocols.drip.machine import Drip
 from earshot.protocols.drip.packets import (
+    PAPER,
     DripSettings,
     InRegion,
     PlacedAnnouncement,
@@ -62,6 +63,34 @@ def subscribe(table: Tabletop, node: str, text: str = "Number: value > 10") -> N
 
 def announcement(broker: str, hops: int, x_m: int, sequence: int = 1, sent_at: float = 0.0) -> PlacedAnnouncement:
     return PlacedAnnouncement(broker, sequence, sent_at, hops, broker, 0, (1000, 0), (x_m, 0, 0, 0))
+
+
+# The channel.
+
+
+class BusyChannel:
+    """A channel of which this share is busy."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    def busy_share(self, now: float) -> float:
+        return self.share
+
+    def airtime_s(self, size_bytes: int) -> float:
+        return 0.001
+
+
+@pytest.mark.parametrize(("busy", "expected_s"), [(0.0, 3.0), (0.2, 3.75), (0.9, 4.5), (1.0, 4.5)])
+def test_a_busy_channel_slows_announcements(busy: float, expected_s: float) -> None:
+    node = Drip("b", DripSettings(), FixedLocation(), Random(1), BusyChannel(busy))
+    node.announce_broker(10.0)
+    assert node.effects()[-1] == StartTimer("announce", 10.0 + expected_s)
+
+
+def test_the_papers_announcements_do_not_ask_the_channel() -> None:
+    node = Drip("b", PAPER, FixedLocation(), Random(1), BusyChannel(0.9))
+    assert node.stretched(2.0, 0.0) == 2.0
 
 
 # Interests.

@@ -249,7 +249,12 @@ class Drip(Machine):
             self.broadcast(packets.PlacedAnnouncement(*stated, motion[:2], motion))
         else:
             self.broadcast(packets.BrokerAnnouncement(*stated))
-        self.start_timer("announce", at=now + self.settings.announce_interval_s)
+        self.start_timer("announce", at=now + self.stretched(self.settings.announce_interval_s, now))
+
+    def stretched(self, interval_s: float, now: float) -> float:
+        """The interval on the channel as this node has found it: a busy one slows control traffic."""
+        idle_share = 1.0 - min(self.channel.busy_share(now), 1.0)
+        return interval_s / max(idle_share, 1.0 / self.settings.channel_stretch)
 
     def on_announcement(self, announcement: packets.BrokerAnnouncement, sender: str, now: float) -> None:
         """Discard it unless it improves the list of the nearest brokers; otherwise forward it."""
@@ -379,7 +384,7 @@ class Drip(Machine):
 
     def on_renew(self, now: float) -> None:
         """Register again when the last registration is one interval old."""
-        interval_s = self.settings.register_after_s(self.regions.hops_to(self.local_broker))
+        interval_s = self.stretched(self.settings.register_after_s(self.regions.hops_to(self.local_broker)), now)
         due_at = self.registered_at + interval_s
         self.start_timer("renew", at=due_at if due_at > now else now + interval_s)
         if self.subscriptions.by_id and due_at <= now:

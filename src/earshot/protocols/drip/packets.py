@@ -53,6 +53,9 @@ class DripSettings:
     "A node forwards a second copy of an announcement only if it was faster by this much."
     handover_margin_s: NotNegative = 0.003
     "A node changes to a broker that is nearer by more than this. 0: it always attaches to the nearest (IV.B)."
+    channel_stretch: Annotated[float, Meta(ge=1, le=1.5)] = 1.5
+    """On a busy channel announcements and registrations come as if only its idle time passed, at most this many times
+    later, so that nothing expires. 1: they keep their intervals."""
     register_interval_s: Positive = 10.0
     """A subscriber submits its subscriptions and its nearest brokers this often. A registration that is not
     renewed for three intervals expires."""
@@ -171,6 +174,7 @@ AS_WRITTEN: Final[dict[str, Any]] = {
     "hop_delay_s": 0.0,
     "expiry_periods": 1.7,
     "handover_margin_s": 0.0,
+    "channel_stretch": 1.0,
     "register_interval_s": 5.0,
     "near_hops": 0,
     "bootstrap_s": 4.0,
