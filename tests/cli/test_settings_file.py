@@ -47,7 +47,7 @@ def test_a_missing_file_and_another_protocol_are_refused(file: Path):
     with pytest.raises(UsageError, match="no such file; `earshot advise` writes one"):
         read_settings_file(str(file))
     file.write_text(GOSSIP)
-    with pytest.raises(UsageError, match="is about gossip, not flooding"):
+    with pytest.raises(UsageError, match="has settings for gossip, not for flooding"):
         read_settings_file(str(file), "flooding")
 
 

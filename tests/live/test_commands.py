@@ -130,7 +130,7 @@ def test_a_middle_process_relays_is_killed_and_comes_back(terminal: Terminal, tm
         (["pub", "Siren", "--at", "1,2"], "--at needs --within"),
         (["pub", "Siren", "--within", "circle"], "circle:300m"),
         (["pub", "Siren", "--every", "soon"], "'soon' is not a duration"),
-        (["pub", "Siren", "a=1", "--stdin"], "--stdin takes the place"),
+        (["pub", "Siren", "a=1", "--stdin"], "--stdin gives the values"),
         (["sub", "Siren", "--where", "speed >"], "column"),
         (["sub"], "say what to subscribe to"),
         (["node", "--location", "mars"], "fixed:LAT,LON"),

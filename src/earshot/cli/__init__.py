@@ -19,35 +19,35 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("match", "Explain why a filter matches an event, or which term failed."),
     "simulate": ("simulate", "Run one protocol on one scenario."),
     "protocols": ("simulate", "List the protocols, their papers and settings."),
-    "plugins": ("plugins", "List the plug-ins that are installed, and from where."),
-    "check": ("check", "Check that a protocol holds what every protocol holds."),
+    "plugins": ("plugins", "List the installed plug-ins, and where each comes from."),
+    "check": ("check", "Check that a protocol keeps the rules for all protocols."),
     "new": ("new", "Write the package of a new protocol."),
     "scenarios": ("simulate", "List the built-in scenarios."),
     "scenario": ("traces", "Write a scenario that plays a trace back."),
-    "node": ("live", "Run a node that passes on events of other nodes."),
+    "node": ("live", "Run a node that forwards the events of other nodes."),
     "sub": ("live", "Print events from nearby nodes as they arrive."),
     "pub": ("live", "Publish events to nearby nodes."),
     "peers": ("live", "List the nodes in range."),
     "bridge": ("bridge", "Bridge the network to an MQTT broker, in both directions."),
-    "identity": ("identity", "Make and show a node's own key, and say whose keys to trust."),
+    "identity": ("identity", "Make and show a node's key, and choose which keys to trust."),
     "replay": ("replay", "Repeat a recorded live run in the simulator, and compare."),
     "ingest": ("pipeline", "Read a mobility trace into a lake (Spark)."),
-    "profile": ("traces", "Say what a trace is like: neighbours, components, contacts (Spark)."),
+    "profile": ("traces", "Describe a trace: neighbours, components, contacts (Spark)."),
     "contacts": ("pipeline", "Find which nodes meet, when and for how long (Spark)."),
     "workload": ("workloads", "Store a workload: a scenario's, or your own files (Spark)."),
-    "oracle": ("workloads", "Compute who should receive each event (Spark)."),
-    "advise": ("advise", "Say which protocol and settings serve a trace best (Spark)."),
+    "oracle": ("workloads", "Compute which nodes should receive each event (Spark)."),
+    "advise": ("advise", "Find the best protocol and settings for a trace (Spark)."),
     "compare": ("campaigns", "Compare protocols on one scenario: leaderboard and report (Spark)."),
-    "capacity": ("capacity", "Find how many times the event rate each protocol carries (Spark)."),
+    "capacity": ("capacity", "Find the highest event rate that each protocol carries (Spark)."),
     "sweep": ("campaigns", "Run a campaign of simulations (Spark)."),
     "report": ("campaigns", "Write one HTML page about everything in a lake (Spark)."),
     "plot": ("plot", "Draw a metric against a swept key, for a paper."),
     "metrics": ("plot", "List the metrics of runs."),
     "why": ("campaigns", "Explain why an event reached a node, or did not."),
-    "lake": ("lake", "Look after a lake: tables, history, compact, vacuum, convert."),
+    "lake": ("lake", "Manage a lake: tables, history, compact, vacuum, convert."),
     "view": ("view", "Look at runs: a moving map, missed events and the reasons."),
-    "watch": ("watch", "Follow live nodes: do their events arrive? (Spark)."),
-    "drip-brokers": ("studies", "Compute how many brokers DRIP's analysis asks for."),
+    "watch": ("watch", "Follow live nodes, and show whether events arrive (Spark)."),
+    "drip-brokers": ("studies", "Compute the number of brokers by DRIP's analysis."),
     "reproduce": ("studies", "Run the papers' experiments and judge their claims (Spark)."),
 }
 
@@ -80,8 +80,8 @@ class LazyCommands(click.Group):
 def earshot() -> None:
     """Publish/subscribe for things that move.
 
-    Match events against filters, simulate protocols on your own mobility traces, and compare them
-    against the receivers that should have been reached.
+    Match events against filters, simulate protocols on your own mobility traces, and compare them:
+    which nodes should have received each event, and which did?
 
     \b
     First steps:

@@ -22,7 +22,7 @@ WIDTH = 100
     "--goal",
     type=click.Choice(["delivery", "latency", "airtime"]),
     default="delivery",
-    help="What counts most: delivery (then airtime), or latency or airtime at nearly the best delivery.",
+    help="What to optimise: delivery (then airtime), or latency or airtime with nearly the best delivery.",
 )
 @click.option("--protocols", help="Comma-separated names; all of them by default.")
 @click.option(
@@ -45,15 +45,14 @@ def advise(
     lake: LakeOptions,
     as_json: bool,
 ) -> None:
-    """Say which protocol with which settings serves a trace best.
+    """Find the protocol and settings that serve a trace best.
 
     TRACE is a file, several files, a folder, or the name of a trace: one in the lake, or market-town, which ships with
-    Earshot. Reads and profiles it, gives it a
-    workload, tries all protocols and their settings on short windows of it and the best on longer ones, and
-    judges these on windows that the search did not see. Ends with a recommendation, a file for your nodes
-    (`earshot node --settings advice.toml`) and a report.
+    Earshot. Reads and profiles the trace, adds a workload, tries all protocols and their settings on short windows of
+    the trace and the best of them on longer windows, and judges those on windows that the search did not use. Ends with
+    a recommendation, a file for your nodes (`earshot node --settings advice.toml`) and a report.
 
-    Ctrl-C loses only the runs that are not finished; the same command goes on from there.
+    Ctrl-C loses only the runs that are not finished; the same command continues from there.
 
     \b
       earshot advise fcd.xml.gz

@@ -42,12 +42,12 @@ from earshot.wire import Packet, encode, tag_of
 LATENCY_S = 0.001
 PUBLISHED_AT_S = (10.0, 20.0, 30.0)
 DURATION_S = 39.537
-"Not a time at which timers expire: what happens at the very end is no difference."
+"No timer expires at this time: its effects could happen in one host and not in the other."
 ENTRY_POINTS = ("start", "subscribe", "announce", "publish", "hear", "wake", "unreachable")
 FILTER = Filter.where("n > 0", "Siren")
 
 Seen = Counter[tuple[Any, ...]]
-"Effects without what two hosts name differently, each with how often a node asked for it."
+"How often a node asked for each effect. Effects are described without what the two hosts name differently."
 
 
 def same_in_both_hosts(cls: type[Machine]) -> None:

@@ -15,14 +15,14 @@ from earshot.cli.options import DELAY, default_option
 @click.command()
 @click.argument("broker", metavar="mqtt://[USER@]HOST[:PORT]")
 @click.option("--map", "mapping_file", metavar="FILE.toml", help="Rules: [[to_mqtt]] and [[from_mqtt]] tables.")
-@click.option("--out", "outward", multiple=True, metavar="'TYPE -> TOPIC'", help="Events of a type to a topic.")
+@click.option("--out", "outward", multiple=True, metavar="'TYPE -> TOPIC'", help="Send events of a type to a topic.")
 @click.option(
-    "--in", "inward", multiple=True, metavar="'TOPIC -> TYPE'", help="Messages of a topic as events of a type."
+    "--in", "inward", multiple=True, metavar="'TOPIC -> TYPE'", help="Publish messages of a topic as events of a type."
 )
 @default_option(
-    "--queue", default="bridge-queue.db", metavar="FILE", help="Where messages wait while the broker is away."
+    "--queue", default="bridge-queue.db", metavar="FILE", help="The file where messages wait while the broker is away."
 )
-@default_option("--queue-mb", default=256, type=click.IntRange(1), metavar="MB", help="At most this much waits.")
+@default_option("--queue-mb", default=256, type=click.IntRange(1), metavar="MB", help="The largest size of --queue.")
 @default_option(
     "--network", default="earshot", metavar="NAME", help="This network's name, the same at all its bridges."
 )
@@ -59,16 +59,16 @@ def bridge(
       [[to_mqtt]]
       events = "Siren: speed > 10"        # a type, or a filter
       topic = "city/sirens/{source}"      # {source}, {type}, {id}, {content.NAME}
-      retain = true                       # the broker keeps the last one of each topic
+      retain = true                       # the broker keeps the last message of each topic
     \b
       [[from_mqtt]]
       topic = "city/closures/+"           # + for one level, # for the rest
       type = "Closure"
       within = "circle:500m"              # the area of the events
-      at_fields = ["x_m", "y_m"]          # ... around this place of the message
+      at_fields = ["x_m", "y_m"]          # ... around this position in the message
 
     While the broker is away, events wait in --queue, also when the bridge is stopped or killed. At quality of
-    service 1, the default, no event is lost; one may come twice. docs/bridge.md says more.
+    service 1, the default, no event is lost; an event may come twice. docs/bridge.md says more.
     """
     from earshot.live.bridge import Bridge, MqttBroker, read_mapping
     from earshot.live.bridge.bridge import mark_of
@@ -84,7 +84,7 @@ def bridge(
             joined = Bridge(node, at, mapping, queue, network=network, queue_bytes=queue_mb * 1_000_000)
             async with joined:
                 if not options["as_json"]:
-                    click.echo(f"{node.name} bridges to {at}; {joined.waiting:,} messages wait from before")
+                    click.echo(f"{node.name} bridges to {at}; {joined.waiting:,} messages wait from an earlier run")
                 await first_done(stopped.wait(), *time_limit(for_s))
             counts = {**joined.counts, "waiting": joined.waiting}
         if options["as_json"]:

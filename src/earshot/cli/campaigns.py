@@ -47,7 +47,7 @@ figure_option = click.option(
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the leaderboard and the outcome of each run as JSON.")
 def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json: bool) -> None:
-    """Run a campaign: protocols x settings x scenarios x seeds, one Spark task a run.
+    """Run a campaign: protocols x settings x scenarios x seeds, one Spark task for each run.
 
     CAMPAIGN is a TOML file:
 
@@ -140,9 +140,9 @@ def compare(
 ) -> None:
     """Compare protocols on one scenario, or on your own trace, and print the leaderboard.
 
-    Simulates every protocol with every seed, computes who should have received what, and measures
-    delivery ratio, precision, cost and latency with confidence intervals. Ends with the path of a
-    report that opens in any browser.
+    Simulates every protocol with every seed, computes which nodes should have received each event, and
+    measures delivery ratio, precision, cost and latency with confidence intervals. Ends with the path of
+    a report that opens in any browser.
 
     \b
       earshot compare city
@@ -158,7 +158,7 @@ def compare(
     from earshot.pipeline.reports.report import facts_json, report_facts, write_page_of
 
     if most is not None and not with_capacity:
-        raise UsageError("--most bounds what --capacity tries: give both, or neither")
+        raise UsageError("--most is the highest multiple that --capacity tries: give both, or neither")
     named = scenario_or_trace(scenario, choice, lake)
     changed = named.with_(**pairs(changes, "--set", toml_value))
     names: dict[str, dict[str, Any]] = {name: {} for name in chosen_protocols(protocols)}
@@ -197,7 +197,8 @@ def compare(
 
 
 def _print_board(board: Leaderboard) -> None:
-    """The verdict, then a table for each of a few points or one for many, in lines of at most 100 characters."""
+    """Print the verdict, then a table for each point, or one table for all points if there are many. Lines have at
+    most 100 characters."""
     from earshot.pipeline.campaigns import board_text as text
 
     def say(words: str) -> None:
@@ -217,14 +218,14 @@ def _print_board(board: Leaderboard) -> None:
             print_table(*text.ranking_table(ranking, text.NARROW, WIDTH))
     say(text.assumption_words(board.rows))
     if any(row.ties for row in board.rows):
-        click.echo(f"{text.TIE}: the seeds do not tell it apart from the best of its column")
+        click.echo(f"{text.TIE}: with these seeds, not clearly different from the best of its column")
 
 
 @click.command()
 @click.argument("lake_folder", metavar="LAKE")
 @click.option("--out", type=click.Path(dir_okay=False), help="Where the page goes  [default: LAKE/report.html]")
 @click.option("--json", "as_json", is_flag=True, help="Print what the page shows as JSON instead of writing it.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print the leaderboard as CSV, one line a row and metric.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the leaderboard as CSV, one line for each row and metric.")
 @metric_option
 @figure_option
 @cluster_options
@@ -239,8 +240,8 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about everything in a lake.
 
-    The answer in words, delivery against cost, ranked bars, what was lost, where and why, swept keys as lines; each
-    table can be downloaded. The page opens without a network, on a phone and in print.
+    The page has the answer in words, delivery against cost, ranked bars, what was lost, where and why, and swept keys
+    as lines. Each table can be downloaded. The page opens without a network, also on a phone, and can be printed.
     """
     from earshot.pipeline.campaigns.board_text import board_csv
     from earshot.pipeline.campaigns.flow import lake_leaderboard, measure_all
@@ -268,7 +269,7 @@ def report(
 def why(run: str, event: str, node: str, lake_folder_: str, as_json: bool) -> None:
     """Say whether NODE should have received EVENT in RUN, whether it did, by which path, or where it was lost.
 
-    RUN is a run's id, or enough of its beginning; the report lists them.
+    RUN is a run's id, or its first characters; the report lists the ids.
     """
     from earshot.pipeline.lake.arrow_lake import ArrowLake
     from earshot.pipeline.oracle.why import ask_why

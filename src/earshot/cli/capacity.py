@@ -26,7 +26,7 @@ MOST_MULTIPLE = 64.0
     "--share",
     type=click.FloatRange(0.0, 1.0, min_open=True),
     default=0.95,
-    help="What share of the reachable deliveries must arrive.",
+    help="The share of the reachable deliveries that must arrive.",
 )
 @default_option("--seeds", type=click.IntRange(1, 1000), default=2, help="How many seeds each load is tried with.")
 @default_option("--most", type=MULTIPLE, default=MOST_MULTIPLE, help="The highest multiple to try.")
@@ -43,11 +43,11 @@ def capacity(
     lake: LakeOptions,
     as_json: bool,
 ) -> None:
-    """Find how many times the scenario's event rate each protocol carries.
+    """Find the highest multiple of the scenario's event rate that each protocol carries.
 
-    Doubles the rate until too little of what is reachable arrives, then narrows the gap to a tenth. Prints
-    each protocol's capacity, and delivery and airtime at every load that was tried. Runs are kept in the lake: a
-    repeated command goes on from what is there.
+    Doubles the rate until too few of the reachable deliveries arrive, then narrows the gap to a tenth. Prints
+    each protocol's capacity, and delivery and airtime at every rate that was tried. Runs are kept in the lake: a
+    repeated command does not run them again.
 
     \b
       earshot capacity city --protocols flooding,gossip

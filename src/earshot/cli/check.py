@@ -1,4 +1,4 @@
-"""`earshot check`: does a protocol hold what every protocol holds?"""
+"""`earshot check`: does a protocol keep the rules for all protocols?"""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from earshot.errors import EarshotError
 @click.argument("protocol")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def check(protocol: str, as_json: bool) -> None:
-    """Check that PROTOCOL holds what every protocol holds; exit code 1 where it does not.
+    """Check that PROTOCOL keeps the rules for all protocols; exit code 1 if it does not.
 
-    PROTOCOL is a built-in name, module:Class or ./file.py:Class. Six nodes in a row exchange events; the same seed must
-    give the same packets, a duplicate must cost nothing, ever new events must not fill the memory, broken packets
-    must not raise, the source must read no clock, and the simulator and live nodes must be asked for the same.
+    PROTOCOL is a built-in name, module:Class or ./file.py:Class. Six nodes in a row exchange events. The same seed must
+    give the same packets, a duplicate must cost nothing, a stream of new events must not fill the memory, damaged
+    packets must not raise, the source must not read a clock, and the effects must be the same in the simulator and on
+    live nodes.
 
     \b
     Examples:

@@ -45,7 +45,7 @@ def event_line(event: Event) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value as a word; quoted where it would read as several."""
+    """A value as one word; quoted if it would look like several."""
     text = str(value)
     plain = text and not any(sign.isspace() or sign in '="' for sign in text)
     return text if plain else json.dumps(text, ensure_ascii=False)
@@ -59,8 +59,7 @@ def _escaped(text: str) -> str:
 
 
 def event_json(event: Event) -> str:
-    """An event as JSON on one line, and whether its signature counts; without its content where that cannot be
-    written."""
+    """An event as JSON on one line, and whether its signature is valid; without its content if JSON cannot hold it."""
     try:
         here = {"verified": event.verified, **({"late_s": event.late_s} if event.late_s else {})}
         line = json.dumps({**json.loads(event.to_json()), **here}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""`earshot identity`: make a node's own key, show it, certify it, and say whose keys to trust."""
+"""`earshot identity`: make a node's key, show it, certify it, and choose which keys to trust."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DAY_S = 86_400
 
 @click.group()
 def identity() -> None:
-    """Make and show a node's own key, and say whose keys to trust.
+    """Make and show a node's key, and choose which keys to trust.
 
     \b
     Examples:
@@ -43,9 +43,9 @@ def identity() -> None:
 
 @identity.command()
 @click.argument("name")
-@click.option("--file", metavar="FILE", help="Where to write it. [default: NAME.identity]")
+@click.option("--file", metavar="FILE", help="The file to write. [default: NAME.identity]")
 def new(name: str, file: str | None) -> None:
-    """Make a key for the node NAME, in a file that only you can read; prints NAME=KEY, which others may know."""
+    """Make a key for the node NAME, in a file that only you can read; prints NAME=KEY, the public key for others."""
     made = new_identity(name, file or f"{name}.identity")
     click.echo(f"{made.name}={key_text(made.public_key)}")
 
@@ -96,16 +96,16 @@ def _row(what: str, key: bytes, name: str = "", until: float = math.inf) -> dict
 @identity.command()
 @click.argument("file")
 @click.argument("nodes", metavar="[NAME=KEY]...", nargs=-1)
-@click.option("--until", default="", metavar="DATE", help="Trust these nodes until then, as in 2027-01-31.")
+@click.option("--until", default="", metavar="DATE", help="Trust these nodes until this date, as in 2027-01-31.")
 @click.option("--owner", "owners", multiple=True, metavar="KEY", help="Trust the certificates that this key signs.")
-@click.option("--revoke", "revoked", multiple=True, metavar="KEY", help="Trust this key no longer.")
+@click.option("--revoke", "revoked", multiple=True, metavar="KEY", help="Stop trusting this key.")
 def trust(file: str, nodes: tuple[str, ...], until: str, owners: tuple[str, ...], revoked: tuple[str, ...]) -> None:
-    """Add to the trust file FILE: nodes by name and key, owners whose certificates count, revoked keys.
+    """Add to the trust file FILE: nodes with their keys, owners whose certificates are trusted, revoked keys.
 
     Running nodes read the file again when it changes.
     """
     if not nodes and not owners and not revoked:
-        raise UsageError("say whom to trust: NAME=KEY, --owner KEY or --revoke KEY")
+        raise UsageError("name what to trust or revoke: NAME=KEY, --owner KEY or --revoke KEY")
     lines = [trust_line("node", key, name, until) for name, key in map(parse_named_key, nodes)]
     lines += [trust_line("owner", parse_key(key)) for key in owners]
     lines += [trust_line("revoked", parse_key(key)) for key in revoked]
@@ -126,7 +126,9 @@ def trust(file: str, nodes: tuple[str, ...], until: str, owners: tuple[str, ...]
 @identity.command()
 @click.argument("owner_file")
 @click.argument("node", metavar="NAME=KEY")
-@default_option("--days", default=365, type=click.IntRange(1, 36_500), metavar="N", help="How long it is valid.")
+@default_option(
+    "--days", default=365, type=click.IntRange(1, 36_500), metavar="N", help="How many days the certificate is valid."
+)
 def certify(owner_file: str, node: str, days: int) -> None:
     """Print a certificate for a node, signed with the identity in OWNER_FILE; append it to the node's identity file."""
     name, key = parse_named_key(node)

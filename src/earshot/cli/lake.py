@@ -1,4 +1,4 @@
-"""`earshot lake`: what is in a lake, what happened to it, and what keeps it small. None of it needs Spark."""
+"""`earshot lake`: what a lake contains, how it changed, and how to keep it small. No command here needs Spark."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _table = click.argument("table", required=False)
 
 @click.group()
 def lake() -> None:
-    """Look after a lake: its tables, their history and their files.
+    """Manage a lake: its tables, their history and their files.
 
-    A table is a folder LAKE/TABLE in the Delta Lake format: Spark, DuckDB, Polars and pandas read it as it is.
+    A table is a folder LAKE/TABLE in the Delta Lake format, which Spark, DuckDB, Polars and pandas read.
     """
 
 
@@ -97,15 +97,15 @@ def compact(lake: str, table: str | None, as_json: bool) -> None:
     type=click.FloatRange(min=0),
     default=168.0,
     metavar="HOURS",
-    help="Keep what a version of the last hours needs. 0 also removes the files of writes that run now.",
+    help="Keep what a version of the last HOURS needs. 0 also removes files of writes that are still running.",
 )
 @click.option("--dry-run", is_flag=True, help="List the files and remove none.")
 @_json
 def vacuum(lake: str, table: str | None, keep_h: float, dry_run: bool, as_json: bool) -> None:
     """Remove files that TABLE, or any table of LAKE, no longer needs.
 
-    These are what a newer version replaced and what killed commands left. Versions older than --keep can no
-    longer be read afterwards. A reader that takes longer than --keep can lose its files.
+    These are files that a newer version replaced, and files that killed commands left. Versions older than --keep
+    can no longer be read afterwards. A reader that takes longer than --keep can lose its files.
     """
     found = {log.kind.name: log.vacuum(keep_h, dry_run) for log in _open(lake).logs(table)}
     if as_json:

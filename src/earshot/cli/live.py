@@ -20,12 +20,12 @@ from earshot.errors import UsageError
 
 
 @click.command()
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N packets were heard.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N packets were received.")
 @click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus, for example at 127.0.0.1:9465.")
 @node_options
 def node(for_s: float | None, count: int | None, metrics: str | None, **options: Any) -> None:
-    """Run a node that passes on what others publish, until Ctrl-C, for a time, or for a number of packets.
+    """Run a node that forwards the events of other nodes. It stops with Ctrl-C, after --for or after --count.
 
     \b
     Examples:
@@ -71,9 +71,16 @@ def _print_status(options: Mapping[str, Any], values: Mapping[str, Any], line: s
 @click.option("--filter", "filter_", metavar="FILTER", help="Instead of TYPE and --where: XPath, or 'TYPE: where'.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N events.")
 @click.option("--for", "for_s", metavar="10s", type=DELAY, help="Stop after this time.")
-@default_option("--queue", default=10_000, type=click.IntRange(1), metavar="N", help="At most N events wait.")
-@click.option("--fence", is_flag=True, help="Print also when this node enters or leaves an area announced with TYPE.")
-@click.option("--nearby", metavar="50m", type=LENGTH, help="Print also when a node comes this near, or parts.")
+@default_option(
+    "--queue", default=10_000, type=click.IntRange(1), metavar="N", help="At most N events wait to be printed."
+)
+@click.option("--fence", is_flag=True, help="Also print when this node enters or leaves an area announced with TYPE.")
+@click.option(
+    "--nearby",
+    metavar="50m",
+    type=LENGTH,
+    help="Also print when another node comes within this distance, or goes away.",
+)
 @quality_option
 @node_options
 def sub(
@@ -98,7 +105,7 @@ def sub(
       earshot sub Siren --count 1 --for 30s
       earshot sub Siren --fence --nearby 50m --location gpsd
 
-    With --quality the publishers must announce the same list of attributes; others are refused.
+    With --quality, events of publishers that announce other attributes are refused.
     """
     from earshot.events import EventType
 
@@ -171,8 +178,8 @@ def pub(
       sensor | earshot pub Reading --stdin --peer 192.168.1.7:47500
       earshot pub Siren speed=18 --quality priority=2 --quality deadline_s=0.5 --quality history=3
 
-    A value that looks like a number, true or false is read as one; any other value is a text. The node
-    stays for --linger after the last event, so that nodes that missed it can ask for it.
+    A value that looks like a number, true or false is read as that type; any other value is a text. The node
+    stays for --linger after the last event, so that nodes that missed the event can ask for it.
     """
     from earshot.events import EventType
     from earshot.geometry import Area, Position, parse_shape
@@ -180,7 +187,7 @@ def pub(
     content = pairs(values, "", _value)
     announced = EventType(event_type, {}, pairs(quality, "--quality", str))
     if stdin and (every is not None or values):
-        raise UsageError("--stdin takes the place of values and of --every")
+        raise UsageError("--stdin gives the values: leave NAME=VALUE and --every out")
     if every is None and not stdin and (count or 1) > 1:
         raise UsageError(f"--count {count} needs --every or --stdin: without them one event is published")
     if at is not None and within is None:
@@ -244,7 +251,7 @@ def _line_content(line: str) -> dict[str, Any]:
 @default_option("--for", "for_s", default="2s", type=DELAY, help="How long to listen.")
 @node_options
 def peers(for_s: float, **options: Any) -> None:
-    """List the nodes in reach: those heard within --for.
+    """List the nodes in range: those that are heard within --for.
 
     \b
     Examples:

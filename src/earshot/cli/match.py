@@ -26,7 +26,9 @@ Found = tuple[str, Event | UsageError]
 
 event_files = together(
     click.argument("events", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, allow_dash=True)),
-    click.option("--at", "position", type=POINT, help="The consumer's position in metres, for within 200 m."),
+    click.option(
+        "--at", "position", type=POINT, help="The consumer's position in metres, for terms such as within 200 m."
+    ),
     click.option("--moving", "velocity", type=POINT, help="The consumer's velocity in m/s. [default: 0,0]"),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for every event."),
 )
@@ -34,7 +36,13 @@ event_files = together(
 
 
 @click.command(short_help="Match events against one filter or a file of filters.")
-@click.option("--filter", "-f", "text", metavar="TEXT", help="One filter: XPath if it begins with a slash, else where.")
+@click.option(
+    "--filter",
+    "-f",
+    "text",
+    metavar="TEXT",
+    help="One filter: XPath if it begins with a slash, otherwise a where filter.",
+)
 @click.option(
     "--filters",
     "-F",

@@ -22,7 +22,9 @@ def new() -> None:
 
 @new.command()
 @click.argument("name")
-@click.option("--in", "folder", default=".", type=click.Path(file_okay=False, path_type=Path), help="Where it goes.")
+@click.option(
+    "--in", "folder", default=".", type=click.Path(file_okay=False, path_type=Path), help="The folder to write it into."
+)
 def protocol(name: str, folder: Path) -> None:
     """Write a folder NAME with a protocol that works: machine, settings, tests, scenario and pyproject.toml.
 

@@ -1,4 +1,4 @@
-"""What every command that is a node shares: its options, the node they ask for, and how it runs and stops."""
+"""What all commands that run a node share: their options, and how the node is made, runs and stops."""
 
 from __future__ import annotations
 
@@ -43,16 +43,22 @@ node_options = together(
     ),
     click.option("--group", metavar="ADDRESS[:PORT]", help="The multicast group. [default: 239.255.69.83:47474]"),
     click.option("--peer", "peers", multiple=True, metavar="HOST:PORT", help="A peer to talk to; needs no multicast."),
-    click.option("--listen", default="", metavar="[HOST:]PORT", help="Where peers reach this node without multicast."),
-    click.option("--emulate-range", metavar="200m", type=LENGTH, help="Discard packets from farther away."),
-    click.option("--key-file", metavar="FILE", help="The network's key: encrypts and authenticates every datagram."),
-    click.option("--identity", metavar="FILE", help="This node's own key, which signs its events; it names the node."),
-    click.option("--trust", metavar="FILE", help="The trust file: whose signatures count (earshot identity trust)."),
-    click.option("--require-signed", is_flag=True, help="Refuse events and peers without a signature that counts."),
-    click.option("--precision", metavar="100m", type=LENGTH, help="Round the position that leaves the node."),
     click.option(
-        "--memory", metavar="64MB", type=SIZE, help="Hold at most this much of what peers sent. [default: 64MB]"
+        "--listen", default="", metavar="[HOST:]PORT", help="The port where peers reach this node without multicast."
     ),
+    click.option(
+        "--emulate-range", metavar="200m", type=LENGTH, help="Discard packets from nodes farther away than this."
+    ),
+    click.option("--key-file", metavar="FILE", help="The network's key: encrypts and authenticates every datagram."),
+    click.option(
+        "--identity", metavar="FILE", help="This node's own key: signs its events and gives the node its name."
+    ),
+    click.option("--trust", metavar="FILE", help="The trust file: which keys to trust (earshot identity trust)."),
+    click.option(
+        "--require-signed", is_flag=True, help="Refuse events and peers without a valid signature by a trusted key."
+    ),
+    click.option("--precision", metavar="100m", type=LENGTH, help="Round the position that other nodes get."),
+    click.option("--memory", metavar="64MB", type=SIZE, help="Hold at most this much data from peers. [default: 64MB]"),
     click.option(
         "--rate-limit", type=float, metavar="N", help="At most N datagrams a second per sender. [default: 5000]"
     ),
@@ -62,10 +68,10 @@ node_options = together(
         metavar="BPS",
         help="The radio's bits a second, so that the protocol can slow down on a busy channel. [default: unknown]",
     ),
-    click.option("--spool", metavar="DIR", help="Record what happens into segments in DIR."),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line."),
+    click.option("--spool", metavar="DIR", help="Record what happens, in files in DIR."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON, one object on each line."),
 )
-"The options of every command that is a node."
+"The options of all commands that run a node."
 
 
 quality_option = click.option(
@@ -151,7 +157,7 @@ def parse_location(text: str) -> LocationService:
 
 
 def run_node(work: Coroutine[Any, Any, None]) -> None:
-    """Run it, with warnings of the node on standard error."""
+    """Run the coroutine, with the node's warnings on standard error."""
     logging.basicConfig(format="earshot: %(message)s", stream=sys.stderr, level=logging.WARNING)
     from earshot.live import run
 
@@ -173,7 +179,7 @@ async def until_stopped() -> AsyncIterator[asyncio.Event]:
 
 
 async def first_done(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Wait until one of them is done; raise what it raised."""
+    """Wait until one of the coroutines is done; raise what it raised."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -186,5 +192,5 @@ async def first_done(*waits: Coroutine[Any, Any, Any]) -> None:
 
 
 def time_limit(for_s: float | None) -> list[Coroutine[Any, Any, None]]:
-    """The end of the time that `--for` gives, if it does."""
+    """A coroutine that ends after the time of `--for`; none without that option."""
     return [] if for_s is None else [asyncio.sleep(for_s)]

@@ -16,7 +16,7 @@ from earshot.errors import UsageError
 
 
 class Quantity(click.ParamType[float]):
-    """A positive number with a unit, as in `100m`, `90km/h` or `30s`; without a unit, in the first one."""
+    """A positive number with a unit, as in `100m`, `90km/h` or `30s`; a number alone is in the first unit."""
 
     def __init__(self, name: str, units: dict[str, float], or_zero: bool = False, or_none: bool = False) -> None:
         self.name = name
@@ -116,11 +116,11 @@ class SettingsFile:
     protocol: str
     settings: Mapping[str, Any]
     network: Mapping[str, Any]
-    "What the settings say about the network, for nodes; a scenario knows it itself."
+    "What the file says about the network. Only nodes use it: a scenario has a network of its own."
 
 
 def read_settings_file(path: str, protocol_named: str | None = None) -> SettingsFile:
-    """The file's protocol and settings; UsageError where it is no such file, or is about another protocol."""
+    """The file's protocol and settings; UsageError if it is not such a file, or is for another protocol."""
     from earshot.protocols.catalogue import build_settings, protocol
 
     try:
@@ -134,7 +134,7 @@ def read_settings_file(path: str, protocol_named: str | None = None) -> Settings
     if table or not isinstance(name, str) or not all(isinstance(one, dict) for one in rest.values()):
         raise UsageError(f'{path}: write protocol = "NAME", a table [settings] and, for nodes, a table [network]')
     if protocol_named is not None and protocol_named != name:
-        raise UsageError(f"{path} is about {name}, not {protocol_named}: leave --protocol out")
+        raise UsageError(f"{path} has settings for {name}, not for {protocol_named}: leave --protocol out")
     try:
         build_settings(protocol(name).Settings, {**rest["network"], **rest["settings"]})
     except UsageError as error:

@@ -23,23 +23,23 @@ FORMATS = "sumo-fcd, ns2, bonnmotion, one, gpx, csv, spool, or a plug-in"
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--format", "format_name", metavar="NAME", help=f"The trace's format: {FORMATS}.  [default: detected]")
-@click.option("--trace", metavar="NAME", help="The trace's name in the lake.  [default: the first file's]")
+@click.option("--trace", metavar="NAME", help="The trace's name in the lake.  [default: the first file's name]")
 @click.option("--columns", default="", metavar="ROLE=NAME,...", help="For CSV and Parquet: node=bus,time=when,...")
 @click.option("--geo", is_flag=True, help="x and y are longitude and latitude (SUMO's --fcd-output.geo).")
 @click.option(
     "--units",
     default="",
     metavar="UNIT,...",
-    help="Settle doubts: s, ms, us; m, km, cm, mm, degrees; lonlat.",
+    help="The units, if they are in doubt: s, ms, us; m, km, cm, mm, degrees; lonlat.",
 )
-@click.option("--strict", is_flag=True, help="A doubt about the trace is an error, and nothing is written.")
+@click.option("--strict", is_flag=True, help="Treat a doubt about the trace as an error, and write nothing.")
 @click.option("--time-format", default="", metavar="FORMAT", help="For CSV: the format of times: %d/%m/%Y %H:%M.")
 @click.option("--origin", type=PLACE, help="The plane's origin.  [default: the trace's median place]")
 @default_option(
     "--max-speed",
     type=SPEED,
     default="100m/s",
-    help="Reject positions that need a higher speed; 'none' for no limit.",
+    help="Reject positions that would need a higher speed than this; 'none' for no limit.",
 )
 @click.option("--interval", type=DURATION, help="Interpolate positions at every multiple of this time, such as 1s.")
 @click.option("--contacts", "range_m", type=LENGTH, metavar="RANGE", help="Also find the contacts within this range.")
@@ -67,7 +67,7 @@ def ingest(
     duplicated, out of order, impossible or unreadable go to the table `rejects`, with file, line and reason.
 
     With `--format spool`, FILE is a folder that live nodes recorded into (`earshot node --spool`): each
-    protocol in it becomes a run NAME-PROTOCOL, judged and measured as simulated ones are.
+    protocol in it becomes a run NAME-PROTOCOL, judged and measured like a simulated run.
 
     \b
       earshot ingest city.fcd.xml.gz --contacts 100m
@@ -77,7 +77,7 @@ def ingest(
     """
     if format_name == "spool":
         if range_m is not None:
-            raise UsageError("--contacts is for traces; what live nodes recorded becomes runs")
+            raise UsageError("--contacts is for traces; recordings of live nodes become runs: leave it out")
         _ingest_spools(files, trace, lake, as_json)
         return
     from earshot.pipeline.traces.contact_statistics import find_contacts

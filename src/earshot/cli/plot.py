@@ -66,7 +66,7 @@ def plot(
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def metrics(as_json: bool) -> None:
-    """List the metrics of runs: what each is called, its unit, and whether more or less of it is better.
+    """List the metrics of runs: name, unit, and whether a higher or a lower value is better.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`earshot plugins`: what other people's code is found, and from where."""
+"""`earshot plugins`: which plug-ins are installed, and where each comes from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Progress on standard error: a line that changes on a terminal, elsewhere a plain line every few seconds.
 
 `say` names the stage that begins, `runs` says how far a campaign is, `tasks` how far any Spark job is.
-EARSHOT_PROGRESS=off keeps silent.
+EARSHOT_PROGRESS=off turns it off.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         self._lock = threading.Lock()
 
     def say(self, stage: str) -> None:
-        """Which stage begins."""
+        """Show that this stage begins."""
         self.stage, self._counts_runs = stage, False
         self._show(stage, now=self.live)
 
@@ -52,7 +52,7 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
             self._show(f"{self.stage} {_bar(done, total)} {done} of {total} tasks{left}")
 
     def _time_left(self, of: object, done: int, left: int) -> str:
-        """An estimate, by what was done since this began to be shown."""
+        """The estimated time left, by what was done since this progress was first shown."""
         now = time.monotonic()
         if self._began is None or self._began[0] != of or done < self._began[2]:
             self._began = of, now, done

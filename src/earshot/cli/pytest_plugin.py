@@ -1,4 +1,4 @@
-"""A plug-in of pytest: what every protocol holds, as tests of your protocol.
+"""A plug-in of pytest: the rules for all protocols, as tests of your protocol.
 
     pytest --check-protocol frugal.machine:Frugal
 
@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="Check that this protocol holds what every protocol holds: a name, module:Class or ./file.py:Class.",
+        help="Check that this protocol keeps the rules for all protocols: a name, module:Class or ./file.py:Class.",
     )
     parser.addini("earshot_protocols", "Protocols to check, as with --check-protocol.", type="linelist", default=[])
 

@@ -1,4 +1,4 @@
-"""`earshot replay`: a recorded live run again in the simulator, and where the two differ."""
+"""`earshot replay`: repeats a recorded live run in the simulator, and shows where the two differ."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Delivery = tuple[str, str, str]
 
 @dataclass(slots=True)
 class RecordedRun:
-    """What a spool says of a run, in seconds since its first record."""
+    """A run as its spool describes it; times are in seconds since the first record."""
 
     protocol: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def _check_protocol(run: RecordedRun, session: Session) -> None:
 
 
 def _action(record: Record) -> What | None:
-    """What an application did, by a record of it."""
+    """What an application did, according to a record."""
     from earshot.simulation.workload.actions import Unannounce, Unsubscribe
 
     match record.kind:
@@ -160,7 +160,7 @@ def simulate_again(run: RecordedRun, seed: int = 0, protocol_name: str | None = 
 
 
 def _actions(run: RecordedRun, names: Sequence[str]) -> Iterable[Action]:
-    """What the applications did; with a node its applications end too, as live processes do."""
+    """What the applications did. The applications of a node end with it, like live processes."""
     from earshot.simulation.workload.actions import Action, Unannounce, Unsubscribe
 
     number = {name: i for i, name in enumerate(names)}
@@ -202,17 +202,17 @@ def write_log(spool: Path, log: Path) -> None:
 @click.command()
 @click.argument("spool", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @default_option("--seed", default=0, type=click.IntRange(min=0), help="The simulated run's seed.")
-@click.option("--protocol", "-p", metavar="NAME", help="The recorded protocol, where it is a plug-in.")
+@click.option("--protocol", "-p", metavar="NAME", help="The recorded protocol, if it is a plug-in.")
 @click.option(
     "--log", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write the records as FILE.parquet."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
 def replay(spool: Path, seed: int, protocol: str | None, log: Path | None, as_json: bool) -> int:
-    """Run a recorded live run again in the simulator, and print where the deliveries differ.
+    """Repeat a recorded live run in the simulator, and print where the deliveries differ.
 
     SPOOL is a folder that live nodes recorded into (`--spool`), or one with several such folders. Positions,
-    publications and subscriptions are those of the recording; so are the protocol and its settings. Exit
-    code 1 where the two runs delivered differently.
+    publications, subscriptions, the protocol and its settings are those of the recording. Exit code 1 if
+    the deliveries of the two runs differ.
 
     \b
     Examples:

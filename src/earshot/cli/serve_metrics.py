@@ -9,7 +9,7 @@ from earshot.errors import UsageError
 
 
 def serve_metrics(address: str, collector: Any) -> Callable[[], None]:
-    """Serve what the collector collects at `HOST:PORT`; returns what ends it."""
+    """Serve the collector's metrics at `HOST:PORT`; returns a function that stops the server."""
     try:
         from prometheus_client import CollectorRegistry, start_http_server
     except ImportError:

@@ -35,7 +35,7 @@ class LakeOptions:
 
 
 def _as_lake(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command gets --lake, --master, --remote and --conf as one `lake`."""
+    """Pass --lake, --master, --remote and --conf to the command as one argument, `lake`."""
 
     @functools.wraps(command)
     def with_lake(
@@ -72,9 +72,9 @@ lake_options = together(lake_option, cluster_options)
 def open_lake(
     options: LakeOptions, reads: Sequence[str] | None = None, bar: ProgressBar | None = None
 ) -> Iterator[Lake]:
-    """The lake through a Spark session, with Spark's errors in our words. `reads`: files that the command reads, if its
-    work follows from them and from what the lake holds; where that is little, Spark starts for little. `bar` shows
-    the progress of its jobs."""
+    """The lake through a Spark session, with Spark's errors as our own. `reads` are the files that the command reads,
+    if its work depends only on them and on the lake; if these are small, Spark starts with settings for little work.
+    `bar` shows the progress of Spark's jobs."""
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.session import holds_little
     from earshot.pipeline.spark.failures import named_errors

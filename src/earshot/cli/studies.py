@@ -53,7 +53,7 @@ def reproduce(
     from earshot.studies.running import run_study, studies_report
 
     chosen = [study(name) for name in (studies or STUDIES)]
-    # Asked before hours of runs: a page without marks is no reason to lose their answer.
+    # Checked before hours of runs, so that a page without marks does not lose their results.
     targets = pages_of(Path(pages), [paper.name for paper in chosen]) if pages else {}
     for name, page_path in targets.items():
         if page_path is None:
@@ -91,7 +91,7 @@ def reproduce(
 
 
 @click.command("drip-brokers")
-@click.option("--delay", required=True, type=float, help="The delay wanted, in steps of the random walk.")
+@click.option("--delay", required=True, type=float, help="The wanted delay, in steps of the random walk.")
 @default_option("--nearest", default=4, help="l: destinations of each subscriber.")
 @default_option("--copies", default=2, help="m: brokers that carry copies.")
 @default_option("--grid", default=400.0, help="N: points of the grid that nodes walk on.")

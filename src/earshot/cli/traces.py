@@ -68,8 +68,8 @@ class TraceChoice:
         about = trace_about(Folder(lake.lake).root, trace)
         start_s, end_s = relative_window(about, self.window)
         if self.window is not None and end_s is not None and end_s > about.end + 1e-9:
-            beyond = f"the window ends at {self.window[1]:g} s, and trace {trace} lasts {about.end - about.start:g} s"
-            said(f"{beyond}: it is cut", self.strict)
+            beyond = f"the window ends at {self.window[1]:g} s, but trace {trace} lasts {about.end - about.start:g} s"
+            report_doubt(f"{beyond}: the window is cut", self.strict)
         found = scenario_from_trace(
             lake.lake,
             trace,
@@ -90,22 +90,22 @@ class TraceChoice:
         return checked_scenario(found, self.strict)
 
 
-def said(doubt: str, strict: bool) -> None:
-    """A doubt as a warning, or as an error."""
+def report_doubt(doubt: str, strict: bool) -> None:
+    """Print a doubt as a warning; raise it as an error if `strict`."""
     if strict:
         raise TraceError(doubt)
     warn([doubt])
 
 
 def checked_scenario(scenario: Scenario, strict: bool) -> Scenario:
-    """The scenario, after its doubts were told."""
+    """The scenario; doubts about it are reported first."""
     from earshot.simulation.mobility import Playback
 
     if any(isinstance(group.mobility, Playback) for group in scenario.nodes.values()):
         from earshot.pipeline.traces.trace_scenario import scenario_doubts
 
         for doubt in scenario_doubts(scenario):
-            said(doubt, strict)
+            report_doubt(doubt, strict)
     return scenario
 
 
@@ -125,7 +125,7 @@ def named_trace(trace: str, lake: LakeOptions) -> str:
 
 
 def _as_choice(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command gets these options as one `choice`."""
+    """Pass these options to the command as one argument, `choice`."""
     names = tuple(TraceChoice.__dataclass_fields__)
 
     @functools.wraps(command)
@@ -150,7 +150,7 @@ window_options = together(
     ),
     click.option("--events", "events_of_trace", metavar="FILE", help="Your own events, .jsonl."),
     click.option("--subscriptions", "subscriptions_of_trace", metavar="FILE", help="Your own subscriptions, .jsonl."),
-    click.option("--strict", "strict_of_trace", is_flag=True, help="A doubt about trace or window is an error."),
+    click.option("--strict", "strict_of_trace", is_flag=True, help="Treat a doubt about trace or window as an error."),
     _as_choice,
 )
 trace_options = together(
@@ -168,7 +168,7 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
             raise UsageError("name a scenario or --trace, not both")
         return choice.scenario(lake)
     if replace(choice, strict=False) != TraceChoice():
-        raise UsageError("--window, --radio, --range, --workload, --events and --subscriptions belong to --trace")
+        raise UsageError("--window, --radio, --range, --workload, --events and --subscriptions need --trace")
     if scenario is None:
         raise UsageError("name a scenario (`earshot scenarios` lists them), or a trace with --trace")
     return checked_scenario(load_scenario(scenario), choice.strict)
@@ -176,15 +176,17 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
 
 @click.command()
 @click.argument("trace")
-@click.option("--range", "ranges_m", type=LENGTH, multiple=True, help="Also look at this range; repeatable.")
-@click.option("--report", "report_to", type=click.Path(dir_okay=False, path_type=Path), help="Write a page about it.")
-@click.option("--again", is_flag=True, help="Compute it again, even if the lake has it.")
+@click.option("--range", "ranges_m", type=LENGTH, multiple=True, help="Also profile this range; repeatable.")
+@click.option(
+    "--report", "report_to", type=click.Path(dir_okay=False, path_type=Path), help="Write the profile as an HTML page."
+)
+@click.option("--again", is_flag=True, help="Compute the profile again, even if the lake has it.")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the profile as JSON.")
 def profile(
     trace: str, ranges_m: tuple[float, ...], report_to: Path | None, again: bool, lake: LakeOptions, as_json: bool
 ) -> None:
-    """Say what TRACE is like, before any protocol runs: is the network partitioned?
+    """Describe TRACE before any protocol runs: is the network partitioned?
 
     TRACE is the name of a trace in the lake, or a file or folder, which is read into the lake first. Prints area,
     span, nodes and speeds, and for radios of 50 to 300 m: neighbours, connected components, contact times, and

@@ -82,7 +82,7 @@ def _catalogue(paths: Sequence[str], chosen: Chosen) -> AnswerableCatalogue:
         return FolderCatalogue(folders)
     if len(paths) > 1:
         odd = next(path for path, folder in zip(paths, folders, strict=True) if not is_run_folder(folder))
-        raise UsageError(f"{odd} is not the folder of a run; name several only if simulate --log wrote each of them")
+        raise UsageError(f"{odd} is not the folder of a run; of several folders, simulate --log must have written each")
     if "://" not in paths[0] and not folders[0].is_dir():
         raise UsageError(f"there is no folder {paths[0]}; name a run (simulate --log DIR) or a lake (compare, sweep)")
     tables = ArrowLake(paths[0])

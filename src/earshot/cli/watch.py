@@ -48,7 +48,7 @@ SHOWN = (
     "--subscriptions",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Filters, one per line: the matches of events and filters go to a table. Read again when it changes.",
+    help="A file of filters, one per line, read again when it changes: a table gets the events that match.",
 )
 @click.option("--once", is_flag=True, help="Read all records that are there, then exit.")
 @default_option("--every", type=DURATION, default="2s", help="How often to look for new records.")
@@ -57,16 +57,24 @@ SHOWN = (
 @default_option("--cell", type=LENGTH, default="1km", help="The side of the squares in the counts by area.")
 @default_option("--forget", type=DURATION, default="1h", help="Forget a node that was silent for this long.")
 @click.option(
-    "--keep", type=DURATION, metavar="TIME", help="Remove rows of days longer ago, as 30d. [default: keep all]"
+    "--keep", type=DURATION, metavar="TIME", help="Remove rows older than this, as in 30d. [default: keep all]"
 )
 @click.option(
-    "--alert", "alerts", multiple=True, metavar="CONDITION", help="Warn: 'delivery_ratio < 0.95 for 2m by type'."
+    "--alert",
+    "alerts",
+    multiple=True,
+    metavar="CONDITION",
+    help="Warn while this holds: 'delivery_ratio < 0.95 for 2m by type'.",
 )
 @click.option(
-    "--alert-file", type=click.Path(dir_okay=False, path_type=Path), help="Also append alerts to it, as JSON."
+    "--alert-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also append each alert to this file, as JSON.",
 )
-@click.option("--alert-command", metavar="COMMAND", help="Also run it for each alert, JSON on its standard input.")
-@click.option("--alert-webhook", metavar="URL", help="Also post each alert there, as JSON.")
+@click.option(
+    "--alert-command", metavar="COMMAND", help="Also run this for each alert, with JSON on its standard input."
+)
+@click.option("--alert-webhook", metavar="URL", help="Also post each alert to this address, as JSON.")
 @click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus, for example at 127.0.0.1:9464.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per batch, each on a line.")
 @cluster_options

@@ -1,4 +1,4 @@
-"""`earshot workload` and `earshot oracle`: what is published and wanted, and who should get it."""
+"""`earshot workload` and `earshot oracle`: events, subscriptions, and which nodes should receive which events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def workload(
     lake: LakeOptions,
     as_json: bool,
 ) -> None:
-    """Put a workload into a lake: what is published, what is wanted, and where the nodes are.
+    """Put a workload into a lake: what is published, who subscribes to what, and where the nodes are.
 
     NAME is a scenario (the workload's id is then a hash of it and the seed), or, with --events and
     --subscriptions, the name your own workload gets.
@@ -67,13 +67,13 @@ def workload(
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 def oracle(workload: str, trace: str | None, range_m: float | None, lake: LakeOptions, as_json: bool) -> None:
-    """Compute who should receive what, and what is reachable: the tables `expected` and `reachable`.
+    """Compute which nodes should receive each event, and what is reachable: the tables `expected` and `reachable`.
 
-    A node is expected to receive an event when one of its subscriptions stands at that time and agrees
-    with it in type, content and place. Nothing here looks at what a protocol did.
+    A node is expected to receive an event if one of its subscriptions is active at that time and accepts the
+    event's type, content and place. The protocol plays no part.
 
-    Where the radios' range is known, it also computes the ceiling: which of these deliveries any protocol
-    could have made, because contacts between nodes led from the publisher to the receiver while the event lived.
+    If the radios' range is known, the command also computes the ceiling: which of these deliveries any protocol
+    could have made, because contacts between nodes led from the publisher to the receiver within the event's lifespan.
     """
     from earshot.pipeline.campaigns.flow import expected_counts, workload_ceiling
 

@@ -57,7 +57,7 @@ def test_a_load_that_is_carried_above_one_that_is_not_does_not_count() -> None:
 
 
 def test_a_bound_on_a_capacity_that_is_not_asked_for_is_refused() -> None:
-    with pytest.raises(UsageError, match="--most bounds what --capacity tries"):
+    with pytest.raises(UsageError, match="--most is the highest multiple that --capacity tries"):
         CliRunner().invoke(earshot, ["compare", "city", "--most", "4"], catch_exceptions=False, standalone_mode=False)
 
 

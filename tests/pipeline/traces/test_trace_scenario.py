@@ -216,7 +216,7 @@ def test_the_commands_take_a_trace(lake: Lake, tmp_path: Path, capfd: pytest.Cap
     for arguments, words in (
         (("simulate", "city", "--trace", "buses", "-p", "gossip"), "name a scenario or --trace, not both"),
         (("simulate", "-p", "gossip"), "name a scenario"),
-        (("simulate", "city", "--range", "100m", "-p", "gossip"), "belong to --trace"),
+        (("simulate", "city", "--range", "100m", "-p", "gossip"), "need --trace"),
         (("simulate", "--trace", "buses", "--window", "9", "-p", "gossip"), "'9' is not a window"),
     ):
         code, _, err = call(*arguments)
