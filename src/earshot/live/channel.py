@@ -1,7 +1,7 @@
-"""The live channel service: packets sent and heard in the last seconds, against the radio's bit rate.
+"""The live channel service: which share of the last seconds the packets sent and heard took, at the radio's bit rate.
 
-A program cannot sense a carrier: what other programs and unheard nodes send is not counted, so the share is a
-lower bound. Without a bit rate the host cannot tell, and the channel counts as quiet.
+A program cannot sense a carrier: packets of other programs, and of nodes that are not heard, are not counted, so the
+share is a lower bound. Without a bit rate the share is unknown, and the channel counts as quiet.
 """
 
 from __future__ import annotations

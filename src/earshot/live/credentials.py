@@ -1,6 +1,6 @@
 """Credentials: the key file, the identity and the trust file of one node, read again when they change.
 
-So a network changes its key, and revokes another, without stopping a node.
+So a network can change its key, or revoke a node's key, without stopping a node.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Credentials:
             verifier = self.verifier = Verifier(require_signed)
             self._watch(trust, lambda: verifier.use(read_trust(trust)))
         elif require_signed:
-            raise UsageError("require_signed needs a trust file: whose signatures count? Give trust (--trust FILE)")
+            raise UsageError("require_signed needs a trust file with the keys to trust: give trust (--trust FILE)")
 
     def _watch(self, path: str | Path, read: Callable[[], None]) -> None:
         self._watched.append((WatchedFile(path), read))
@@ -56,8 +56,8 @@ class Credentials:
         self.keys = keys
 
     def reread(self) -> bool:
-        """Read the files that have changed; a file that is wrong is reported, and what it said before still holds.
-        Returns whether the network's keys may be others now."""
+        """Read the files that have changed; a wrong file is reported, and its earlier content stays in use.
+        Returns whether the network's keys have changed."""
         before = self.keys
         for file, read in self._watched:
             if file.changed():

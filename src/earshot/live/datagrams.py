@@ -52,21 +52,21 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
 
     sender: _Name
     life: _Count
-    "When the sending host started, in nanoseconds: a restarted host numbers its frames from 1 again."
+    "The time at which the sending host started, in nanoseconds: a restarted host numbers its frames from 1 again."
     sequence: _Count
     time: float
     plane: _Word
-    "The origin of its positions; hosts refuse the frames of other planes."
+    "The origin of the sender's positions; hosts refuse frames of other planes."
     position: Position | None
     group: Annotated[int, msgspec.Meta(ge=0, lt=2**24)] | None
     to: _Word
-    "The peer it is for, which acknowledges it; empty for all hosts."
+    "The peer that this frame is for, which acknowledges it; empty for all hosts."
     acks: Annotated[list[int], msgspec.Meta(max_length=MAX_ACKS)]
-    "Sequences of the receiver's frames that have arrived here."
+    "Sequence numbers of the receiver's frames that have arrived here."
     packets: Annotated[list[bytes], msgspec.Meta(max_length=MAX_PACKETS)]
     fragment: Fragment | None = None
     signature: Annotated[bytes, msgspec.Meta(max_length=MAX_SIGNATURE_BYTES)] | None = None
-    "Of a hello: its sender's signature; see `identity.py`."
+    "The sender's signature, of a hello only; see `identity.py`."
 
     def transmission(self, index: int = 0) -> int:
         """The number of one packet's transmission, the same at its sender and at its receivers."""
@@ -75,12 +75,12 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Challenge(msgspec.Struct, frozen=True, gc=False):
-    """Asks the host of one name and life to send the same bytes back as an echo. It is smaller than any frame, and an
-    echo is as large, so that nobody can make a host send more than he sent himself."""
+    """Asks the host of one name and life to send the same bytes back as an echo. A challenge is smaller than any frame
+    and as large as an echo, so that an attacker cannot make a host send more bytes than the attacker sent."""
 
     cookie: bytes
     digest: bytes
-    "Of the name and the life: the host answers only if they are its own."
+    "The digest of a name and a life: a host answers only if they are its own."
 
 
 class Echo(msgspec.Struct, frozen=True, gc=False):
@@ -91,7 +91,7 @@ class Echo(msgspec.Struct, frozen=True, gc=False):
 
 
 class Goodbye(msgspec.Struct, frozen=True, gc=False):
-    """The host of this name and life ends. (The cookie is for challenges alone.)"""
+    """Says that the host of this name and life stops. (The cookie is not used.)"""
 
     digest: bytes
     cookie: bytes = bytes(COOKIE_BYTES)
@@ -99,7 +99,7 @@ class Goodbye(msgspec.Struct, frozen=True, gc=False):
 
 Short = Challenge | Echo | Goodbye
 _SHORT_KINDS: list[type[Short]] = [Challenge, Echo, Goodbye]
-"By the first byte. (A frame is an array and begins with another one.)"
+"In the order of their first bytes. (A frame is an array and begins with another byte.)"
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Frame)

@@ -51,7 +51,7 @@ logger = logging.getLogger("earshot.live")
 
 POSITION_EVERY_S = 1.0
 CLOCK_STEP_S = 2.0
-"If the clock is set back by more than this, the protocol starts again; by less, time stands still meanwhile."
+"If the clock is set back by more than this, the protocol restarts; if by less, time stands still until it catches up."
 TIMER_AGAIN_S = 1.0
 "A timer whose handling failed fires again after this time, so that no packet can end a protocol's beacons."
 MAX_TIMERS = 65_536
@@ -113,19 +113,19 @@ class Host:
         self._declared: dict[str, EventType] = {}
         self._fences: dict[str, tuple[Fence, FenceHandler]] = {}
         self._delivered: set[tuple[str, str]] = set()
-        "The latest deliveries, event and subscription: a machine that starts again has forgotten them."
+        "The latest deliveries (event, subscription): a machine that restarts does not remember them."
         self._delivered_before: set[tuple[str, str]] = set()
         self.on_deliver: Callable[[float], None] | None = None
-        "Called with the age of each delivered event, if somebody measures."
+        "Called with the age of each delivered event in seconds, if set."
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
         self._at_once = 0
-        "Timers that were due when they were started, since the last tick: too many are a livelock."
+        "How many timers since the last tick were already due when they were started: too many are a livelock."
         self._ticking: asyncio.TimerHandle | None = None
         self._flushing = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def _new_machine(self) -> tuple[Machine, Served]:
-        """The protocol's machine, and the same with the services beside it."""
+        """The protocol's machine, and the same machine with the services beside it."""
         random = Random(f"{self.life}:{self.name}")
         machine = self._protocol(self.name, self.settings, self.location, random, self.channel)
         services = Random(f"{self.life}:{self.name}:services")
@@ -136,7 +136,7 @@ class Host:
         return [(peer.name, peer.position) for peer in present if peer.position is not None]
 
     def now(self) -> float:
-        """Seconds since the epoch; not earlier than before, unless the clock was set back."""
+        """Seconds since the epoch; never less than at the last call, unless the clock was set back by some seconds."""
         now = self._clock()
         if now < self._now:
             if self._now - now <= CLOCK_STEP_S or self._loop is None:
@@ -146,10 +146,10 @@ class Host:
         return now
 
     def _start_again(self, back_s: float) -> None:
-        """Start the machine anew: all that it keeps until some time would be kept too long."""
+        """Start a new machine: the old one would keep everything with an expiry time too long."""
         if self._loop is None:
             return
-        self.warn(f"the clock was set back by {back_s:,.0f} s: the protocol starts again")
+        self.warn(f"the clock was set back by {back_s:,.0f} s: the protocol restarts")
         for handle in self._timers.values():
             handle.cancel()
         self._timers.clear()
@@ -213,8 +213,8 @@ class Host:
         self._loop = None
 
     def _tick(self) -> None:
-        """Once a second: write the position into the spool, warn if it has become stale, and read the files of keys
-        that have changed."""
+        """Once a second: write the position into the spool, warn if it has become stale, and read key files that have
+        changed."""
         if self._credentials.reread():
             self.transport.use_keys(self._credentials.keys)
             self._record_join(KEYS_CHANGED)
@@ -223,7 +223,7 @@ class Host:
         if self._loop is not None:
             self._ticking = self._loop.call_later(POSITION_EVERY_S, self._tick)
 
-    # What the application does. Its mistakes are raised here.
+    # What the application does. The application's mistakes are raised here.
 
     def announce(self, announcement: Announcement) -> None:
         """The application will publish events of this type."""
@@ -239,8 +239,8 @@ class Host:
             self._carry_out(self._asked(self.served.unannounce, subject))
 
     def subscribe(self, subscription: Subscription, handler: Handler, expected: EventType | None = None) -> None:
-        """The application subscribes; `handler` is called with each event. Refused where a publisher in reach announces
-        the expected type with other attributes."""
+        """The application subscribes; `handler` is called with each event. QualityError if a publisher in reach
+        announces the expected type with other attributes."""
         if expected is not None:
             self.served.declare(subscription.id, expected)
             self._declared[subscription.id] = expected
@@ -269,12 +269,12 @@ class Host:
         return len(self._subscriptions)
 
     def fence(self, fence: Fence, handler: FenceHandler) -> None:
-        """The application wants to be told of crossings; `handler` is called with each."""
+        """The application wants to know of crossings; `handler` is called with each."""
         self._fences[fence.id] = (fence, handler)
         self._carry_out(self._asked(self.served.fence, fence))
 
     def unfence(self, fence: str) -> None:
-        """It no longer does."""
+        """The application no longer wants to know of crossings."""
         if self._fences.pop(fence, None) is not None and self._loop is not None:
             self._asked(self.served.unfence, fence)
 
@@ -371,8 +371,8 @@ class Host:
                 self.warn(message)
 
     def _asked(self, entry_point: Callable[..., Effects], argument: Any) -> Effects:
-        """Call an entry point for the application: its mistakes are raised; any other failure comes from what peers
-        sent, and is counted and logged."""
+        """Call an entry point for the application. The application's mistakes are raised; any other failure is caused
+        by what peers sent, and is counted and logged."""
         try:
             return entry_point(argument, self.now())
         except UsageError:
@@ -391,7 +391,7 @@ class Host:
         return True
 
     def _failed(self, what: str, peer: str = "") -> Effects:
-        """Count and log an exception in the machine. Its effects up to there come with the next ones."""
+        """Count and log an exception in the machine. Effects before the exception come with the machine's next ones."""
         self.dropped(DropReason.MACHINE_FAILURE, peer)
         if self.drops[DropReason.MACHINE_FAILURE] <= 10:
             logger.exception("%s: %s failed", self.name, what)
@@ -411,7 +411,7 @@ class Host:
         self._timers[effect.name] = self._loop.call_later(delay_s, self._fire, effect.name)
 
     def _is_livelock(self, timer: Timer) -> bool:
-        """Whether the machine starts timers for the present time again and again. It is said once a second."""
+        """Whether the machine starts timers for the present time again and again. Logged once a second."""
         self._at_once += 1
         if self._at_once == MOST_AT_ONE_TIME:
             self.dropped(DropReason.MACHINE_FAILURE)

@@ -31,7 +31,7 @@ _event_decoder = msgspec.msgpack.Decoder(Event)
 
 
 def key_text(key: bytes) -> str:
-    """A public key as texts and files have it."""
+    """A public key as text, as in `ed25519:AbC...`."""
     return _KEY_PREFIX + urlsafe_b64encode(key).decode().rstrip("=")
 
 
@@ -52,7 +52,7 @@ def parse_named_key(text: str) -> tuple[str, bytes]:
 
 
 def checked_name(name: str) -> str:
-    """The name, if an identity may have it."""
+    """The name, if it is valid for an identity; otherwise UsageError."""
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name.split() != [name] or name.startswith("#"):
         raise UsageError(f"an identity's name has 1 to {MAX_NAME} characters without spaces, got {name[:80]!r}")
     return name
@@ -74,11 +74,11 @@ def is_signed_by(key: bytes, signature: bytes, message: bytes) -> bool:
     return True
 
 
-# What is signed. The first bytes differ, so that a signature of one kind is never one of another.
+# What is signed. The first bytes differ, so that a signature of one kind is never valid for another kind.
 
 
 def event_message(event: Event) -> bytes:
-    """What the source of an event signs: all of it but the signature."""
+    """What the source of an event signs: the whole event except the signature."""
     return b"earshot event 1\0" + _encoder.encode(
         (
             event.type,
@@ -103,7 +103,7 @@ def hello_message(frame: Frame) -> bytes:
 
 
 class Certificate(msgspec.Struct, frozen=True, array_like=True):
-    """An owner's word that a key belongs to a name, until a time."""
+    """An owner's statement that a key belongs to a name, until a given time."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
     key: Annotated[bytes, msgspec.Meta(min_length=PUBLIC_KEY_BYTES, max_length=PUBLIC_KEY_BYTES)]
@@ -132,7 +132,7 @@ def decode_certificate(data: bytes) -> Certificate | None:
 
 @dataclass(frozen=True)
 class Identity:
-    """A name, its private key, and its certificate where it has one."""
+    """A name, its private key, and its certificate if it has one."""
 
     name: str
     private_key: Ed25519PrivateKey

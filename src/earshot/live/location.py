@@ -22,7 +22,7 @@ from earshot.protocols.machine import TRACK_S
 
 STALE_S = 10.0
 FIX_SPACING_S = 0.25
-"Fixes closer together than this replace each other in a node's memory, which is thereby bounded."
+"A fix replaces an earlier one that is closer in time than this, so that a node remembers a bounded number."
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
@@ -122,8 +122,8 @@ class RecentFixes:
             fixes.popleft()
 
     def at(self, time: float) -> Fix:
-        """The fix before that time, or the oldest one; between two fixes its position is on the line to the next,
-        at that time."""
+        """Where the node was at that time: between two fixes, on the line between them; before the first or after the
+        last fix, that fix."""
         after = bisect_right(self._fixes, time, key=lambda fix: fix.time)
         before = self._fixes[max(after - 1, 0)]
         if after in (0, len(self._fixes)):
@@ -147,7 +147,7 @@ class TrackedLocation:
     stale: bool = False
     _recent: RecentFixes = field(default_factory=RecentFixes)
     _now: float = -math.inf
-    "The latest time that was asked for: an earlier one is the past."
+    "The latest time that was asked for: an earlier time is in the past."
     _updated_at: float = -math.inf
     _position: Position = ORIGIN
     _velocity: Velocity = STILL
@@ -170,7 +170,7 @@ class TrackedLocation:
         return fix
 
     def forget(self) -> None:
-        """The clock was set back: forget where the node was at times that have yet to come."""
+        """Forget the fixes: the clock was set back, so their times are in the future."""
         self._recent = RecentFixes()
         self._now = self._updated_at = -math.inf
 
@@ -197,7 +197,7 @@ class TrackedLocation:
         return self._velocity
 
     def _update(self, time: float) -> None:
-        """Ask the service once for each time: all packets of a datagram have the same one."""
+        """Ask the service once for each time: all packets of a datagram have the same time."""
         fix = self._recent.at(time) if time < self._now else self.fix(time)
         at, step = self._extrapolated(fix, time), self.precision_m
         if step is not None:

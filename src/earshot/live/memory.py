@@ -1,8 +1,8 @@
 """How many bytes of heard events are alive: in the machine's tables, in queues of subscribers, or with the application.
 
-The host counts what it has let in, and a weak reference says when it is gone, so that no table has to keep
-accounts: whatever holds an event, its bytes count until it is released. Small events are not counted: every table
-has a greatest number of entries.
+The host counts each event that it accepts, and a weak reference shows when the event is gone: its bytes count while
+anything holds it, and no table has to count. Small events are not counted, because every table has a limited number of
+entries.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from earshot.events import Event
 COUNTED_BYTES = 1024
 "Events in smaller packets are not counted."
 ENTRY_BYTES = 150
-"About what one value or element takes besides its texts."
+"About how many bytes one value or element takes beside its texts."
 
 
 def weight(event: Event) -> int:

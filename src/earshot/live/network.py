@@ -41,11 +41,11 @@ class NetworkSettings:
     datagram_bytes: Annotated[int, Meta(ge=576, le=65_507)] | None = None
     "The largest datagram; by default what the interface carries without fragments."
     memory_bytes: Annotated[int, Meta(ge=16_000_000)] = 64_000_000
-    "At most about this many bytes are held of what peers sent: events, fragments, and packets under way."
+    "At most about this many bytes from peers are held: events, fragments, and packets under way."
     rate_limit: Positive = 5000.0
     "Datagrams per second from one sender; more are dropped unread."
     bit_rate_bps: Positive | None = None
-    "The bit rate of the radio under the network, so that a protocol can tell how busy it is; by default unknown."
+    "The radio's bit rate, so that a protocol can know how busy the channel is; by default unknown."
     clock_skew_s: Positive = 30.0
     "With a key, datagrams whose time differs by more than this are refused."
 

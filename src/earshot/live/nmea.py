@@ -88,7 +88,7 @@ class Receiver:
         """Stop reading."""
 
     def _report(self, reading: Reading | None, at: float) -> None:
-        """A line of the receiver arrived at this time of the host's clock."""
+        """Take a reading that arrived at this time of the host's clock."""
         if reading is not None:
             self.plane = self.plane or plane_near(reading.lat_deg, reading.lon_deg)
             self._latest = Fix(self.plane.position(reading.lat_deg, reading.lon_deg), reading.velocity, at)

@@ -46,7 +46,7 @@ class HeardPeer:
     position: Position | None
     heard_s_ago: float
     both_ways: bool = True
-    "Whether it has answered this node, and is not only heard."
+    "Whether the peer has answered this node, and was not only heard."
 
 
 class Node:
@@ -54,7 +54,7 @@ class Node:
 
     `location` says where the node is (`Fixed`, `Gpsd`, `NmeaFile`, `TracePlayback`); without one it is at the
     origin of a plane without degrees. `identity` (a file) signs this node's events, and `trust` (a file) says whose
-    signatures count: see `earshot identity`. `clock` gives seconds since the epoch. `network` takes the options of
+    signatures are valid: see `earshot identity`. `clock` gives seconds since the epoch. `network` takes the options of
     `NetworkSettings` by name.
     """
 
@@ -197,8 +197,8 @@ class Node:
         Instead of a type and a `where`, give a whole `filter` (XPath, or `Siren: speed > 10`). The queue holds
         at most `queue` events; if the program is too slow, the oldest are dropped, and `dropped` counts them.
 
-        An `EventType` instead of its name says which attributes the program expects: a publisher that announces the
-        type with others is refused.
+        An `EventType` instead of its name says which attributes the program expects: events of a publisher that
+        announces the type with other attributes are refused.
         """
         if queue < 1:
             raise UsageError(f"queue must be at least 1, got {queue}")
@@ -215,8 +215,8 @@ class Node:
     def fences(
         self, event_type: str | None = None, *, near_m: float | None = None, queue: int = QUEUE
     ) -> FenceCrossings:
-        """Be told when this node enters or leaves an area that the type is announced with, and with `near_m` when
-        another node comes that near or parts; returns an async iterator of `FenceCrossing`."""
+        """Report when this node enters or leaves an area that the type is announced with, and with `near_m` when
+        another node comes within that distance or goes away; returns an async iterator of `FenceCrossing`."""
         fence = Fence(self._next_id(), event_type, near_m)
         stream = FenceCrossings(self.host, fence.id, queue)
         reference = weakref.WeakMethod(stream.put)
@@ -324,7 +324,7 @@ class ReadQueue(Generic[T]):
         self.id = id
         "The subscription's id, as records name it."
         self.dropped = 0
-        "How much was lost because the program did not read it in time."
+        "How many items were lost because the program did not read them in time."
         self._host = host
         self._limit = limit
         self._ended = False
@@ -332,7 +332,7 @@ class ReadQueue(Generic[T]):
         self._waiting: asyncio.Future[None] | None = None
 
     def put(self, item: T) -> None:
-        """Add one; a full queue drops its oldest."""
+        """Add an item; a full queue drops its oldest item."""
         if len(self._waiting_items) >= self._limit:
             lost = self._waiting_items.popleft()
             self.dropped += 1
@@ -344,7 +344,7 @@ class ReadQueue(Generic[T]):
             self._wake()
 
     def end(self) -> None:
-        """No more will come."""
+        """End the stream: no more items will come."""
         self._ended = True
         self._wake()
 
@@ -369,7 +369,7 @@ class ReadQueue(Generic[T]):
         return self._waiting_items.popleft()
 
     def __len__(self) -> int:
-        """How many wait to be read."""
+        """How many items wait to be read."""
         return len(self._waiting_items)
 
     def __enter__(self) -> Self:
@@ -383,7 +383,7 @@ class ReadQueue(Generic[T]):
             self.close()
 
     def close(self) -> None:
-        """Unsubscribe; what waits can still be read."""
+        """Unsubscribe; waiting items can still be read."""
         self.end()
         self._unsubscribe()
 
@@ -424,7 +424,7 @@ class FenceCrossings(ReadQueue[FenceCrossing]):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`, but on uvloop if that is installed: it takes a tenth off the time an event needs."""
+    """As `asyncio.run`, but on uvloop if that is installed: an event then takes a tenth less time."""
     try:
         from uvloop import new_event_loop
     except ImportError:

@@ -1,15 +1,15 @@
 """Peers: which host speaks for which name, and how much each may send.
 
 A host that was heard is a newcomer until it has echoed a challenge from its address. Then it is proven: it
-alone speaks for its name, unicasts and broadcasts go to it, and it has a rate limit of its own. A newcomer is
-heard, but it gets no more bytes than it sent. A claim to the name of a proven peer that is present (the same
-name from another address, or from another life of the host) is refused, and both sides are challenged: if the
-known host is silent and the claimant answers, the name changes hands. So neither a forged hello, nor a replay,
-nor a wrong clock can take a name from a host that is there, and a killed and restarted host has its name back in
-a second.
+alone may use its name, unicasts and broadcasts go to it, and it has a rate limit of its own. A newcomer is
+heard, but it gets no more bytes than it sent. If the name of a proven peer that is present is claimed (from another
+address, or by a restarted host, which has another `life`), the claim is refused and both hosts are challenged: if the
+known host is silent and the claimant answers, the claimant gets the name. So neither a forged hello, nor a replay,
+nor a wrong clock can take a name from a host that is present, and a host that was killed and restarted gets its name
+back in a second.
 
-Newcomers displace newcomers only. All tables are in the order in which peers were heard, so that the next
-to be displaced is the first.
+Newcomers displace only newcomers. All tables are in the order in which peers were heard, and the first peer is
+displaced first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STRANGERS_SHARE = 0.25
 
 
 def digest_of(name: str, life: int) -> bytes:
-    """A name and a life of its host, as a challenge names them: four bytes."""
+    """Four bytes that stand for a name and a life of its host in a challenge."""
     return hashlib.blake2s(f"{life}:{name}".encode(), digest_size=4).digest()
 
 
@@ -67,21 +67,21 @@ class Peer:
     proven: bool = False
     "Whether it has echoed a challenge from this address."
     credit_bytes: int = 0
-    "While it is not proven: how many more bytes it sent than it got."
+    "For a newcomer: how many more bytes it sent than it got."
     clock_ahead_s: float = 0.0
-    "How far its clock ran ahead of ours when it last echoed a challenge."
+    "How many seconds its clock was ahead of ours when it last echoed a challenge."
     claimed_ahead_s: float = 0.0
-    "The same, by the frame that caused the latest challenge."
+    "The same, according to the frame that caused the latest challenge."
     challenged_at: float = -inf
     echoed_at: float = -inf
     suspects_window: bool = False
-    "Whether its numbers are far behind its window, in a network where anyone can forge a high number."
+    "Whether its sequence numbers are far behind its window: without a key, anyone can forge a high number."
     allowance: Allowance = field(default_factory=lambda: Allowance(0.0, -inf))
 
 
 @dataclass(slots=True, eq=False)
 class Contest:
-    """Two hosts that claim one name: the known one, and one that has proved itself at another address."""
+    """Two hosts that claim one name: the known host, and a host that has proved itself at another address."""
 
     known: Peer
     claimant: Peer
@@ -278,10 +278,10 @@ class Peers:
 
 
 class RateLimits:
-    """Datagrams per second from one sender, and the work that they cause. All senders that are not proven share one
-    limit, so that a flood from many addresses costs no more than a flood from one.
+    """Limits the datagrams per second from one sender, and the work that they cause. All newcomers share one limit, so
+    that a flood from many addresses costs no more than a flood from one address.
 
-    While other senders have work too, a datagram that takes long counts as many, so that one sender takes at most
+    While other senders have packets too, a datagram that takes long counts as several, so that one sender takes at most
     half of the time and all newcomers together a quarter.
     """
 
@@ -289,10 +289,10 @@ class RateLimits:
         self._per_second = per_second
         self._strangers = Allowance(per_second, 0.0)
         self._workers: OrderedDict[int, float] = OrderedDict()
-        "The last two allowances that had packets, and when."
+        "The two allowances that last had packets, and at which time."
 
     def of(self, peer: Peer | None) -> Allowance:
-        """The allowance of a proven peer; without one, that of all strangers."""
+        """The allowance of a proven peer; None stands for all newcomers together."""
         return self._strangers if peer is None else peer.allowance
 
     def allows(self, allowance: Allowance, now: float) -> bool:
@@ -303,7 +303,7 @@ class RateLimits:
         return allowed
 
     def charge(self, allowance: Allowance, worked_s: float, now: float) -> None:
-        """A datagram with packets took this long. (At most half a second counts: a process may also have been
+        """Charge the time that a datagram with packets took. (At most half a second counts: the process may have been
         paused.)"""
         workers = self._workers
         workers[id(allowance)] = now

@@ -1,14 +1,14 @@
-"""Signatures: whose keys this node trusts, and what it makes of signed events and hellos.
+"""Signatures: which keys this node trusts, and how it judges signed events and hellos.
 
-A trust file is the allow-list. Each line binds a name to a key, names an owner whose certificates count, or revokes
-a key:
+A trust file is the allow-list. Each line binds a name to a key, names an owner whose certificates are trusted, or
+revokes a key:
 
     node ambulance-7 ed25519:... until 2027-01-31
     owner ed25519:...
     revoked ed25519:...
 
-A name in the list must sign: what comes under that name without its signature is refused. A certificate in a
-signature binds a name that is not in the list. With `require_signed`, all that is not verified is refused.
+A node in the list must sign: events and hellos under its name without its signature are refused. A certificate in a
+signature binds a name that is not in the list. With `require_signed`, everything that is not verified is refused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TrustFile:
     """The names, owners and revoked keys of a trust file."""
 
     keys: dict[str, dict[bytes, float]] = field(default_factory=dict)
-    "By name: its keys, and until when each is valid. A name may have several, while its key is being changed."
+    "For each name, its keys and until when each is valid. A name may have several keys while its key changes."
     owners: tuple[bytes, ...] = ()
     revoked: frozenset[bytes] = frozenset()
 
@@ -140,14 +140,14 @@ class Verifier:
     def proves(self, hello: Frame, peer: str, now: float) -> bool:
         """Whether the hello is signed by the key of its name; Refused if its signature is wrong.
 
-        `peer` is the name that its address has proved so far; all other addresses share the empty one.
+        `peer` is the name that the sender's address has proved; all other addresses share the empty name.
         """
         return self._judge(hello.sender, hello.signature, lambda: hello_message(hello), peer, now)
 
     def _judge(
         self, name: str, signature: bytes | None, message_of: Callable[[], bytes], sender: str, now: float
     ) -> bool:
-        """Whether this name's key signed the message; Refused if that is required and not so, or pretended."""
+        """Whether this name's key signed the message. Refused if a required signature is missing, or if it is wrong."""
         if signature is None:
             if self.must_sign(name):
                 raise Refused(DropReason.NOT_SIGNED)
@@ -171,7 +171,7 @@ class Verifier:
         return True
 
     def _valid_until(self, name: str, signature: bytes, message: bytes, now: float) -> float | None:
-        """Until when the signature counts; None if nobody we trust knows the signer."""
+        """Until when the signature is valid; None if neither the trust file nor a certificate names the signer."""
         keys = self._trust.keys.get(name)
         if keys is None:
             keys = self._certified(name, signature[SIGNATURE_BYTES:], now)
@@ -202,7 +202,7 @@ class Verifier:
         return {certificate.key: float(certificate.until)}
 
     def _allows(self, sender: str, now: float) -> bool:
-        """Whether this sender's signatures are looked at: each wrong one costs it a part of its allowance."""
+        """Whether this sender's signatures are still checked: each wrong signature uses up some of its allowance."""
         allowance = self._allowances.get(sender)
         if allowance is None:
             allowance = self._allowances[sender] = [FAILURES_A_SECOND, now]
@@ -224,7 +224,7 @@ class _SignedName:
 
 
 class SignedNames:
-    """Which host has proved by a signed hello that a name is its own.
+    """Which host has proved with a signed hello that a name is its own.
 
     A name that must sign counts only where such a hello came from, and while such hellos come.
     """

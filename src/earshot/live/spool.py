@@ -26,7 +26,7 @@ logger = logging.getLogger("earshot.live")
 SEGMENT_BYTES = 16 << 20
 BUFFER_BYTES = 1 << 16
 WAITING_BYTES = 4 << 20
-"While the disk is full, records wait up to this size."
+"The largest size of the records that wait while the disk is full."
 AGAIN_S = 1.0
 
 
@@ -37,8 +37,8 @@ _decoder = msgspec.json.Decoder(Record)
 class Spool:
     """Writes one node's records into a folder, which several nodes may share.
 
-    A disk that is full, or fails, does not stop the node: records wait in a bounded buffer, then they are counted as
-    lost, and writing is tried again every second. `trouble` is told when it begins and when it is over.
+    A disk that is full or broken does not stop the node: records wait in a bounded buffer, further records are counted
+    as lost, and writing is tried again every second. `trouble` is called when this begins and when it ends.
     """
 
     def __init__(

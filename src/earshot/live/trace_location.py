@@ -18,8 +18,8 @@ class Track:
     """Recorded positions that are played back in real time from the start of the node."""
 
     def __init__(self, rows: Iterable[tuple[float, float, float]], plane: LocalPlane | None, started_at: float) -> None:
-        """From rows of a time and degrees, or of a time and metres if there is no plane. Of two rows at one time the
-        later row counts."""
+        """From rows of a time and degrees, or of a time and metres if there is no plane. If two rows have the same
+        time, the later row counts."""
         ordered = sorted({time: (float(a), float(b)) for time, a, b in rows}.items())
         places = [Position(*at) if plane is None else plane.position(*at) for _, at in ordered]
         times = [started_at + time - ordered[0][0] for time, _ in ordered]

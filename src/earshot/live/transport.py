@@ -49,9 +49,9 @@ from earshot.wire import Packet, encode
 logger = logging.getLogger("earshot.live")
 
 PACKETS_A_TURN = 1024
-"At most this many packets are received before other tasks run, so that subscribers can empty their queues."
+"At most this many packets are received before other tasks run, so that subscribers can read their queues."
 TURN_S = 0.002
-"And at most this long."
+"And packets are received for at most this long."
 PENDING_LIMIT = 4096
 IP_AND_UDP_BYTES = 28
 LARGEST_SHARED_BYTES = 32_768
@@ -63,7 +63,7 @@ SETTLE_S = 0.1
 CLOCK_WARNING_S = 2.0
 "A peer whose clock differs by more than this is reported."
 FRAME_BYTES = 480
-"Room for a frame without its packets."
+"The most bytes that a frame takes without its packets."
 
 Destination = str | int | None
 "A peer's name, a group, or None for all."
@@ -128,7 +128,7 @@ class Transport:
         self.peers = Peers(network.peer_expiry_s, self._challenge)
         self.reassembly = Reassembly(listener.dropped, total_bytes=network.memory_bytes // 4)
         self._waiting_limit_bytes = network.memory_bytes // 8
-        "For the backlog of the socket, and again for packets that wait for their acknowledgement."
+        "One limit for the backlog of the socket, and the same for packets that wait for their acknowledgement."
         self._pending_bytes = 0
         self.address: Address = ("", 0)
         self.joined: set[int] = set()
@@ -137,7 +137,7 @@ class Transport:
         self._listener = listener
         self._clock = clock
         self._ticks = time.monotonic
-        "What the transport measures intervals with: a wall clock may be set, and uvloop's is read once a turn."
+        "The clock for intervals: a wall clock may be set back, and uvloop reads its clock only once a turn."
         self._digest = digest_of(name, life)
         self._opened_at = clock()
         self._seal = Seal(network.keys)
@@ -195,7 +195,7 @@ class Transport:
         return MAX_DATAGRAM_BYTES if local or self.address[0].startswith("127.") else 1500 - IP_AND_UDP_BYTES
 
     def say_goodbye(self) -> None:
-        """Send the waiting packets, and tell all peers that this host ends."""
+        """Send the waiting packets, and a goodbye to all peers."""
         if self._own is not None and self._own.fileno() >= 0:
             self._end_turn()
             datagram = self._seal.close(datagrams.encode(Goodbye(self._digest)))
@@ -358,7 +358,7 @@ class Transport:
         return list(known)
 
     def _transmit_to(self, peer: Peer, datagram: bytes, priority: int = 0) -> bool:
-        """Send to one peer; not if it has not proved itself yet and would get more bytes than it sent."""
+        """Send to one peer, unless it is a newcomer that would get more bytes than it sent."""
         if not peer.proven:
             if len(datagram) > peer.credit_bytes:
                 return False
@@ -407,7 +407,7 @@ class Transport:
             del self._backlog[priority]
 
     def _send_backlog(self) -> None:
-        """The highest priority first, and what waited longest."""
+        """Send what waits for the socket: the highest priority first, and the oldest first."""
         assert self._own is not None
         while self._backlog:
             priority = max(self._backlog)
@@ -440,7 +440,7 @@ class Transport:
         self._transmit_to(peer, self._seal.close(datagrams.encode(bare)))
 
     def _retransmit(self) -> None:
-        """Send again what was not acknowledged; give up after the last attempt."""
+        """Send unacknowledged packets again; give up after the last attempt."""
         now = self._ticks()
         for sequence, pending in list(self._pending.items()):
             if pending.due > now:
@@ -448,7 +448,7 @@ class Transport:
             peer = self.peers.get(pending.peer, now)
             if peer is None or peer.address != pending.address or pending.attempts >= self.network.attempts:
                 self._forget(sequence)
-                # The fragments of one packet share this list, so that the packet is given up once.
+                # The fragments of one packet share this list, so that the packet is given up only once.
                 lost = pending.packets.copy()
                 pending.packets.clear()
                 for packet in lost:
@@ -552,7 +552,7 @@ class Transport:
         return len(frame.packets)
 
     def _receive_short(self, short: Short, address: Address, ticks: float) -> None:
-        """Answer a challenge that is meant for this host; take an echo as proof; forget a host that ends."""
+        """Answer a challenge for this host; accept an echo as proof; forget a host that stops."""
         match short:
             case Challenge(cookie, digest):
                 if digest == self._digest:
@@ -585,12 +585,12 @@ class Transport:
                 f"clock {peer.name}",
                 f"the clock of {peer.name!r} is {abs(peer.clock_ahead_s):,.0f} s "
                 f"{'ahead of' if peer.clock_ahead_s > 0 else 'behind'} this node's; events count as younger or older "
-                "by that much, so set the clocks",
+                "by that much; set the clocks",
             )
 
     def _is_stale(self, frame: Frame, peer: Peer, now: float) -> bool:
-        """Whether the frame may be a replay by its time. A newcomer's must be sent after this host has started; a
-        proven peer's clock may be wrong, but not change."""
+        """Whether the frame may be a replay, judged by its time. A newcomer's frame must be sent after this host has
+        started; a proven peer's clock may be wrong, but must not change."""
         ahead_s = frame.time - now - peer.clock_ahead_s
         return abs(ahead_s) > self.network.clock_skew_s or (not peer.proven and frame.time < self._opened_at)
 

@@ -1,10 +1,10 @@
 """Trust: sealed datagrams and refused replays.
 
 With a key every datagram is encrypted and authenticated (ChaCha20-Poly1305). All nodes of a network
-share it; a second key is accepted while the first is being changed. Its nonce is drawn anew for every datagram,
-so that a forked process or a restored snapshot never uses one again. Each peer has a window of sequence
-numbers, which refuses replays. A node that has just started has no windows yet, so old datagrams are
-also refused by their time. Who speaks for a name: `peers.py`.
+share the key; a second key is accepted while the network changes its key. Each datagram has a new random nonce,
+so that a forked process or a restored snapshot never uses a nonce again. Each peer has a window of sequence
+numbers, which refuses replays. A node that has just started has no windows yet, so it also refuses old datagrams
+by their time. Which host may use a name: `peers.py`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Window:
     _bits: int = 0
 
     def fresh(self, sequence: int) -> bool:
-        """Whether this number is new; afterwards it is not. A number before the window counts as old."""
+        """Whether this number is new; the window then remembers it. A number before the window counts as old."""
         ahead = sequence - self._highest
         if ahead > 0:
             self._bits = (self._bits << ahead | 1) & self._MASK if ahead < self.WIDTH else 1

@@ -131,7 +131,7 @@ def test_rules_come_from_a_file_and_from_arrows(tmp_path: Path) -> None:
         ('[[to_mqtt]]\nevents = "A"\ntopic = "a/{name}"', "{name} is not known"),
         ('[[to_mqtt]]\nevents = "A: ("\ntopic = "a"', "rule 1: events:"),
         ('[[to_mqtt]]\nevents = "A"\ntopic = "a"\nqos = 2', "qos"),
-        ('[[from_mqtt]]\ntopic = "a/b+"\ntype = "A"', "is no topic filter"),
+        ('[[from_mqtt]]\ntopic = "a/b+"\ntype = "A"', "is not a topic filter"),
         ('[[from_mqtt]]\ntopic = "a/+"\ntype = "{2}"', "{2} is not known; the topic has 1 wildcards"),
         ('[[from_mqtt]]\ntopic = "a"\ntype = "A"\nat = [1.0, 2.0]', "needs `within`"),
         ('[[from_mqtt]]\ntopic = "a"\ntype = "A"\nwithin = "circle"', "rule 1"),

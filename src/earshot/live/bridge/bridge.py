@@ -1,12 +1,12 @@
 """Both directions of a bridge.
 
-An event that a rule asks for is on disk before it is sent, and leaves the disk when the broker has acknowledged it.
+An event that a rule accepts is on disk before it is sent, and leaves the disk when the broker has acknowledged it.
 A message is acknowledged after it was published into the network. So at quality of service 1 nothing is lost while
 the broker is away or the bridge is killed; a message may come twice.
 
-No event goes round: the broker does not send a bridge its own messages; a message names the network it came from,
-and bridges of that network leave it alone; an event that a bridge published carries the broker's mark in its source's
-name, and bridges to that broker leave it alone.
+No event travels in a circle: the broker does not send a bridge its own messages; a message names the network that it
+came from, and bridges of that network ignore it; an event that a bridge published carries the broker's mark in its
+source's name, and bridges to that broker ignore it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ logger = logging.getLogger("earshot.bridge")
 GATHER_S = 0.01
 "Events of so short a time are written to the disk together."
 RETRY_S = 1.0
-"After the disk has refused."
+"The time until the next attempt after the disk could not be written."
 MOST_GATHERED = 10_000
-"Events that wait in memory while the disk refuses; the oldest are lost first."
+"The most events that wait in memory while the disk cannot be written; the oldest are lost first."
 MOST_RECEIVED = 10_000
 MOST_ANNOUNCED = 256
 REMEMBERED = 10_000
@@ -51,7 +51,7 @@ NETWORK_PROPERTY = "earshot-network"
 
 
 def mark_of(broker: MqttBroker) -> str:
-    """A short word for a broker, which begins the names of the nodes that bridge to it."""
+    """A short word for a broker. The names of the nodes that bridge to it begin with this word."""
     return "bridge-" + sha256(f"{broker.host}:{broker.port}".encode()).hexdigest()[:8]
 
 
@@ -84,14 +84,14 @@ class Bridge:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._sent_up_to = 0
         self._on_the_way: dict[int, int] = {}
-        "The queue's number of a message, by paho's."
+        "From paho's number of a message to the queue's."
         self._acknowledged: list[int] = []
         self._received: asyncio.Queue[tuple[int, MQTTMessage]] = asyncio.Queue(MOST_RECEIVED)
-        "Each with the number of the connection it came over."
+        "Messages of the broker, each with the number of the connection that it came over."
         self._seen = RecentKeys(REMEMBERED)
         "Ids of events that went from the network to the broker."
         self._handled: OrderedDict[int, tuple[str, bytes]] = OrderedDict()
-        "Messages published into the network, by their packet's number, so that a repeated one is known."
+        "Messages published into the network, by the number of their packet, so that a repeated message is recognised."
         self._announced: OrderedDict[str, tuple[Area | None, Publisher]] = OrderedDict()
         self._stops: list[Callable[[], None]] = []
         self._inward: asyncio.Task[None] | None = None
@@ -99,7 +99,7 @@ class Bridge:
 
     @property
     def connected(self) -> bool:
-        """Whether the broker is there."""
+        """Whether the broker is connected."""
         return self._connection is not None and self._connection.connected
 
     @property
@@ -165,20 +165,20 @@ class Bridge:
             self._gathered.popleft()
             self.counts["lost"] += 1
         self._gathered.append(Message(topic, payload, rule.qos, rule.retain, event.id))
-        self._soon("flush", GATHER_S, self._flush)
+        self._schedule("flush", GATHER_S, self._flush)
 
-    def _soon(self, what: str, after_s: float, work: Callable[[], None]) -> None:
-        """Do it once, however often it is asked for meanwhile."""
-        if what not in self._timers:
+    def _schedule(self, name: str, delay_s: float, work: Callable[[], None]) -> None:
+        """Do the work once after the delay, unless work of this name is already scheduled."""
+        if name not in self._timers:
 
             def now() -> None:
-                del self._timers[what]
+                del self._timers[name]
                 work()
 
-            self._timers[what] = asyncio.get_running_loop().call_later(after_s, now)
+            self._timers[name] = asyncio.get_running_loop().call_later(delay_s, now)
 
     def _flush(self) -> None:
-        """Put what was gathered on the disk, and send it."""
+        """Write the gathered events to the disk, and send them."""
         if not self._gathered:
             return
         lost = self._waiting.lost
@@ -188,7 +188,7 @@ class Bridge:
             if not self.counts["disk refused"]:
                 logger.warning("the queue cannot be written: %s; events wait in memory", error)
             self.counts["disk refused"] += 1
-            self._soon("flush", RETRY_S, self._flush)
+            self._schedule("flush", RETRY_S, self._flush)
             return
         if self._waiting.lost > lost:
             if not self.counts["lost"]:
@@ -198,7 +198,7 @@ class Bridge:
         self._send_more()
 
     def _send_more(self) -> None:
-        """Hand messages to the connection, in order, as long as not too many are on their way."""
+        """Hand messages to the connection, in order, until too many are unacknowledged."""
         connection = self._connection
         if connection is None or not connection.connected:
             return
@@ -216,7 +216,7 @@ class Bridge:
                 sent_once.append(number)
         if sent_once:
             self._acknowledged += sent_once
-            self._soon("forget", GATHER_S, self._forget_acknowledged)
+            self._schedule("forget", GATHER_S, self._forget_acknowledged)
 
     def _on_acknowledged(self, mid: int) -> None:
         number = self._on_the_way.pop(mid, None)
@@ -224,7 +224,7 @@ class Bridge:
             return
         self.counts["acknowledged"] += 1
         self._acknowledged.append(number)
-        self._soon("forget", GATHER_S, self._forget_acknowledged)
+        self._schedule("forget", GATHER_S, self._forget_acknowledged)
         self._send_more()
 
     def _forget_acknowledged(self) -> None:
@@ -233,7 +233,7 @@ class Bridge:
             self._waiting.remove(numbers)
         except QueueFailed:
             self._acknowledged += numbers
-            self._soon("forget", RETRY_S, self._forget_acknowledged)
+            self._schedule("forget", RETRY_S, self._forget_acknowledged)
             return
         self._send_more()
 
@@ -290,7 +290,7 @@ class Bridge:
                 self._handled.popitem(last=False)
 
     async def _announce(self, subject: str, rule: FromMqtt, area: Area | None) -> None:
-        """Announce the type, again where its area has changed."""
+        """Announce the type; announce it again if its area has changed."""
         known = self._announced.get(subject)
         if known is not None and known[0] == area:
             self._announced.move_to_end(subject)

@@ -25,7 +25,7 @@ Qos = Annotated[int, msgspec.Meta(ge=0, le=1)]
 Payload = Literal["event", "content", "xml"]
 
 MAX_PAYLOAD_BYTES = 1_000_000
-"Larger messages are refused: an event of this size is the largest that a network carries."
+"Larger messages are refused: a network carries no larger event."
 MAX_TOPIC_BYTES = 1_000
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
@@ -33,7 +33,7 @@ _RESERVED = re.compile("[/+#%\x00-\x1f\x7f]")
 
 
 class NoMessage(EventError):
-    """An event that a rule cannot write as a message, or a message that is no event; the text says why."""
+    """An event that a rule cannot write as a message, or a message that is not an event; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class ToMqtt:
     events: str
     "A type, or a filter: `Siren`, `Siren: speed > 10`, `/CD[price < 20]`."
     topic: str
-    "Where they go. `{source}`, `{type}`, `{id}` and `{content.NAME}` stand for values of the event."
+    "The topic they go to. `{source}`, `{type}`, `{id}` and `{content.NAME}` stand for values of the event."
     qos: Qos = 1
     "1: the broker acknowledges each message. 0: sent once, and lost if the broker is away."
     retain: bool = False
-    "Whether the broker keeps the last message of each topic for those who subscribe later."
+    "Whether the broker keeps the last message of each topic for later subscribers."
     payload: Payload = "event"
     "`event`: JSON with type, content, position, time, area. `content`: JSON of the content alone. `xml`: the document."
 
@@ -89,7 +89,7 @@ class FromMqtt:
     topic: str
     "Which messages: a topic, with `+` for one level and `#` for the rest."
     type: str
-    "The type of their events; `{1}` is what the first wildcard stood for. Of XML, the root element must be it."
+    "The type of their events; `{1}` is what the first wildcard stood for. The root element of XML must have this name."
     qos: Qos = 1
     "1: a message is acknowledged after it was published into the network."
     payload: Payload = "content"
@@ -97,11 +97,11 @@ class FromMqtt:
     within: str = ""
     "The area of the events, such as `circle:500m`, around `at`; empty: everywhere."
     at: tuple[float, float] | None = None
-    "x and y in metres of the area's place; without it the area is around the bridge's own place."
+    "x and y in metres of the area's place; by default the area is around the bridge's own place."
     at_fields: tuple[str, str] | None = None
-    "Two numbers of the content that give x and y in metres instead, message by message."
+    "Instead of `at`: the names of two numbers in each message's content, x and y in metres."
     lifespan_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    "How long the events live; by default as the protocol has it."
+    "The events' lifespan; by default the protocol's own."
     priority: Annotated[int, msgspec.Meta(ge=-MOST_PRIORITY, le=MOST_PRIORITY)] = 0
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class FromMqtt:
             or any(len(level) > 1 and ("+" in level or "#" in level) for level in levels)
         ):
             raise SettingsError(
-                f"topic: {self.topic!r} is no topic filter; write + for one level, # for the rest at the end"
+                f"topic: {self.topic!r} is not a topic filter; write + for one level, # for the rest at the end"
             )
         wildcards = sum(level in ("+", "#") for level in levels)
         for number in _PLACE.findall(self.type):
@@ -125,7 +125,7 @@ class FromMqtt:
             parse_shape(self.within)
 
     def accepts(self, topic: str) -> list[str] | None:
-        """What the wildcards stand for in this topic; None where it does not fit."""
+        """What the wildcards stand for in this topic; None if the topic does not match."""
         found: list[str] = []
         wanted, levels = self.topic.split("/"), topic.split("/")
         for number, level in enumerate(wanted):
@@ -138,7 +138,7 @@ class FromMqtt:
         return found if len(wanted) == len(levels) else None
 
     def event(self, stood_for: list[str], payload: bytes) -> tuple[Event, Area | None]:
-        """The event in a message, and the area it is of interest in; None: around the bridge, or everywhere."""
+        """The event in a message, and the area where it is of interest; None: around the bridge, or everywhere."""
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise NoMessage(f"a message of {len(payload):,} bytes is larger than {MAX_PAYLOAD_BYTES:,}")
         kind = _PLACE.sub(lambda found: stood_for[int(found[1]) - 1], self.type)
@@ -178,7 +178,7 @@ class FromMqtt:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """All rules of a bridge. The first rule that fits decides."""
+    """All rules of a bridge. For a message, the first rule with a matching topic decides."""
 
     to_mqtt: tuple[ToMqtt, ...] = ()
     from_mqtt: tuple[FromMqtt, ...] = ()
@@ -250,7 +250,7 @@ def _filter(text: str) -> Filter:
 
 
 def _level(event: Event, name: str) -> str:
-    """A value of an event as part of a topic: signs that mean something in topics are written as %2F and so on."""
+    """A value of an event as part of a topic: characters with a meaning in topics are written as %2F and so on."""
     if name.startswith("content."):
         values = event.fields.get(name.removeprefix("content."), ())
         if not values:

@@ -1,7 +1,7 @@
 """The connection to an MQTT broker, in the event loop of the node: one thread, nothing to lock.
 
-paho does the protocol (version 5). Lost connections are made again, at first after half a second, then at growing
-intervals; what the broker had not acknowledged is sent again.
+paho handles the protocol (version 5). After a lost connection the bridge connects again, at first after half a second,
+then at growing intervals; messages that the broker had not acknowledged are sent again.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _first_line(path: str) -> str:
 
 
 class Connection:
-    """A connection that is made again when it is lost. Callbacks run in the event loop."""
+    """A connection that reconnects when it is lost. Callbacks run in the event loop."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Connection:
         return self._client.publish(topic, payload, qos, retain, carried).mid
 
     def acknowledge(self, message: MQTTMessage) -> None:
-        """The message has been dealt with: the broker need not send it again."""
+        """Acknowledge a message that has been handled, so that the broker does not send it again."""
         if message.qos and self.connected:
             self._client.ack(message.mid, message.qos)
 
@@ -175,7 +175,7 @@ class Connection:
                 wait_s = FIRST_RETRY_S
                 await self._lost.wait()
             except (OSError, ValueError, TimeoutError) as error:
-                self._tell(str(error) or type(error).__name__)
+                self._warn(str(error) or type(error).__name__)
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_RETRY_S) if not self.connections or self.problem else FIRST_RETRY_S
 
@@ -201,19 +201,19 @@ class Connection:
 
     def _on_connect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         if reason.is_failure:
-            self._tell(f"refused: {reason}")
+            self._warn(f"refused: {reason}")
             self._lost.set()
             return
         self.connected, self.problem = True, ""
         self.connections += 1
         self._subscribe()
-        # After this handler paho sends again what was not acknowledged; new messages must come behind it.
+        # After this handler paho sends unacknowledged messages again; new messages must come after them.
         self._loop.call_soon(self._changed, True)
 
     def _subscribe(self) -> None:
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
-        # Not what this bridge has published, and retained messages only for a new subscription.
+        # Without this bridge's own messages, and with retained messages only for a new subscription.
         wanted = [(topic, SubscribeOptions(qos, noLocal=True, retainHandling=1)) for topic, qos in self._topics]
         if wanted:
             self._client.subscribe(wanted)
@@ -224,8 +224,8 @@ class Connection:
         if was:
             self._changed(False)
 
-    def _tell(self, problem: str) -> None:
-        """Warn when something new is wrong."""
+    def _warn(self, problem: str) -> None:
+        """Warn of a problem, unless it is the same as before."""
         if problem != self.problem:
             logger.warning("%s: %s; trying again", self.broker, problem)
         self.problem = problem
@@ -233,7 +233,7 @@ class Connection:
     # The socket in the event loop.
 
     def _in_loop(self, work: Callable[[SocketLike], None], sock: SocketLike) -> None:
-        """Now, if this is the loop's own thread; else when it comes to it. (Connecting happens in another.)"""
+        """Do the work at once in the loop's own thread; from another thread (which connects), schedule it there."""
         try:
             running = asyncio.get_running_loop() is self._loop
         except RuntimeError:

@@ -1,4 +1,4 @@
-"""Messages that wait for the broker, in a file: they outlive a broker that is away and a bridge that is killed."""
+"""Messages that wait for the broker, in a file: they are kept while the broker is away or the bridge is killed."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ class WaitingMessages:
             if self._bytes > self._most_bytes:
                 self._lose_oldest()
 
-    def after(self, number: int, most: int) -> list[tuple[int, Message]]:
-        """The messages behind the one with this number, in order, at most `most`, with their numbers."""
+    def after(self, number: int, limit: int) -> list[tuple[int, Message]]:
+        """At most `limit` messages after the one with this number, in order, with their numbers."""
         rows = self._file.execute(
             "SELECT number, topic, payload, qos, retain, event FROM waiting WHERE number > ? ORDER BY number LIMIT ?",
-            (number, most),
+            (number, limit),
         )
         return [(row[0], Message(row[1], row[2], row[3], bool(row[4]), row[5])) for row in rows]
 
     def remove(self, numbers: Iterable[int]) -> None:
-        """The broker has these messages."""
+        """Remove these messages: the broker has them."""
         with self._whole():
             for number in numbers:
                 row = self._file.execute(
@@ -92,11 +92,11 @@ class WaitingMessages:
                     self._bytes -= row[0]
 
     def close(self) -> None:
-        """Close the file; what waits is there when it is opened again."""
+        """Close the file; waiting messages stay in it."""
         self._file.close()
 
     def _lose_oldest(self) -> None:
-        """Free a tenth of the room at once."""
+        """Remove the oldest messages until a tenth of the space is free."""
         rows = self._file.execute("SELECT number, length(payload) + length(topic) FROM waiting ORDER BY number")
         last = 0
         for number, size in rows:
@@ -116,7 +116,7 @@ class WaitingMessages:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """All of it is written, or nothing; `QueueFailed` where the disk refuses."""
+        """Write all changes or none; `QueueFailed` if the disk cannot be written."""
         try:
             self._file.execute("BEGIN")
             yield
