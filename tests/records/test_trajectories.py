@@ -112,7 +112,7 @@ def test_trajectories_survive_pickling() -> None:
 @pytest.mark.parametrize(
     ("knots", "problem"),
     [
-        ([(1, 0, 0), (0, 0, 0)], "a: a trajectory's times must not go back"),
+        ([(1, 0, 0), (0, 0, 0)], "a: a trajectory's times must not decrease"),
         ([(0, math.nan, 0)], "a: a trajectory's knots must be finite numbers"),
     ],
 )

@@ -35,12 +35,12 @@ class JoinDetail(msgspec.Struct, omit_defaults=True):
     "Distinguishes the starts of one node."
     reason: str = ""
     network: JoinedNetwork | None = None
-    "Of live nodes; None where the record says nothing of it."
+    "The network of a live node; None if the record does not say."
 
     @property
     def starts_applications(self) -> bool:
-        """Whether the node's applications start again with it. Those of live nodes do; those of a simulated
-        node outlast its absence. Older spools give no reason."""
+        """Whether the node's applications start again when it joins. Those of live nodes do; those of a simulated
+        node continue after its absence. Older spools give no reason."""
         return self.reason in ("", STARTED)
 
 
@@ -61,7 +61,7 @@ class AnnounceDetail(msgspec.Struct, omit_defaults=True):
 
     @property
     def event_type(self) -> EventType:
-        """EventError where the type is impossible."""
+        """The announced event type; EventError if it is impossible."""
         return EventType(self.subject, self.content, self.attributes)
 
 
@@ -82,7 +82,7 @@ _airtime_decoder = msgspec.json.Decoder(AirtimeDetail)
 
 
 def write_detail(detail: JoinDetail | SubscribeDetail | AnnounceDetail | AirtimeDetail) -> str:
-    """The detail as records hold it."""
+    """The detail as the text of a record."""
     return _encoder.encode(detail).decode()
 
 
@@ -94,7 +94,7 @@ def write_announcement(event_type: EventType, proximity: Proximity | None) -> st
 
 
 def read_join(text: str) -> JoinDetail:
-    """The detail of a JOIN record; prose is the reason."""
+    """The detail of a JOIN record; in older logs the text is the reason."""
     if not text.startswith("{"):
         return JoinDetail(reason=text or "unknown")
     found = _table(text)
@@ -131,7 +131,7 @@ def read_subscribe(text: str) -> SubscribeDetail:
 
 
 def read_announce(text: str) -> AnnounceDetail:
-    """The detail of an ANNOUNCE record; prose begins with the subject."""
+    """The detail of an ANNOUNCE record; in older logs the text begins with the subject."""
     found = _table(text)
     if not found:
         return AnnounceDetail(text.partition(" within ")[0])

@@ -1,8 +1,8 @@
-"""Which network a node joined: what its JOIN record says of it, and the name that all its nodes share.
+"""Which network a node joined: what its JOIN record says, and the name that all nodes of the network share.
 
-Nodes are of one network if datagrams pass between them: they use the same multicast group, or name each other as
-peers, and hold a common key. A network keeps its name while its key changes, because for a time its nodes hold both
-keys: the name is that of the first join that had any of the network's marks.
+Nodes belong to one network if they can exchange datagrams: they use the same multicast group, or name each other as
+peers, and share a key. Each of these is a mark of the network, and its name is the first mark that was recorded. A
+network keeps its name while its key changes, because its nodes hold the old and the new key for a time.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 UNKNOWN_NETWORK = "unknown"
-"The network of a node whose join says nothing of it, as those of older spools."
+"The network of a node whose join does not state it, as in older spools."
 MOST_MARKS = 1024
-"Of one join; a hostile spool may name any number of peers."
+"At most this many marks of one join are used: a hostile spool may name any number of peers."
 
 
 class JoinedNetwork(msgspec.Struct, omit_defaults=True):
     """A node's network, as its JOIN record states it."""
 
     group: str = ""
-    "The multicast group and port; empty where the node has peers instead."
+    "The multicast group and port; empty if the node has named peers instead."
     addresses: list[str] = []
     "Without a group: the node's own address and those of its peers."
     keys: list[str] = []
     "The ids of the network's keys (`key_id`), the one that encrypts first; none: plain text."
 
     def marks(self) -> Iterator[str]:
-        """Nodes that have one of these in common are of one network."""
+        """The marks: nodes that have one of them in common belong to one network."""
         if self.keys and not self.group:
             yield from (f"peers#{key}" for key in self.keys)
         elif self.keys:
@@ -39,13 +39,13 @@ class JoinedNetwork(msgspec.Struct, omit_defaults=True):
 
 
 class NetworkNames:
-    """The names of networks by their marks; a mark keeps its name."""
+    """The name of each network, by its marks. The name of a mark never changes."""
 
     def __init__(self, by_mark: dict[str, str] | None = None) -> None:
         self.by_mark = by_mark if by_mark is not None else {}
 
     def of(self, network: JoinedNetwork | None) -> str:
-        """The name of a joined network; unknown ones get the name of their first mark."""
+        """The name of a joined network; a new network is named after its first mark."""
         marks = [] if network is None else list(network.marks())[:MOST_MARKS]
         if not marks:
             return UNKNOWN_NETWORK

@@ -40,14 +40,14 @@ COLUMNS: Final[dict[str, ColumnType]] = {
     "time": "float64",  # seconds: simulated, or since the epoch on live nodes
     "node": "string",  # where it happened
     "kind": "string",  # a Kind
-    "transmission": "int64",  # one number a send; its receipts carry the same one
+    "transmission": "int64",  # the number of a send; its receptions have the same number
     "packet": "string",  # the packet's tag
     "bytes": "int32",  # the packet's size on the wire
     "peer": "string",  # send: the receiver ("": all); receive: the sender
-    "event": "string",  # the event it is about
-    "subscription": "string",  # deliver, history, late, subscribe, unsubscribe: its id; fence: the fence's
+    "event": "string",  # the id of the event, if there is one
+    "subscription": "string",  # deliver, history, late, subscribe, unsubscribe: the subscription; fence: the fence's id
     "hops": "int32",  # receive, deliver: transmissions from the publisher, where the packet counts them
-    "detail": "string",  # drop, leave: the reason; note: what; publish: the event as JSON; late: by how many seconds;
+    "detail": "string",  # drop, leave: the reason; note: its text; publish: the event as JSON; late: seconds of delay;
     # fence: enter, leave, nearby or faraway, and the area's type; see also `details`
     "x_m": "float64",  # publish, deliver, position: where the node was
     "y_m": "float64",

@@ -1,4 +1,4 @@
-"""Sessions: who was there, under which protocol, who subscribed to what and who announced what.
+"""Sessions: which nodes were present, under which protocol, and what they subscribed to and announced.
 
 A session is one node's presence from its join to its leave. `SessionReader` is fed the records of the
 kinds in `SESSION_KINDS` in order of time, and keeps the sessions with their subscription spans and
@@ -20,7 +20,7 @@ from earshot.records.networks import UNKNOWN_NETWORK, NetworkNames
 from earshot.records.schema import Kind
 
 Interval = tuple[float, float]
-"From a time until just before another."
+"From a start until just before an end."
 UNKNOWN = "unknown"
 "The protocol of a session whose join was not recorded."
 SESSION_KINDS = (Kind.JOIN, Kind.LEAVE, Kind.SUBSCRIBE, Kind.UNSUBSCRIBE, Kind.ANNOUNCE, Kind.UNANNOUNCE)
@@ -67,46 +67,46 @@ class Session(msgspec.Struct, omit_defaults=True):
     range_m: float | None = None
     "The emulated range, on live nodes that emulate one."
     start: float = -math.inf
-    "When it joined; minus infinity where that was not recorded."
+    "When the node joined; minus infinity if that was not recorded."
     end: float = math.inf
-    "When it left; infinity where that was not recorded."
+    "When the node left; infinity if that was not recorded."
     first: float = math.inf
-    "The times of its first and its last record."
+    "The times of the session's first and last record."
     last: float = -math.inf
     subscriptions: dict[str, list[SubscriptionSpan]] = {}
-    "By subscription; the last one may be open."
+    "The spans of each subscription; the last span may be open."
     announcements: dict[str, list[AnnouncementSpan]] = {}
-    "By event type; the last one may be open."
+    "The spans of each announced event type; the last span may be open."
     network: str = UNKNOWN_NETWORK
-    "Its name (`networks`)."
+    "The name of the node's network (`networks`)."
 
     @property
     def left(self) -> bool:
-        """Whether it is recorded that the node left."""
+        """Whether a record says that the node left."""
         return self.end != math.inf
 
     def seen(self, first: float, last: float) -> None:
-        """It has records in first..last."""
+        """Note that the session has records from `first` to `last`."""
         self.first, self.last = min(self.first, first), max(self.last, last)
 
     def subscribe(self, span: SubscriptionSpan) -> None:
-        """Begin a span; one under the same id ends."""
+        """Begin a span; an open span with the same id ends."""
         _begin(self.subscriptions, span.subscription, span)
 
     def unsubscribe(self, subscription: str, time: float) -> None:
-        """End a span, where one is open."""
+        """End the subscription's span, if one is open."""
         _end(self.subscriptions, subscription, time)
 
     def announce(self, span: AnnouncementSpan) -> None:
-        """Begin a span; one of the same type ends."""
+        """Begin a span; an open span of the same type ends."""
         _begin(self.announcements, span.type, span)
 
     def unannounce(self, type: str, time: float) -> None:
-        """End a span, where one is open."""
+        """End the type's span, if one is open."""
         _end(self.announcements, type, time)
 
     def end_spans(self, time: float) -> None:
-        """End all that is open."""
+        """End all open spans."""
         for id in self.subscriptions:
             _end(self.subscriptions, id, time)
         for type in self.announcements:
@@ -143,7 +143,7 @@ def _ending_after(spans: dict[str, list[Span]], time: float) -> dict[str, list[S
 
 
 class SessionReader:
-    """All sessions by a key (a node, or one run of its process), each key's in order of time."""
+    """All sessions by a key (a node, or one process of a node); the sessions of a key are in order of time."""
 
     def __init__(self, sessions: dict[str, list[Session]] | None = None, networks: NetworkNames | None = None) -> None:
         self.sessions = sessions if sessions is not None else {}
@@ -154,14 +154,14 @@ class SessionReader:
             yield from some
 
     def current(self, key: str, node: str) -> Session:
-        """The last session of that key; a new one where there is none."""
+        """The last session of that key; a new session if there is none."""
         some = self.sessions.setdefault(key, [])
         if not some:
             some.append(Session(node))
         return some[-1]
 
     def read(self, time: float, node: str, kind: str, subscription: str, detail: str, key: str = "") -> None:
-        """One record; the key is the node where none is given."""
+        """Read one record; without a key, the node is the key."""
         session = self.current(key or node, node)
         match kind:
             case Kind.JOIN:

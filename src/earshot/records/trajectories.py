@@ -24,12 +24,12 @@ Floats = npt.NDArray[np.float64]
 ALWAYS: tuple[Interval, ...] = ((-math.inf, math.inf),)
 
 _LONG_AGO = -1e300
-"The time of a knot before every first one: the node stands. Finite, so that 0 m/s times the time since stays 0."
+"The time of a knot before a node's first knot: until that, the node stands still. Finite, so that 0 m/s times it is 0."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trajectory:
-    """One node's knots in order of time, and the intervals [from, until) in which it is there."""
+    """One node's knots in order of time, and the intervals [from, until) in which the node is present."""
 
     name: str
     times: Floats
@@ -56,7 +56,7 @@ class Trajectory:
         if not (np.isfinite(self.times).all() and np.isfinite(self.xs).all() and np.isfinite(self.ys).all()):
             raise ValueError(f"{self.name}: a trajectory's knots must be finite numbers")
         if np.any(np.diff(self.times) < 0):
-            raise ValueError(f"{self.name}: a trajectory's times must not go back")
+            raise ValueError(f"{self.name}: a trajectory's times must not decrease")
 
     def recorded_at(self, time: float) -> tuple[Position, Velocity] | None:
         """Where a recorded node was and how it moved; None before its first and after its last sample.
@@ -81,8 +81,8 @@ class Trajectory:
 
 
 def legs_from(node: npt.NDArray[np.int64], time: Floats, x_m: Floats, y_m: Floats) -> tuple[Floats, Floats, Floats]:
-    """For rows in order of node, then time: until when the leg that begins at each row lasts, and its velocity
-    east and north. A node's last row is a leg of one moment, with the velocity of the leg before."""
+    """For rows in order of node, then time: the end of the leg that begins at each row, and its velocity
+    east and north. A node's last row is a leg without duration, with the velocity of the leg before."""
     until, x_m_s, y_m_s = time.copy(), np.zeros(len(time)), np.zeros(len(time))
     goes_on = np.flatnonzero(node[1:] == node[:-1])
     until[goes_on] = time[goes_on + 1]
@@ -97,7 +97,7 @@ def legs_from(node: npt.NDArray[np.int64], time: Floats, x_m: Floats, y_m: Float
 
 class Legs(NamedTuple):
     """The straight pieces of all trajectories in one interval of time, as columns: node by node, in
-    order of time, without gaps. Leg k starts at (x_m, y_m)[k] and moves on evenly."""
+    order of time, without gaps. Leg k starts at (x_m, y_m)[k] and has a constant velocity."""
 
     node: npt.NDArray[np.int64]
     start: Floats
@@ -119,7 +119,7 @@ class Trajectories:
     def __init__(self, nodes: Sequence[Trajectory]) -> None:
         self.names: tuple[str, ...] = tuple(one.name for one in nodes)
         self.presence: tuple[tuple[Interval, ...], ...] = tuple(one.presence for one in nodes)
-        "For each node the intervals [from, until) in which it is there, in order."
+        "For each node the intervals [from, until) in which it is present, in order."
         n = len(nodes)
         lengths = np.array([len(one.times) + 1 for one in nodes], dtype=np.int64)
         ends = np.cumsum(lengths) if n else np.zeros(0, dtype=np.int64)
@@ -138,7 +138,7 @@ class Trajectories:
         self._vy[legs] = (self._y[legs + 1] - self._y[legs]) / lasting[legs]
         jumps = (lasting == 0) & ((np.append(self._x[1:], 0.0) != self._x) | (np.append(self._y[1:], 0.0) != self._y))
         self.jump_times: Floats = np.unique(self._time[jumps])
-        "When some node jumps: no speed bounds how far it has come."
+        "The times at which a node jumps: no speed bounds its distance then."
         self.max_speed_m_s: float = float(np.sqrt(self._vx**2 + self._vy**2).max(initial=0.0))
         "The speed of the fastest leg; jumps do not count."
         self.static: bool = self.max_speed_m_s == 0.0 and not len(self.jump_times)
@@ -156,7 +156,7 @@ class Trajectories:
 
     @property
     def spans(self) -> Floats:
-        """(n, 2): the first and the last time each node is there."""
+        """(n, 2): the first and the last time at which each node is present."""
         spans = [
             (intervals[0][0], intervals[-1][1]) if intervals else (math.inf, math.inf) for intervals in self.presence
         ]
@@ -190,7 +190,7 @@ class Trajectories:
         return leg[4], leg[5]
 
     def legs(self, start: float, end: float) -> Legs:
-        """Every node's legs from `start` until `end`, cut to that stretch."""
+        """Every node's legs from `start` until `end`, cut to that interval."""
         if not self._valid_from <= start < self._valid_until:
             self._seek(start)
         first = self._cursor
@@ -214,8 +214,8 @@ class Trajectories:
         return Legs(node, begin, until, self._x[leg] + vx * since, self._y[leg] + vy * since, vx, vy)
 
     def knots(self, i: int, start: float, until: float) -> list[tuple[float, float, float]]:
-        """Node i's trajectory from start to until as (time, x, y) in strictly growing time: where it is at
-        both ends and at each knot between. The position before a jump is dated a moment earlier."""
+        """Node i's trajectory from start to until as (time, x, y), with strictly increasing times: its positions at
+        both ends and at each knot between. The position before a jump gets a slightly earlier time."""
         first, end = int(self._first[i]) + 1, int(self._last[i]) + 1
         found = [(start, *self.position(i, start))]
         for k in range(first, end):
@@ -228,7 +228,7 @@ class Trajectories:
         return [*found, (until, *self.position(i, until))] if until > start else found
 
     def present(self, i: int, t: float) -> bool:
-        """Whether node i is there."""
+        """Whether node i is present."""
         return any(start <= t < end for start, end in self.presence[i])
 
     def _leg(self, i: int, t: float) -> tuple[float, float, float, float, float, float]:
@@ -253,7 +253,7 @@ class Trajectories:
         self._settle()
 
     def _halve(self, nodes: npt.NDArray[np.int64], t: float) -> None:
-        """Binary search for many nodes at once: their legs are far ahead."""
+        """Move the cursors of nodes whose legs are far ahead: a binary search for all of them at once."""
         low, high = self._cursor[nodes], self._last[nodes]
         while np.any(low < high):
             middle = (low + high + 1) // 2
