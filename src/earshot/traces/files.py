@@ -1,4 +1,4 @@
-"""Trace files: finding them, and opening them whether they are compressed, remote or cut short."""
+"""Trace files: finding them, and opening them, also if they are compressed, remote or cut short."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _CUT_SHORT = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 MOST_UNPACKED = 400
-"A file that unpacks to more than this multiple of its size is refused: no trace is that regular, but a bomb is."
+"A file that unpacks to more than this multiple of its size is refused: it is an attack, not a trace."
 UNPACKED_FREELY_BYTES = 64 << 20
-"Up to this size a file may unpack to any number of times its own."
+"Up to this unpacked size, any multiple is allowed."
 LONGEST_LINE_BYTES = 16 << 20
 
 
 def is_address(path: str) -> bool:
-    """Whether the path names another file system than this machine's."""
+    """Whether the path is an address of another file system, such as s3a://."""
     return re.match(r"[a-zA-Z][a-zA-Z0-9+.-]+://", path) is not None and not path.startswith("file:")
 
 
@@ -91,8 +91,8 @@ def _files_at(address: str) -> list[str]:
 
 
 def delta_files(folder: str) -> list[str] | None:
-    """The files that the newest version of a Delta table has in its folder, or in one below it; None where the folder
-    is no part of such a table."""
+    """The files in this folder of a Delta table that belong to the table's newest version; None if the folder is not
+    part of a Delta table."""
     path = Path(local_path(folder)).absolute()
     root = next((one for one in (path, *path.parents) if (one / "_delta_log").is_dir()), None)
     if root is None:
@@ -186,7 +186,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def break_in(stream: IO[bytes]) -> str | None:
-    """Why the file ended too early; None where it did not."""
+    """Why the file ended too early; None if it did not."""
     return getattr(getattr(stream, "raw", None), "broken", None)
 
 
@@ -207,7 +207,7 @@ def _system(address: str) -> tuple[Any, str]:
 
 
 def size_of(path: str) -> int | None:
-    """The bytes of a file; None where it is none."""
+    """The size of a file in bytes; None if the path is not a file."""
     if is_address(path):
         system, inside = _system(path)
         (info,) = system.get_file_info([inside])
@@ -239,6 +239,6 @@ class FilePiece(io.RawIOBase):
 
 
 def text_lines(stream: IO[bytes]) -> Iterator[tuple[int, str]]:
-    """Numbered lines without their ends."""
+    """Numbered lines, without line ends."""
     for count, raw in enumerate(stream, 1):
         yield count, raw.decode("utf-8", "replace").strip()

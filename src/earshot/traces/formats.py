@@ -33,7 +33,7 @@ class TraceFormat:
     parse: Parse | None = None
     "Reads its `xml` or `text`; tables have readers of their own."
     motion: str = "samples"
-    "Or `waypoints`: the node moves straight from row to row, however long that takes."
+    "`samples`, or `waypoints`: the node moves straight from row to row, also over a long time."
 
 
 FORMATS: dict[str, TraceFormat] = {
@@ -73,7 +73,7 @@ class FoundFormat(NamedTuple):
 
 
 def find_format(files: Sequence[str], name: str | None, options: TraceOptions) -> FoundFormat:
-    """The format of these files: the one named, where they can be of it, else the one they look like."""
+    """The format of these files: the format `name`, if the files can have it; without a name, what they look like."""
     if name is not None:
         trace_format(name)
     found = [_find_one(file, name, options) for file in files]
@@ -218,7 +218,7 @@ def sightings_in(file: str, found: FoundFormat, options: TraceOptions) -> Iterat
 
 
 def _parsed(file: str, parse: Parse, by_line: bool, options: TraceOptions) -> Iterator[Sighting]:
-    """A file's rows. Of a text that was cut short, the last line is not read; XML shows where it breaks off."""
+    """A file's rows. The last line of a text that was cut short is not read; XML itself shows where it breaks off."""
     line = 0
     with open_trace(file, by_line) as stream:
         for row in parse(stream, file, options):

@@ -35,10 +35,10 @@ class LakeTable:
     "The column that names the partition."
     name: str
     files: tuple[str, ...]
-    "A file's name is never given twice: other files are another content."
+    "File names are never used twice, so they identify the content."
 
     def read(self, columns: Sequence[str], where: Any = None) -> pa.Table:
-        """The rows' columns; those that an older lake lacks are left out."""
+        """The rows with these columns; columns that an older lake lacks are left out."""
         with _reading(self.lake, self.table):
             dataset = _delta(self.lake, self.table).to_pyarrow_dataset(file_pruning_predicate=self._partition)
             chosen = [name for name in columns if name in dataset.schema.names]
@@ -50,7 +50,7 @@ class LakeTable:
 
 
 def open_table(lake: str, table: str, by: str, name: str, made_by: str) -> LakeTable:
-    """The partition; TraceError says what the lake has instead, and which command makes it."""
+    """The partition of this name. If there is none, TraceError says what the lake has, and which command makes it."""
     with _reading(lake, table):
         opened = _delta(lake, table)
         actions = opened.get_add_actions(flatten=True)
@@ -81,7 +81,7 @@ def _delta(lake: str, table: str) -> Any:
 
 @contextmanager
 def _reading(lake: str, table: str) -> Iterator[None]:
-    """What a missing package or table is called."""
+    """Report a missing package or table with our own errors."""
     try:
         from deltalake.exceptions import DeltaError
     except ImportError:
@@ -106,9 +106,9 @@ class TraceAbout:
     end: float
     interval_s: float | None
     box: tuple[float, float, float, float] | None
-    "Least x, least y, most x, most y; None in a lake of an earlier version."
+    "Least x, least y, greatest x, greatest y; None in a lake of an earlier version."
     content: str
-    "The same for the same positions."
+    "A digest: equal for equal positions."
 
 
 def trace_about(lake: str, trace: str) -> TraceAbout:
@@ -144,7 +144,7 @@ def _positions(lake: str, trace: str) -> LakeTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceRows:
-    """A trace's rows by node, then time. Node i has the rows from first[i] until before first[i + 1]."""
+    """A trace's rows by node, then time. Node i has the rows first[i]:first[i + 1]."""
 
     names: tuple[str, ...]
     first: npt.NDArray[np.int64]
@@ -153,13 +153,13 @@ class TraceRows:
     y_m: Floats
     motion: str
     start: float
-    "The time of the whole trace's first row."
+    "The time of the first row of the whole trace."
     types: Mapping[str, str] = field(default_factory=dict)
-    "What kind of node each is, where the trace says so."
+    "The type of each node, if the trace has types."
 
 
 def ordered_rows(names: Sequence[str], node: Any, time: Floats, x_m: Floats, y_m: Floats, **about: Any) -> TraceRows:
-    """Rows in any order; `node` are numbers of names that are in order."""
+    """The rows, which may come in any order; `node` are indices into `names`, which are sorted."""
     order = np.lexsort((time, node))
     node = np.asarray(node)[order]
     there, first = np.unique(node, return_index=True)
@@ -180,7 +180,7 @@ def trace_rows(lake: str, trace: str, start_s: float | None = None, end_s: float
 
 @lru_cache(maxsize=4)
 def _trace_rows(positions: LakeTable, about: TraceAbout, start_s: float | None, end_s: float | None) -> TraceRows:
-    """Kept, because names and paths are asked for separately and for every seed."""
+    """Cached, because names and paths are needed separately and for every seed."""
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
@@ -202,7 +202,7 @@ def _trace_rows(positions: LakeTable, about: TraceAbout, start_s: float | None, 
         for name in ("time", "x_m", "y_m", "until", "x_m_s", "y_m_s")
     )
     if end_s is not None:
-        # A leg that goes on after the window ends at the node's next row, which is not in the window.
+        # A leg that continues after the window ends at the node's next row, which is outside the window.
         crossing = np.flatnonzero(until > end_s)
         passed = until[crossing] - time[crossing]
         node = np.append(node, node[crossing])
@@ -212,6 +212,6 @@ def _trace_rows(positions: LakeTable, about: TraceAbout, start_s: float | None, 
     names = [texts[i] for i in by_name]
     types = {}
     if "type" in table.column_names:
-        told = table.select(["node", "type"]).group_by("node").aggregate([("type", "max")]).to_pylist()
-        types = {row["node"]: row["type_max"] for row in told if row["type_max"]}
+        rows = table.select(["node", "type"]).group_by("node").aggregate([("type", "max")]).to_pylist()
+        types = {row["node"]: row["type_max"] for row in rows if row["type_max"]}
     return ordered_rows(names, node, time, x, y, motion=about.motion, start=about.start, types=types)

@@ -35,11 +35,11 @@ class TraceOptions:
     time_format: str | None = None
     "For CSV: how times are written, in strptime's notation."
     swapped: bool = False
-    "Latitude and longitude stand in each other's places."
+    "Latitude and longitude are exchanged."
     time_factor: float | None = None
-    "From the trace's unit of time to seconds; None: seconds, or milliseconds where they are too large for seconds."
+    "Seconds in the trace's unit of time; None: the unit is a second, or a millisecond if times are very large."
     others: bool = False
-    "Keep what else a row says."
+    "Whether to keep further values of a row."
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TraceOptions:
@@ -82,9 +82,9 @@ class Sighting(NamedTuple):
     line: int = 0
     problem: str | None = None
     type: str | None = None
-    "What kind of node it is, as the trace calls it: bus, person."
+    "The type of node in the words of the trace: bus, person."
     others: str | None = None
-    "What else the row says, as `others_text` writes it."
+    "Further values of the row, as `others_text` writes them."
 
 
 NUMBERS = ("time", "x_m", "y_m", "lat_deg", "lon_deg", "speed_m_s", "heading_deg")
@@ -101,7 +101,7 @@ class Sightings:
     type: Sequence[str | None] | None = None
     "None: the trace has no types."
     others: Sequence[str | None] | None = None
-    "What else each row says, as `others_text` writes it; None: nothing, or nobody asked."
+    "Further values of each row, as `others_text` writes them; None: there are none, or they are not kept."
 
     def number(self, name: str) -> Floats:
         """One of the columns NUMBERS."""
@@ -110,7 +110,7 @@ class Sightings:
 
 
 Parse = Callable[[IO[bytes], str, TraceOptions], Iterable[Sighting]]
-"From an open file, its name and the options to sightings."
+"Takes an open file, its name and the options; gives sightings."
 
 
 def in_blocks(rows: Iterable[Sighting]) -> Iterator[Sightings]:
@@ -152,7 +152,7 @@ def number(text: str | None, what: str) -> float:
 
 
 def optional_number(text: str | None) -> float | None:
-    """A finite number, or None: for values that a trace may have beside the position."""
+    """A finite number, or None if there is none: for values that a trace may have beside the position."""
     try:
         value = float(text) if text else math.nan
     except ValueError:

@@ -53,10 +53,10 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "heading": ("heading", "headingdeg", "bearing", "course", "vehicleangle", "personangle", "angle", "cog"),
     "type": ("type", "nodetype", "vehicletype", "persontype", "vehtype", "vtype", "vehicleclass", "vclass", "mode"),
 }
-"In the order they are tried: of vehicle_id and id in one table, the first is the node."
+"In the order in which they are tried: in a table with vehicle_id and id, vehicle_id is the node."
 
 MILLISECONDS_FROM = 1e11
-"A larger time is in milliseconds: in seconds it would lie past the year 5138."
+"A larger time is in milliseconds: in seconds it would be after the year 5138."
 
 _KILOMETRES_AN_HOUR = {"speedkmh", "speedkph"}
 _SUMO = ("vehicle", "person", "container")
@@ -70,7 +70,7 @@ Values = Sequence[str | None] | Floats
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """For each role the columns that may hold it: the first that is filled counts."""
+    """For each role the columns that may hold it: in each row, the first column with a value counts."""
 
     by_role: Mapping[str, tuple[str, ...]]
     geo: bool
@@ -78,12 +78,12 @@ class TableColumns:
     speed_factor: float = 1.0
     "From the column's unit to metres a second."
     time_factor: float | None = None
-    "From the column's unit to seconds, where that is known."
+    "From the column's unit to seconds, if the unit is known."
     others: tuple[str, ...] = ()
     "Columns without a role whose values are kept."
 
     def of(self, role: str) -> tuple[str, ...]:
-        """The columns for a role; none where the table has none."""
+        """The columns for a role; empty if the table has none."""
         return self.by_role.get(role, ())
 
     @property
@@ -93,7 +93,7 @@ class TableColumns:
 
 
 def plain(name: str) -> str:
-    """A column's name without case, spaces and signs."""
+    """A column's name in lower case, without spaces and other signs."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -184,7 +184,7 @@ def checked_block(
 
 
 def _others(by_name: Mapping[str, Values], names: Sequence[str]) -> list[str | None] | None:
-    """What the columns without a role say, row by row."""
+    """The values of the columns without a role, row by row."""
     if not names:
         return None
     rows = zip(*(_texts(by_name[name]) for name in names), strict=True)
@@ -196,14 +196,14 @@ def _is_blank(value: str | float | None) -> bool:
 
 
 def _filled(by_name: Mapping[str, Values], columns: TableColumns, role: str) -> Values:
-    """The role's value in each row: that of its first column that is filled."""
-    first, *others = (by_name[name] for name in columns.of(role))
+    """The role's value in each row: the value of its first column that is not blank."""
+    values, *others = (by_name[name] for name in columns.of(role))
     for other in others:
-        if isinstance(first, np.ndarray) and isinstance(other, np.ndarray):
-            first = np.where(np.isnan(first), other, first)
+        if isinstance(values, np.ndarray) and isinstance(other, np.ndarray):
+            values = np.where(np.isnan(values), other, values)
         else:
-            first = [one or another for one, another in zip(_texts(first), _texts(other), strict=True)]
-    return first
+            values = [value or fallback for value, fallback in zip(_texts(values), _texts(other), strict=True)]
+    return values
 
 
 def _texts(values: Values) -> list[str | None]:
@@ -226,7 +226,7 @@ def _problem(text: Any, what: str, wanted: str) -> str:
 
 
 def _numbers(values: Values) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """The values as finite numbers, NaN for the rest, and which are the rest."""
+    """The values as finite numbers, with NaN for all others, and which values are the others."""
     if isinstance(values, np.ndarray):
         numbers = values.copy()
     else:
@@ -240,7 +240,8 @@ def _numbers(values: Values) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 
 def _times(values: Values, time_format: str | None, problems: list[str | None], factor: float | None = None) -> Floats:
-    """Seconds: numbers as they are (milliseconds where they are too large) or times a factor, dates since the epoch."""
+    """Times in seconds: numbers are in seconds (or milliseconds, if too large), or are multiplied by the factor; dates
+    count since the epoch."""
     times, unread = (np.full(len(values), np.nan), np.ones(len(values), bool)) if time_format else _numbers(values)
     with np.errstate(invalid="ignore"):
         large = times / 1000.0
@@ -299,10 +300,10 @@ def parse_csv(stream: IO[bytes], file: str, options: TraceOptions, first_line: i
 def _split(
     raw: Sequence[bytes], first_line: int, delimiter: str, width: int
 ) -> tuple[list[str], npt.NDArray[np.int64], list[Sighting]]:
-    """The values of all rows one after the other, the rows' lines, and the lines with too few or too many values.
+    """The values of all rows in one list, the rows' line numbers, and the lines with too few or too many values.
 
-    A value does not span lines. Lines with quotes come after the others. One list for all rows, and not
-    one for each, keeps Python's garbage collector out of it.
+    A value does not span lines. Lines with quotes come last. One list for all rows, instead of one for each row,
+    saves time in Python's garbage collector.
     """
     lines = b"".join(raw).decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n").split("\n")
     plain_lines, numbers, others, wrong = [], [], [], []

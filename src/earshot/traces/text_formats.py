@@ -1,8 +1,8 @@
 """Text formats of network simulators: ns-2 and ns-3 (setdest), BonnMotion, The ONE.
 
-ns-2 and BonnMotion say where a node turns, not where it is every second: between two knots it moves
+ns-2 and BonnMotion say where a node turns (its knots), not where it is every second: between two knots it moves
 straight at an even speed. Their sightings are the knots, each with the speed and heading with which
-the node leaves it. Every node also gets a knot at the trace's end: it does not vanish with its last turn.
+the node leaves it. Every node also gets a knot at the trace's end, so that it stays until then.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class KnotPath:
     knots: list[Knot] = field(default_factory=list)
 
     def add(self, knot: Knot) -> None:
-        """Append a knot; it replaces a last one of the same time."""
+        """Append a knot; it replaces the last knot if that has the same time."""
         if self.knots and self.knots[-1].time == knot.time:
             self.knots[-1] = knot
         else:
@@ -47,7 +47,7 @@ class KnotPath:
 
 
 def knot_sightings(paths: Iterable[KnotPath]) -> Iterator[Sighting]:
-    """The knots of every path. Each path is extended to the end of the last."""
+    """The knots of every path. Each path is extended to the end of the longest."""
     paths = list(paths)
     end = max((path.knots[-1].time for path in paths), default=0.0)
     for path in paths:
@@ -96,13 +96,13 @@ class SetDestination:
 
 
 def parse_ns2(stream: IO[bytes], file: str, _options: TraceOptions) -> Iterator[Sighting]:
-    """The knots of every node's path. Orders are taken by their time, as ns-2's scheduler does."""
+    """The knots of every node's path. Orders are executed by their time, as ns-2's scheduler does."""
     places: dict[str, dict[str, tuple[float, int]]] = {}
     orders: dict[str, list[SetDestination]] = {}
     problems: list[Sighting] = []
     for line, text in text_lines(stream):
-        if place := _PLACE.match(text):
-            places.setdefault(place[1], {})[place[2]] = (float(place[3]), line)
+        if found := _PLACE.match(text):
+            places.setdefault(found[1], {})[found[2]] = (float(found[3]), line)
         elif order := _ORDER.match(text):
             time, x_m, y_m, speed = (float(order[group]) for group in (1, 3, 4, 5))
             if time < 0.0 or speed < 0.0 or not math.isfinite(time + x_m + y_m + speed):
@@ -119,12 +119,12 @@ def parse_ns2(stream: IO[bytes], file: str, _options: TraceOptions) -> Iterator[
         )
     paths = []
     for node in [*places, *(node for node in orders if node not in places)]:
-        begins = places.get(node, {})
-        if "X" in begins and "Y" in begins:
-            start = Knot(0.0, begins["X"][0], begins["Y"][0], begins["X"][1])
+        place = places.get(node, {})
+        if "X" in place and "Y" in place:
+            start = Knot(0.0, place["X"][0], place["Y"][0], place["X"][1])
             paths.append(path_of_destinations(node, start, orders.get(node, ())))
         else:
-            lines = [order.line for order in orders.get(node, ())] or [line for _, line in begins.values()]
+            lines = [order.line for order in orders.get(node, ())] or [line for _, line in place.values()]
             problems += [Sighting(node, line=line, problem=f"node {node} has no starting place") for line in lines]
     yield from knot_sightings(paths)
     yield from problems
@@ -133,7 +133,7 @@ def parse_ns2(stream: IO[bytes], file: str, _options: TraceOptions) -> Iterator[
 def path_of_destinations(node: str, start: Knot, orders: Iterable[SetDestination]) -> KnotPath:
     """The path of a node that stands at `start` and follows these orders.
 
-    A new order takes effect wherever the node is; at its destination it stands; a speed of 0 stops it.
+    A new order takes effect wherever the node is. The node stops at its destination, or if its speed is 0.
     """
     path = KnotPath(node, [start])
     leg: SetDestination | None = None

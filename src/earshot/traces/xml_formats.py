@@ -125,14 +125,14 @@ _GPX_ROLES = frozenset(("lat", "lon", "time", "speed", "course"))
 
 
 def _others(attributes: Mapping[str, str], roles: Set[str], options: TraceOptions) -> str | None:
-    """What else the attributes say, where that is asked for."""
+    """Further values of the attributes, if they are kept."""
     return (
         others_text((name, text) for name, text in attributes.items() if name not in roles) if options.others else None
     )
 
 
 def _fcd_type(tag: XmlTag) -> str | None:
-    """The node's type; of a person or container without one of its own, what it is."""
+    """The node's type; for a person or container without a type, `person` or `container`."""
     named = tag.attributes.get("type", "").strip()
     if named and not named.startswith("DEFAULT_"):
         return named
@@ -140,7 +140,7 @@ def _fcd_type(tag: XmlTag) -> str | None:
 
 
 def header_of(file: str) -> dict[str, str]:
-    """What the comment before a SUMO file's root says about the run that wrote it: option to value."""
+    """The options of the SUMO run that wrote the file, with their values, from the comment before the root."""
     with open_trace(file) as stream:
         head = stream.read(_HEADER_BYTES).decode("utf-8", "replace")
     comment = re.search(r"<!--.*?-->", head, re.S)
@@ -148,7 +148,7 @@ def header_of(file: str) -> dict[str, str]:
 
 
 def says_geo(header: Mapping[str, str]) -> bool:
-    """Whether x and y are degrees, by the header's own option."""
+    """Whether x and y are degrees, according to the header's options."""
     return header.get("fcd-output.geo", "").strip().lower() in ("true", "1", "t", "yes", "x", "on")
 
 
@@ -209,7 +209,7 @@ def parse_gpx(stream: IO[bytes], file: str, options: TraceOptions) -> Iterator[S
 
 
 def _tracks_in(stream: IO[bytes]) -> int:
-    """How many tracks the file has, 2 for several: found by their tags, without parsing."""
+    """How many tracks the file has (2 for several), found by their tags, without parsing."""
     count, tail = 0, b""
     while count < 2 and (block := stream.read(1 << 20)):
         text = tail + block
