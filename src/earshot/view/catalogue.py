@@ -12,7 +12,7 @@ from earshot.view.world import World
 
 @dataclass(frozen=True)
 class RunEntry:
-    """A run that can be asked for."""
+    """A run that the page can request."""
 
     key: str
     title: str
@@ -20,7 +20,7 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class WorldEntry:
-    """A world that can be asked for, and the runs in it, which the page shows side by side."""
+    """A world that the page can request, and the runs in it, which the page shows side by side."""
 
     key: str
     title: str
@@ -39,7 +39,7 @@ class Catalogue(Protocol):
     """What a page can show."""
 
     def worlds(self) -> Sequence[WorldEntry]:
-        """All worlds, in the order to offer them; at least one, with at least one run."""
+        """All worlds, in the order in which the page lists them; at least one world, with at least one run."""
 
     def world(self, key: str) -> World:
         """The world of that key; KeyError where there is none."""
@@ -51,4 +51,4 @@ class Catalogue(Protocol):
         """The oracle's answer for an event and a node; KeyError where one of them is unknown."""
 
     def updates(self) -> Mapping[str, Any] | None:
-        """What a network that is being watched says now; None where nothing is watched."""
+        """The present state of a watched network; None if no network is watched."""

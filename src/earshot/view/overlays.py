@@ -1,4 +1,4 @@
-"""Overlays: what each protocol's picture of the network is made of.
+"""Overlays: what the page draws of each protocol's own structures.
 
 =============  ==============================================================================
 cells          GeoRendezvous: the grid and the topics' rendezvous points, from the settings
@@ -36,7 +36,7 @@ TREE, MESH, ROUTES, BROKERS = "tree", "mesh", "routes", "brokers"
 
 @dataclass(frozen=True)
 class Hops:
-    """The first time an event came to a node, and from which sender; in order of time."""
+    """The first time that each event came to each node, and from which sender; in order of time."""
 
     event: Ints
     node: Ints
@@ -45,7 +45,7 @@ class Hops:
     depth: Ints
     "The number of transmissions from the publisher on."
     parent: Ints
-    "The hop by which the sender received it; -1 where the sender published it, or none is known."
+    "The hop by which the sender received the event; -1 if the sender published it, or no hop is known."
 
     def __len__(self) -> int:
         return len(self.time)
@@ -112,7 +112,7 @@ Link = tuple[int, int, int, float, float]
 
 
 class _OpenLinks:
-    """Links that last until their end is noted: one for each key."""
+    """Links that have not ended yet: one for each key."""
 
     def __init__(self) -> None:
         self.found: list[Link] = []
@@ -147,7 +147,8 @@ def _parents(world: World, notes: Sequence[Note]) -> tuple[list[str], Columns] |
 
 
 def _tree_and_parent(text: str, number: Mapping[str, int]) -> tuple[str, int]:
-    """Names of trees and nodes may have spaces: the node is the longest ending that names one."""
+    """The tree and the parent in a note. Names may have spaces: the parent is the longest end of the text that is a
+    node's name."""
     at = text.find(" ")
     while at >= 0:
         if text[at + 1 :] in number:
@@ -157,7 +158,7 @@ def _tree_and_parent(text: str, number: Mapping[str, int]) -> tuple[str, int]:
 
 
 def _attached(world: World, notes: Sequence[Note]) -> Columns | None:
-    """DRIP: "attached: BROKER" until another one; no link where it names none."""
+    """DRIP: "attached: BROKER" until the next such note; no link if the note names no broker."""
     links, any_noted = _OpenLinks(), False
     for time, node, topic, detail in notes:
         if topic == "attached":
@@ -184,8 +185,8 @@ def _columns(links: Sequence[Link]) -> Columns:
 
 
 def _routes_of_deliveries(world: World, hops: Hops, deliveries: tuple[Ints, Ints, Floats], lasting_s: float) -> Columns:
-    """Edges over which an event came to a node that delivered it, or that passed it on to one that did;
-    each lasts this long after its last use."""
+    """Edges over which an event came to a node that delivered it, or that forwarded it towards such a node;
+    each edge lasts this long after its last use."""
     useful = _useful(world, hops, deliveries)
     count = max(1, len(world.nodes))
     low = np.minimum(hops.sender, hops.node)[useful].astype(np.int64)

@@ -2,7 +2,7 @@
 
 Compressed (gzip): four bytes with the length of a JSON text, the text, then the arrays, each on a
 multiple of eight bytes. The text has the plain values under "meta" and under "arrays" each array's
-type, length and place. Nothing in it depends on the day it was made.
+type, length and place. The same data give the same bytes at any time.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def _hash(text: str) -> str:
 
 
 def policy(served: bool) -> str:
-    """What the page may do: run its own script, and where it is served, ask its own server."""
+    """The content security policy: the page may run its own script and, if served, request from its own server."""
     connect = "'self'" if served else "'none'"
     return (
         f"default-src 'none'; script-src {_hash(_script())}; style-src {_hash(_static('style.css'))}; "
@@ -62,8 +62,8 @@ def policy(served: bool) -> str:
 
 
 def page(title: str, entries: Sequence[Mapping[str, Any]], data: Mapping[str, bytes], served: bool) -> str:
-    """The document. `entries` are what can be chosen; `data` are packed worlds and runs by their address,
-    empty where the page can ask its server for them."""
+    """The document. The reader chooses among `entries`; `data` are packed worlds and runs by their address,
+    empty if the page can request them from its server."""
     start = json.dumps({"title": title, "served": served, "worlds": list(entries)})
     blocks = [_block("start", "application/json", base64.b64encode(start.encode()).decode())]
     for address, packed in data.items():

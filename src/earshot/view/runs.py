@@ -1,8 +1,8 @@
 """A replayed run: what one protocol did in a world, read from its log.
 
-From some hundred thousand records the page needs few: the first time each event came to each node
-and from which sender (its hops), the deliveries, the nodes' sessions, how busy the air was, and what
-the protocol's own picture is made of (`overlays`).
+From some hundred thousand records the page needs few: the first time that each event came to each node
+and from which sender (its hops), the deliveries, the nodes' sessions, how busy the air was, and the
+protocol's own structures (`overlays`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ CODE = {kind: code for code, kind in enumerate(KINDS)}
 BINS = 240
 "Columns of the timeline's picture."
 DEEPEST = 200
-"Hops are counted up to this: the clocks of live nodes may differ, and then a route may seem to run in circles."
+"Hops are counted up to this: if the clocks of live nodes differ, a route may seem to run in a circle."
 
 
 @dataclass(frozen=True)
 class Records:
-    """A log as columns. Nodes, peers and events by their number in the world, -1 where there is none."""
+    """A log as columns. Nodes, peers and events are given by their number in the world, or -1 for none."""
 
     time: Floats
     kind: npt.NDArray[np.int8]
@@ -77,17 +77,17 @@ class ReplayedRun:
     sessions: Sequence[Session]
     "When each node was there."
     air: tuple[Ints, Ints]
-    "Transmissions with an event and without one, by columns of the timeline."
+    "Transmissions with and without an event, for each column of the timeline."
     overlays: Overlays
     radio: bool = True
     "Whether it runs over a radio; over an overlay every node reaches every other."
     why: Sequence[Why] = field(default=())
     "Answers that travel with the page, for pages without a server."
     answers: bool = False
-    "Whether the page's server can be asked for others."
+    "Whether the page can request further answers from its server."
 
     def packed(self, world: World, most_hops: int | None = None) -> bytes:
-        """The run as the page reads it. With a bound on hops, those of whole events are left out evenly."""
+        """The run as the page reads it. With a bound on hops, some events lose all their hops, evenly chosen."""
         hops, kept = thinned(self.hops, len(world.events), most_hops)
         texts: dict[str, int] = {}
 
@@ -156,7 +156,7 @@ def replayed_run(
 
 
 def hops_of(world: World, records: Records) -> Hops:
-    """The first receipts; what a publisher hears of its own event does not count."""
+    """The first receptions; a publisher that hears its own event does not count."""
     rows = records.of(Kind.RECEIVE)
     rows = rows[(records.event[rows] >= 0) & (records.node[rows] >= 0) & (records.peer[rows] >= 0)]
     number = world.number_of_node
@@ -210,7 +210,7 @@ def sessions_of(world: World, records: Records) -> list[Session]:
 
 
 def presence_changes(sessions: Sequence[Session], number_of_node: Mapping[str, int]) -> Floats:
-    """Rows of time, node and up (1) or not (0), in order of time."""
+    """Rows of time, node and presence (1 or 0), in order of time."""
     changes = [
         (time, number_of_node[session.node], up)
         for session in sessions
@@ -244,7 +244,7 @@ def notes_of(records: Records) -> list[tuple[float, int, str, str]]:
 
 
 def thinned(hops: Hops, events: int, most: int | None) -> tuple[Hops, list[int] | None]:
-    """At most this many hops, of whole events, evenly chosen; and which events kept theirs (None: all)."""
+    """At most this many hops: all hops of some events, evenly chosen; and which events kept their hops (None: all)."""
     if most is None or len(hops) <= most:
         return hops, None
     sizes = np.bincount(hops.event, minlength=events)

@@ -1,7 +1,7 @@
-"""The server: the page on this machine, for this machine.
+"""The server: gives the page to browsers on this machine only.
 
-It listens on 127.0.0.1 only, answers only requests that use this address (a web site whose own name points
-here gets nothing), and has five addresses; it serves no files.
+It listens on 127.0.0.1 only and answers only requests that use this address (a web site whose own name points
+to this machine gets nothing). It has five addresses and serves no files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PageServer(ThreadingHTTPServer):
         self.catalogue = catalogue
         self.title = title
         self.reading = threading.Lock()
-        "Catalogues keep what they have read and are asked one at a time."
+        "A lock: catalogues cache what they have read, so only one request at a time may use them."
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, kind, body)
 
     def _check_host(self) -> None:
-        """A page of another site may reach this address under its own name; it must not read what is here."""
+        """Refuse the page of another site, which may reach this address under its own name."""
         names = {f"{HOST}:{self.server.server_port}", f"localhost:{self.server.server_port}"}
         if self.headers.get("Host", "") not in names:
             raise _Refused(HTTPStatus.FORBIDDEN, f"this server answers only as {HOST}")

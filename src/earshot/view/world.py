@@ -1,4 +1,4 @@
-"""The world of some runs: what is the same whichever protocol runs. Extent, nodes and their trajectories,
+"""The world of some runs: what is the same for all protocols. Extent, nodes and their trajectories,
 events, subscriptions and announcements, and which nodes should have received which events."""
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 
 LONGEST_CONTENT = 2000
-"Characters of an event's content that the page keeps."
+"The page keeps this many characters of an event's content."
 STEPS_ACROSS = 4000
-"A trajectory is simplified to within the extent's width divided by this: a quarter of a pixel on a wide screen."
+"A simplified trajectory errs by at most the extent's width divided by this: a quarter of a pixel on a wide screen."
 LEAST_ACROSS_M = 20.0
-"The least width where no extent is given: nodes at one place make no map, and GPS is not more exact."
+"The least width of the map if no extent is given: nodes may all be at one place, and GPS is not more exact than this."
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class TrajectoryColumns:
     def simplified(self, within_m: float) -> TrajectoryColumns:
         """Fewer knots, with every node within this distance of its true position at all times.
 
-        Each pass looks at every second knot and drops those that straight motion between their
-        neighbours comes close to. A pass may err by half of what the previous one might, so that all
-        of them together stay within the bound.
+        Each pass looks at every second knot and drops it if straight motion between its neighbours comes
+        close enough to it. Each pass allows half the error of the pass before, so that the sum of all errors
+        stays within the bound.
         """
         kept_knots, allowed = self, within_m / 2
         while allowed > within_m / 1000:
@@ -111,15 +111,15 @@ class World:
     """One trace and one workload."""
 
     key: str
-    "Names the world; runs with the same key can be shown side by side."
+    "Identifies the world; runs with the same key can be shown side by side."
     name: str
     seed: int
     start: float
     end: float
     counted_from: float
-    "What is published earlier (the warm-up) is not measured."
+    "Events published before this time (in the warm-up) are not measured."
     range_m: float | None
-    "How far a node is heard; None where there is no radio, or its range is not known."
+    "The radio's range; None if there is no radio, or its range is not known."
     extent: tuple[float, float] | None
     "Width and height from the origin; None: as far as the nodes go."
     nodes: Sequence[str]
@@ -261,7 +261,7 @@ def _area(area: Area | None) -> dict[str, Any] | None:
 
 
 def _proximity(proximity: Proximity | None) -> dict[str, Any] | None:
-    """A mobile proximity's rings are around its publisher, a stationary one's where they lie."""
+    """A proximity for the page. The rings of a mobile proximity are relative to its publisher."""
     if proximity is None:
         return None
     at = Position(0.0, 0.0) if proximity.mobile else proximity.naval
@@ -274,7 +274,7 @@ def node_names(*sources: Iterable[str]) -> list[str]:
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Runs of digits order by their number, however long they are."""
+    """A key for sorting in which groups of digits count as numbers."""
     parts = [part for part in re.split("([0-9]+)", name) if part]
     digits = [part.lstrip("0") if part[0] in "0123456789" else None for part in parts]
     return [
