@@ -31,7 +31,7 @@ KINDS: dict[str, str] = {
     "metrics": "metric",
     "figures": "figure of the report",
 }
-"What can be plugged in, and one of it in words. Its entry points are in the group `earshot.<kind>`."
+"The kinds of plug-ins, each with its name in sentences. Its entry points are in the group `earshot.<kind>`."
 
 
 class PluginError(UsageError):
@@ -44,7 +44,7 @@ class Plugin:
 
     kind: str
     name: str
-    "As it was named."
+    "The name that the user gave."
     module: str
     attribute: str
     origin: str
@@ -87,8 +87,8 @@ def named(
 ) -> T:
     """The built-in or the plug-in of this name. `check(name, value)` refuses a plug-in that is not of this kind.
 
-    With `load=False` a module or a file is not imported: only what is built in, installed or loaded already is
-    found. That is for names that come from data.
+    With `load=False` no module or file is imported: only built-in, installed and already loaded names are found. Use
+    it for names that come from data.
     """
     if name in built_in:
         return built_in[name]
@@ -100,11 +100,11 @@ def named(
         module, attribute = _reference(name)
         plugin = _from_file(kind, name, module, attribute) if _is_file(module) else _imported(kind, name, name, "")
     else:
-        offers = [one for one in _entry_points(kind) if one.name == name]
+        offers = [point for point in _entry_points(kind) if point.name == name]
         if not offers:
-            raise UnknownName(KINDS[kind], name, [*built_in, *(one.name for one in _entry_points(kind))])
-        if len({one.value for one in offers}) > 1:
-            origins = " and ".join(sorted(_origin(one) for one in offers))
+            raise UnknownName(KINDS[kind], name, [*built_in, *(point.name for point in _entry_points(kind))])
+        if len({point.value for point in offers}) > 1:
+            origins = " and ".join(sorted(_origin(point) for point in offers))
             raise PluginError(f"{origins} both offer a {KINDS[kind]} named {name!r}; uninstall one of them")
         plugin = _imported(kind, name, offers[0].value, _origin(offers[0]))
     value = check(name, plugin.value)
@@ -148,7 +148,7 @@ def _is_file(module: str) -> bool:
 
 
 def located(name: str, folder: Path) -> str:
-    """The name, where it is a file's with that file's path from `folder`; others as they are."""
+    """The name; if it is the name of a file, with the file's path relative to `folder` resolved."""
     if not is_outside(name) or not _is_file(name.rpartition(":")[0] or name):
         return name
     module, colon, attribute = name.rpartition(":") if ":" in name else (name, "", "")
@@ -176,7 +176,7 @@ def _from_file(kind: str, name: str, path: str, attribute: str) -> Plugin:
 
 
 def _forget(module: str) -> None:
-    """Other code of this module's top-level name is about to be imported: what was loaded from it is gone."""
+    """Forget the plug-ins of this module's top-level name: other code is about to be imported under that name."""
     top = module.partition(".")[0]
     for key in [key for key, plugin in _loaded.items() if plugin.module.partition(".")[0] == top]:
         del _loaded[key]
@@ -228,27 +228,27 @@ def _entry_points(kind: str) -> list[EntryPoint]:
     folders = [(folder, os.stat(folder).st_mtime_ns) for folder in sys.path if os.path.isdir(folder)]
     if kind not in _offers or _offers[kind][0] != folders:
         found = entry_points(group=f"earshot.{kind}")
-        _offers[kind] = folders, sorted(found, key=lambda one: (one.name, one.value))
+        _offers[kind] = folders, sorted(found, key=lambda point: (point.name, point.value))
     return _offers[kind][1]
 
 
 _offers: dict[str, tuple[list[tuple[str, int]], list[EntryPoint]]] = {}
-"""What the folders of the path offer, while they are as they were: to read every distribution takes 50 ms, and a
-scenario asks ten times."""
+"""A cache: the entry points of each kind, while the folders of the path do not change. Reading all distributions takes
+50 ms, and a scenario asks ten times."""
 
 
-def _origin(one: EntryPoint) -> str:
-    return f"{one.dist.name} {one.dist.version}" if one.dist is not None else "an unknown distribution"
+def _origin(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown distribution"
 
 
 def installed(kind: str) -> list[InstalledPlugin]:
     """The entry points of this kind, by name. Nothing is imported."""
-    found = [InstalledPlugin(kind, one.name, one.value, _origin(one)) for one in _entry_points(kind)]
+    found = [InstalledPlugin(kind, point.name, point.value, _origin(point)) for point in _entry_points(kind)]
     return list(dict.fromkeys(found))
 
 
 def name_of(kind: str, value: Any) -> str | None:
-    """The name under which this class or function was loaded; None where it is no plug-in."""
+    """The name under which this class or function was loaded; None if it is not a plug-in."""
     for plugin in _loaded.values():
         if plugin.kind == kind and plugin.value is value:
             return plugin.name
@@ -267,10 +267,11 @@ def shipment() -> tuple[Plugin, ...]:
 
 
 def install(plugins: Iterable[Plugin]) -> None:
-    """Load what another process has loaded, from its sources. What runs here already with this code stays."""
+    """Load the plug-ins of another process from their sources. A plug-in that is already loaded with the same code
+    stays."""
     for plugin in plugins:
         same = (plugin.code.digest, plugin.module.partition(".")[0])
-        if all((one.code.digest, one.module.partition(".")[0]) != same for one in _loaded.values()):
+        if all((loaded.code.digest, loaded.module.partition(".")[0]) != same for loaded in _loaded.values()):
             _forget(plugin.module)
             take_over(plugin.code.sources)
         importlib.import_module(plugin.module)

@@ -1,7 +1,7 @@
-"""The sources of a plug-in: what its code is, for a run's id, and for another process that must run the same.
+"""The sources of a plug-in: they are part of a run's id, and another process can run the same code from them.
 
-The unit is a top-level module or package. A plug-in's own one belongs to its code, and so do those that it
-imports from beside it; what pip has installed of others does not: a worker must have it.
+The unit is a top-level module or package. A plug-in's code is its own unit and the units that it imports from the same
+folders. Packages that pip has installed are not part of it: a worker must have them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Code:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the texts; where the files lie does not matter."""
+        """A hash of the texts; the places of the files do not matter."""
         digest = hashlib.sha256()
         for source in self.sources:
             digest.update(f"{'' if source.by_path else source.module}\0{len(source.text)}\0".encode())
@@ -68,7 +68,7 @@ def code_of(module: str, single: ModuleSource | None = None) -> Code:
 
 
 def _sources_of(top: str, whole: bool) -> Iterator[ModuleSource]:
-    """The sources of a top-level module or package. `whole`: it is the plug-in's own, wherever it is installed."""
+    """The sources of a top-level module or package. `whole`: it is the plug-in's own, so its place does not matter."""
     if top in sys.stdlib_module_names or top in (OURS, "__main__"):
         return
     try:
@@ -99,7 +99,7 @@ def _is_installed(place: str) -> bool:
 
 
 def _imported(source: ModuleSource) -> set[str]:
-    """The top-level modules that a source imports, in whichever function."""
+    """The top-level modules that a source imports, inside functions too."""
     found: set[str] = set()
     try:
         tree = ast.parse(source.text)
@@ -143,7 +143,7 @@ _shipped = _ShippedModules()
 
 
 def take_over(sources: Iterable[ModuleSource]) -> None:
-    """From now on these modules are imported from these sources; what was imported under their names is forgotten."""
+    """Import these modules from these sources from now on; forget what was imported under their names."""
     if _shipped not in sys.meta_path:
         sys.meta_path.insert(0, _shipped)
     given = {source.module: source for source in sources}
