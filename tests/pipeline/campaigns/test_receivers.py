@@ -9,17 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from earshot.pipeline.campaigns.receivers import RECEIVERS, gap_sums, receiver_figures, with_gaps
-
-pytestmark = pytest.mark.spark
-
-SCHEMA = (
-    "run string, event string, node string, source string, type string, published_at double, delivered_at double, "
-    "wanted boolean, got boolean"
-)
+from earshot.pipeline.campaigns.receivers import receiver_figures
+from earshot.pipeline.campaigns.run_pairs import RunPairs
 
 
 def drawn(seed: int) -> list[tuple[Any, ...]]:
@@ -62,27 +54,42 @@ def by_hand(rows: list[tuple[Any, ...]]) -> dict[str, float]:
     }
 
 
-def figures(spark: SparkSession, rows: list[tuple[Any, ...]]) -> dict[str, dict[str, float]]:
-    pairs = with_gaps(spark.createDataFrame(rows, SCHEMA))
-    counts = {"expected": F.count_if("wanted"), "met": F.count_if(F.col("wanted") & F.col("got")), **gap_sums()}
-    of_all = F.struct(F.lit("all").alias("by"), F.lit("").alias("key"))
-    of_node = F.struct(F.lit("node").alias("by"), F.col("node").alias("key"))
-    groups = F.explode(F.array(of_all, of_node))
-    grouped = pairs.select("*", groups.alias("group")).groupBy("run", "group.by", "group.key")
-    wide = grouped.agg(*(column.alias(name) for name, column in counts.items())).withColumns(receiver_figures())
-    found = wide.where("by = 'all'").select("run", *RECEIVERS).collect()
-    return {row["run"]: {name: row[name] for name in RECEIVERS if row[name] is not None} for row in found}
+def figures(rows: list[tuple[Any, ...]]) -> dict[str, float]:
+    events, nodes = sorted({row[1] for row in rows}), sorted({row[2] for row in rows})
+    of_event = {row[1]: row for row in rows}
+    columns = [of_event[event] for event in events]
+    numbers = len(rows)
+    nothing = np.full(len(rows), None, dtype=object)
+    pairs = RunPairs(
+        events=events,
+        nodes=nodes,
+        published_at=np.array([row[5] for row in columns]),
+        type=[row[4] for row in columns],
+        source=[row[3] for row in columns],
+        x_m=np.zeros(len(events)),
+        y_m=np.zeros(len(events)),
+        sent=np.ones(len(events), dtype=bool),
+        event=np.array([events.index(row[1]) for row in rows]),
+        node=np.array([nodes.index(row[2]) for row in rows]),
+        publishes=np.zeros(numbers, dtype=bool),
+        wanted=np.array([row[7] for row in rows]),
+        receptions=np.zeros(numbers, dtype=np.int64),
+        delivered_at=np.array([np.nan if row[6] is None else row[6] for row in rows]),
+        hops=np.full(numbers, np.nan),
+        dropped=nothing,
+        reach=nothing,
+    )
+    return receiver_figures(pairs)
 
 
-def test_the_figures_are_those_of_a_plain_loop(spark: SparkSession) -> None:
-    rows = {f"r{seed}": drawn(seed) for seed in range(4)}
-    found = figures(spark, [row for some in rows.values() for row in some])
-    for run, some in rows.items():
-        assert found[run] == pytest.approx(by_hand(some), rel=1e-6)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_figures_are_those_of_a_plain_loop(seed: int) -> None:
+    rows = drawn(seed)
+    assert figures(rows) == pytest.approx(by_hand(rows), rel=1e-6)
 
 
-def test_what_cannot_be_measured_has_no_value(spark: SparkSession) -> None:
+def test_what_cannot_be_measured_has_no_value() -> None:
     lost, unexpected = ("e1", "a", "p", "Fire", 1.0, None, True, False), ("e1", "b", "p", "Fire", 1.0, 2.0, False, True)
     alone = ("e1", "a", "p", "Fire", 1.0, 2.0, True, True)
-    found = figures(spark, [("none", *lost), ("none", *unexpected), ("one", *alone)])
-    assert found == {"none": {}, "one": {"fairness": 1.0}}
+    assert figures([("none", *lost), ("none", *unexpected)]) == {}
+    assert figures([("one", *alone)]) == {"fairness": 1.0}

@@ -7,16 +7,19 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from earshot import Area, Circle, Event, Filter, Position, Rectangle, Velocity, Viewer
 from earshot.errors import LakeError
 from earshot.geometry import closing_speed_m_s
-from earshot.pipeline.lake.tables import EVENTS, POSITIONS, SUBSCRIPTIONS
+from earshot.pipeline.lake.tables import EVENTS, POSITIONS, SUBSCRIPTIONS, arrow_schema
 from earshot.pipeline.oracle.oracle import expected_receivers
+from earshot.pipeline.oracle.whole_workloads import expected_of
 from earshot.pipeline.oracle.workloads import area_json, area_of, event_of, event_row
 from earshot.pipeline.spark.failures import named_errors
+from earshot.records.trajectories import legs_from
 
 pytestmark = pytest.mark.spark
 
@@ -128,6 +131,36 @@ def test_the_oracle_agrees_with_brute_force_on_random_cases(spark: SparkSession)
     assert len(truth) > 200
     assert set(found) == truth
     assert len(found) == len(truth), "no pair is told twice"
+
+
+@pytest.mark.parametrize("has_legs", [False, True])
+def test_a_task_that_holds_a_workload_agrees_with_brute_force_on_random_cases(has_legs: bool) -> None:
+    truths = 0
+    for case in (Case(seed) for seed in range(200)):
+        events, wishes, positions = case.rows()
+        if has_legs:
+            positions = [row for node in case.ways for row in with_legs([r for r in positions if r["node"] == node])]
+        Random(1).shuffle(positions)
+        tables = [
+            pa.Table.from_pylist(rows, schema=arrow_schema(table, with_partitions=True))
+            for table, rows in (("events", events), ("subscriptions", wishes), ("positions", positions))
+        ]
+        rows = expected_of(*tables).to_pylist()
+        found = [(row["workload"], row["event"], row["node"], row["subscription"]) for row in rows]
+        assert set(found) == case.brute_force()
+        assert len(found) == len(set(found)), "no pair is told twice"
+        truths += len(found)
+        no_places = expected_of(tables[0], tables[1], tables[2].slice(0, 0))
+        assert no_places.to_pylist() == [row for row in rows if row["why"] == "content"]
+    assert truths > 200
+
+
+def with_legs(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of one node, with the legs that begin there."""
+    time, x, y = (np.array([row[name] for row in rows]) for name in ("time", "x_m", "y_m"))
+    legs = zip(*legs_from(np.zeros(len(rows), dtype=np.int64), time, x, y), strict=True)
+    names = ("until", "x_m_s", "y_m_s")
+    return [{**row, **dict(zip(names, map(float, leg), strict=True))} for row, leg in zip(rows, legs, strict=True)]
 
 
 def test_a_node_is_there_from_its_first_moment_to_its_last(spark: SparkSession) -> None:

@@ -17,7 +17,7 @@ from earshot.pipeline.campaigns.flow import lake_ceiling, run_campaign
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.lake.tables import EVENTS
 from earshot.pipeline.oracle import reachable as stage
-from earshot.pipeline.oracle.reachable import ContactNetwork, network_of, radio_range_m, reachable
+from earshot.pipeline.oracle.reachable import ContactNetwork, network_of, radio_range_m, reach_in_one_task, reachable
 from earshot.pipeline.oracle.spreading import REACHES, PublishedColumns, reach_of_pairs
 from earshot.pipeline.oracle.why import ask_why
 from earshot.pipeline.traces.exact_contacts import contacts_of_legs, legs_of
@@ -98,6 +98,12 @@ def test_stretches_and_chunks_do_not_change_the_answers(
     events = events.withColumnRenamed("lived", "lifespan_s")
     transform = reachable(tables["expected"], positions, {run.workload: network}, tables["sessions"])
     cut = reach_by_pair(events.transform(transform))
+    whole = reach_in_one_task(
+        run.workload,
+        network,
+        *(frame.toArrow() for frame in (events, tables["expected"], positions, tables["sessions"])),
+    )
+    assert cut == {(row["event"], row["node"]): row["reach"] for row in whole.to_pylist()}
     monkeypatch.undo()
     assert cut == reach_by_pair(events.transform(transform))
     assert set(cut.values()) == set(REACHES)

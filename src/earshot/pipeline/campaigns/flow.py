@@ -7,18 +7,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from earshot.errors import ScenarioError
 from earshot.pipeline.campaigns.campaigns import Campaign, Run, campaign
 from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
-from earshot.pipeline.campaigns.metrics import EXACT_PAIRS, metrics, pairs
+from earshot.pipeline.campaigns.measuring import measure_runs
+from earshot.pipeline.campaigns.metrics import pairs
 from earshot.pipeline.campaigns.outside_metrics import ABOUT, about_text, learn_columns, measured, named_metrics
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.oracle.oracle import expected_receivers, with_demands
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
 from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, radio_range_m, reachable
+from earshot.pipeline.oracle.whole_workloads import ask_whole, expected_of, fits_one_task, reach_whole
 from earshot.pipeline.oracle.workloads import reacting_tables, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.pipeline.traces.event_places import placed_from
@@ -151,26 +154,43 @@ def expected_counts(lake: Lake, workload: str, trace: str | None = None) -> dict
     """Compute `expected` of one workload anew; with a trace, positions come from it, those of events too where the
     workload does not say where they were published."""
     events = lake.read("events", workload=workload)
+    wanted = lake.read("subscriptions", workload=workload)
     positions = lake.read("positions", trace=trace) if trace else lake.read_or_empty("positions", trace=workload)
     if trace:
         (about,) = lake.arrow.read("traces", trace=trace).to_pylist() or [{}]
         max_gap_s = longest_gap(about.get("motion") or "samples", about.get("interval_s"))
         events = events.transform(placed_from(positions, max_gap_s))
-    positions = positions.withColumn("trace", F.lit(workload))
-    asked = lake.read("subscriptions", workload=workload).transform(with_demands).persist()
-    expected = events.transform(expected_receivers(asked, positions))
-    if trace:
-        expected = expected.transform(_of_those_there(events, positions))
-    try:
-        lake.write(expected, "expected", workload=workload)
-    finally:
-        asked.unpersist()
+    if fits_one_task(lake, workload, trace):
+        known = lake.arrow.read("positions", trace=trace or workload)
+        asked = lake.arrow.read("subscriptions", workload=workload)
+        given = events.toArrow() if trace else lake.arrow.read("events", workload=workload)
+        found = expected_of(given, asked, known, only_placed=bool(trace))
+        lake.write_table(found, "expected", workload=workload)
+        return {
+            "pairs": found.group_by(["event", "node"]).aggregate([]).num_rows,
+            "events": pc.count_distinct(found.column("event")).as_py(),
+            "nodes": pc.count_distinct(found.column("node")).as_py(),
+        }
+    _write_expected(lake, workload, events, wanted, positions.withColumn("trace", F.lit(workload)), bool(trace))
     counts = lake.read("expected", workload=workload).agg(
         F.count_distinct("event", "node").alias("pairs"),
         F.count_distinct("event").alias("events"),
         F.count_distinct("node").alias("nodes"),
     )
     return {name: int(value) for name, value in counts.collect()[0].asDict().items()}
+
+
+def _write_expected(
+    lake: Lake, workload: str, events: DataFrame, wanted: DataFrame, positions: DataFrame, only_placed: bool
+) -> None:
+    asked = wanted.transform(with_demands).persist()
+    expected = events.transform(expected_receivers(asked, positions))
+    if only_placed:
+        expected = expected.transform(_of_those_there(events, positions))
+    try:
+        lake.write(expected, "expected", workload=workload)
+    finally:
+        asked.unpersist()
 
 
 def _of_those_there(events: DataFrame, positions: DataFrame) -> Callable[[DataFrame], DataFrame]:
@@ -195,6 +215,11 @@ def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> Non
     for workload in missing:
         if not lake.has("events", workload=workload):
             lake.read("events", workload=workload)  # raises an error that says what to do
+    whole = [workload for workload in missing if fits_one_task(lake, workload)]
+    ask_whole(lake, whole)
+    missing = sorted({*missing} - {*whole})
+    if not missing:
+        return
     events = lake.read("events").where(F.col("workload").isin(missing))
     asked = lake.read("subscriptions").where(F.col("workload").isin(missing)).transform(with_demands).persist()
     positions = lake.read_or_empty("positions").where(F.col("trace").isin(missing))
@@ -214,10 +239,16 @@ def find_reachable(lake: Lake, runs: Sequence[Run]) -> None:
     for run in runs:
         if (run.workload, run.range_m) not in there:
             by_range.setdefault(run.range_m, {})[run.workload] = run
-    for range_m, missing in by_range.items():
+    for range_m, asked in by_range.items():
+        networks = {name: network_of(run.scenario, run.seed, range_m) for name, run in asked.items()}
+        whole = {name: one for name, one in networks.items() if fits_one_task(lake, name)}
+        reach_whole(lake, whole)
+        missing = {name: one for name, one in networks.items() if name not in whole}
+        if not missing:
+            continue
         _write_reachable(
             lake,
-            {name: network_of(run.scenario, run.seed, range_m) for name, run in missing.items()},
+            missing,
             lake.read("positions").where(F.col("trace").isin(list(missing))),
             lake.read("sessions").where(F.col("workload").isin(list(missing))),
         )
@@ -256,7 +287,10 @@ def workload_ceiling(lake: Lake, workload: str, trace: str | None, range_m: floa
         if about is not None:
             network = ContactNetwork(range_m, longest_gap(about["motion"], about["interval_s"]))
     positions = lake.read("positions", trace=trace or workload).withColumn("trace", F.lit(workload))
-    _write_reachable(lake, {workload: network}, positions, sessions)
+    if fits_one_task(lake, workload, trace):
+        reach_whole(lake, {workload: network}, trace, sessions is not None)
+    else:
+        _write_reachable(lake, {workload: network}, positions, sessions)
     return lake_ceiling(lake, [workload], network.range_m)
 
 
@@ -265,9 +299,7 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False, names: Sequenc
     there = {partition["run"] for partition in lake.partitions("metrics")}
     missing = sorted({run for run in runs if again or run not in there})
     if missing:
-        log, chosen, expected, reach = _measured(lake, missing)
-        largest = expected.groupBy("workload").count().agg(F.max("count")).collect()[0][0] or 0
-        lake.write(log.transform(metrics(chosen, expected, reach, exact=largest <= EXACT_PAIRS)), "metrics")
+        measure_runs(lake, missing)
     own = named_metrics(names)
     if not own:
         return
@@ -282,7 +314,7 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False, names: Sequenc
     log, chosen, expected, reach = _measured(lake, wanting)
     finished = chosen.where("status = 'done'").select("run", "workload", "range_m", "warm_up_s")
     after = log.join(F.broadcast(finished.select("run", "warm_up_s")), "run").where("time >= warm_up_s")
-    rows = measured(own, after, lambda: pairs(after, F.broadcast(finished), expected, reach))
+    rows = measured(own, after, lambda: log.transform(pairs(chosen, expected, reach)))
     kept = lake.read("metrics").where(F.col("run").isin(wanting))
     kept = kept.where(~F.col("metric").isin([metric.name for metric in own.values()]))
     if rows is not None:

@@ -14,50 +14,55 @@ fairness                Jain's index of the receivers' delivery ratios: 1 where 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterator
+from itertools import pairwise
 
-from pyspark.sql import functions as F
-from pyspark.sql.window import Window
+import numpy as np
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from earshot.pipeline.campaigns.run_pairs import RunPairs
 
 RECEIVERS = ("age_of_information_s", "inter_reception_s", "inter_reception_p95_s", "fairness")
-GAPS = ("gap_s", "aged")
-"Columns of a delivery: the time until the next one of its stream, and the age summed over that time."
-DIGITS = 9
-"""Decimals that count. Below them a sum depends on the order in which Spark's tasks end, and the same runs would
-have two figures."""
 
 
-def with_gaps(of_pairs: DataFrame) -> DataFrame:
-    """Pairs of (event, node), as `metrics.pairs` has them, each delivered one with the gap that follows it."""
-    met = F.col("wanted") & F.col("got")
-    stream = Window.partitionBy("run", "source", "type", "node", met).orderBy("delivered_at", "published_at", "event")
-    newest = F.max("published_at").over(stream.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    until = F.lead("delivered_at").over(stream)
-    # The age grows by a second a second: over a gap its sum is the area of a trapezium.
-    gap_s = until - F.col("delivered_at")
-    aged = gap_s * ((F.col("delivered_at") + until) / 2 - newest)
-    return of_pairs.withColumns({"gap_s": F.when(met, gap_s), "aged": F.when(met, aged)})
+def receiver_figures(pairs: RunPairs) -> dict[str, float]:
+    """The metrics of one run; what cannot be measured is left out."""
+    found = {}
+    gaps = list(delivery_gaps(pairs))
+    if gaps:
+        lengths = sorted(gap_s for gap_s, _ in gaps)
+        whole_s = math.fsum(lengths)
+        found["inter_reception_s"] = whole_s / len(lengths)
+        found["inter_reception_p95_s"] = lengths[math.ceil(0.95 * len(lengths)) - 1]
+        if whole_s > 0.0:
+            found["age_of_information_s"] = math.fsum(aged for _, aged in gaps) / whole_s
+    if (index := fairness(pairs)) is not None:
+        found["fairness"] = index
+    return found
 
 
-def gap_sums() -> dict[str, Column]:
-    """What is added up over the gaps of a group."""
-    return {
-        "gaps_s": F.sum("gap_s"),
-        "aged": F.sum("aged"),
-        "inter_reception_s": F.round(F.avg("gap_s"), DIGITS),
-        "inter_reception_p95_s": F.percentile_approx("gap_s", 0.95, 10_000),
-    }
+def delivery_gaps(pairs: RunPairs) -> Iterator[tuple[float, float]]:
+    """For each delivery that another one of its stream follows: the time until then, and the age of the newest event
+    summed over that time."""
+    streams: dict[tuple[str, str, int], list[tuple[float, float, str]]] = {}
+    for at in np.flatnonzero(pairs.met).tolist():
+        event = int(pairs.event[at])
+        stream = pairs.source[event], pairs.type[event] or "", int(pairs.node[at])
+        moment = float(pairs.delivered_at[at]), float(pairs.published_at[event]), pairs.events[event]
+        streams.setdefault(stream, []).append(moment)
+    for stream in sorted(streams):
+        newest = -math.inf
+        for (delivered_at, published_at, _), (until, *_) in pairwise(sorted(streams[stream])):
+            newest = max(newest, published_at)
+            # The age grows by a second a second: over a gap its sum is the area of a trapezium.
+            gap_s = until - delivered_at
+            yield gap_s, gap_s * ((delivered_at + until) / 2.0 - newest)
 
 
-def receiver_figures() -> dict[str, Column]:
-    """The metrics of a whole run, from sums by run, by and key that hold those of every node too."""
-    run = Window.partitionBy("run")
-    share = F.when(F.col("by") == "node", F.col("met") / F.nullif("expected", F.lit(0)))
-    total, squares, nodes = (F.sum(share).over(run), F.sum(share**2).over(run), F.count(share).over(run))
-    return {
-        "age_of_information_s": F.round(F.col("aged") / F.nullif("gaps_s", F.lit(0.0)), DIGITS),
-        "fairness": F.round(total**2 / F.nullif(nodes * squares, F.lit(0.0)), DIGITS),
-    }
+def fairness(pairs: RunPairs) -> float | None:
+    """Jain's index of the delivery ratios of the nodes that were to receive anything."""
+    size = len(pairs.nodes)
+    wanted, met = (np.bincount(pairs.node[flags], minlength=size) for flags in (pairs.wanted, pairs.met))
+    shares = (met[wanted > 0] / wanted[wanted > 0]).tolist()
+    squares = math.fsum(share**2 for share in shares)
+    return math.fsum(shares) ** 2 / (len(shares) * squares) if squares else None

@@ -59,6 +59,9 @@ ROWS_A_TASK = (20_000, 1_000_000)
 "Positions of a task that cuts legs: enough to be worth a task, and few enough for a worker's memory."
 _COLUMNS = REACHABLE.ddl
 _PACKED = "task int, workload string, number int, packed binary"
+_PACKED_ARROW = pa.schema(
+    [("task", pa.int32()), ("workload", pa.string()), ("number", pa.int32()), ("packed", pa.binary())]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,11 @@ class ContactNetwork:
     "Scripts end here."
     infrastructure: bool = False
     "Whether every node reaches every other besides, whatever the range."
+
+    @property
+    def reaches_everywhere(self) -> bool:
+        """Whether every node reaches every other at any time."""
+        return self.infrastructure or (self.range_m == math.inf and self.links.graph is None)
 
 
 def radio_range_m(scenario: Scenario) -> float:
@@ -141,11 +149,7 @@ def reachable(
     positions."""
 
     def transform(events: DataFrame) -> DataFrame:
-        everywhere = {
-            name: one.range_m
-            for name, one in networks.items()
-            if one.infrastructure or (one.range_m == math.inf and one.links.graph is None)
-        }
+        everywhere = {name: one.range_m for name, one in networks.items() if one.reaches_everywhere}
         placed = sorted(networks.keys() - everywhere.keys())
         pairs = expected.select("workload", "event", "node")
         found = (
@@ -247,26 +251,80 @@ def _plans(events: DataFrame, positions: DataFrame, networks: Mapping[str, Conta
     placed = positions.groupBy("trace").agg(F.count("*"), F.min("time"), F.max("time")).collect()
     of_positions = {row[0]: row[1:] for row in placed}
     plans: dict[str, _WorkloadPlan] = {}
-    stretches_before = chunks_before = 0
+    stretches = chunks = 0
     for workload, count, first, last, longest_s in sorted(tuple(row) for row in timed):
         rows, begin, end = of_positions.get(workload, (0, 0.0, 0.0))
-        stretches, chunks = max(1, -(-rows // ROWS_A_STRETCH)), -(-count // EVENTS_AT_ONCE)
-        plans[workload] = _WorkloadPlan(
-            networks[workload],
-            rows,
-            begin,
-            (end - begin) / stretches or 1.0,
-            stretches,
-            first,
-            (last - first) / chunks or 1.0,
-            chunks,
-            longest_s,
-            stretches_before,
-            chunks_before,
-        )
-        stretches_before += stretches
-        chunks_before += chunks
+        one = _plan(networks[workload], rows, begin, end, count, first, last, longest_s, stretches, chunks)
+        plans[workload] = one
+        stretches += one.stretches
+        chunks += one.chunks
     return plans
+
+
+def _plan(
+    network: ContactNetwork,
+    rows: int,
+    begin: float,
+    end: float,
+    count: int,
+    first: float,
+    last: float,
+    longest_s: float,
+    stretches_before: int = 0,
+    chunks_before: int = 0,
+) -> _WorkloadPlan:
+    """How to cut so many rows of positions from `begin` to `end`, and so many events from `first` to `last`."""
+    stretches, chunks = max(1, -(-rows // ROWS_A_STRETCH)), -(-count // EVENTS_AT_ONCE)
+    stretch_s, chunk_s = (end - begin) / stretches or 1.0, (last - first) / chunks or 1.0
+    return _WorkloadPlan(
+        network, rows, begin, stretch_s, stretches, first, chunk_s, chunks, longest_s, stretches_before, chunks_before
+    )
+
+
+def reach_in_one_task(
+    workload: str,
+    network: ContactNetwork,
+    events: pa.Table,
+    expected: pa.Table,
+    positions: pa.Table,
+    sessions: pa.Table | None = None,
+) -> pa.Table:
+    """The rows of `reachable` of one workload, from its tables: the steps of `reachable` one after the other."""
+    schema = pa.schema([(name, pa.float64() if name == "range_m" else pa.string()) for name in REACHABLE.columns])
+    pairs = expected.select(["workload", "event", "node"])
+    if not pairs.num_rows:
+        return schema.empty_table()
+    if network.reaches_everywhere:
+        found = pairs.group_by(pairs.column_names).aggregate([])
+        for name, value in (("range_m", network.range_m), ("reach", REACHES[AT_ONCE])):
+            found = found.append_column(name, pa.repeat(value, found.num_rows))
+        return found.select(schema.names)
+    time, lifespan = (events.column(name) for name in ("time", "lifespan_s"))
+    span = (0.0, 0.0)
+    if positions.num_rows:
+        span = tuple(pc.min_max(positions.column("time")).as_py().values())
+    longest_s = pc.max(pc.fill_null(lifespan, math.inf)).as_py()
+    first, last = pc.min_max(time).as_py().values()
+    one = _plan(network, positions.num_rows, *span, events.num_rows, first, last, longest_s)
+    plans = {workload: one}
+    nothing = pa.nulls(positions.num_rows, pa.float64())
+    where = positions.select(["node", "time", "x_m", "y_m"]).append_column("until", nothing)
+    if sessions is not None:
+        ends = pc.fill_null(sessions.column("end"), math.inf)
+        nothing = pa.nulls(sessions.num_rows, pa.float64())
+        known = {"node": sessions.column("node"), "time": sessions.column("start")}
+        where = pa.concat_tables([where, pa.table({**known, "x_m": nothing, "y_m": nothing, "until": ends})])
+    where = where.append_column("trace", pa.repeat(workload, where.num_rows))
+    legs = _CutLegs(plans, 1)(where.combine_chunks().to_batches())
+    contacts = pa.Table.from_batches(_FindContacts(plans, 1)(legs), _PACKED_ARROW)
+    published = events.select(["event", "source", "time"]).append_column(
+        "deadline", pc.add(time, pc.fill_null(lifespan, math.inf))
+    )
+    wanted = pairs.join(published, "event", join_type="inner")
+    number = np.floor((wanted.column("time").to_numpy() - one.first) / one.chunk_s)
+    wanted = wanted.append_column("number", pa.array(np.minimum(number, one.chunks - 1).astype(np.int32)))
+    both = pa.concat_tables([contacts, wanted], promote_options="default")
+    return pa.Table.from_batches(_Reach(plans)(both.to_batches()), schema)
 
 
 def _chunks(spark: Any, plans: Mapping[str, _WorkloadPlan]) -> DataFrame:
@@ -433,11 +491,4 @@ def _unpacked(parts: Iterable[bytes], of_nodes: tuple[str, ...]) -> tuple[list[s
 
 
 def _row(task: int, workload: str, number: int, packed: bytes) -> pa.RecordBatch:
-    return pa.record_batch(
-        {
-            "task": pa.array([task], pa.int32()),
-            "workload": pa.array([workload], pa.string()),
-            "number": pa.array([number], pa.int32()),
-            "packed": pa.array([packed], pa.binary()),
-        }
-    )
+    return pa.record_batch([[task], [workload], [number], [packed]], schema=_PACKED_ARROW)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from earshot.pipeline.campaigns.leaderboard import BoardRow, KeyedRow
-from earshot.pipeline.campaigns.metrics import AREA_M
+from earshot.pipeline.campaigns.run_figures import AREA_M
 from earshot.pipeline.reports.charts import AreaCell, Track, area_map, ground_of, stacked
 from earshot.pipeline.reports.formats import amount, percent
 from earshot.pipeline.reports.marks import Mark

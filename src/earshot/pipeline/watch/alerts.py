@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from earshot.errors import SettingsError
-from earshot.pipeline.campaigns.metrics import LATENCIES
+from earshot.pipeline.campaigns.run_figures import LATENCIES
 from earshot.pipeline.watch.running_metrics import Group, MetricSums
 from earshot.pipeline.watch.watch_state import Commit
 

@@ -14,7 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from earshot.pipeline.campaigns.metrics import LATENCIES
+from earshot.pipeline.campaigns.run_figures import LATENCIES
 
 MINUTES = 180
 Group = tuple[str, str, str, str]

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from earshot.events import Event
 from earshot.filters import Viewer
-from earshot.pipeline.campaigns.metrics import area_of
+from earshot.pipeline.campaigns.run_figures import area_of
 from earshot.pipeline.lake.batch_files import stem_of
 from earshot.pipeline.lake.data_files import DataFiles
 from earshot.pipeline.lake.tables import arrow_schema
