@@ -22,7 +22,7 @@ from pipeline_contacts import RANGE_M, on_spark, walk
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from earshot.pipeline.oracle.reachable import ContactNetwork, reachable
+from earshot.pipeline.oracle.reachable import ContactNetwork, reach_plans, reachable
 
 RECEIVERS = 20
 
@@ -58,8 +58,9 @@ def publish(nodes: int, steps: int, count: int, folder: Path) -> tuple[Path, Pat
 def ceiling(spark: SparkSession, positions: Path, events: Path, expected: Path) -> tuple[int, float]:
     """How many pairs there are, and the share that is reachable; every row is made, nothing is written."""
     where = spark.read.parquet(str(positions)).withColumn("trace", F.lit("w"))
-    transform = reachable(spark.read.parquet(str(expected)), where, {"w": ContactNetwork(RANGE_M)})
-    found = spark.read.parquet(str(events)).transform(transform)
+    published = spark.read.parquet(str(events))
+    plans = reach_plans(published, where, {"w": ContactNetwork(RANGE_M)})
+    found = published.transform(reachable(spark.read.parquet(str(expected)), where, plans))
     row: Any = found.agg(F.count("*"), F.count_if(F.col("reach") != "no"), F.max("event"), F.max("node")).first()
     return int(row[0]), row[1] / max(row[0], 1)
 

@@ -212,12 +212,12 @@ def measure(spark: SparkSession, quick: bool) -> None:
             published = spark.createDataFrame(events(1_000, seconds, random), EVENTS.ddl).cache()
             assert (wanted.count(), published.count()) == (10_000, 1_000)
             asked = wanted.transform(with_demands).persist()
-            candidates = published.transform(place_candidates(asked, table)).count()
+            candidates = published.transform(place_candidates(asked, table, 1_000)).count()
             lake = Lake(spark, Path(folder) / "lake")
             stages: dict[str, Callable[[], int]] = {
                 "ingest": partial(_ingested, lake, Path(folder) / f"{seconds}.parquet"),
                 "contacts": table.transform(contacts_within(RANGE_M, interval_s=1.0, rows=rows, nodes=NODES)).count,
-                "oracle": published.transform(expected_receivers(asked, table)).count,
+                "oracle": published.transform(expected_receivers(asked, table, 1_000)).count,
             }
             for name, stage in stages.items():
                 found = cost(spark, stage)

@@ -26,6 +26,7 @@ def test_the_exports_are_there_and_documented() -> None:
         "ingest",
         "metrics",
         "profile_trace",
+        "reach_plans",
         "reachable",
         "read_trace",
         "register_sources",

@@ -14,9 +14,8 @@ campaign come to::
 
     lake = Lake(spark, "lake")
     expected = lake.read("events").transform(expected_receivers(lake.read("subscriptions"), lake.read("positions")))
-    reach = lake.read("events").transform(
-        reachable(lake.read("expected"), lake.read("positions"), {"rounds": ContactNetwork(range_m=100)})
-    )
+    plans = reach_plans(lake.read("events"), lake.read("positions"), {"rounds": ContactNetwork(range_m=100)})
+    reach = lake.read("events").transform(reachable(lake.read("expected"), lake.read("positions"), plans))
     figures = lake.read("log").transform(metrics(lake.read("runs"), lake.read("expected")))
 
 Whole stages read a lake's tables and write the next; `show_progress` shows on one line how far Spark is::
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from earshot.pipeline.campaigns.swept_keys import swept_runs
     from earshot.pipeline.lake.lake import Lake
     from earshot.pipeline.oracle.oracle import expected_receivers
-    from earshot.pipeline.oracle.reachable import ContactNetwork, reachable
+    from earshot.pipeline.oracle.reachable import ContactNetwork, reach_plans, reachable
     from earshot.pipeline.oracle.why import ask_why
     from earshot.pipeline.reports.outside_figures import ReportFigure
     from earshot.pipeline.reports.report import write_report
@@ -76,6 +75,7 @@ __all__ = [
     "ingest",
     "metrics",
     "profile_trace",
+    "reach_plans",
     "reachable",
     "read_trace",
     "register_sources",
@@ -100,6 +100,7 @@ _LOADED_WHEN_USED = {
     "ingest": "traces.ingest",
     "metrics": "campaigns.metrics",
     "profile_trace": "traces.trace_profile",
+    "reach_plans": "oracle.reachable",
     "reachable": "oracle.reachable",
     "read_trace": "traces.ingest",
     "resampled": "traces.motion",

@@ -119,11 +119,12 @@ class Case:
         return [event_row(self.workload, event) for event in self.events], self.wishes, positions
 
 
-def test_the_oracle_agrees_with_brute_force_on_random_cases(spark: SparkSession) -> None:
+@pytest.mark.parametrize("count", [None, 1_000])
+def test_the_oracle_agrees_with_brute_force_on_random_cases(spark: SparkSession, count: int | None) -> None:
     cases = [Case(seed) for seed in range(150)]
     events, wishes, positions = ([row for case in cases for row in case.rows()[k]] for k in range(3))
     transform = expected_receivers(
-        spark.createDataFrame(wishes, SUBSCRIPTIONS.ddl), spark.createDataFrame(positions, POSITIONS.ddl)
+        spark.createDataFrame(wishes, SUBSCRIPTIONS.ddl), spark.createDataFrame(positions, POSITIONS.ddl), count
     )
     rows = spark.createDataFrame(events, EVENTS.ddl).transform(transform).collect()
     found = [(row["workload"], row["event"], row["node"], row["subscription"]) for row in rows]

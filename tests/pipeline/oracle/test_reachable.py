@@ -17,7 +17,14 @@ from earshot.pipeline.campaigns.flow import lake_ceiling, run_campaign
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.lake.tables import EVENTS
 from earshot.pipeline.oracle import reachable as stage
-from earshot.pipeline.oracle.reachable import ContactNetwork, network_of, radio_range_m, reach_in_one_task, reachable
+from earshot.pipeline.oracle.reachable import (
+    ContactNetwork,
+    network_of,
+    radio_range_m,
+    reach_in_one_task,
+    reach_plans,
+    reachable,
+)
 from earshot.pipeline.oracle.spreading import REACHES, PublishedColumns, reach_of_pairs
 from earshot.pipeline.oracle.why import ask_why
 from earshot.pipeline.traces.exact_contacts import contacts_of_legs, legs_of
@@ -96,8 +103,12 @@ def test_stretches_and_chunks_do_not_change_the_answers(
     # Events with and without a lifespan.
     events = tables["events"].selectExpr("*", "case when time < 40 then 8.0D end as lived").drop("lifespan_s")
     events = events.withColumnRenamed("lived", "lifespan_s")
-    transform = reachable(tables["expected"], positions, {run.workload: network}, tables["sessions"])
-    cut = reach_by_pair(events.transform(transform))
+
+    def found() -> dict[tuple[str, str], str]:
+        plans = reach_plans(events, positions, {run.workload: network})
+        return reach_by_pair(events.transform(reachable(tables["expected"], positions, plans, tables["sessions"])))
+
+    cut = found()
     whole = reach_in_one_task(
         run.workload,
         network,
@@ -105,7 +116,7 @@ def test_stretches_and_chunks_do_not_change_the_answers(
     )
     assert cut == {(row["event"], row["node"]): row["reach"] for row in whole.to_pylist()}
     monkeypatch.undo()
-    assert cut == reach_by_pair(events.transform(transform))
+    assert cut == found()
     assert set(cut.values()) == set(REACHES)
 
 
@@ -115,9 +126,11 @@ def test_a_workload_on_infrastructure_or_an_overlay_is_reachable_at_once(lake: L
     run = Run(sparse, "flooding")
     tables = {name: lake.read(name, workload=run.workload) for name in ("events", "expected")}
     nothing = lake.read("positions").limit(0)
-    found = tables["events"].transform(reachable(tables["expected"], nothing, {run.workload: ContactNetwork(math.inf)}))
+    plans = reach_plans(tables["events"], nothing, {run.workload: ContactNetwork(math.inf)})
+    found = tables["events"].transform(reachable(tables["expected"], nothing, plans))
     assert set(reach_by_pair(found).values()) == {"at once"}
-    beside = reachable(tables["expected"], nothing, {run.workload: ContactNetwork(130.0, infrastructure=True)})
+    plans = reach_plans(tables["events"], nothing, {run.workload: ContactNetwork(130.0, infrastructure=True)})
+    beside = reachable(tables["expected"], nothing, plans)
     rows = tables["events"].transform(beside).select("range_m", "reach").distinct().collect()
     assert [tuple(row) for row in rows] == [(130.0, "at once")]
     lake.write(found, "reachable")
@@ -133,7 +146,8 @@ def test_a_workload_without_positions_is_out_of_reach(lake: Lake, sparse: Scenar
     run = Run(sparse, "flooding")
     tables = {name: lake.read(name, workload=run.workload) for name in ("events", "expected")}
     nothing = lake.read("positions").limit(0)
-    found = tables["events"].transform(reachable(tables["expected"], nothing, {run.workload: ContactNetwork(100.0)}))
+    plans = reach_plans(tables["events"], nothing, {run.workload: ContactNetwork(100.0)})
+    found = tables["events"].transform(reachable(tables["expected"], nothing, plans))
     assert set(reach_by_pair(found).values()) == {"no"}
 
 
@@ -212,6 +226,8 @@ def test_the_stage_agrees_with_the_kernel_in_one_process(spark: SparkSession) ->
         ),
         spark.createDataFrame(rows, "trace string, node string, time double, x_m double, y_m double"),
     )
-    found = spark.createDataFrame(events, EVENTS.ddl).transform(reachable(*frames, {"w": ContactNetwork(80.0)}))
+    published = spark.createDataFrame(events, EVENTS.ddl)
+    plans = reach_plans(published, frames[1], {"w": ContactNetwork(80.0)})
+    found = published.transform(reachable(*frames, plans))
     assert reach_by_pair(found) == {(f"e{e}", names[n]): REACHES[one] for (e, n), one in zip(pairs, truth, strict=True)}
     assert set(truth) == {0, 1, 2}

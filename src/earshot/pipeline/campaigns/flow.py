@@ -20,7 +20,15 @@ from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
 from earshot.pipeline.oracle.oracle import expected_receivers, with_demands
 from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
-from earshot.pipeline.oracle.reachable import Ceiling, ContactNetwork, ceiling_of, network_of, radio_range_m, reachable
+from earshot.pipeline.oracle.reachable import (
+    Ceiling,
+    ContactNetwork,
+    ceiling_of,
+    network_of,
+    radio_range_m,
+    reach_plans,
+    reachable,
+)
 from earshot.pipeline.oracle.whole_workloads import ask_whole, expected_of, fits_one_task, reach_whole
 from earshot.pipeline.oracle.workloads import reacting_tables, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
@@ -184,7 +192,8 @@ def _write_expected(
     lake: Lake, workload: str, events: DataFrame, wanted: DataFrame, positions: DataFrame, only_placed: bool
 ) -> None:
     asked = wanted.transform(with_demands).persist()
-    expected = events.transform(expected_receivers(asked, positions))
+    count = lake.arrow.count_rows("events", workload=workload)
+    expected = events.transform(expected_receivers(asked, positions, count))
     if only_placed:
         expected = expected.transform(_of_those_there(events, positions))
     try:
@@ -224,7 +233,8 @@ def ask_oracle(lake: Lake, workloads: Sequence[str], again: bool = False) -> Non
     asked = lake.read("subscriptions").where(F.col("workload").isin(missing)).transform(with_demands).persist()
     positions = lake.read_or_empty("positions").where(F.col("trace").isin(missing))
     try:
-        written = lake.write(events.transform(expected_receivers(asked, positions)), "expected")
+        count = sum(lake.arrow.count_rows("events", workload=workload) for workload in missing)
+        written = lake.write(events.transform(expected_receivers(asked, positions, count)), "expected")
     finally:
         asked.unpersist()
     nothing = lake.session.createDataFrame([], "event string, node string, subscription string, why string")
@@ -259,7 +269,8 @@ def _write_reachable(
 ) -> None:
     ours = F.col("workload").isin(list(networks))
     expected, events = lake.read("expected").where(ours), lake.read("events").where(ours)
-    written = lake.write(events.transform(reachable(expected, positions, networks, sessions)), "reachable")
+    plans = reach_plans(events, positions, networks)
+    written = lake.write(events.transform(reachable(expected, positions, plans, sessions)), "reachable")
     nothing = lake.session.createDataFrame([], "event string, node string, reach string")
     for name in networks.keys() - {partition["workload"] for partition in written}:
         lake.write(nothing, "reachable", workload=name, range_m=networks[name].range_m)

@@ -189,6 +189,8 @@ class ArrowLake:
         """The logs of the tables there are, or of that one; LakeError where there is none."""
         kinds = [table_named(table)] if table else list(TABLES.values())
         found = [TableLog(self.folder, kind) for kind in kinds if self.snapshot(kind) is not None]
+        if not found and not self.folder.exists():
+            raise LakeError(f"there is no lake at {self.name}; give the folder that a command had as its --lake")
         if not found:
             raise LakeError(f"the lake {self.name} has no {table or 'tables'}")
         return found

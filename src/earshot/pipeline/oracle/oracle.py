@@ -42,12 +42,18 @@ _EVENT_COLUMNS = tuple(name for name in EVENTS.columns if name != "workload")
 region_of = lru_cache(maxsize=10_000)(area_of)
 
 
+FEW_EVENTS = 5_000
+"So many are sent to every task, each with the cells around it: some 25 MB."
+
+
 def expected_receivers(
-    subscriptions: DataFrame, positions: DataFrame | None = None
+    subscriptions: DataFrame, positions: DataFrame | None = None, count: int | None = None
 ) -> Callable[[DataFrame], DataFrame]:
     """`events.transform(expected_receivers(subscriptions, positions))` gives `expected`.
 
     The plan reads the subscriptions several times: where they are many, pass `with_demands` of them, persisted.
+    `count`: about how many events there are, where that is known; few are sent to where the positions are, instead of
+    sending positions to where the events are.
     """
 
     def transform(events: DataFrame) -> DataFrame:
@@ -62,14 +68,17 @@ def expected_receivers(
             asking = [events.where("area is not null").select("workload")]
             asking.append(asked.where("asks_for_place").select("workload"))
             return by_content.unionByName(asking[0].unionByName(asking[1]).mapInArrow(_refuse, EXPECTED.ddl))
-        in_place = events.transform(place_candidates(asked, positions)).mapInArrow(_accepted, EXPECTED.ddl)
+        in_place = events.transform(place_candidates(asked, positions, count)).mapInArrow(_accepted, EXPECTED.ddl)
         return by_content.unionByName(in_place)
 
     return transform
 
 
-def place_candidates(asked: DataFrame, positions: DataFrame) -> Callable[[DataFrame], DataFrame]:
-    """Events to candidates for which a place is asked: event, subscription, and the leg that its node was on."""
+def place_candidates(
+    asked: DataFrame, positions: DataFrame, count: int | None = None
+) -> Callable[[DataFrame], DataFrame]:
+    """Events, about `count` of them, to candidates for which a place is asked: event, subscription, and the leg that
+    its node was on."""
 
     def transform(events: DataFrame) -> DataFrame:
         placed = asked.where("asks_for_place")
@@ -88,7 +97,7 @@ def place_candidates(asked: DataFrame, positions: DataFrame) -> Callable[[DataFr
         )
         found = legs(positions)
         inside = (
-            places_in(circles, found)
+            places_in(circles, found, count is not None and count <= FEW_EVENTS)
             .alias("a")
             .join(asked.alias("s"), ["workload", "node"])
             .where("s.start <= a.time and (s.end is null or a.time < s.end)")

@@ -82,9 +82,10 @@ def _found_legs(positions: DataFrame) -> DataFrame:
     )
 
 
-def places_in(circles: DataFrame, found: DataFrame) -> DataFrame:
+def places_in(circles: DataFrame, found: DataFrame, are_few: bool = False) -> DataFrame:
     """For each circle (workload, time, x_m, y_m, radius_m, level, and columns of the asker's own) the nodes
-    that were in it, with the leg each was on (`LEG_COLUMNS`) and `distance_m` from the middle."""
+    that were in it, with the leg each was on (`LEG_COLUMNS`) and `distance_m` from the middle. Where the circles
+    `are_few`, each task gets them all, and the legs stay where they are."""
     lasting = F.col("until") - F.col("time")
     far = lasting * F.sqrt(F.col("x_m_s") ** 2 + F.col("y_m_s") ** 2)
     seconds = F.pow(F.lit(4.0), F.col("length"))
@@ -126,7 +127,10 @@ def places_in(circles: DataFrame, found: DataFrame) -> DataFrame:
     here_x = F.col("leg_x_m") + F.col("leg_x_m_s") * passed
     here_y = F.col("leg_y_m") + F.col("leg_y_m_s") * passed
     return (
-        there.join(asked, ["workload", "length", "going", "level", "bucket", "cell_x", "cell_y"])
+        there.join(
+            F.broadcast(asked) if are_few else asked,
+            ["workload", "length", "going", "level", "bucket", "cell_x", "cell_y"],
+        )
         .where(_in_time())
         .withColumn("distance_m", F.sqrt((here_x - F.col("x_m")) ** 2 + (here_y - F.col("y_m")) ** 2))
         .where(F.col("distance_m") <= F.col("radius_m") * (1.0 + 1e-9) + 1e-6)  # the predicate decides at the border

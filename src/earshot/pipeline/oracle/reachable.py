@@ -1,6 +1,6 @@
 """The ceiling: which expected (event, node) pairs any protocol could have served.
 
-`events.transform(reachable(expected, positions, networks))` gives one row for each expected pair. Its `reach`
+`events.transform(reachable(expected, positions, plans))` gives one row for each expected pair. Its `reach`
 is "at once" (publisher and node are in one component of the contact graph when the event is published),
 "by carrying" (a path over contacts in order of time, within the event's lifespan; nodes keep the event
 between contacts) or "no". An event without a lifespan lives until the positions end.
@@ -11,7 +11,8 @@ the event.
 
 How it is found. Legs go to tasks by node, then by stretches of time; each stretch gives its exact contacts.
 Contacts go to tasks by chunks of events: a chunk gets those that touch its time. Both travel packed, many to
-a Spark row, with the names of only the nodes in them.
+a Spark row, with the names of only the nodes in them. How many stretches and chunks there are follows from counts,
+which `reach_plans` asks Spark for.
 """
 
 from __future__ import annotations
@@ -141,16 +142,17 @@ def ceiling_of(rows: DataFrame) -> Ceiling:
 def reachable(
     expected: DataFrame,
     positions: DataFrame,
-    networks: Mapping[str, ContactNetwork],
+    plans: Mapping[str, ReachPlan],
     sessions: DataFrame | None = None,
 ) -> Transform:
-    """From `events` to `reachable`, for the workloads that have a network. `positions` have the workload as
-    their trace. Nodes are away outside of their `sessions`, where there are any; else outside of their
+    """From `events` to `reachable`, for the workloads that have a plan (`reach_plans`). `positions` have the workload
+    as their trace. Nodes are away outside of their `sessions`, where there are any; else outside of their
     positions."""
+    everywhere = {name: one.network.range_m for name, one in plans.items() if one.network.reaches_everywhere}
+    moving = {name: one for name, one in plans.items() if name not in everywhere}
 
     def transform(events: DataFrame) -> DataFrame:
-        everywhere = {name: one.range_m for name, one in networks.items() if one.reaches_everywhere}
-        placed = sorted(networks.keys() - everywhere.keys())
+        placed = sorted(moving)
         pairs = expected.select("workload", "event", "node")
         found = (
             pairs.where(F.col("workload").isin(list(everywhere)))
@@ -161,9 +163,6 @@ def reachable(
             return found
         chosen = events.where(F.col("workload").isin(placed))
         where = positions.where(F.col("trace").isin(placed)).select("trace", "node", "time", "x_m", "y_m")
-        plans = _plans(chosen, where, networks)
-        if not plans:
-            return found
         spark = events.sparkSession
         cores = parallelism(spark)
         rows = where.withColumn("until", F.lit(None).cast("double"))
@@ -178,14 +177,14 @@ def reachable(
                 F.coalesce("end", F.lit(math.inf)).alias("until"),
             )
             rows = rows.unionByName(of_nodes)
-        node_tasks = _tasks(sum(one.rows for one in plans.values()), cores, ROWS_A_TASK)
-        stretch_tasks = _tasks(sum(one.stretches for one in plans.values()), cores, (1, STRETCHES_A_TASK))
-        chunk_tasks = _tasks(sum(one.chunks for one in plans.values()), cores, (1, 1))
-        legs = rows.repartition(node_tasks, "trace", "node").mapInArrow(_CutLegs(plans, stretch_tasks), _PACKED)
-        contacts = dealt(legs, stretch_tasks, F.col("task")).mapInArrow(_FindContacts(plans, chunk_tasks), _PACKED)
+        node_tasks = _tasks(sum(one.rows for one in moving.values()), cores, ROWS_A_TASK)
+        stretch_tasks = _tasks(sum(one.stretches for one in moving.values()), cores, (1, STRETCHES_A_TASK))
+        chunk_tasks = _tasks(sum(one.chunks for one in moving.values()), cores, (1, 1))
+        legs = rows.repartition(node_tasks, "trace", "node").mapInArrow(_CutLegs(moving, stretch_tasks), _PACKED)
+        contacts = dealt(legs, stretch_tasks, F.col("task")).mapInArrow(_FindContacts(moving, chunk_tasks), _PACKED)
         wanted = (
             pairs.join(chosen.select("workload", "event", "source", "time", "lifespan_s"), ["workload", "event"])
-            .join(F.broadcast(_chunks(spark, plans)), "workload")
+            .join(F.broadcast(_chunks(spark, moving)), "workload")
             .withColumn("number", F.least("last_chunk", F.floor((F.col("time") - F.col("first")) / F.col("chunk_s"))))
             .select(
                 ((F.col("number") + F.col("before")) % chunk_tasks).cast("int").alias("task"),
@@ -199,7 +198,7 @@ def reachable(
             )
         )
         both = dealt(contacts.unionByName(wanted, allowMissingColumns=True), chunk_tasks, F.col("task"))
-        return found.unionByName(both.mapInArrow(_Reach(plans), _COLUMNS))
+        return found.unionByName(both.mapInArrow(_Reach(moving), _COLUMNS))
 
     return transform
 
@@ -217,7 +216,7 @@ def _by_workload(values: Mapping[str, float]) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class _WorkloadPlan:
+class ReachPlan:
     """How a workload is cut: positions into stretches of time, events into chunks of time."""
 
     network: ContactNetwork
@@ -245,12 +244,17 @@ class _WorkloadPlan:
         )
 
 
-def _plans(events: DataFrame, positions: DataFrame, networks: Mapping[str, ContactNetwork]) -> dict[str, _WorkloadPlan]:
+def reach_plans(
+    events: DataFrame, positions: DataFrame, networks: Mapping[str, ContactNetwork]
+) -> dict[str, ReachPlan]:
+    """How `reachable` cuts the workloads that have a network and events. Two Spark jobs count events and positions."""
+    events = events.where(F.col("workload").isin(list(networks)))
+    positions = positions.where(F.col("trace").isin(list(networks)))
     lifespan = F.coalesce("lifespan_s", F.lit(math.inf))
     timed = events.groupBy("workload").agg(F.count("*"), F.min("time"), F.max("time"), F.max(lifespan)).collect()
     placed = positions.groupBy("trace").agg(F.count("*"), F.min("time"), F.max("time")).collect()
     of_positions = {row[0]: row[1:] for row in placed}
-    plans: dict[str, _WorkloadPlan] = {}
+    plans: dict[str, ReachPlan] = {}
     stretches = chunks = 0
     for workload, count, first, last, longest_s in sorted(tuple(row) for row in timed):
         rows, begin, end = of_positions.get(workload, (0, 0.0, 0.0))
@@ -272,11 +276,11 @@ def _plan(
     longest_s: float,
     stretches_before: int = 0,
     chunks_before: int = 0,
-) -> _WorkloadPlan:
+) -> ReachPlan:
     """How to cut so many rows of positions from `begin` to `end`, and so many events from `first` to `last`."""
     stretches, chunks = max(1, -(-rows // ROWS_A_STRETCH)), -(-count // EVENTS_AT_ONCE)
     stretch_s, chunk_s = (end - begin) / stretches or 1.0, (last - first) / chunks or 1.0
-    return _WorkloadPlan(
+    return ReachPlan(
         network, rows, begin, stretch_s, stretches, first, chunk_s, chunks, longest_s, stretches_before, chunks_before
     )
 
@@ -327,7 +331,7 @@ def reach_in_one_task(
     return pa.Table.from_batches(_Reach(plans)(both.to_batches()), schema)
 
 
-def _chunks(spark: Any, plans: Mapping[str, _WorkloadPlan]) -> DataFrame:
+def _chunks(spark: Any, plans: Mapping[str, ReachPlan]) -> DataFrame:
     rows = [(name, one.first, one.chunk_s, one.chunks - 1, one.chunks_before) for name, one in plans.items()]
     frame: DataFrame = spark.createDataFrame(
         rows, "workload string, first double, chunk_s double, last_chunk bigint, before bigint"
@@ -338,7 +342,7 @@ def _chunks(spark: Any, plans: Mapping[str, _WorkloadPlan]) -> DataFrame:
 class _CutLegs:
     """The work of one task of nodes: their legs while they are there, packed by stretches of time."""
 
-    def __init__(self, plans: Mapping[str, _WorkloadPlan], tasks: int) -> None:
+    def __init__(self, plans: Mapping[str, ReachPlan], tasks: int) -> None:
         self.plans = plans
         self.tasks = tasks
 
@@ -351,7 +355,7 @@ class _CutLegs:
             if one is not None:
                 yield from self._of_workload(workload, one, table.filter(pc.equal(table.column("trace"), workload)))
 
-    def _of_workload(self, workload: str, one: _WorkloadPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _of_workload(self, workload: str, one: ReachPlan, table: pa.Table) -> Iterator[pa.RecordBatch]:
         node, names = coded(table.column("node"))
         time, x, y, until = (
             table.column(name).to_numpy(zero_copy_only=False) for name in ("time", "x_m", "y_m", "until")
@@ -374,7 +378,7 @@ class _CutLegs:
 class _FindContacts:
     """The work of one task of stretches: the contacts in each, packed by the chunks of events they touch."""
 
-    def __init__(self, plans: Mapping[str, _WorkloadPlan], tasks: int) -> None:
+    def __init__(self, plans: Mapping[str, ReachPlan], tasks: int) -> None:
         self.plans = plans
         self.tasks = tasks
 
@@ -382,7 +386,7 @@ class _FindContacts:
         for (workload, _), parts in _by_number(batches).items():
             yield from self._of_stretch(workload, self.plans[workload], parts)
 
-    def _of_stretch(self, workload: str, one: _WorkloadPlan, parts: list[bytes]) -> Iterator[pa.RecordBatch]:
+    def _of_stretch(self, workload: str, one: ReachPlan, parts: list[bytes]) -> Iterator[pa.RecordBatch]:
         names, columns = _unpacked(parts, ("node",))
         legs, network = Legs(**columns), one.network
         contacts = no_contacts()
@@ -401,7 +405,7 @@ class _FindContacts:
 class _Reach:
     """The work of one task of chunks: contacts and expected pairs to answers."""
 
-    def __init__(self, plans: Mapping[str, _WorkloadPlan]) -> None:
+    def __init__(self, plans: Mapping[str, ReachPlan]) -> None:
         self.plans = plans
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

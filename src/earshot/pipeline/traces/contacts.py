@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ def contacts_within(
     rows: int | None = None,
     nodes: int | None = None,
 ) -> Transform:
-    """Positions to contacts. Without `interval_s` it is measured, in one more pass over the positions. `rows`: about
+    """Positions to contacts. Without `interval_s` the query measures it in a pass of its own. `rows`: about
     how many positions there are, interpolated ones included, where that is known; tasks are then sized by it. `nodes`:
     about how many are there at once; what a task holds at a time is then bounded by it."""
     slices = SLICES_A_STRETCH if not nodes else max(1, min(SLICES_A_STRETCH, ROWS_A_STRETCH // nodes))
@@ -74,47 +75,75 @@ def contacts_within(
     def transform(positions: DataFrame) -> DataFrame:
         if step_s is not None:
             positions = positions.transform(resampled(step_s, max_gap_s, rows=rows))
-            interval = step_s
+            interval: float | None = step_s
         else:
-            interval = interval_s if interval_s is not None else sampling_interval(positions)
-        return _contacts(positions, float(range_m), float(interval), tasks_for(positions.sparkSession, rows), slices)
+            interval = interval_s
+        return _contacts(positions, float(range_m), interval, tasks_for(positions.sparkSession, rows), slices)
 
     return transform
 
 
 def sampling_interval(positions: DataFrame) -> float:
-    """The median time between two samples of one node, in seconds; 1 where no node has two."""
+    """The median time between two samples of one node, in seconds; 1 where no node has two. Runs a Spark job."""
+    (row,) = _measured_interval(positions).collect()
+    return float(row["interval_s"])
+
+
+def _measured_interval(positions: DataFrame) -> DataFrame:
+    """One row: the interval, as `interval_s`."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     by_node = Window.partitionBy("node", *(["trace"] if "trace" in positions.columns else [])).orderBy("time")
     gaps = positions.select((F.col("time") - F.lag("time").over(by_node)).alias("gap_s"))
-    row = gaps.where("gap_s > 0").agg(F.median("gap_s")).first()
-    return float(row[0]) if row is not None and row[0] is not None else 1.0
+    return gaps.where("gap_s > 0").agg(F.coalesce(F.median("gap_s"), F.lit(1.0)).alias("interval_s"))
 
 
-def _contacts(positions: DataFrame, range_m: float, interval_s: float, tasks: int, slices: int) -> DataFrame:
+def _contacts(positions: DataFrame, range_m: float, interval_s: float | None, tasks: int, slices: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     traces = ["trace"] if "trace" in positions.columns else []
-    stretch_s = interval_s * slices
-    stretch = F.floor(F.col("time") / stretch_s)
-    search = _Search(range_m, interval_s * _SLACK, stretch_s, tasks)
     names = ", ".join(f"{name} string" for name in traces)
     rows = positions.select(*traces, "node", "time", "x_m", "y_m")
+    interval = F.lit(interval_s)
+    if interval_s is None:
+        rows = rows.crossJoin(F.broadcast(_measured_interval(positions)))
+        interval = F.col("interval_s")
+    stretch = F.floor(F.col("time") / (interval * slices))
     runs = (
         dealt(rows, tasks, F.pmod(stretch, F.lit(tasks)).cast("int"))
         .sortWithinPartitions(stretch)
-        .mapInArrow(search.runs, "task int, trace string, runs binary")
+        .mapInArrow(
+            _SearchTask(range_m, interval_s, slices, tasks), "task int, trace string, runs binary, gap_s double"
+        )
     )
     return dealt(runs, tasks, F.col("task")).mapInArrow(
-        _Stitch(interval_s * _SLACK, bool(traces)),
+        _Stitch(bool(traces)),
         f"{names + ', ' if names else ''}a string, b string, start double, end double",
     )
 
 
+class _SearchTask:
+    """The first stage's work in one task. Without an interval, the rows say it, each the same."""
+
+    def __init__(self, range_m: float, interval_s: float | None, slices: int, tasks: int) -> None:
+        self.range_m = range_m
+        self.interval_s = interval_s
+        self.slices = slices
+        self.tasks = tasks
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        some = (batch for batch in batches if batch.num_rows)
+        for first in some:
+            interval_s = self.interval_s
+            if interval_s is None:
+                interval_s = first.column("interval_s")[0].as_py()
+            search = _Search(self.range_m, interval_s * _SLACK, interval_s * self.slices, self.tasks)
+            yield from search.runs(chain([first], some))
+
+
 class _Search:
-    """The first stage's work in one task: from positions in order of stretches to packed runs."""
+    """From positions in order of stretches to packed runs."""
 
     def __init__(self, range_m: float, gap_s: float, stretch_s: float, tasks: int) -> None:
         self.range_m = range_m
@@ -159,7 +188,7 @@ class _Search:
                 for at in range(0, len(rows_here), _RUNS_AT_ONCE):
                     some = rows_here[at : at + _RUNS_AT_ONCE]
                     packed = _packed(texts, found.a[some], found.b[some], start[some], last[some], touching[some])
-                    yield _row(int(home[some[0]]), trace, packed)
+                    yield _row(int(home[some[0]]), trace, packed, self.gap_s)
             begin = end
 
 
@@ -247,15 +276,17 @@ def pairs_in_slices(slices: Ints, x: Floats, y: Floats, range_m: float) -> Itera
 class _Stitch:
     """The second stage's work in one task: packed runs to contacts."""
 
-    def __init__(self, gap_s: float, with_trace: bool) -> None:
-        self.gap_s = gap_s
+    def __init__(self, with_trace: bool) -> None:
         self.with_trace = with_trace
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         touching: dict[str | None, list[pa.Table]] = {}
+        gap_s = 0.0
         for batch in batches:
+            gap_s = max(gap_s, pc.max(batch.column(3)).as_py() or 0.0)  # the same in every row
             for trace, packed in zip(batch.column(1).to_pylist(), batch.column(2), strict=True):
                 table = pa.ipc.open_stream(packed.as_buffer()).read_all()
                 mask = table.column("touching").to_numpy()
@@ -265,9 +296,9 @@ class _Stitch:
                     touching.setdefault(trace, []).append(table.filter(pa.array(mask)))
         for trace, tables in touching.items():
             whole = pa.concat_tables(tables).unify_dictionaries()
-            yield from self._emitted(trace, self._stitched(whole))
+            yield from self._emitted(trace, self._stitched(whole, gap_s))
 
-    def _stitched(self, table: pa.Table) -> pa.Table:
+    def _stitched(self, table: pa.Table, gap_s: float) -> pa.Table:
         import pyarrow as pa
 
         table = table.combine_chunks()
@@ -277,7 +308,7 @@ class _Stitch:
         order = np.lexsort((start, pair))
         pair, start, end = pair[order], start[order], end[order]
         begins = np.ones(len(pair), dtype=bool)
-        begins[1:] = (pair[1:] != pair[:-1]) | parted(end[:-1], start[1:], self.gap_s)
+        begins[1:] = (pair[1:] != pair[:-1]) | parted(end[:-1], start[1:], gap_s)
         first = np.flatnonzero(begins)
         last = np.append(first[1:], len(pair)) - 1
         picked = pa.array(order[first])
@@ -324,7 +355,7 @@ def _packed(names: pa.Array, a: Ints, b: Ints, start: Floats, end: Floats, touch
     return bytes(sink.getvalue())
 
 
-def _row(task: int, trace: str | None, packed: bytes) -> pa.RecordBatch:
+def _row(task: int, trace: str | None, packed: bytes, gap_s: float) -> pa.RecordBatch:
     import pyarrow as pa
 
     return pa.record_batch(
@@ -332,5 +363,6 @@ def _row(task: int, trace: str | None, packed: bytes) -> pa.RecordBatch:
             "task": pa.array([task], pa.int32()),
             "trace": pa.array([trace], pa.string()),
             "runs": pa.array([packed], pa.binary()),
+            "gap_s": pa.array([gap_s], pa.float64()),
         }
     )
