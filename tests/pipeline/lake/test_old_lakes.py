@@ -108,12 +108,12 @@ def test_the_commands_show_a_lake_and_keep_it_small(tmp_path: Path) -> None:
 
 
 def test_a_lake_that_is_not_there_is_named(tmp_path: Path) -> None:
+    run = CliRunner()
     for command in ("tables", "history", "compact", "vacuum"):
-        missing = CliRunner().invoke(earshot, ["lake", command, str(tmp_path / "nowhere")])
-        assert missing.exit_code == 2
-        assert f"there is no lake at {tmp_path}/nowhere" in missing.output
-        empty = CliRunner().invoke(earshot, ["lake", command, str(tmp_path)])
-        assert f"the lake {tmp_path} has no tables" in empty.output
+        missing = run.invoke(earshot, ["lake", command, str(tmp_path / "nowhere")]).exception
+        assert f"there is no lake at {tmp_path}/nowhere; give" in str(missing)
+        empty = run.invoke(earshot, ["lake", command, str(tmp_path)]).exception
+        assert str(empty) == f"the lake {tmp_path} has no tables"
 
 
 def test_a_trace_in_a_lake_is_played_back_as_its_newest_version_has_it(tmp_path: Path) -> None:

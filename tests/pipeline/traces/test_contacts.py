@@ -158,7 +158,7 @@ def test_however_time_is_cut_and_spread_the_contacts_are_the_same(
             patched.setattr(contacts_module, "ROWS_HELD", rows_held)
             for packed in search.runs(batches):
                 moved[packed.column(0)[0].as_py()].append(packed)
-    stitch = contacts_module._Stitch(gap, with_trace=False)
+    stitch = contacts_module._Stitch(with_trace=False)
     contacts = [row for batches in moved.values() for batch in stitch(batches) for row in batch.to_pylist()]
     assert sorted(tuple(row.values()) for row in contacts) == contacts_by_brute_force(rows, 1.5, gap)
 
