@@ -235,6 +235,8 @@ def test_the_page_follows_a_watched_network(page: Page, runs: Path, tmp_path: Pa
             settled(page)
             after = page.evaluate("[earshot.world.end, earshot.t]")
             assert after[0] == after[1] > before[1]
+            newest = page.evaluate("earshot.world.events.length - 1")
+            assert page.get_attribute("#list [data-event] >> nth=0", "data-event") == str(newest)
             alert = {"alert": "delivery_ratio < 0.95 for 2m", "network": NETWORK, "protocol": "steam", "by": "network"}
             rows = [{**alert, "key": "", "value": 0.5, "time": 60.0}]
             ArrowLake(tmp_path).write_rows("watched_alerts", rows, watch="live")

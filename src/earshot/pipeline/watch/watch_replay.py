@@ -27,6 +27,7 @@ from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_
 from earshot.pipeline.reports.replays import settings_of, with_range
 from earshot.pipeline.watch.watch_state import day_of
 from earshot.records.networks import label_of
+from earshot.records.sessions import SESSION_KINDS
 from earshot.view.catalogue import RunEntry, WorldEntry
 from earshot.view.world import World
 
@@ -115,9 +116,10 @@ class WatchCatalogue(AnswerableCatalogue):
 
     def _catch_up(self, watch: _Watch, batch: int) -> None:
         columns = [*LOG_COLUMNS, "network", "protocol", "batch"]
-        watch.log += watch.recording.add(self._new(watch, "watched_log", columns, batch))
+        log = (_recent(some, "time", watch.since) for some in self._new(watch, "watched_log", columns, batch))
+        watch.log += watch.recording.add(log)
         for some in self._new(watch, "watched_pairs", ["batch", "wanted", "event", "node", "published_at"], batch):
-            _want(watch.wanted, pa.Table.from_batches([some]))
+            _want(watch.wanted, pa.Table.from_batches([_recent(some, "published_at", watch.since)]))
         watch.batch = batch
         watch.recording.forget(watch.since)
         watch.log = [one for one in watch.log if len(one) and float(np.max(one.column("time"))) >= watch.since]
@@ -206,6 +208,14 @@ def _alarm(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is(batch: pa.RecordBatch, column: str, value: str) -> pa.Array:
     return pc.equal(batch.column(column), value)
+
+
+def _recent(rows: pa.RecordBatch, column: str, since: float) -> pa.RecordBatch:
+    """The rows of the window, and records of sessions of any time: a file may hold a whole day."""
+    kept = pc.greater_equal(rows.column(column), since)
+    if "kind" in rows.schema.names:
+        kept = pc.or_(kept, pc.is_in(rows.column("kind"), pa.array(SESSION_KINDS, pa.string())))
+    return rows.filter(kept)
 
 
 def _want(wanted: dict[tuple[str, str], float], pairs: pa.Table) -> None:

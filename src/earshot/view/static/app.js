@@ -402,7 +402,7 @@ class App {
     this.watching = true;
     part("live").hidden = false;
     part("figures").hidden = false;
-    if (first) this.setFollowing(true);
+    if (first) { this.setFollowing(true); this.panel.list(); }
     fill(part("figures"), updates.figures.map(({ name, value }) => make("span", {}, [make("b", {}, value), ` ${name}`])));
     glance(part("glance"), updates);
     if (updates.batch === this.batch) return;

@@ -53,6 +53,7 @@ class Panel {
       if (which === "unasked" && !panes.some(({ run }) => run.unasked[e] > 0)) return false;
       return !text || `${event.type} ${event.id} ${event.content}`.toLowerCase().includes(text);
     });
+    if (this.app.watching) found.reverse();   // of a network that goes on, the newest first
     const rows = found.slice(0, MOST_ROWS).map((event) => make("li", {}, make("button", {
       class: "row", "aria-pressed": String(chosen.event === event.number), "data-event": event.number,
       onclick: () => this.app.chooseEvent(event.number),
