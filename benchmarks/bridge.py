@@ -6,7 +6,8 @@
 Earshot: a node in one process publishes at growing paces; the bridge in another sends each event to the broker at
 quality of service 1; a subscriber in a third counts. The figure is the highest pace at which nothing is lost and the
 last event arrives within a second of the others' time. mosquitto: a client publishes to one broker at growing paces,
-its bridge forwards to a second, a subscriber counts there.
+its bridge forwards to a second, a subscriber counts there. Beside it stands what an event costs the process that
+bridges: on a busy machine the pace says more about the others.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import asyncio
 import json
 import multiprocessing
+import os
 import shutil
 import socket
 import subprocess
@@ -88,6 +90,16 @@ class Counter:
         self._client.loop_stop()
 
 
+def cpu_s(pid: int | None) -> float:
+    """What a process has computed so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+Carried = tuple[bool, float]
+"Whether nothing was lost or late, and the seconds that an event cost the bridging process."
+
+
 def run_bridge(mqtt_port: int, mesh_port: int, folder: str, ready: Flag, stop: Flag) -> None:
     async def work() -> None:
         node = Node("gate", protocol="flooding", interface="lo", group=f"239.255.69.92:{mesh_port}", rate_limit=1e6)
@@ -127,7 +139,7 @@ async def paced(pace: int, count: int, publish: Callable[[int], Any]) -> None:
             await asyncio.sleep(ahead_s)
 
 
-def earshot_carries(pace: int, seconds: float, folder: Path) -> bool:
+def earshot_carries(pace: int, seconds: float, folder: Path) -> Carried:
     mqtt_port, mesh_port, count = free_port(), free_port(), int(pace * seconds)
     broker = start_broker(folder, mqtt_port)
     ready, stop = multiprocessing.Event(), multiprocessing.Event()
@@ -136,20 +148,22 @@ def earshot_carries(pace: int, seconds: float, folder: Path) -> bool:
         bridge.start()
         ready.wait(20)
         counter = Counter(mqtt_port)
+        before = cpu_s(bridge.pid)
         publisher = multiprocessing.Process(target=publish_events, args=(mesh_port, pace, count))
         publisher.start()
         publisher.join()
         ended = time.monotonic()
         carried = counter.settled(count) and counter.last - ended < 1.0
+        spent = cpu_s(bridge.pid) - before
         stop.set()
         bridge.join()
         counter.close()
     broker.terminate()
     broker.wait()
-    return carried
+    return carried, spent / count
 
 
-def mosquitto_carries(pace: int, seconds: float, folder: Path) -> bool:
+def mosquitto_carries(pace: int, seconds: float, folder: Path) -> Carried:
     near, far, count = free_port(), free_port(), int(pace * seconds)
     second = start_broker(folder, far)
     lines = ("connection b", f"address 127.0.0.1:{far}", f"topic {TOPIC} out 1")
@@ -161,6 +175,7 @@ def mosquitto_carries(pace: int, seconds: float, folder: Path) -> bool:
     client.connect("127.0.0.1", near)
     client.loop_start()
     payload = json.dumps({"pad": "x" * 200})
+    before = cpu_s(first.pid)
 
     async def publish(_number: int) -> None:
         client.publish(TOPIC, payload, 1)
@@ -168,22 +183,28 @@ def mosquitto_carries(pace: int, seconds: float, folder: Path) -> bool:
     asyncio.run(paced(pace, count, publish))
     ended = time.monotonic()
     carried = counter.settled(count) and counter.last - ended < 1.0
+    spent = cpu_s(first.pid) - before
     client.disconnect()
     client.loop_stop()
     counter.close()
     for broker in (first, second):
         broker.terminate()
         broker.wait()
-    return carried
+    return carried, spent / count
 
 
-def highest(carries: Callable[[int, float, Path], bool], seconds: float, folder: Path) -> int:
-    best = 0
+def highest(carries: Callable[[int, float, Path], Carried], seconds: float, folder: Path) -> tuple[int, float]:
+    """The highest pace, and what an event cost there."""
+    best, cost_s = 0, 0.0
     for pace in PACES:
-        if not carries(pace, seconds, folder) and not carries(pace, seconds, folder):
+        for _ in range(2):
+            carried, spent_s = carries(pace, seconds, folder)
+            if carried:
+                best, cost_s = pace, spent_s
+                break
+        else:
             break
-        best = pace
-    return best
+    return best, cost_s
 
 
 def main() -> None:
@@ -191,14 +212,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each pace is held")
     seconds = parser.parse_args().seconds
     with tempfile.TemporaryDirectory() as folder:
-        ours = highest(earshot_carries, seconds, Path(folder))
-        theirs = highest(mosquitto_carries, seconds, Path(folder))
+        ours, our_cost_s = highest(earshot_carries, seconds, Path(folder))
+        theirs, their_cost_s = highest(mosquitto_carries, seconds, Path(folder))
     rows = [
-        ("earshot bridge", f"{ours:,}", f"{ours / ASKED:.2f}"),
-        ("mosquitto's bridge", f"{theirs:,}", f"{theirs / ASKED:.2f}"),
-        ("ours / theirs", f"{ours / theirs:.2f}" if theirs else "-", ""),
+        ("earshot bridge", f"{ours:,}", f"{ours / ASKED:.2f}", f"{1e6 * our_cost_s:.0f}"),
+        ("mosquitto's bridge", f"{theirs:,}", f"{theirs / ASKED:.2f}", f"{1e6 * their_cost_s:.0f}"),
+        ("ours / theirs", f"{ours / theirs:.2f}" if theirs else "-", "", ""),
     ]
-    print_table(("one way, quality of service 1", "events a second", f"of {ASKED:,} asked"), rows)
+    headings = ("one way, quality of service 1", "events a second", f"of {ASKED:,} asked", "CPU an event, µs")
+    print_table(headings, rows)
 
 
 if __name__ == "__main__":
