@@ -263,7 +263,9 @@ class Transport:
 
     def _queue(self, destination: Destination, packet: Packet) -> None:
         data, event = encode(packet), getattr(packet, "event", None)
-        priority = max(-MOST_PRIORITY, min(event.priority, MOST_PRIORITY)) if type(event) is Event else 0
+        priority = event.priority if type(event) is Event else 0
+        if priority:
+            priority = max(-MOST_PRIORITY, min(priority, MOST_PRIORITY))
         key = (destination, priority)
         if len(data) > self._room:
             if key in self._batches:
