@@ -1,10 +1,10 @@
 """XML documents to content trees and back, with hostile input in mind.
 
-Names are local names: namespaces are read and ignored, so `/CD` finds a namespaced `CD`; where an
-element has attributes of one local name, the one without a namespace counts, else the first.
-Comments and processing instructions are left out, but the text before and after one stays two
-pieces, as XPath sees it. Entities other than XML's own five, external loading and anything past the
-limits are refused by name.
+Names are local names: namespaces are read and ignored, so `/CD` finds a namespaced `CD`. If several
+attributes of an element have the same local name, the attribute without a namespace counts, otherwise the first.
+Comments and processing instructions are left out, but the texts before and after them stay two
+pieces, as in XPath. Entities other than XML's own five, external loading and documents beyond the
+limits are refused with named errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Element(msgspec.Struct, frozen=True, array_like=True, dict=True):
     def text(self) -> str:
         """XPath's string value: the text of the element and of everything below it, in order.
 
-        It is computed on each call: stored in every element, the text of a deep document would be
+        It is computed on each call: if elements stored it, the text of a deep document would be
         stored once for each level.
         """
         if len(self.children) == 1 and isinstance(self.children[0], str):
@@ -125,7 +125,7 @@ def _refusal(error: etree.XMLSyntaxError, limits: XmlLimits) -> XmlError:
 
 
 def _tree(root: etree._Element, limits: XmlLimits) -> Element:
-    """Children before parents, without recursion: the document decides how deep it is."""
+    """The tree, built children before parents and without recursion: a hostile document may be very deep."""
     from lxml import etree
 
     count = 0
@@ -174,8 +174,8 @@ def _local(name: str) -> str:
 
 
 def write_xml(root: Element) -> bytes:
-    """The tree as a document, encoded in UTF-8. Between two texts side by side stands an empty comment,
-    so that they are read back as two."""
+    """The tree as a document, encoded in UTF-8. An empty comment separates two adjacent texts, so that they
+    are read back as two."""
     from lxml import etree
 
     try:

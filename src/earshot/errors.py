@@ -1,8 +1,8 @@
 """Every error Earshot raises, and whose fault it is.
 
-`UsageError`: what the caller handed us is wrong; the message says what to do. `PeerError`: what came over
-the network is wrong; it is counted and dropped, never raised into the application. `MachineFailure`: a
-protocol raised. `SparkFailure`: a Spark job failed, and the caller is not at fault.
+`UsageError`: the caller made a mistake; the message says what to do. `PeerError`: a packet from the network
+is wrong; it is counted and dropped, never raised into the application. `MachineFailure`: a protocol raised an
+exception. `SparkFailure`: a Spark job failed, and the caller is not at fault.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 
 class EarshotError(Exception):
-    """The root of the tree."""
+    """The base of all errors of Earshot."""
 
 
 class UsageError(EarshotError):
@@ -34,7 +34,7 @@ class FilterSyntaxError(UsageError):
 
 
 def _surroundings(text: str, at: int) -> tuple[str, int]:
-    """The part of a text around a place, on one line, and how far into that part the place is."""
+    """The part of a text around an index, on one line, and the index in that part."""
     start, end = max(at - 60, 0), at + 40
     front, back = "..." if start else "", "..." if end < len(text) else ""
     plain = "".join(sign if sign.isprintable() else " " for sign in text[start:end])
@@ -78,7 +78,7 @@ class XmlEntityRefused(XmlError):
 
 
 class QualityError(UsageError):
-    """A quality of service that cannot be kept, or that differs from the one another node uses."""
+    """A quality of service that cannot be kept, or that differs from another node's."""
 
 
 class DtdError(UsageError, ValueError):
@@ -122,7 +122,7 @@ class UnknownName(UsageError):
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """What to write instead of a name that is not among the known ones."""
+    """What to write instead of an unknown name: the nearest known name, or a list of all."""
     names = list(known)
     nearest = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {nearest[0]!r}?" if nearest else f"there are: {listed(names)}"
@@ -142,15 +142,15 @@ class TraceError(UsageError):
 
 
 class RunTooSlow(EarshotError):
-    """A simulation took more processor time than it was given."""
+    """A simulation took more processor time than its limit."""
 
 
 class LakeError(UsageError):
-    """A lake without the table or run that was asked for."""
+    """A lake does not have the requested table or run."""
 
 
 class NetworkUnavailable(UsageError):
-    """A live node's network: no such interface, port or peer, or no multicast there."""
+    """A live node cannot use its network: no such interface, port or peer, or no multicast."""
 
 
 class LocationUnavailable(UsageError):
@@ -162,7 +162,7 @@ class SparkUnavailable(UsageError):
 
 
 class PeerError(EarshotError):
-    """What came over the network is wrong."""
+    """Bytes from the network are wrong."""
 
 
 class MalformedPacket(PeerError):
@@ -170,7 +170,7 @@ class MalformedPacket(PeerError):
 
 
 class MachineFailure(EarshotError):
-    """A protocol raised while handling an entry point: node, time, packet and seed to repeat it."""
+    """A protocol raised an exception in an entry point. The message has node, time, packet and seed to repeat it."""
 
 
 class SparkFailure(EarshotError):

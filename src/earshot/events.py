@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property:
-        """As that of functools, without its lock, which before Python 3.12 costs more than what it guards here."""
+        """Like functools.cached_property, but without its lock: before Python 3.12 the lock costs more than our work."""
 
         def __init__(self, compute):
             self.compute = compute
@@ -85,16 +85,16 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
     lifespan_s: float | None = None
     priority: Whole = 0
     signature: Annotated[bytes, msgspec.Meta(max_length=MAX_SIGNATURE_BYTES)] | None = None
-    "Its source's signature, and perhaps a certificate: bytes that machines carry as they are."
+    "The source's signature, and perhaps a certificate. Machines carry these bytes without change."
 
     verified: ClassVar[bool] = False
-    "Whether the host that received it holds a valid signature of its source; set by live nodes."
+    "Whether the receiving host verified the source's signature; set by live nodes."
     late_s: ClassVar[float] = 0.0
-    "How long after its type's deadline it arrived here; set by live nodes."
+    "By how many seconds the event missed its type's deadline; set by live nodes."
 
     def __post_init__(self) -> None:
         if not self.type or not isinstance(self.type, str):
-            raise EventError(f"an event needs a type, a text that is not empty, got {self.type!r}")
+            raise EventError(f"an event needs a type that is not an empty text, got {self.type!r}")
         if isinstance(self.content, Element):
             if self.content.name != self.type:
                 raise EventError(f"the root element {self.content.name!r} must name the event type {self.type!r}")
@@ -110,7 +110,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
 
     @cached_property
     def root(self) -> Element:
-        """The content as a tree; named values become one child element each, and an item of a list is one too."""
+        """The content as a tree; each named value, and each item of a list, becomes a child element."""
         if isinstance(self.content, Element):
             return self.content
         return Element(self.type, {}, _children(self.content))
@@ -122,9 +122,9 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
 
     @cached_property
     def fields(self) -> Mapping[str, tuple[Value, ...]]:
-        """The content as named values: flat content as it is; nested content by names with dots, a list as several
-        values; of a tree the root's attributes and its leaf elements (an element may repeat). A schema types them
-        (`EventType.read`)."""
+        """The content as named values. Flat content stays as it is; nested content gets names with dots, and a list
+        gives several values; a tree gives the root's attributes and its leaf elements (an element may repeat). A schema
+        gives the values their types (`EventType.read`)."""
         if not isinstance(self.content, Element):
             if self.is_nested:
                 return {name: tuple(values) for name, values in _dotted(self.content).items()}
@@ -147,8 +147,8 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
         return dict in kinds or list in kinds
 
     def items(self, name: str) -> tuple[Event, ...]:
-        """The items of the list of that name (an object is one item, an element of a tree too), each as an event of
-        its own content; a plain value is then called `value`."""
+        """The items of the list with that name, each as an event with its own content. An object, or an element of a
+        tree, is one item; a plain value gets the name `value`."""
         known: dict[str, tuple[Event, ...]] = self.__dict__.setdefault("_items", {})
         if name not in known:
             found = _named(self.content, name)
@@ -243,7 +243,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, dict=True, weakref=Tru
 
 
 def with_quality(event: Event, quality: Quality) -> Event:
-    """The event with its type's lifespan and priority, where it has none of its own."""
+    """The event with its type's lifespan and priority, if it has none of its own."""
     lifespan_s = quality.lifespan_s if event.lifespan_s is None else event.lifespan_s
     return msgspec.structs.replace(event, lifespan_s=lifespan_s, priority=event.priority or quality.priority)
 
@@ -253,15 +253,15 @@ MOST_LEVELS = 16
 
 
 def _plain_value(name: Any, value: Any, level: int = 1) -> Any:
-    """A value of one of the six types, or objects and lists of them; a position may come as the wire carries it (a list
-    of two numbers), a time without its zone (then it is UTC). Anything else is refused."""
+    """A value of one of the six types, or objects and lists of them. A list of two numbers, as on the wire, becomes a
+    position; a time without a zone is UTC. Anything else is refused."""
     if not isinstance(name, str):
-        raise EventError(f"content is named by texts, got {name!r}")
+        raise EventError(f"names in content must be texts, got {name!r}")
     match value:
         case bool() | Position():
             return value
         case int() if not _LEAST <= value <= _MOST:
-            raise EventError(f"{name!r} must be an integer of at most 64 bits, got one of {value.bit_length()}")
+            raise EventError(f"{name!r} must be an integer of at most 64 bits, got {value.bit_length()} bits")
         case int() | float() | str():
             return next(plain(value) for plain in (int, float, str) if isinstance(value, plain))
         case datetime():
@@ -271,9 +271,9 @@ def _plain_value(name: Any, value: Any, level: int = 1) -> Any:
         case dict() | list() | tuple() if level == MOST_LEVELS:
             raise EventError(f"{name!r} nests deeper than {MOST_LEVELS} levels")
         case dict():
-            return {inner: _plain_value(inner, one, level + 1) for inner, one in value.items()}
+            return {inner: _plain_value(inner, item, level + 1) for inner, item in value.items()}
         case list() | tuple():
-            return [_plain_value(name, one, level + 1) for one in value]
+            return [_plain_value(name, item, level + 1) for item in value]
         case _:
             kinds = f"{', '.join(VALUE_TYPES)}, or an object or a list of these"
             raise EventError(f"{name!r} must be one of {kinds}, got {type(value).__name__}")
@@ -283,32 +283,32 @@ def _plain_value(name: Any, value: Any, level: int = 1) -> Any:
 
 
 def _children(content: dict[str, Any]) -> tuple[Element | str, ...]:
-    """Named values as elements; the items of a list are elements of one name."""
+    """Named values as elements; the items of a list become elements with the list's name."""
     found: list[Element | str] = []
     for name, value in content.items():
-        for one in _flat(value):
-            if isinstance(one, dict):
-                found.append(Element(name, {}, _children(one)))
+        for item in _flat(value):
+            if isinstance(item, dict):
+                found.append(Element(name, {}, _children(item)))
             else:
-                text = value_text(one)
+                text = value_text(item)
                 found.append(Element(name, {}, (text,) if text else ()))
     return tuple(found)
 
 
 def _flat(value: Any) -> list[Any]:
     """A value as a list without lists in it."""
-    return [one for item in value for one in _flat(item)] if isinstance(value, list) else [value]
+    return [inner for item in value for inner in _flat(item)] if isinstance(value, list) else [value]
 
 
 def _dotted(content: dict[str, Any], above: str = "", found: dict[str, list[Value]] | None = None) -> Any:
-    """All values by their names from the top, joined by dots."""
+    """All values by their full names, from the top and joined by dots."""
     found = {} if found is None else found
     for name, value in content.items():
-        for one in _flat(value):
-            if isinstance(one, dict):
-                _dotted(one, f"{above}{name}.", found)
+        for item in _flat(value):
+            if isinstance(item, dict):
+                _dotted(item, f"{above}{name}.", found)
             else:
-                found.setdefault(above + name, []).append(one)
+                found.setdefault(above + name, []).append(item)
     return found
 
 
@@ -323,7 +323,7 @@ def _named(content: Any, name: str) -> list[Any]:
         if name == inner:
             found += _flat(value)
         elif name.startswith(f"{inner}."):
-            found += [item for one in _flat(value) for item in _named(one, name[len(inner) + 1 :])]
+            found += [item for part in _flat(value) for item in _named(part, name[len(inner) + 1 :])]
     return found
 
 
@@ -344,7 +344,7 @@ class _JsonArea(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _JsonEvent(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """An event as JSON has it; its fields are checked for type on the way in."""
+    """An event as JSON; the types of its fields are checked when it is read."""
 
     type: str
     content: dict[str, Any] | None = None
@@ -379,9 +379,9 @@ def _value_from_json(name: str, value: Any, level: int = 1) -> Any:
         case dict() | list() if level == MOST_LEVELS:
             raise EventError(f"{name!r} nests deeper than {MOST_LEVELS} levels")
         case dict():
-            return {inner: _value_from_json(inner, one, level + 1) for inner, one in value.items()}
+            return {inner: _value_from_json(inner, item, level + 1) for inner, item in value.items()}
         case list():
-            return [_value_from_json(name, one, level + 1) for one in value]
+            return [_value_from_json(name, item, level + 1) for item in value]
         case _:
             raise EventError(f"{name!r} must be a number, a text, true, false, a time or a position, got {value!r:.60}")
 
@@ -389,9 +389,9 @@ def _value_from_json(name: str, value: Any, level: int = 1) -> Any:
 def _value_to_json(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _value_to_json(one) for name, one in value.items()}
+            return {name: _value_to_json(item) for name, item in value.items()}
         case list():
-            return [_value_to_json(one) for one in value]
+            return [_value_to_json(item) for item in value]
         case Position(x_m=x, y_m=y):
             return {"x_m": x, "y_m": y}
         case datetime():
@@ -421,7 +421,7 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def value_of(type_name: str, text: str) -> Value:
-    """A typed value from its text; raises ValueError where the text is not of that type."""
+    """A typed value from its text; raises ValueError if the text is not of that type."""
     if type_name == "string":
         return text
     text = text.strip()
@@ -450,17 +450,17 @@ def _type_name(given: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """A subject and the one content structure all its events have.
+    """A subject, and the content structure that all its events have.
 
     `content` maps names to types: Python's `int`, `float`, `str`, `bool`, `datetime`, `Position`, or
     the words integer, float, string, boolean, time, position. `attributes` are the non-functional
-    ones a publisher attaches to the type as a whole: its quality of service (`earshot.quality`).
+    attributes of the type as a whole: its quality of service (`earshot.quality`).
     """
 
     subject: str
     content: Mapping[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    "By name, as texts; a number may be given as one."
+    "Names and their values as texts; a value may be given as a number."
     quality: Quality = field(init=False, repr=False, compare=False)
     "What the attributes promise."
 
@@ -481,7 +481,7 @@ class EventType:
         return self.read(Event(type=self.subject, content=dict(content), **stamp))
 
     def read(self, event: Event) -> Event:
-        """The event with its values typed by this structure; ContentMismatch where they differ from it."""
+        """The event with values of the types in this structure; ContentMismatch if they differ from it."""
         if event.type != self.subject:
             raise ContentMismatch(f"an event of type {event.type!r} is not of type {self.subject!r}")
         if event.fields.keys() != self.content.keys():
@@ -490,7 +490,7 @@ class EventType:
         if isinstance(content, Element) or event.is_nested:
             named = event.fields.items()
             event.__dict__["fields"] = {
-                name: tuple(self._typed(name, one) for one in several) for name, several in named
+                name: tuple(self._typed(name, value) for value in values) for name, values in named
             }
             return event
         plain = {name: self._typed(name, value) for name, value in content.items()}

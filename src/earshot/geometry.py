@@ -1,9 +1,9 @@
 """Places: positions on one plane in metres, shapes, areas and proximities.
 
-All nodes of a network agree on one plane (`LocalPlane`, an origin in latitude and longitude);
-inside Earshot every position is in metres on it. A shape has dimensions and a reference point
-(its own origin); an area is a shape laid at a position; a proximity is a publisher's shape pinned
-to a naval, which is fixed (stationary) or moves with its publisher (mobile).
+All nodes of a network agree on one plane (`LocalPlane`, with an origin in latitude and longitude);
+inside Earshot every position is in metres on this plane. A shape has dimensions and a reference point
+(its own origin). An area is a shape whose reference point is at a position. A proximity is a publisher's
+shape whose reference point is at its naval: a fixed position (stationary) or the moving publisher (mobile).
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _positive(what: str, value: float) -> None:
 
 
 def _share_defaults(value: Shape | Area) -> None:
-    """Hold the very objects that are the defaults where a field equals one: only these are left out on the wire, and
-    a shape must take as many bytes after it was copied to another process."""
+    """Replace field values that equal their default with the default object itself: only that object is left out on the
+    wire, and a shape must have the same size after it was copied to another process."""
     for name, default in _DEFAULTS[type(value)]:
         given = getattr(value, name)
         if given is not default and given == default:
@@ -97,7 +97,7 @@ class Shape(msgspec.Struct, frozen=True, tag_field="shape", omit_defaults=True, 
     as an offset in metres from its centre (of a polygon: from the origin of its corners)."""
 
     def contains(self, position: Position, at: Position) -> bool:
-        """Whether the shape, its reference point laid at `at`, contains the position (border included)."""
+        """Whether the shape contains the position (border included), with the reference point at `at`."""
         raise TypeError(f"{type(self).__name__} is the base of all shapes, not a shape")  # pragma: no cover
 
     def polygon(self, at: Position = ORIGIN) -> ShapelyPolygon:
@@ -200,11 +200,11 @@ class Ellipse(Shape, frozen=True, tag="ellipse"):
     def contains(self, position: Position, at: Position) -> bool:
         x, y = _turned_back(position, at, self.reference, self.angle_deg)
         along, across = x / self.a_m, y / self.b_m
-        return along * along + across * across <= 1.0 + 1e-12  # a product may be infinite where a power raises
+        return along * along + across * across <= 1.0 + 1e-12  # not a power: that raises where a product is infinite
 
     @property
     def reach_m(self) -> float:
-        """As for every shape; up to a thousandth more where the reference point is not the centre."""
+        """The distance to the farthest point; up to a thousandth more if the reference point is not the centre."""
         if self.reference == ORIGIN:
             return max(self.a_m, self.b_m)
         around = 1.0 / math.cos(math.pi / _RING_CORNERS)
@@ -220,7 +220,7 @@ class Ellipse(Shape, frozen=True, tag="ellipse"):
 
 
 class Polygon(Shape, frozen=True, tag="polygon"):
-    """A ring of corners in metres from the reference point, with holes; the border belongs to it."""
+    """A ring of corners in metres from the reference point, with holes; the border belongs to the polygon."""
 
     corners: tuple[Corner, ...]
     holes: tuple[tuple[Corner, ...], ...] = ()
@@ -298,7 +298,7 @@ def _reference_text(reference: Position) -> str:
 
 
 class Area(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A shape laid at a fixed position: a region of interest, or a place named in a filter."""
+    """A shape at a fixed position: a region of interest, or a place named in a filter."""
 
     shape: AnyShape
     at: Position = ORIGIN
@@ -316,13 +316,13 @@ class Area(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def centre(self) -> Position:
-        """Where the middle of a circle, a rectangle or an ellipse lies; of a polygon, the origin of its corners."""
+        """The middle of a circle, a rectangle or an ellipse; for a polygon, the origin of its corners."""
         if isinstance(self.shape, Polygon):
             return self.at
         return self.at.moved(-self.shape.reference.x_m, -self.shape.reference.y_m)
 
     def overlaps(self, other: Area) -> bool:
-        """Whether the two areas share a point. (Of an ellipse, an outline of 64 corners counts.)"""
+        """Whether the two areas share a point. (An ellipse is approximated by 64 corners.)"""
         a, b = (self, other) if isinstance(self.shape, Circle) else (other, self)
         if not isinstance(a.shape, Circle):
             return bool(a.polygon().intersects(b.polygon()))
@@ -333,8 +333,8 @@ class Area(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(b.polygon().distance(Point(a.centre.x_m, a.centre.y_m)) <= a.shape.radius_m)
 
     def includes(self, other: Area) -> bool:
-        """True only if every point of the other area lies in this one. Where their borders touch, or a
-        round one comes within a thousandth of the other's border, it may say no."""
+        """True only if this area contains every point of the other. It may be False although the area does, if the
+        borders touch, or if the border of a round area comes within a thousandth of the other border."""
         if self == other:
             return True
         dx, dy = other.centre.x_m - self.centre.x_m, other.centre.y_m - self.centre.y_m
@@ -367,7 +367,7 @@ _DEFAULTS: dict[type, tuple[tuple[str, Any], ...]] = {
 
 
 class Proximity(msgspec.Struct, frozen=True):
-    """The publisher's area. Its naval is where the shape's reference point is pinned: a fixed
+    """The publisher's area. Its naval is the place of the shape's reference point: a fixed
     position (stationary), or the moving publisher (mobile, identified by its first naval)."""
 
     shape: AnyShape
@@ -375,15 +375,15 @@ class Proximity(msgspec.Struct, frozen=True):
     mobile: bool = False
 
     def contains(self, position: Position, at: Position | None = None) -> bool:
-        """Whether the position lies inside, with a mobile proximity's naval now at `at`.
+        """Whether the position lies inside. `at` is the present naval of a mobile proximity.
 
-        A stationary proximity ignores `at`; a mobile one without it stands at its first naval.
+        A stationary proximity ignores `at`; a mobile proximity is at its first naval if `at` is missing.
         """
         naval = at if self.mobile and at is not None else self.naval
         return self.shape.contains(position, naval)
 
     def area(self, at: Position | None = None) -> Area:
-        """The area it covers now."""
+        """The area that the proximity covers now."""
         return Area(self.shape, at if self.mobile and at is not None else self.naval)
 
 
@@ -444,7 +444,7 @@ class LocalPlane(msgspec.Struct, frozen=True, dict=True):
         return Position(float(x), float(y))
 
     def positions(self, lat_deg: np.ndarray, lon_deg: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Many at once: arrays of x_m and y_m."""
+        """Many latitudes and longitudes to the plane: arrays of x_m and y_m."""
         x, y = self._forward.transform(lon_deg, lat_deg)
         return x, y
 

@@ -13,9 +13,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 CANDIDATES_AT_ONCE = 2_000_000
-"Bounds the memory for pairs of neighbouring cells that are still to be measured."
+"At most this many candidate pairs are in memory while their distances are computed."
 WIDEST_GRID = 1_000_000
-"Cells along one side: more would overflow the cell's number, so cells grow instead."
+"The most cells along one side: more would overflow the cell numbers, so cells get larger instead."
 
 
 def pairs_within(x_m: Floats, y_m: Floats, range_m: float, slices: Ints | None = None) -> tuple[Ints, Ints, Floats]:
@@ -31,13 +31,13 @@ def pairs_within(x_m: Floats, y_m: Floats, range_m: float, slices: Ints | None =
     cell_m = max(range_m, float(widest_m) / WIDEST_GRID)
     column = ((x_m - left) / cell_m).astype(np.int64)
     row = ((y_m - low_m) / cell_m).astype(np.int64)
-    rows = int(np.maximum.reduce(row)) + 3  # empty cells at the border: no neighbour wraps round
+    rows = int(np.maximum.reduce(row)) + 3  # empty cells at the border, so that neighbours do not wrap around
     if slices is not None:
         column += slices * (int(np.maximum.reduce(column)) + 2)
     cell = column * rows + row
     order = cell.argsort(kind="stable")
     cell, x, y = cell[order], x_m[order], y_m[order]
-    # Partners come later in the own cell and in the one above, and in the three cells to the right.
+    # Partners of a point come later in its own cell, in the cell above, and in the three cells to the right.
     own, low, high = (np.empty(2 * n, dtype=np.int64) for _ in range(3))
     own[:n] = own[n:] = np.arange(n)
     low[:n] = own[:n] + 1
@@ -58,7 +58,7 @@ def pairs_within(x_m: Floats, y_m: Floats, range_m: float, slices: Ints | None =
 
 
 def _parts(counts: Ints) -> list[slice]:
-    """Slices of the counts, each with at most CANDIDATES_AT_ONCE in all, or one count that is larger."""
+    """Slices of the counts, each with a sum of at most CANDIDATES_AT_ONCE, or with one larger count."""
     totals = np.maximum(counts, 0).cumsum()
     if totals[-1] <= CANDIDATES_AT_ONCE:
         return [slice(0, len(counts))]
@@ -71,8 +71,8 @@ def _parts(counts: Ints) -> list[slice]:
 
 
 def index_ranges(own: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """For each k every number of range(low[k], high[k]), none where low >= high: as two columns, own[k] and
-    the number."""
+    """All numbers in range(low[k], high[k]) for each k, as two columns: own[k] and the number. A range with
+    low >= high is empty."""
     counts = np.maximum(high - low, 0)
     number = (low - counts.cumsum() + counts).repeat(counts)
     number += np.arange(len(number))

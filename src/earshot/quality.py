@@ -52,7 +52,7 @@ NAMES = tuple(one.name for one in fields(Quality))
 
 
 def quality_of(subject: str, attributes: Mapping[str, str]) -> Quality:
-    """The quality that these attributes describe; others than those of `Quality` are left to the application."""
+    """The quality that these attributes describe; attributes that are not in `Quality` are left to the application."""
     known = {name: attributes[name] for name in NAMES if name in attributes}
     if not known:
         return PLAIN
@@ -66,18 +66,18 @@ PLAIN = Quality()
 
 
 def attribute_text(value: Any) -> str:
-    """An attribute as the wire and records have it: equal values have equal texts."""
+    """An attribute's text on the wire and in records: equal values have equal texts."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return str(value)
 
 
 def check_honoured(subject: str, attributes: Mapping[str, str], protocol: str, honoured: frozenset[str]) -> None:
-    """Refuse attributes that nobody would honour: unknown ones, and those that the protocol cannot keep."""
+    """Refuse unknown attributes, and attributes that the protocol cannot keep."""
     quality = quality_of(subject, attributes)
     for name in attributes:
         if name not in NAMES:
-            raise QualityError(f"{subject}: nothing honours an attribute {name!r}; {nearest_name(name, NAMES)}")
+            raise QualityError(f"{subject}: there is no attribute {name!r}; {nearest_name(name, NAMES)}")
         if name not in honoured and getattr(quality, name) != getattr(PLAIN, name):
             raise QualityError(
                 f"{subject}: {protocol} cannot honour {name} = {attributes[name]}: {_REASONS[name]}; choose another "
@@ -95,7 +95,7 @@ _REASONS = {
 
 
 def difference(subject: str, here: Mapping[str, Any], there: Mapping[str, Any], who: str) -> str:
-    """Why two nodes that use one event type refuse each other's; empty where they agree."""
+    """Why two nodes refuse each other's events of one type: their attributes differ. Empty if they agree."""
     if here == there:
         return ""
     return (

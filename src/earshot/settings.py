@@ -59,19 +59,19 @@ UNITS: dict[str, str] = {
 
 
 class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The base of a scenario's settings classes. Their bounds hold for values built in Python too: msgspec alone
-    checks them only when it reads."""
+    """The base of a scenario's settings classes. Bounds are also checked for values that are built in Python: msgspec
+    alone checks them only when it reads."""
 
     def __post_init__(self) -> None:
         check_bounds(self, ScenarioError)
         self.validate()
 
     def validate(self) -> None:
-        """Raise a `SettingsError` that begins with the key, where values do not fit together."""
+        """Raise a `SettingsError` that begins with the key, if values contradict each other."""
 
     def content(self) -> dict[str, Any]:
-        """For settings that name something outside of the scenario's files: keys that say what it holds. They
-        replace the keys that name it where two runs are compared."""
+        """For settings that name data outside the scenario's files: keys with a digest of that data. They replace the
+        keys that name the data when two runs are compared."""
         return {}
 
     def default_of(self, name: str) -> Any:
@@ -93,7 +93,7 @@ def check_bounds(settings: Any, error: type[SettingsError] = SettingsError) -> N
 
 
 class KindTable(SettingsTable, frozen=True, tag_field="kind"):
-    """The base of settings classes among which a table's `kind` chooses."""
+    """The base of settings classes that a table chooses by its `kind`."""
 
     @property
     def kind(self) -> str:
@@ -131,8 +131,8 @@ def read_settings(
 
 
 def _as_list(value: Any, hint: Any) -> Any:
-    """A text such as `a,b` as a list, where the setting is one."""
-    if isinstance(value, str) and all(typing.get_origin(one) is tuple for one in alternatives(hint)):
+    """A text such as `a,b` as a list, if the setting is a list."""
+    if isinstance(value, str) and all(typing.get_origin(kind) is tuple for kind in alternatives(hint)):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value
 
@@ -157,15 +157,15 @@ def fields_of(cls: Any) -> dict[str, SettingsField]:
     own: Any = msgspec.structs.fields(cls) if issubclass(cls, msgspec.Struct) else dataclasses.fields(cls)
     missing = (msgspec.NODEFAULT, dataclasses.MISSING)
     found = {}
-    for one in own:
-        default = one.default if one.default_factory in missing else one.default_factory()
+    for declared in own:
+        default = declared.default if declared.default_factory in missing else declared.default_factory()
         required = any(default is none for none in missing)
-        found[one.name] = SettingsField(hints[one.name], required, None if required else default)
+        found[declared.name] = SettingsField(hints[declared.name], required, None if required else default)
     return found
 
 
 def kind_of(cls: Any) -> str:
-    """The `kind` by which tables choose this class among others; empty where there is no choice."""
+    """The `kind` by which a table chooses this class among others; empty if there is no choice."""
     tag = cls.__struct_config__.tag if isinstance(cls, type) and issubclass(cls, msgspec.Struct) else None
     return str(tag) if tag is not None else ""
 
@@ -173,13 +173,13 @@ def kind_of(cls: Any) -> str:
 def alternatives(hint: Any) -> tuple[Any, ...]:
     """The types that a hint allows, without None."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return tuple(one for arm in typing.get_args(hint) for one in alternatives(arm))
+        return tuple(kind for arm in typing.get_args(hint) for kind in alternatives(arm))
     return () if hint is types.NoneType else (hint,)
 
 
 def kinds_of(hint: Any) -> dict[str, Any]:
-    """The classes that a table's `kind` chooses from; empty where there is no choice."""
-    return {kind_of(one): one for one in alternatives(hint) if is_table(one) and kind_of(one)}
+    """The classes among which a table's `kind` chooses; empty if there is no choice."""
+    return {kind_of(cls): cls for cls in alternatives(hint) if is_table(cls) and kind_of(cls)}
 
 
 def is_table(hint: Any) -> bool:
@@ -188,29 +188,31 @@ def is_table(hint: Any) -> bool:
 
 
 def unit_of(name: str) -> str:
-    """The unit a key's name ends with, in words; empty where it has none."""
+    """The unit at the end of a key's name, in words; empty if it has none."""
     parts = name.split("_")
-    for taken in (3, 2, 1):
-        if len(parts) > taken and "_".join(parts[-taken:]) in UNITS:
-            return UNITS["_".join(parts[-taken:])]
+    for count in (3, 2, 1):
+        if len(parts) > count and "_".join(parts[-count:]) in UNITS:
+            return UNITS["_".join(parts[-count:])]
     return ""
 
 
 @lru_cache(maxsize=512)
 def _limited_fields(cls: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, one.hint) for name, one in fields_of(cls).items() if _bounds(one.hint) or _choices(one.hint))
+    hints = {name: field.hint for name, field in fields_of(cls).items()}
+    return tuple((name, hint) for name, hint in hints.items() if _bounds(hint) or _choices(hint))
 
 
 def _choices(hint: Any) -> list[Any]:
-    return [value for one in alternatives(hint) if typing.get_origin(one) is typing.Literal for value in one.__args__]
+    literals = [kind for kind in alternatives(hint) if typing.get_origin(kind) is typing.Literal]
+    return [value for literal in literals for value in literal.__args__]
 
 
 def _bounds(hint: Any) -> msgspec.Meta | None:
-    """The bounds of a number, of one alternative, or of a list's items."""
-    for one in alternatives(hint):
-        if typing.get_origin(one) is Annotated:
-            return next((meta for meta in one.__metadata__ if isinstance(meta, msgspec.Meta)), None)
-        if typing.get_origin(one) is tuple and (found := _bounds(typing.get_args(one)[0])):
+    """The bounds of a number, or of a list's items: those of the first alternative that has bounds."""
+    for kind in alternatives(hint):
+        if typing.get_origin(kind) is Annotated:
+            return next((meta for meta in kind.__metadata__ if isinstance(meta, msgspec.Meta)), None)
+        if typing.get_origin(kind) is tuple and (found := _bounds(typing.get_args(kind)[0])):
             return found
     return None
 
@@ -225,17 +227,17 @@ def explain(
     key: str = "",
     read_other: Callable[[Any, Any], Any] | None = None,
 ) -> SettingsProblem:
-    """What msgspec refused in `value`, which stands under `key` and should be a `hint`."""
+    """What msgspec refused in `value`, the value of `key`, which should have the type `hint`."""
     refusal, _, path = str(error).partition(" - at `$")
     for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path):
         hint = _chosen(hint, value)
         if name:
             choices = hint if isinstance(hint, tuple) else (hint,)
             if name == "kind" and name not in fields_of(choices[0]):
-                known = [kind_of(one) for one in choices]
+                known = [kind_of(choice) for choice in choices]
                 return SettingsProblem(_joined(key, "kind"), no_such_choice(value["kind"], known))
             hint, value, key = fields_of(hint)[name].hint, value[name], _joined(key, name)
-        elif index == "...":  # msgspec does not say which key of a table
+        elif index == "...":  # msgspec does not say which key of the table is wrong
             hint = typing.get_args(hint)[1]
             name = next(name for name in value if _refuses(hint, value[name], read_other))
             value, key = value[name], _joined(key, name)
@@ -249,13 +251,13 @@ def _joined(key: str, inner: str) -> str:
 
 
 def _chosen(hint: Any, value: Any) -> Any:
-    """Of a hint's alternatives the one that msgspec reads this value as; all of them where no kind fits."""
+    """The alternative of a hint that msgspec reads this value as; all alternatives if no kind matches."""
     kinds = kinds_of(hint)
     if len(kinds) > 1:
         kind = value.get("kind") if isinstance(value, Mapping) else None
         return kinds.get(kind, tuple(kinds.values())) if isinstance(kind, str) else tuple(kinds.values())
-    of_lists = [one for one in alternatives(hint) if typing.get_origin(one) is tuple]
-    found = of_lists if of_lists and isinstance(value, list | tuple) else alternatives(hint)
+    lists = [kind for kind in alternatives(hint) if typing.get_origin(kind) is tuple]
+    found = lists if lists and isinstance(value, list | tuple) else alternatives(hint)
     return found[0] if found else hint
 
 
@@ -292,9 +294,9 @@ def _sentence(error: msgspec.ValidationError, refusal: str, hint: Any, value: An
         return SettingsProblem(_joined(key, problem.key), problem.sentence.replace("a number", f"a number{unit}"))
     if error.__cause__ is not None:
         # A class that checks itself names its key first: "range_m must be positive", "nodes.car: count is 3".
-        first, _, rest = str(error.__cause__).partition(" ")
-        if is_table(chosen) and re.split(r"[.\[:]", first)[0] in fields_of(chosen):
-            return SettingsProblem(_joined(key, first.rstrip(":")), rest)
+        first_word, _, rest = str(error.__cause__).partition(" ")
+        if is_table(chosen) and re.split(r"[.\[:]", first_word)[0] in fields_of(chosen):
+            return SettingsProblem(_joined(key, first_word.rstrip(":")), rest)
         return SettingsProblem(key, str(error.__cause__))
     quoted = re.findall(r"`([^`]*)`", refusal)
     if refusal.startswith("Object contains unknown field"):
@@ -307,10 +309,10 @@ def _sentence(error: msgspec.ValidationError, refusal: str, hint: Any, value: An
             more = f"; there are: {', '.join(kinds)}"
         return SettingsProblem(_joined(key, name), f"is missing{more}")
     if refusal.startswith("Invalid"):
-        choices = _choices(hint) or [one.value for one in chosen]
+        choices = _choices(hint) or [member.value for member in chosen]
         return SettingsProblem(key, no_such_choice(value, choices))
     if length := re.fullmatch(r"Expected `array` of (?:at least )?length (\d+), got (\d+)", refusal):
-        return SettingsProblem(key, f"must be a list of {length[1]}, got {length[2]}")
+        return SettingsProblem(key, f"must be a list of {length[1]} values, got {length[2]}")
     if value != value:
         return SettingsProblem(key, f"must be a number{unit}, got nan")
     if bounds := _bounds(hint) if "got `" not in refusal else None:
@@ -323,7 +325,7 @@ def _sentence(error: msgspec.ValidationError, refusal: str, hint: Any, value: An
 
 
 def _of_unit(name: str) -> str:
-    """As in "a number of metres"; empty for rates, and where the key names no unit."""
+    """The unit after "a number", as in " of metres"; empty for rates, and if the key names no unit."""
     unit = unit_of(name)
     return f" of {unit}" if unit and not unit.startswith("a ") else ""
 
@@ -353,7 +355,7 @@ def _requirement(bounds: msgspec.Meta, unit: str) -> str:
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """What to write instead of a key that is not there."""
+    """What to write instead of a key that does not exist."""
     names = list(known)
     with_unit = [name for name in names if name.startswith(f"{key}_") and name[len(key) + 1 :] in UNITS]
     if with_unit:

@@ -1,7 +1,7 @@
 """Packets to bytes and back.
 
 A packet is a msgspec struct with a tag. Its bytes are one version byte, then msgpack: an array of
-the tag and the fields. Version 2 writes an event as an array too, which saves some 100 of 290 bytes;
+the tag and the fields. Version 2 writes an event as an array too, which saves about 100 of 290 bytes;
 packets of other versions are refused. The simulator bills `size(packet)`; the live host sends `encode(packet)`.
 Bytes from outside become a packet or `MalformedPacket`, nothing else.
 """
@@ -26,11 +26,11 @@ MAX_FILTER_TEXT = 20_000
 NodeName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
 "The name of a node."
 Word = Annotated[str, msgspec.Meta(max_length=MAX_WORD)]
-"An event's id or type, or the name of a node; empty for none."
+"An event's id or type, or the name of a node; empty if there is none."
 FilterText = Annotated[str, msgspec.Meta(max_length=MAX_FILTER_TEXT)]
 "A filter as text; longer ones cannot be parsed."
 Whole = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
-"A whole number. The wire carries larger ones, but not one more than the largest."
+"A whole number, small enough that adding to it does not exceed what the wire carries."
 
 _decoders: dict[bytes, msgspec.msgpack.Decoder[Any]] = {}
 _classes: dict[str, type[Packet]] = {}
@@ -71,7 +71,7 @@ def _register() -> None:
 
 
 def check_tags() -> None:
-    """TypeError where two packets declare the same tag."""
+    """Raise TypeError if two packets declare the same tag."""
     if _declared:
         _register()
 
@@ -92,8 +92,8 @@ def size(packet: Packet) -> int:
 
 
 def _short_tag(data: bytes) -> bytes:
-    """The tag's bytes where a short array begins with a short text, as in all our packets. The decoder
-    then checks the whole."""
+    """The tag's bytes if the packet is a short array that begins with a short text, as all our packets are; otherwise
+    empty. The decoder then checks the whole packet."""
     return data[3 : 3 + (data[2] & 0x1F)] if data[1:2] < b"\xa0" and b"\xa0" <= data[2:3] < b"\xc0" else b""
 
 
@@ -121,7 +121,7 @@ def _other_version(data: bytes) -> str:
 
 
 def decode(data: bytes) -> Packet:
-    """The packet in these bytes; MalformedPacket where there is none."""
+    """The packet in these bytes; MalformedPacket if they are not a packet."""
     if len(data) > MAX_PACKET_BYTES:
         raise MalformedPacket(f"{len(data):,} bytes are more than a packet's {MAX_PACKET_BYTES:,}")
     if not data or data[0] != WIRE_VERSION:

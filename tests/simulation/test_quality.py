@@ -131,7 +131,7 @@ def test_only_protocols_with_neighbours_recover_events() -> None:
 
 
 def test_an_attribute_that_nobody_honours_is_refused() -> None:
-    with pytest.raises(QualityError, match="nothing honours an attribute 'prioriy'; did you mean 'priority'"):
+    with pytest.raises(QualityError, match="there is no attribute 'prioriy'; did you mean 'priority'"):
         ran("flooding", [announced(0, prioriy=1)], SLOW, 3.0)
 
 
