@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property:
-        """Like functools.cached_property, but without its lock: before Python 3.12 the lock costs more than our work."""
+        """Like functools.cached_property, without its lock, which before Python 3.12 costs more than our work."""
 
         def __init__(self, compute):
             self.compute = compute

@@ -361,7 +361,9 @@ class Area(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _DEFAULTS: dict[type, tuple[tuple[str, Any], ...]] = {
-    kind: tuple((one.name, one.default) for one in msgspec.structs.fields(kind) if one.default is not msgspec.NODEFAULT)
+    kind: tuple(
+        (field.name, field.default) for field in msgspec.structs.fields(kind) if field.default is not msgspec.NODEFAULT
+    )
     for kind in (Circle, Rectangle, Ellipse, Area)
 }
 

@@ -40,24 +40,26 @@ def node(for_s: float | None, count: int | None, metrics: str | None, **options:
 
 
 async def _node(options: dict[str, Any], for_s: float | None, count: int | None, metrics: str | None) -> None:
-    async with until_stopped() as stopped, make_node(options) as one, AsyncExitStack() as until_end:
+    async with until_stopped() as stopped, make_node(options) as running, AsyncExitStack() as until_end:
         if metrics is not None:
             from earshot.cli.serve_metrics import serve_metrics
             from earshot.live.node_metrics import NodeMetrics
 
-            until_end.callback(serve_metrics(metrics, NodeMetrics(one)))
-        host, port = one.host.transport.address
-        _print_status(options, {"node": one.name, "address": f"{host}:{port}"}, f"{one.name} is up at {host}:{port}")
+            until_end.callback(serve_metrics(metrics, NodeMetrics(running)))
+        host, port = running.host.transport.address
+        _print_status(
+            options, {"node": running.name, "address": f"{host}:{port}"}, f"{running.name} is up at {host}:{port}"
+        )
 
         async def heard_enough() -> None:
-            while count is None or one.host.counts["receive"] < count:
+            while count is None or running.host.counts["receive"] < count:
                 await asyncio.sleep(0.05)
 
         await first_done(heard_enough(), stopped.wait(), *time_limit(for_s))
-        counts, drops = dict(one.host.counts), dict(one.drops)
-    status = {"node": one.name, "counts": counts, "drops": drops}
+        counts, drops = dict(running.host.counts), dict(running.drops)
+    status = {"node": running.name, "counts": counts, "drops": drops}
     _print_status(
-        options, status, f"{one.name} heard {counts.get('receive', 0):,} packets and sent {counts.get('send', 0):,}"
+        options, status, f"{running.name} heard {counts.get('receive', 0):,} packets and sent {counts.get('send', 0):,}"
     )
 
 
@@ -118,13 +120,13 @@ def sub(
     wanted = EventType(event_type, {}, attributes) if attributes and event_type is not None else event_type
 
     async def work() -> None:
-        async with until_stopped() as stopped, make_node(options) as one:
-            stream = one.subscribe(wanted, where, filter=filter_, queue=queue)
+        async with until_stopped() as stopped, make_node(options) as running:
+            stream = running.subscribe(wanted, where, filter=filter_, queue=queue)
 
             async def crossings() -> None:
                 if not fence and nearby is None:
                     await asyncio.Event().wait()
-                async for crossing in one.fences(event_type if fence else None, near_m=nearby, queue=queue):
+                async for crossing in running.fences(event_type if fence else None, near_m=nearby, queue=queue):
                     click.echo(json.dumps(asdict(crossing)) if options["as_json"] else crossing_line(crossing))
 
             async def read() -> None:
@@ -196,8 +198,8 @@ def pub(
     proximity = shape if shape is None or at is None else Area(shape, Position(*at))
 
     async def work() -> None:
-        async with until_stopped() as stopped, make_node(options) as one:
-            publisher = await one.announce(announced, within=proximity)
+        async with until_stopped() as stopped, make_node(options) as running:
+            publisher = await running.announce(announced, within=proximity)
 
             async def publish(values: Mapping[str, Any]) -> None:
                 event = await publisher.publish(values)
@@ -260,9 +262,9 @@ def peers(for_s: float, **options: Any) -> None:
     """
 
     async def work() -> None:
-        async with until_stopped() as stopped, make_node(options) as one:
+        async with until_stopped() as stopped, make_node(options) as running:
             await first_done(asyncio.sleep(for_s), stopped.wait())
-            found = one.peers()
+            found = running.peers()
         rows = [
             {
                 "name": peer.name,

@@ -79,9 +79,9 @@ def match(
         raise click.UsageError("give one filter with --filter, or a file of filters with --filters")
     viewer = _viewer(position, velocity)
     if file is None:
-        one = Filter.parse(text or "")
+        wanted = Filter.parse(text or "")
         return _print_all(
-            events, as_json, _matches(one, viewer), lambda name, _, found: (name, {"matches": bool(found)})
+            events, as_json, _matches(wanted, viewer), lambda name, _, found: (name, {"matches": bool(found)})
         )
     index = _index(file)
     return _print_all(

@@ -131,7 +131,7 @@ def read_settings_file(path: str, protocol_named: str | None = None) -> Settings
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{path}: not a file of settings: {error}") from None
     name, rest = table.pop("protocol", None), {key: table.pop(key, {}) for key in ("settings", "network")}
-    if table or not isinstance(name, str) or not all(isinstance(one, dict) for one in rest.values()):
+    if table or not isinstance(name, str) or not all(isinstance(value, dict) for value in rest.values()):
         raise UsageError(f'{path}: write protocol = "NAME", a table [settings] and, for nodes, a table [network]')
     if protocol_named is not None and protocol_named != name:
         raise UsageError(f"{path} has settings for {name}, not for {protocol_named}: leave --protocol out")

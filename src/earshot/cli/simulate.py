@@ -226,27 +226,27 @@ def protocols(name: str | None, as_json: bool) -> None:
     from earshot.simulation.settings_schema import settings_described
 
     found = {}
-    for one, machine in (known_protocols() if name is None else {name: protocol(name)}).items():
+    for protocol_name, machine in (known_protocols() if name is None else {name: protocol(name)}).items():
         if isinstance(machine, UsageError):
             click.echo(f"earshot: {machine}", err=True)
         else:
-            found[one] = machine
+            found[protocol_name] = machine
     if as_json:
         rows = [
             {
-                "name": one,
+                "name": protocol_name,
                 "paper": machine.paper,
                 "needs_routing": machine.needs_routing,
                 "settings": [setting.as_dict() for setting in settings_described(machine.Settings)],
             }
-            for one, machine in found.items()
+            for protocol_name, machine in found.items()
         ]
         print_json(rows)
         return
-    for number, (one, machine) in enumerate(found.items()):
+    for number, (protocol_name, machine) in enumerate(found.items()):
         click.echo(
             ("\n" if number else "")
-            + click.style(one, bold=True)
+            + click.style(protocol_name, bold=True)
             + ("  (needs routing)" if machine.needs_routing else "")
         )
         click.echo(textwrap.fill(machine.paper, WIDTH, initial_indent="  ", subsequent_indent="  "))
@@ -284,11 +284,17 @@ def scenarios(name: str | None, as_json: bool) -> None:
         table = load_scenario(name).table()
         click.echo(json.dumps(table, indent=2) if as_json else tomli_w.dumps(table), nl=as_json)
         return
-    found = [load_scenario(one) for one in built_in()]
+    found = [load_scenario(scenario_name) for scenario_name in built_in()]
     if as_json:
         names = ("name", "description", "nodes", "medium", "duration_s")
-        values = [(one.name, one.description, len(one.names()), one.medium.kind, one.duration_s) for one in found]
+        values = [
+            (scenario.name, scenario.description, len(scenario.names()), scenario.medium.kind, scenario.duration_s)
+            for scenario in found
+        ]
         print_json([dict(zip(names, row, strict=True)) for row in values])
         return
-    rows = [(one.name, len(one.names()), one.medium.kind, f"{one.duration_s:g} s", one.description) for one in found]
+    rows = [
+        (scenario.name, len(scenario.names()), scenario.medium.kind, f"{scenario.duration_s:g} s", scenario.description)
+        for scenario in found
+    ]
     print_table(("scenario", "nodes", "medium", "duration", ""), rows)

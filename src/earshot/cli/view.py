@@ -62,7 +62,7 @@ def view(
     """
     from earshot.pipeline.reports.lake_replays import Chosen
 
-    chosen = Chosen(run, scenario, seed, [one.strip() for one in protocols.split(",")] if protocols else None)
+    chosen = Chosen(run, scenario, seed, [name.strip() for name in protocols.split(",")] if protocols else None)
     catalogue = _catalogue(paths, chosen)
     title = ", ".join(Path(path.rstrip("/")).name or path for path in paths)
     if out is not None:

@@ -325,7 +325,7 @@ class Host:
 
     def _carry_out(self, effects: Effects) -> None:
         if self._outside:
-            own = effects if effects is NOTHING else [one for one in effects if type(one) not in _OF_SERVICES]
+            own = effects if effects is NOTHING else [effect for effect in effects if type(effect) not in _OF_SERVICES]
             checked_effects(self.machine, "its effects", own, self._handlers, self._now)
         for effect in effects:
             match effect:

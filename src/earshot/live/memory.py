@@ -27,13 +27,13 @@ def weight(event: Event) -> int:
     total = 0
     waiting: list[Element | str] = [event.content]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            total += sys.getsizeof(one)
+        part = waiting.pop()
+        if isinstance(part, str):
+            total += sys.getsizeof(part)
         else:
-            total += 2 * ENTRY_BYTES + sys.getsizeof(one.name) + sys.getsizeof(one.attributes)
-            total += sum(sys.getsizeof(name) + sys.getsizeof(text) for name, text in one.attributes.items())
-            waiting += one.children
+            total += 2 * ENTRY_BYTES + sys.getsizeof(part.name) + sys.getsizeof(part.attributes)
+            total += sum(sys.getsizeof(name) + sys.getsizeof(text) for name, text in part.attributes.items())
+            waiting += part.children
     return total
 
 

@@ -280,11 +280,11 @@ def _events_of(value: Any) -> Iterator[Event]:
     if isinstance(value, Event):
         yield value
     elif isinstance(value, list | tuple | frozenset):
-        for one in value:
-            yield from _events_of(one)
+        for inner in value:
+            yield from _events_of(inner)
     elif isinstance(value, dict):
-        for one in value.values():
-            yield from _events_of(one)
+        for inner in value.values():
+            yield from _events_of(inner)
     elif isinstance(value, msgspec.Struct):
         for name in _event_fields(type(value)):
             yield from _events_of(getattr(value, name))

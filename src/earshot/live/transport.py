@@ -209,10 +209,10 @@ class Transport:
         self._end_turn()
         for timer in self._timers.values():
             timer.cancel()
-        for one in (self._own, *(self._multicast.sockets if self._multicast is not None else [])):
-            self._loop.remove_reader(one)
-            self._loop.remove_writer(one)
-            one.close()
+        for opened in (self._own, *(self._multicast.sockets if self._multicast is not None else [])):
+            self._loop.remove_reader(opened)
+            self._loop.remove_writer(opened)
+            opened.close()
         self._pending.clear()
 
     def _listen(self, opened: socket.socket | None) -> None:
@@ -227,7 +227,9 @@ class Transport:
         host, port = self.address
         if host == "0.0.0.0" and self._configured:
             host = sockets.address_towards(self._configured[0])
-        return JoinedNetwork(addresses=[f"{host}:{port}", *(f"{one}:{at}" for one, at in self._configured)], keys=keys)
+        return JoinedNetwork(
+            addresses=[f"{host}:{port}", *(f"{peer_host}:{at}" for peer_host, at in self._configured)], keys=keys
+        )
 
     def use_keys(self, keys: Sequence[bytes]) -> None:
         """Seal and open datagrams with these keys from now on."""

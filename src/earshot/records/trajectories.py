@@ -117,17 +117,17 @@ class Trajectories:
     """
 
     def __init__(self, nodes: Sequence[Trajectory]) -> None:
-        self.names: tuple[str, ...] = tuple(one.name for one in nodes)
-        self.presence: tuple[tuple[Interval, ...], ...] = tuple(one.presence for one in nodes)
+        self.names: tuple[str, ...] = tuple(node.name for node in nodes)
+        self.presence: tuple[tuple[Interval, ...], ...] = tuple(node.presence for node in nodes)
         "For each node the intervals [from, until) in which it is present, in order."
         n = len(nodes)
-        lengths = np.array([len(one.times) + 1 for one in nodes], dtype=np.int64)
+        lengths = np.array([len(node.times) + 1 for node in nodes], dtype=np.int64)
         ends = np.cumsum(lengths) if n else np.zeros(0, dtype=np.int64)
         self._first = ends - lengths
         self._last = ends - 1
-        self._time = _joined([np.concatenate(([_LONG_AGO], one.times)) for one in nodes])
-        self._x = _joined([np.concatenate((one.xs[:1], one.xs)) for one in nodes])
-        self._y = _joined([np.concatenate((one.ys[:1], one.ys)) for one in nodes])
+        self._time = _joined([np.concatenate(([_LONG_AGO], node.times)) for node in nodes])
+        self._x = _joined([np.concatenate((node.xs[:1], node.xs)) for node in nodes])
+        self._y = _joined([np.concatenate((node.ys[:1], node.ys)) for node in nodes])
         self._until = np.append(self._time[1:], math.inf)
         self._until[self._last] = math.inf
         lasting = self._until - self._time

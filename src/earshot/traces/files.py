@@ -94,7 +94,7 @@ def delta_files(folder: str) -> list[str] | None:
     """The files in this folder of a Delta table that belong to the table's newest version; None if the folder is not
     part of a Delta table."""
     path = Path(local_path(folder)).absolute()
-    root = next((one for one in (path, *path.parents) if (one / "_delta_log").is_dir()), None)
+    root = next((parent for parent in (path, *path.parents) if (parent / "_delta_log").is_dir()), None)
     if root is None:
         return None
     try:

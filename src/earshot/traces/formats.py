@@ -77,7 +77,7 @@ def find_format(files: Sequence[str], name: str | None, options: TraceOptions) -
     if name is not None:
         trace_format(name)
     found = [_find_one(file, name, options) for file in files]
-    kinds = sorted({f"{one.format.name} ({'degrees' if one.geo else 'metres'}, {one.form})" for one in found})
+    kinds = sorted({f"{kind.format.name} ({'degrees' if kind.geo else 'metres'}, {kind.form})" for kind in found})
     if len(kinds) > 1:
         raise TraceError(f"the files are of several kinds, {' and '.join(kinds)}; ingest them one kind at a time")
     return found[0]

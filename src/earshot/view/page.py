@@ -98,9 +98,9 @@ def whole_page(title: str, entries: Iterable[WorldEntry], world: Fetch, run: Fet
     for entry in entries:
         of = world(entry.key)
         data[f"/world?{urlencode({'world': entry.key})}"] = of.packed()
-        for one in entry.runs:
-            address = f"/run?{urlencode({'world': entry.key, 'run': one.key})}"
-            data[address] = run(entry.key, one.key).packed(of, most_hops)
+        for listed in entry.runs:
+            address = f"/run?{urlencode({'world': entry.key, 'run': listed.key})}"
+            data[address] = run(entry.key, listed.key).packed(of, most_hops)
     return page(title, [entry.as_json() for entry in entries], data, served=False)
 
 

@@ -94,7 +94,10 @@ class ReplayedRun:
         def number(text: str) -> int:
             return texts.setdefault(text, len(texts))
 
-        why = [[one.event, one.node, [*map(number, one.reasons)], [*map(number, one.losses)]] for one in self.why]
+        why = [
+            [answer.event, answer.node, [*map(number, answer.reasons)], [*map(number, answer.losses)]]
+            for answer in self.why
+        ]
         meta = {
             "key": self.key,
             "world": world.key,

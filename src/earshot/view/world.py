@@ -161,7 +161,7 @@ class World:
     @cached_property
     def types(self) -> list[str]:
         """Every event type that is published, announced or not, in order."""
-        return sorted({event.type for event in self.events} | {one.type for one in self.announcements})
+        return sorted({event.type for event in self.events} | {span.type for span in self.announcements})
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:

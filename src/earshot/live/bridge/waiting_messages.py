@@ -62,7 +62,7 @@ class WaitingMessages:
 
     def add(self, messages: Iterable[Message]) -> None:
         """Append messages."""
-        rows = [(one.topic, one.payload, one.qos, one.retain, one.event) for one in messages]
+        rows = [(message.topic, message.payload, message.qos, message.retain, message.event) for message in messages]
         with self._whole():
             self._file.executemany(
                 "INSERT INTO waiting (topic, payload, qos, retain, event) VALUES (?, ?, ?, ?, ?)", rows

@@ -98,7 +98,7 @@ def _parsed(file: Path) -> dict[str, Any]:
 
 
 def _texts(value: Any, file: Path) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(key, str) for key in value):
         raise LocatedError(str(file), "without", 'must be a list of keys of the base, as in ["nodes.node"]')
     return value
 

@@ -65,8 +65,8 @@ def nested(changes: Table) -> dict[str, Any]:
     return found
 
 
-def _joined(one: Table, other: Table, dotted: str) -> dict[str, Any]:
-    joined = dict(one)
+def _joined(table: Table, other: Table, dotted: str) -> dict[str, Any]:
+    joined = dict(table)
     for key, value in other.items():
         if key not in joined:
             joined[key] = value

@@ -210,8 +210,8 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
                 raise ScenarioError(f"nodes.{group}.mobility: {error}") from None
         types = self._types()
         for section, entries in (("publish", self.publish), ("subscribe", self.subscribe)):
-            for entry, one in entries.items():
-                for name in (one.nodes,) if isinstance(one.nodes, str) else one.nodes:
+            for entry, settings in entries.items():
+                for name in (settings.nodes,) if isinstance(settings.nodes, str) else settings.nodes:
                     if name != "all" and name not in self.nodes and name not in known and name not in types:
                         raise _no_node(f"{section}.{entry}.nodes", name, (*self.nodes, *types, *names))
         sources = generators_of(self.publish)
@@ -252,7 +252,9 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
     @property
     def reacts(self) -> bool:
         """Whether drivers react, so that trajectories and events depend on the protocol."""
-        return any(isinstance(one.mobility, Sumo) and one.mobility.drivers is not None for one in self.nodes.values())
+        return any(
+            isinstance(group.mobility, Sumo) and group.mobility.drivers is not None for group in self.nodes.values()
+        )
 
     def paths(self, seed: int) -> list[Trajectory]:
         """The same, one by one."""

@@ -78,8 +78,8 @@ class ElementType:
 def _names(part: Part) -> Iterator[str]:
     if part.kind == "element":
         yield part.name
-    for one in part.parts:
-        yield from _names(one)
+    for inner in part.parts:
+        yield from _names(inner)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,8 +249,10 @@ class _Budget:
 
 def _element_type(declared: Any, budget: _Budget) -> ElementType:
     attributes = tuple(
-        AttributeType(one.name, one.type, one.default, one.default_value, tuple(one.values()))
-        for one in declared.iterattributes()
+        AttributeType(
+            attribute.name, attribute.type, attribute.default, attribute.default_value, tuple(attribute.values())
+        )
+        for attribute in declared.iterattributes()
     )
     content: Part | None = None
     if declared.type == "element":
@@ -281,7 +283,7 @@ def _root(elements: Mapping[str, ElementType], given: str | None) -> str:
         if given not in elements:
             raise DtdError(f"the DTD has no element called {given!r}; give its root")
         return given
-    inside = {child for one in elements.values() for child in one.children if child != one.name}
+    inside = {child for element in elements.values() for child in element.children if child != element.name}
     roots = [name for name in elements if name not in inside]
     if len(roots) != 1:
         some = ", ".join((roots or list(elements))[:8])

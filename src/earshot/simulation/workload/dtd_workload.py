@@ -121,8 +121,8 @@ class _Draft:
         if part.kind == "element":
             names.append(part.name)
         elif part.kind == "sequence":
-            for one in part.parts:
-                self._expand(one, levels, names)
+            for inner in part.parts:
+                self._expand(inner, levels, names)
         else:
             alternatives = self.dtd.alternatives(part, levels)
             affordable = bisect_right(alternatives, self.spare, key=itemgetter(0))
@@ -144,10 +144,10 @@ class _Draft:
         return " ".join(self.random.choices(WORDS, k=self.random.randint(*self.shape.words)))
 
     def _draw_attributes(self, node: _Node) -> None:
-        for one in node.type.attributes:
-            wanted = one.presence in ("required", "fixed") or self.random.random() < self.shape.attributes
-            if wanted and (value := self._value(one)) is not None:
-                node.attributes[one.name] = value
+        for attribute in node.type.attributes:
+            wanted = attribute.presence in ("required", "fixed") or self.random.random() < self.shape.attributes
+            if wanted and (value := self._value(attribute)) is not None:
+                node.attributes[attribute.name] = value
 
     def _value(self, attribute: AttributeType) -> str | None:
         if attribute.default is not None:
@@ -167,9 +167,9 @@ class _Draft:
         if not self.ids:
             return
         for node in self.nodes:
-            for one in node.type.attributes:
-                if one.name in node.attributes and one.type in ("idref", "idrefs"):
-                    node.attributes[one.name] = self.random.choice(self.ids)
+            for attribute in node.type.attributes:
+                if attribute.name in node.attributes and attribute.type in ("idref", "idrefs"):
+                    node.attributes[attribute.name] = self.random.choice(self.ids)
 
 
 # Queries.

@@ -211,11 +211,11 @@ class Attributes(KindTable, frozen=True, tag="attributes"):
         force_setattr(self, "attributes", dict(sorted(self.attributes.items())))
 
     def types(self) -> tuple[EventType, ...]:
-        content = {name: one.type for name, one in self.attributes.items()}
+        content = {name: attribute.type for name, attribute in self.attributes.items()}
         return (EventType(self.type, content | ({"payload": "string"} if self.payload_bytes else {})),)
 
     def draw(self, random: Random, number: int) -> Event:
-        values: dict[str, Any] = {name: one.draw(random) for name, one in self.attributes.items()}
+        values: dict[str, Any] = {name: attribute.draw(random) for name, attribute in self.attributes.items()}
         return Event(self.type, values | _payload(self.payload_bytes))
 
 

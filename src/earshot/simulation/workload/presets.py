@@ -152,7 +152,7 @@ def _news(facts: TraceFacts, events_per_s: float) -> Tables:
             "payload_bytes": 100,
         },
     }
-    texts = [f"News: section = '{one}'" for one in sections]
+    texts = [f"News: section = '{section}'" for section in sections]
     wanted = {"kind": "written", "texts": texts, "zipf": 1.0}
     return _entries("news", publish, {"share": 0.5, "each": [1, 2], "filters": wanted})
 
@@ -160,8 +160,8 @@ def _news(facts: TraceFacts, events_per_s: float) -> Tables:
 def _mixed(facts: TraceFacts, events_per_s: float) -> Tables:
     """All of the others, each at a quarter of its rate."""
     found: Tables = {"publish": {}, "subscribe": {}}
-    for one in (_alerts, _parking, _convoy, _news):
-        for table, entries in one(facts, events_per_s / 4.0).items():
+    for tables_of in (_alerts, _parking, _convoy, _news):
+        for table, entries in tables_of(facts, events_per_s / 4.0).items():
             found[table].update(entries)
     return found
 
@@ -171,8 +171,8 @@ def _entries(name: str, publish: dict[str, Any], subscribe: dict[str, Any]) -> T
 
 
 PRESETS: Mapping[str, Preset] = {
-    one.name: one
-    for one in (
+    preset.name: preset
+    for preset in (
         Preset("alerts-nearby", "hazards that the traffic around should know of", _alerts),
         Preset("parking", "free parking places, for drivers who look for one", _parking),
         Preset("convoy", "how a vehicle moves and brakes, for those close behind it", _convoy),

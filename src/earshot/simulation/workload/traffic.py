@@ -362,7 +362,10 @@ class PublishEntry(Who, frozen=True, kw_only=True):
             yield Action(time, node, event)
         if self.announce and self.until_s is not None and self.until_s < context.duration_s:
             for publisher in publishers:
-                yield from (Action(until_s, publisher.node, Unannounce(one.subject)) for one in self.events.types())
+                yield from (
+                    Action(until_s, publisher.node, Unannounce(event_type.subject))
+                    for event_type in self.events.types()
+                )
 
     def at_rate(self, multiple: float) -> PublishEntry:
         """The same, this many times as often."""
@@ -385,7 +388,9 @@ class PublishEntry(Who, frozen=True, kw_only=True):
         random = Random(f"{context.seed}:publish:{entry}")
         from_s = context.warm_up_s if self.from_s is None else self.from_s
         drawn = self.when.times(publishers, random, from_s, min(until_s, context.duration_s))
-        there = [(time, one.node) for time, one in drawn if context.trajectories.present(one.node, time)]
+        there = [
+            (time, publisher.node) for time, publisher in drawn if context.trajectories.present(publisher.node, time)
+        ]
         for number, (time, node) in enumerate(sorted(there)[: self.limit]):
             event: Event = self.events.draw(random, number)
             if self.lifespan_s is not None or self.priority:
@@ -441,13 +446,15 @@ class SubscribeEntry(Who, frozen=True, kw_only=True):
                     here = context.position(node, time)
                     region = self.region.area(here, context.extent, random) if self.region else None
                     yield Action(time, node, Subscription(id, name, wanted, region))
-                    yield from (Action(time, node, one) for one in self._fences(id, wanted))
+                    yield from (Action(time, node, fence) for fence in self._fences(id, wanted))
                     time = time + self.lasting_s.draw(random) if self.lasting_s else end_s
                     number += 1
                     generation += 1
                     if min(time, end_s) < context.duration_s:
                         yield Action(min(time, end_s), node, Unsubscribe(id))
-                        yield from (Action(min(time, end_s), node, Unfence(one.id)) for one in self._fences(id, wanted))
+                        yield from (
+                            Action(min(time, end_s), node, Unfence(fence.id)) for fence in self._fences(id, wanted)
+                        )
 
     def _fences(self, subscription: str, wanted: Filter) -> Iterator[Fence]:
         """The fences that go with a subscription: one for each type, and one for other nodes."""
