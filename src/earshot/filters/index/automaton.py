@@ -37,6 +37,7 @@ from earshot.filters.index.prefix_tree import (
     Property,
     attribute,
     sorted_nodes,
+    sources_of,
     union,
     with_node,
 )
@@ -93,10 +94,25 @@ class _GuardIndex:
         return [each for guard in admitting if guard.admits(value) for each in by_guard.get(guard, ())]
 
 
+Results = tuple[list[Any], list[Any]]
+"Answers and leads."
+
+
 class _State:
     """The nodes that a document has reached at the end of one sequence of names."""
 
-    __slots__ = ("_above", "_waiting", "guards", "leads_on", "next", "nodes")
+    __slots__ = (
+        "_above",
+        "_changes",
+        "_results",
+        "_sources",
+        "_waiting",
+        "_wild",
+        "guards",
+        "leads_on",
+        "next",
+        "nodes",
+    )
 
     def __init__(self, nodes: Nodes, above: Nodes) -> None:
         self.next: dict[Label, _State] = {}
@@ -109,6 +125,11 @@ class _State:
         "Whether anything may follow."
         self.guards: _GuardIndex | None = None
         "Nodes that are also reached here if their guards hold."
+        self._changes = -1
+        "When the following were found in the tree."
+        self._results: Results | None = None
+        self._sources: Nodes | None = None
+        self._wild: dict[Label, Nodes] = {}
 
     def waiting(self, tree: PrefixTree) -> Nodes:
         """Nodes with moves to anything below, reached here or further up; most states are never asked."""
@@ -116,6 +137,35 @@ class _State:
             here = tree.waiting(self.nodes)
             self._waiting = union([self._above, here]) if len(here) else self._above
         return self._waiting
+
+    def results(self, tree: PrefixTree) -> Results:
+        """The answers and the leads of the nodes reached here."""
+        self._renew(tree)
+        if self._results is None:
+            self._results = tree.answers.of(self.nodes), tree.leads.of(self.nodes)
+        return self._results
+
+    def sources(self, tree: PrefixTree) -> Nodes:
+        """The nodes reached here and the nodes waiting here, as sources of moves."""
+        self._renew(tree)
+        if self._sources is None:
+            self._sources = sources_of(self.nodes, self.waiting(tree))
+        return self._sources
+
+    def wild_targets(self, tree: PrefixTree, wild: Label) -> Nodes:
+        """Where moves to any name lead from here, which is asked for each name that follows."""
+        sources = self.sources(tree)
+        found = self._wild.get(wild)
+        if found is None:
+            table = tree.table(wild)
+            found = self._wild[wild] = NO_NODES if table is None else table.targets(sources)
+        return found
+
+    def _renew(self, tree: PrefixTree) -> None:
+        if self._changes != tree.changes:
+            self._changes = tree.changes
+            self._results = self._sources = None
+            self._wild = {}
 
     def children(self, label: Label) -> Iterable[_State]:
         """The known states one move down by this label of a path."""
@@ -126,12 +176,14 @@ class _State:
 
     def reach(self, node: int) -> None:
         """Reach one more node here."""
+        self._changes = -1
         self.nodes = with_node(self.nodes, node)
         self.leads_on = True
 
     def wait_for(self, node: int) -> None:
         """Follow the moves of one more node to anything below, which was reached here or further up."""
         self._waiting = None
+        self._changes = -1
         self._above = with_node(self._above, node)
         self.leads_on = True
 
@@ -211,8 +263,8 @@ class PathAutomaton:
         "The state before the root; all states follow from it or from those behind guards."
         self._behind: dict[frozenset[int], _State] = {}
         self._joints: dict[frozenset[_State], _Joint] = {}
-        self._results: dict[frozenset[Any], tuple[Collection[Any], Collection[Any]]] = {}
-        "By the states that a document reached: its answers and leads. Those of states seen once are lists."
+        self._results: dict[frozenset[Any], tuple[frozenset[Any], Collection[Any]] | None] = {}
+        "By the states that a document reached: its answers and leads, remembered when it is seen again."
         self._held = 0
         self._unapplied: list[_Addition] = []
 
@@ -251,6 +303,7 @@ class PathAutomaton:
             tree.reuse_numbers()
 
     def _count(self, moves: PathMoves, one: int) -> None:
+        self._tree.changes += 1
         self.count += one
         self._extras += one * isinstance(moves[-1].label, tuple)
         self._guarded += one * any(move.guards for move in moves)
@@ -259,21 +312,24 @@ class PathAutomaton:
             if not self._labels[move.label]:
                 del self._labels[move.label]
 
-    def reached(self, root: Element) -> tuple[Collection[Any], Collection[Any]]:
-        """The answers and the leads of all paths that select something."""
+    def reached(self, root: Element) -> tuple[set[Any], Collection[Any]]:
+        """The answers, as a set of the caller's own, and the leads of all paths that select something."""
         reached: frozenset[Any] = self._walk_with_guards(root) if self._guarded else self._walk(root)
         known = self._results.get(reached)
-        if known is None:
-            states = frozenset().union(*[joint.states for joint in reached]) if self._guarded else reached
-            nodes = [state.nodes for state in states]
+        if known is not None:
+            return set(known[0]), known[1]
+        states = frozenset().union(*[joint.states for joint in reached]) if self._guarded else reached
+        results = [state.results(self._tree) for state in states]
+        answers: set[Any] = set().union(*[answers for answers, _ in results])
+        leads = set().union(*[leads for _, leads in results]) if self._tree.leads.total else ()
+        if reached not in self._results:
             if len(self._results) >= MOST_RESULTS:
                 self._results.clear()
-            known = self._results[reached] = (self._tree.answers.of(nodes), self._tree.leads.of(nodes))
-            self._held += 4 * len(known[0])
-        elif isinstance(known[0], list):
-            # A set takes longer to make than a list, and less time to copy. A copy of it has no spare room.
-            known = self._results[reached] = (frozenset(set(known[0])), known[1])
-        return known
+            self._results[reached] = None
+        else:
+            self._results[reached] = (frozenset(answers), leads)
+            self._held += 4 * len(answers)
+        return answers, leads
 
     def _walk(self, root: Element) -> frozenset[_State]:
         state = self._follow(self._current_start(), root.name)
@@ -283,12 +339,14 @@ class PathAutomaton:
         while stack:
             element, state = stack.pop()
             following = state.next
-            for child in element.elements:
+            for child in element.children:
+                if isinstance(child, str):
+                    continue
                 below = following.get(child.name)
                 if below is None:
                     below = self._follow(state, child.name)
                 found.add(below)
-                if (extras or child.elements) and below.leads_on:
+                if (extras or child.children) and below.leads_on:
                     stack.append((child, below))
             if extras:
                 found.update(self._follow(state, label) for label in _extra_labels(element))
@@ -355,24 +413,21 @@ class PathAutomaton:
         known = state.next.get(label)
         if known is not None:
             return known
-        labels = [name for name in (label, _wild(label)) if name is not None and name in self._labels]
-        waiting = state.waiting(self._tree)
-        moves = [
-            (table, waiting if below else state.nodes)
-            for below in (False, True)
-            for table in self._tree.tables(below, labels)
-        ]
-        nodes = np.concatenate([NO_NODES, *[table.targets(sources) for table, sources in moves]])
+        tree, wild = self._tree, _wild(label)
+        sources = state.sources(tree)
+        tables = [(name, table) for name in (label, wild) if name is not None and (table := tree.table(name))]
+        targets = [state.wild_targets(tree, name) if name == wild else table.targets(sources) for name, table in tables]
+        nodes = np.concatenate([NO_NODES, *targets])
         nodes.sort()
-        made = state.next[label] = self._new_state(nodes, waiting)
-        for table, sources in moves:
+        made = state.next[label] = self._new_state(nodes, state.waiting(tree))
+        for _, table in tables:
             for guards, node in table.behind_guards(sources):
                 made.guard(guards, node)
                 self._held += 1
         return made
 
     def _new_state(self, nodes: Nodes, waiting_above: Nodes) -> _State:
-        self._held += _STATE_COST + 2 * len(nodes) + len(waiting_above)
+        self._held += _STATE_COST + 4 * len(nodes) + 2 * len(waiting_above)
         return _State(nodes, waiting_above)
 
     def _current_start(self) -> _State:

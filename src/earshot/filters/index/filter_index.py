@@ -85,8 +85,7 @@ class FilterIndex:
         found: set[Any] = set()
         event_values = EventValues(event)
         if self._paths.count:
-            answers, groups = self._paths.reached(event.root)
-            found.update(answers)
+            found, groups = self._paths.reached(event.root)
             for group in groups:
                 group.collect(event_values, viewer, found)
         if (group := self._by_type.get(None)) is not None:

@@ -1,7 +1,7 @@
 """Location paths as a tree of shared prefixes, kept so that many nodes are followed at once.
 
-A node is a number. The moves of one kind (an axis and a label) from all nodes are one table, in which the targets of
-hundreds of nodes are found in a few steps of numpy; what is known of a node stands in arrays, by its number.
+A node is a number. The moves to one label from all nodes are one table, in which the targets of hundreds of nodes are
+found in a few steps of numpy; what is known of a node stands in arrays, by its number.
 
 A removed node keeps its number, leads nowhere and has no results: who still knows it finds nothing there.
 `reuse_numbers` gives such numbers to new nodes, once nobody knows them.
@@ -98,15 +98,19 @@ def with_node(nodes: Nodes, node: int) -> Nodes:
     return np.concatenate((nodes[:place], (node,), nodes[place:]))
 
 
+_NO_SOURCE: Nodes = np.array([np.iinfo(np.intp).max])
+"It ends the sources of a table, so that a place is found for every source that is looked up."
+
+
 class MoveTable:
-    """The moves along one axis to one label: from which nodes to which."""
+    """The moves to one label, from which nodes to which; a source is a node and an axis (`source_of`)."""
 
     __slots__ = ("_added", "_sources", "_targets", "guarded", "plain")
 
     def __init__(self) -> None:
         self.plain: dict[int, int] = {}
         self.guarded: dict[int, dict[Guards, int]] = {}
-        self._sources = self._targets = NO_NODES
+        self._sources, self._targets = _NO_SOURCE, _NO_SOURCE
         "The plain moves in parallel, by source; those that were removed lead to a removed node."
         self._added = (array("q"), array("q"))
         "Sources and targets that are not yet among them."
@@ -132,20 +136,18 @@ class MoveTable:
             del self.guarded[source]
 
     def targets(self, sources: Nodes) -> Nodes:
-        """Where the plain moves from these nodes lead, in no order."""
+        """Where the plain moves from these sources lead, in no order."""
         if self._added[0]:
             self._sort()
-        if not len(self._sources):
-            return NO_NODES
         places = self._sources.searchsorted(sources)
-        found: Nodes = self._targets.take(places[self._sources.take(places, mode="clip") == sources])
+        found: Nodes = self._targets.take(places[self._sources.take(places) == sources])
         return found
 
     def behind_guards(self, sources: Nodes) -> Iterator[tuple[Guards, int]]:
-        """Where the other moves from these nodes lead, with their guards."""
+        """Where the other moves from these sources lead, with their guards."""
         if self.guarded:
-            for node in sources.tolist():
-                yield from self.guarded.get(node, {}).items()
+            for source in sources.tolist():
+                yield from self.guarded.get(source, {}).items()
 
     def _sort(self) -> None:
         sources, targets = (np.array(added, np.intp) for added in self._added)
@@ -158,8 +160,21 @@ class MoveTable:
 
     def renew(self) -> None:
         """Forget removed moves."""
-        self._sources = self._targets = NO_NODES
+        self._sources, self._targets = _NO_SOURCE, _NO_SOURCE
         self._added = (array("q", self.plain), array("q", self.plain.values()))
+
+
+def source_of(node: int, below: bool) -> int:
+    """A node as the source of its moves to anything below, or to children."""
+    return node << 1 | below
+
+
+def sources_of(nodes: Nodes, waiting: Nodes) -> Nodes:
+    """The first as sources of moves to children, the second of moves to anything below."""
+    sources = np.concatenate((nodes, waiting))
+    sources <<= 1
+    sources[len(nodes) :] |= 1
+    return sources
 
 
 class NodeResults:
@@ -199,13 +214,10 @@ class NodeResults:
         self.counts[node] -= 1
         self.total -= 1
 
-    def of(self, several: Iterable[Nodes]) -> list[Any]:
+    def of(self, nodes: Nodes) -> list[Any]:
         """All results of the nodes."""
         if not self.total:
             return []
-        is_one = np.zeros(len(self.counts), np.bool_)
-        is_one[np.concatenate([NO_NODES, *several])] = True
-        nodes = is_one.nonzero()[0]
         counts = self.counts.take(nodes)
         found: list[Any] = self._first[nodes[counts > 0]].tolist()
         if self._further:
@@ -219,7 +231,9 @@ class PrefixTree:
 
     def __init__(self) -> None:
         self.answers, self.leads = NodeResults(), NodeResults()
-        self._moves: dict[tuple[bool, Label], MoveTable] = {}
+        self.changes = 0
+        "How often paths were added or removed."
+        self._moves: dict[Label, MoveTable] = {}
         self._counts: dict[bool, NDArray[np.int32]] = {below: np.zeros(0, np.int32) for below in (False, True)}
         "How many moves lead on from each node: to a child, and to anything below."
         self._used = 1
@@ -229,14 +243,14 @@ class PrefixTree:
 
     def get(self, node: int, move: PathMove) -> int | None:
         """Where the move leads from this node, if there is such a move."""
-        table = self._moves.get(move[:2])
-        return None if table is None else table.get(node, move.guards)
+        table = self._moves.get(move.label)
+        return None if table is None else table.get(source_of(node, move.below), move.guards)
 
     def add(self, node: int, move: PathMove) -> int:
         """The new node at the end of a new move."""
-        table = self._moves.get(move[:2])
+        table = self._moves.get(move.label)
         if table is None:
-            table = self._moves[move[:2]] = MoveTable()
+            table = self._moves[move.label] = MoveTable()
         if self._free:
             target = self._free.pop()
         else:
@@ -244,16 +258,17 @@ class PrefixTree:
             self._used += 1
             if target == len(self._counts[False]):
                 self._resize(2 * target)
-        table.add(node, move.guards, target)
+        table.add(source_of(node, move.below), move.guards, target)
         self._counts[move.below][node] += 1
         return target
 
     def drop(self, node: int, move: PathMove) -> None:
         """Remove a move and the node it leads to."""
-        table = self._moves[move[:2]]
-        target = table.get(node, move.guards)
+        table = self._moves[move.label]
+        source = source_of(node, move.below)
+        target = table.get(source, move.guards)
         assert target is not None
-        table.drop(node, move.guards)
+        table.drop(source, move.guards)
         self._counts[move.below][node] -= 1
         self._removed.append(target)
 
@@ -270,9 +285,9 @@ class PrefixTree:
         """Those of the nodes with moves to anything below."""
         return nodes[self._counts[True].take(nodes) > 0]
 
-    def tables(self, below: bool, labels: Iterable[Label]) -> list[MoveTable]:
-        """The moves along one axis to these labels."""
-        return [table for label in labels if (table := self._moves.get((below, label))) is not None]
+    def table(self, label: Label) -> MoveTable | None:
+        """The moves to this label."""
+        return self._moves.get(label)
 
     @property
     def has_many_removed(self) -> bool:
@@ -284,7 +299,7 @@ class PrefixTree:
         if self._removed:
             self._free += self._removed
             self._removed = []
-            self._moves = {kind: table for kind, table in self._moves.items() if table.plain or table.guarded}
+            self._moves = {label: table for label, table in self._moves.items() if table.plain or table.guarded}
             for table in self._moves.values():
                 table.renew()
 
