@@ -37,7 +37,6 @@ from earshot.filters.index.prefix_tree import (
     Property,
     attribute,
     sorted_nodes,
-    sources_of,
     union,
     with_node,
 )
@@ -149,7 +148,7 @@ class _State:
         """The nodes reached here and the nodes waiting here, as sources of moves."""
         self._renew(tree)
         if self._sources is None:
-            self._sources = sources_of(self.nodes, self.waiting(tree))
+            self._sources = tree.sources(self.nodes, self.waiting(tree))
         return self._sources
 
     def wild_targets(self, tree: PrefixTree, wild: Label) -> Nodes:

@@ -169,14 +169,6 @@ def source_of(node: int, below: bool) -> int:
     return node << 1 | below
 
 
-def sources_of(nodes: Nodes, waiting: Nodes) -> Nodes:
-    """The first as sources of moves to children, the second of moves to anything below."""
-    sources = np.concatenate((nodes, waiting))
-    sources <<= 1
-    sources[len(nodes) :] |= 1
-    return sources
-
-
 class NodeResults:
     """The results of nodes. Most nodes have at most one: it is kept in an array, and further ones beside it."""
 
@@ -284,6 +276,14 @@ class PrefixTree:
     def waiting(self, nodes: Nodes) -> Nodes:
         """Those of the nodes with moves to anything below."""
         return nodes[self._counts[True].take(nodes) > 0]
+
+    def sources(self, nodes: Nodes, waiting: Nodes) -> Nodes:
+        """The nodes as sources of moves to children, where they have any, and those waiting of moves below."""
+        leading_on = nodes[self._counts[False].take(nodes) > 0]
+        sources = np.concatenate((leading_on, waiting))
+        sources <<= 1
+        sources[len(leading_on) :] |= 1
+        return sources
 
     def table(self, label: Label) -> MoveTable | None:
         """The moves to this label."""
