@@ -1,4 +1,5 @@
-"""Pairs of points within range, found with a grid of cells and never by trying all pairs.
+"""Pairs of points within range, found with a grid of cells and never by trying all pairs; and from when until when two
+moving points are within range.
 
 A point's partners lie in its own cell or the eight around it. The simulator asks for the pairs of one
 moment; the pipeline asks for many moments at once, with the moment as a third coordinate of the cell.
@@ -77,3 +78,24 @@ def index_ranges(own: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
     number = (low - counts.cumsum() + counts).repeat(counts)
     number += np.arange(len(number))
     return own.repeat(counts), number
+
+
+def times_within(
+    dx_m: Floats, dy_m: Floats, dx_m_s: Floats, dy_m_s: Floats, start: Floats, end: Floats, range_m: float
+) -> tuple[npt.NDArray[np.bool_], Floats, Floats]:
+    """When two points in straight and even motion are within range, both ends included. They are (dx, dy) apart at
+    `start`, and that changes at a constant rate until `end`. Returns whether they are within range at all, from when
+    and until when."""
+    # |d + v s| = range, solved for s.
+    speed2 = dx_m_s * dx_m_s + dy_m_s * dy_m_s
+    approach = dx_m * dx_m_s + dy_m * dy_m_s
+    beyond = dx_m * dx_m + dy_m * dy_m - range_m * range_m
+    reached = approach * approach - speed2 * beyond
+    still = speed2 == 0
+    speed2[still] = 1.0
+    root = np.sqrt(np.maximum(reached, 0.0))
+    comes = np.where(beyond <= 0, start, np.maximum(start + (-approach - root) / speed2, start))
+    goes = np.where(still, end, np.minimum(start + (-approach + root) / speed2, end))
+    # Within range at the start it stays so for that moment, whatever the rounding of the root.
+    goes = np.where(beyond <= 0, np.maximum(goes, start), goes)
+    return (comes <= goes) & (reached >= 0) & ~(still & (beyond > 0)), comes, goes

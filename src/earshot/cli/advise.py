@@ -26,7 +26,7 @@ WIDTH = 100
 )
 @click.option("--protocols", help="Comma-separated names; all of them by default.")
 @click.option(
-    "--budget", type=DURATION, metavar="10min", help="How long to search  [default: 12min; with --quick 5min]"
+    "--budget", type=DURATION, metavar="10min", help="How long to search  [default: 12min; with --quick 4min]"
 )
 @click.option("--quick", is_flag=True, help="Fewer and shorter windows: an answer in minutes.")
 @click.option("--out", type=click.Path(dir_okay=False), help="The file for your nodes  [default: LAKE/advice.toml]")

@@ -38,7 +38,7 @@ from earshot.traces.lake_tables import trace_about
 if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
-QUICK_BUDGET_S, BUDGET_S = 300.0, 720.0
+QUICK_BUDGET_S, BUDGET_S = 240.0, 720.0
 "For everything after the profile."
 FIRST = ("hearsay",)
 "Tried before the others: where time is short, these are tried for certain."

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from earshot.pipeline.advice.search import Measured, TunedProtocol
 from earshot.pipeline.advice.windows import TraceSlot
 from earshot.pipeline.campaigns.campaigns import Campaign, Run
-from earshot.pipeline.campaigns.flow import Say, run_campaign
+from earshot.pipeline.campaigns.flow import Say, run_campaign, whole_run_figures
 from earshot.pipeline.campaigns.leaderboard import COST, DELIVERY
-from earshot.pipeline.campaigns.sweeps import Outcome, Progress
+from earshot.pipeline.campaigns.sweeps import Outcome, Progress, outcomes_in
 from earshot.pipeline.spark.session import parallelism
 from earshot.simulation.scenario.scenario import Scenario
 
@@ -50,7 +50,7 @@ class TraceJudge:
     "What was run and finished."
     failures: dict[str, str] = field(default_factory=dict)
     "Why the last run of a candidate failed, by candidate."
-    overhead_s: float = 15.0
+    overhead_s: float = 5.0
     "What the stages around the simulations took in the last round."
 
     def __call__(
@@ -77,7 +77,7 @@ class TraceJudge:
                 self.results[place] = measured
                 self.runs[place] = run
         simulated_s = math.fsum(one.took_s for one in outcomes) / parallelism(self.lake.session)
-        self.overhead_s = max(5.0, time.monotonic() - began - simulated_s)
+        self.overhead_s = max(2.0, time.monotonic() - began - simulated_s)
         return {place: self.results[place] for place in asked if place in self.results}
 
     def estimate_s(self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> float:
@@ -106,22 +106,13 @@ class TraceJudge:
 
     def _known_too_slow(self, runs: Sequence[str], most_s: float) -> dict[str, Outcome]:
         """The runs that were stopped before after as much processor time as they would get now."""
-        if not self.lake.partitions("runs"):
-            return {}
-        stopped = (F.col("status") == "failed") & F.col("error").startswith(TOO_SLOW)
-        rows = self.lake.read("runs").where(stopped & F.col("run").isin(list(runs))).collect()
-        names = list(Outcome.__dataclass_fields__)
-        enough = [row for row in rows if row["took_s"] >= most_s]
-        return {row["run"]: Outcome(**{name: row[name] for name in names}) for row in enough}
+        asked = {*runs}
+        kept = outcomes_in(self.lake, "failed")
+        stopped = [one for one in kept if one.run in asked and (one.error or "").startswith(TOO_SLOW)]
+        return {one.run: one for one in stopped if one.took_s >= most_s}
 
     def _figures(self, runs: Sequence[str]) -> dict[str, dict[str, float]]:
-        if not runs:
-            return {}
-        chosen = F.col("run").isin(list(runs)) & (F.col("by") == "all") & F.col("metric").isin(*USED)
-        found: dict[str, dict[str, float]] = defaultdict(dict)
-        for run, metric, value in self.lake.read("metrics").where(chosen).select("run", "metric", "value").collect():
-            found[run][metric] = value
-        return found
+        return whole_run_figures(self.lake, runs, USED)
 
 
 def _measured(figures: Mapping[str, float], took_s: float) -> Measured | None:

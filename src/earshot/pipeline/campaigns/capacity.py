@@ -14,11 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F
-
 from earshot.errors import ScenarioError
 from earshot.pipeline.campaigns.campaigns import Campaign, Run
-from earshot.pipeline.campaigns.flow import Say, run_campaign
+from earshot.pipeline.campaigns.flow import Say, run_campaign, whole_run_figures
 from earshot.pipeline.spark.session import parallelism
 from earshot.protocols.catalogue import build_settings, protocol
 from earshot.simulation.scenario.scenario import Scenario
@@ -212,7 +210,7 @@ def _probed(
 
     outcomes = run_campaign(lake, Campaign(f"capacity-{scenario.name}", everything), stage, count, most_s)
     failures = {outcome.run: str(outcome.error) for outcome in outcomes if outcome.status == "failed"}
-    figures = _figures(lake, [run.id for run in everything if run.id not in failures])
+    figures = whole_run_figures(lake, [run.id for run in everything if run.id not in failures], MEASURED)
     found: dict[tuple[str, float], LoadPoint | str] = {}
     for probe, some in runs.items():
         error = next((failures[run.id] for run in some if run.id in failures), None)
@@ -230,17 +228,6 @@ def _in_words(runs: Runs) -> str:
     who = ", ".join(names) if len(names) < 4 else f"{len(names)} protocols"
     loads = f"{multiples[0]:.3g}x" + (f" to {multiples[-1]:.3g}x" if len(multiples) > 1 else "")
     return f"{who} at {loads}"
-
-
-def _figures(lake: Lake, runs: Sequence[str]) -> dict[str, dict[str, float]]:
-    """The metrics of those runs by name."""
-    if not runs:
-        return {}
-    found: dict[str, dict[str, float]] = {}
-    chosen = F.col("run").isin(list(runs)) & (F.col("by") == "all") & F.col("metric").isin(*MEASURED)
-    for run, metric, value in lake.read("metrics").where(chosen).select("run", "metric", "value").collect():
-        found.setdefault(run, {})[metric] = value
-    return found
 
 
 def _point(scenario: Scenario, multiple: float, figures: Sequence[Mapping[str, float]]) -> LoadPoint | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
@@ -346,6 +347,19 @@ def _measured(lake: Lake, runs: Sequence[str]) -> tuple[DataFrame, DataFrame, Da
     log = lake.read("log").where(F.col("run").isin(list(runs)))
     reach = lake.read_or_empty("reachable").where(F.col("workload").isin(workloads))
     return log, chosen, expected, reach
+
+
+def whole_run_figures(lake: Lake, runs: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, float]]:
+    """By run, these metrics of the whole run, as far as the lake has them."""
+    wanted = {name: pa.array(some, pa.string()) for name, some in (("run", runs), ("metric", names), ("by", ["all"]))}
+    found: dict[str, dict[str, float]] = {}
+    for batch in lake.arrow.batches("metrics", ["run", "metric", "by", "value"]):
+        rows = pa.Table.from_batches([batch])
+        for name, some in wanted.items():
+            rows = rows.filter(pc.is_in(rows.column(name), some))
+        for row in rows.to_pylist():
+            found.setdefault(row["run"], {})[row["metric"]] = row["value"]
+    return found
 
 
 def runs_and_metrics(lake: Lake, runs: Sequence[str] | None = None) -> tuple[DataFrame, DataFrame]:

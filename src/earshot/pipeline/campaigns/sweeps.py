@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from earshot.errors import RunTooSlow
 from earshot.pipeline.campaigns.campaigns import Run
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
@@ -137,14 +139,16 @@ class _Receipts:
         self._committed_at = time.monotonic()
 
 
+def outcomes_in(lake: Lake, status: str) -> list[Outcome]:
+    """The runs in the lake with that status."""
+    rows = lake.arrow.read("runs")
+    some = rows.filter(pc.equal(rows.column("status"), status)).select(list(Outcome.__dataclass_fields__))
+    return [Outcome(**row) for row in some.to_pylist()]
+
+
 def _kept(lake: Lake, wanted: set[str]) -> dict[str, Outcome]:
     """The runs that are in the lake and need not run again: those that did not fail."""
-    there = {partition["run"] for partition in lake.partitions("runs")} & wanted
-    if not there:
-        return {}
-    names = list(Outcome.__dataclass_fields__)
-    rows = lake.read("runs").where("status = 'done'").select(*names).collect()
-    return {row["run"]: Outcome(*row) for row in rows if row["run"] in there}
+    return {one.run: one for one in outcomes_in(lake, "done") if one.run in wanted}
 
 
 class _Simulation:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from earshot.pairs import index_ranges, pairs_within
+from earshot.pairs import index_ranges, pairs_within, times_within
 from earshot.pipeline.traces.contact_columns import ContactColumns, joined, no_contacts
 from earshot.pipeline.traces.partition_cuts import uncut
 from earshot.records.trajectories import Legs
@@ -154,19 +154,7 @@ def _within_range(
         for at, speed in ((pieces.x_m, pieces.x_m_s), (pieces.y_m, pieces.y_m_s))
     )
     vx, vy = pieces.x_m_s[i] - pieces.x_m_s[j], pieces.y_m_s[i] - pieces.y_m_s[j]
-    # |d + v s| = range, solved for s.
-    speed2 = vx * vx + vy * vy
-    approach = dx * vx + dy * vy
-    beyond = dx * dx + dy * dy - range_m * range_m
-    reached = approach * approach - speed2 * beyond
-    still = speed2 == 0
-    speed2[still] = 1.0
-    root = np.sqrt(np.maximum(reached, 0.0))
-    comes = np.where(beyond <= 0, start, np.maximum(start + (-approach - root) / speed2, start))
-    goes = np.where(still, end, np.minimum(start + (-approach + root) / speed2, end))
-    # Within range at the start it stays so for that moment, whatever the rounding of the root.
-    goes = np.where(beyond <= 0, np.maximum(goes, start), goes)
-    return (comes <= goes) & (reached >= 0) & ~(still & (beyond > 0)), comes, goes
+    return times_within(dx, dy, vx, vy, start, end, range_m)
 
 
 def _merged(found: ContactColumns) -> ContactColumns:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot.pairs import index_ranges, pairs_within
+from earshot.pairs import index_ranges, pairs_within, times_within
 from earshot.records.trajectories import Legs, Trajectories
 
 Floats = npt.NDArray[np.float64]
@@ -180,17 +180,8 @@ def contacts(legs: Legs, nodes: int, a: Ints, b: Ints, range_m: float) -> tuple[
         pair, start, end, leg_a, leg_b = _legs_side_by_side(legs, nodes, a, b)
         dx, vx = _difference(legs.x_m, legs.x_m_s, legs.start, leg_a, leg_b, start)
         dy, vy = _difference(legs.y_m, legs.y_m_s, legs.start, leg_a, leg_b, start)
-    # |d + v s| = range, solved for s.
-    speed2 = vx * vx + vy * vy
-    approach = dx * vx + dy * vy
-    beyond = dx * dx + dy * dy - range_m * range_m
-    reached = approach * approach - speed2 * beyond
-    still = speed2 == 0
-    speed2[still] = 1.0
-    root = np.sqrt(np.maximum(reached, 0.0))
-    comes_at = np.where(beyond <= 0, start, np.maximum(start + (-approach - root) / speed2, start))
-    goes_at = np.where(still, end, np.minimum(start + (-approach + root) / speed2, end))
-    within = (comes_at < goes_at) & (reached >= 0) & ~(still & (beyond > 0))
+    within, comes_at, goes_at = times_within(dx, dy, vx, vy, start, end, range_m)
+    within &= comes_at < goes_at
     pair, comes_at, goes_at = pair[within], comes_at[within], goes_at[within]
     if len(legs.node) == nodes:
         return pair, comes_at, goes_at
