@@ -22,6 +22,7 @@ from earshot.protocols.siena.machine import Siena
 from earshot.simulation.draws import Span
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.workload.codd_workload import CoddDocuments
+from earshot.simulation.workload.dtd import built_in_dtd, load_dtd
 from earshot.studies.codd.pipe_host import Pipes, SharedIndex, SharedLocal
 from earshot.studies.study import Case, Row
 
@@ -389,6 +390,7 @@ def shapes(case: Case) -> Sequence[Row]:
     levels = [list(_element_levels(event.root)) for event in events]
     return [
         {
+            "elements": len(load_dtd(built_in_dtd(case["dtd"])).elements),
             "depth": max(map(max, levels)),
             "mean_depth": _mean([level for one in levels for level in one]),
             "size_kb": _mean([len(write_xml(event.root)) / 1000.0 for event in events]),

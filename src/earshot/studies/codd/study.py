@@ -9,6 +9,7 @@ from typing import Any
 from earshot.protocols.codd.machine import Codd
 from earshot.studies.codd.beyond import churning, large, losing
 from earshot.studies.codd.claims import ALL, BOTH, CLAIMS, DTDS
+from earshot.studies.codd.overlap_times import overlap_times
 from earshot.studies.codd.runs import AS_READ, READINGS, shapes, synthetic, xml
 from earshot.studies.study import Experiment, Study, cases
 
@@ -76,6 +77,12 @@ STUDY = Study(
         ),
         Experiment(
             "shapes", shapes, cases(dtd=DTDS, documents=[400], seed=SEEDS), cases(dtd=DTDS, documents=[200], seed=[0])
+        ),
+        Experiment(
+            "overlap-times",
+            overlap_times,
+            cases(dtd=["news"], queries=[100], documents=[200], pairs=[300], seed=SEEDS),
+            cases(dtd=["news"], queries=[30], documents=[50], pairs=[50], seed=[0]),
         ),
     ),
     claims=CLAIMS,
