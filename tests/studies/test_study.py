@@ -72,7 +72,7 @@ def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
         write_claims(tmp_path / "missing.md", [])
 
 
-@pytest.mark.parametrize("name", ["content-odmrp", "steam"])
+@pytest.mark.parametrize("name", ["codd", "content-odmrp", "drip", "georendezvous", "steam"])
 def test_a_page_has_a_row_for_every_claim_and_a_mutation_for_each_that_holds(name: str) -> None:
     """The tables are written by the studies; a claim that is added or renamed needs a new table."""
     text = (Path(__file__).parents[2] / "docs" / "papers" / f"{name}.md").read_text("utf-8")

@@ -5,16 +5,18 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from mutation import flips
 
 from earshot.protocols.common.local_subscriptions import RecentKeys
+from earshot.protocols.drip.delay import printed_meeting_time, reach
 from earshot.protocols.drip.machine import Drip
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Sharing
 from earshot.studies.drip.claims import _direction
 from earshot.studies.drip.run_log import RunLog, _total_wait
-from earshot.studies.drip.runs import grown, simulated
+from earshot.studies.drip.runs import grown, simulated, walks
 from earshot.studies.drip.study import POINTS, RADIOS, SMALL, STUDY
 from earshot.studies.study import Finding, judge, study
 
@@ -148,11 +150,49 @@ def test_a_run_is_measured_whole() -> None:
     assert sum(row["fates"].values()) == row["expected"] >= sum(row["across"].values())
     assert row["held_most"] >= row["held"] >= 1
     assert 0.9 <= row["attached_share"] <= 1.0
+    assert 0.3 < row["nearest_share"] <= row["next_nearest_share"] <= 1.0
+
+
+def test_the_hops_beyond_the_nearest_broker_are_those_of_the_graph() -> None:
+    """Five nodes in a row, 100 m apart, brokers at both ends: the second node is with the far one, three hops away."""
+    places = np.array([[100.0 * place, 0.0] for place in range(5)])
+    log = object.__new__(RunLog)
+    log.result = SimpleNamespace(warm_up_s=0.0, duration_s=1.0, seed=0, nodes=list("abcde"))  # type: ignore[assignment]
+    trajectories = SimpleNamespace(positions=lambda _: places)
+    log.scenario = SimpleNamespace(trajectories=lambda _: trajectories)  # type: ignore[assignment]
+    log.terms = {"a": [[0.0, 1.0]], "e": [[0.0, 1.0]]}  # type: ignore[assignment]
+    log.attached = {0: [(0.0, "a")], 1: [(0.0, "e")], 2: [(0.0, "a")], 3: [], 4: [(0.0, "e")]}  # type: ignore[assignment]
+    assert log.hops_beyond_nearest() == {2: 1, 0: 1}
+
+
+def test_walks_meet_sooner_where_brokers_reach_farther() -> None:
+    few, many = (walks({"brokers": k, "grid": 400, "walks": 400, "seed": 1})[0] for k in (10, 30))
+    assert (few["alpha"] > many["alpha"], few["steps"] < many["steps"]) == (True, True)
+
+
+def test_claims_about_the_analysis_can_hold_and_fail() -> None:
+    for factor, holds in ((1.0, True), (2.0, False)):
+        met = [
+            {"brokers": k, "grid": 400, "seed": 0, "steps": factor * printed_meeting_time(reach(k, 400), 400)}
+            for k in (10, 20, 30)
+        ]
+        assert finding("The time until two regions meet", walks=met).holds is holds
+        sizes = [
+            {"what": what, "seed": 0, "packet_bytes": size, "bare_bytes": size}
+            for what, size in (("subscription", 100), ("event", 150 / factor))
+        ]
+        assert finding("Subscription packets are smaller", packets=sizes).holds is holds
+        share = 0.95 / factor
+        shares = [{**row, "nearest_share": share, "next_nearest_share": share} for row in grid()]
+        assert finding("The local broker of a node", delay=shares).holds is holds
+    assert [one.holds for one in finding("The delay is in a logarithmic").all_readings] == [False, True]
+    assert [one.holds for one in finding("Equation 2 gives the number").all_readings] == [False, True]
 
 
 def test_every_claim_that_can_be_measured_names_what_would_make_it_fail() -> None:
     assert [claim.claim for claim in STUDY.claims if not claim.fails_if] == [
-        "The expected delay of equation 2 follows from equation 1"
+        "Larger ability lets brokers delete unneeded events locally",
+        "The expected delay of equation 2 follows from equation 1",
     ]
 
 

@@ -9,12 +9,20 @@ from collections.abc import Iterator
 from itertools import pairwise, permutations, product
 from typing import Any
 
+import numpy as np
+from scipy.sparse.csgraph import dijkstra
+
 from earshot.records import DropReason, Kind
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.oracle import RunOracle, up_intervals
 from earshot.simulation.engine.result import RunResult
 from earshot.simulation.faults import plan
 from earshot.simulation.scenario.scenario import Scenario
+
+RANGE_M = 120.0
+"Section VI.A: the transmission range, with every radio of the study."
+SAMPLE_S = 5.0
+"How often it is asked which broker is nearest."
 
 
 class NoteLog(Log):
@@ -109,6 +117,30 @@ class RunLog:
         for (event, _), time in self.first.items():
             held = self.copies[self.result.published[event].id]
             yield sum(since <= time for since in held.values())
+
+    def hops_beyond_nearest(self) -> Counter[int]:
+        """For nodes that are no brokers, every few seconds after the warm-up: by how many hops their local broker is
+        farther than the nearest one."""
+        trajectories = self.scenario.trajectories(self.result.seed)
+        beyond: Counter[int] = Counter()
+        time = self.result.warm_up_s
+        while time <= self.result.duration_s:
+            brokers = [name for name, terms in self.terms.items() if any(a <= time < b for a, b in terms)]
+            places = trajectories.positions(time)
+            near = np.linalg.norm(places[:, None] - places[None], axis=2) <= RANGE_M
+            rows = [self.result.nodes.index(name) for name in brokers]
+            hops = dict(zip(brokers, dijkstra(near, unweighted=True, indices=rows), strict=True)) if rows else {}
+            for node, name in enumerate(self.result.nodes):
+                local = self._broker_at(node, time)
+                if name not in hops and local in hops and math.isfinite(hops[local][node]):
+                    beyond[int(hops[local][node] - min(of[node] for of in hops.values()))] += 1
+            time += SAMPLE_S
+        return beyond
+
+    def _broker_at(self, node: int, time: float) -> str:
+        changes = self.attached[node]
+        at = bisect.bisect_right([since for since, _ in changes], time)
+        return changes[at - 1][1] if at else ""
 
     def destination_delays(self) -> tuple[list[float], int]:
         """T_mcmd: for each subscriber in another region, the time from the match until all its brokers had the

@@ -8,9 +8,12 @@ from random import Random
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from earshot.protocols.drip.delay import exact_factor, printed_factor
-from earshot.protocols.drip.packets import AS_WRITTEN
+from earshot.events import Event
+from earshot.filters import Subscription, filter_text
+from earshot.protocols.drip.delay import exact_factor, printed_factor, reach
+from earshot.protocols.drip.packets import AS_WRITTEN, EventCopy, Exchange, SubscriberRecord
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import quantile, summarise
 from earshot.simulation.faults import Crash, FaultSettings
@@ -18,6 +21,7 @@ from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.studies.drip.run_log import NoteLog, RunLog
 from earshot.studies.study import Case, Row
+from earshot.wire import Packet, size
 
 WARM_UP_S, COOL_DOWN_S = 10.0, 10.0
 NAMED = ("brokers", "nearest", "copies", "selection")
@@ -50,6 +54,45 @@ def crashed(case: Case) -> Sequence[Row]:
     return [_measured(msgspec.structs.replace(scenario, faults=FaultSettings(crashes=crashes)), case, crashes)]
 
 
+def walks(case: Case) -> Sequence[Row]:
+    """Section V.C: the steps until two random walks on a torus come within alpha of each other."""
+    side, alpha = math.isqrt(case["grid"]), reach(case["brokers"], case["grid"])
+    random = np.random.default_rng(case["seed"])
+    steps = np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])
+    apart = random.integers(0, side, (case["walks"], 2))
+    taken = np.zeros(case["walks"])
+    while True:
+        distance = np.minimum(apart % side, side - apart % side).sum(axis=1)
+        walking = distance > alpha
+        if not walking.any():
+            return [{"alpha": alpha, "steps": float(taken.mean())}]
+        count = int(walking.sum())
+        apart[walking] += steps[random.integers(0, 4, count)] - steps[random.integers(0, 4, count)]
+        taken[walking] += 1
+
+
+def packet_sizes(case: Case) -> Sequence[Row]:
+    """Section V.B.2: the bytes of a subscription and of an event, as brokers send them to each other, and bare."""
+    scenario = load_scenario("drip").with_({"duration_s": case["units"]})
+    work = scenario.workload(case["seed"])
+    names = scenario.names()
+    nearest = tuple(names[:5])
+    rows: list[Row] = []
+    for action in work:
+        node, leg = names[action.node], (nearest[0], nearest[1], "", 1)
+        if isinstance(action.what, Subscription):
+            text = filter_text(action.what.filter)
+            record = SubscriberRecord(node, action.time, nearest[0], nearest, (text,), action.time)
+            packet: Packet = Exchange(*leg, 1, (record,), {})
+            rows.append({"what": "subscription", "bare_bytes": len(text), "packet_bytes": size(packet)})
+        elif isinstance(action.what, Event):
+            event = msgspec.structs.replace(action.what, source=node, time=action.time, id=f"{node}-1")
+            packet = EventCopy(*leg, event, 1, nearest, True)
+            bare = len(msgspec.json.encode(event.content))
+            rows.append({"what": "event", "bare_bytes": bare, "packet_bytes": size(packet)})
+    return rows
+
+
 def _scenario(case: Case) -> Scenario:
     time = {
         "warm_up_s": case.get("warm_up_s", WARM_UP_S),
@@ -68,6 +111,7 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
     l, m = case["nearest"], case["copies"]  # noqa: E741
     node_s = len(result.nodes) * (result.duration_s - result.warm_up_s)
     delays, holders = history.delays(), list(history.holders())
+    beyond = history.hops_beyond_nearest()
     every, across = history.fates()
     counts = result.counts.since(result.warm_up).packets
     announced = sum(counts[tag].sends for tag in ("drip-announcement", "drip-announcement-at") if tag in counts)
@@ -82,6 +126,8 @@ def _measured(scenario: Scenario, case: Case, crashes: Sequence[Crash] = ()) -> 
         "held": _mean(holders),
         "held_most": max(holders, default=0),
         "held_more": _mean([float(held > m + l) for held in holders]),
+        "nearest_share": beyond[0] / beyond.total() if beyond else None,
+        "next_nearest_share": (beyond[0] + beyond[1]) / beyond.total() if beyond else None,
         "forwarded": announced * float(result.settings["announce_interval_s"]) / node_s,
         "delivery_ratio": summary.delivery_ratio,
         "expected": summary.expected,

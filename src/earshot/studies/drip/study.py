@@ -8,7 +8,7 @@ from typing import Any
 
 from earshot.protocols.drip.machine import Drip
 from earshot.studies.drip.claims import CLAIMS
-from earshot.studies.drip.runs import crashed, grown, simulated
+from earshot.studies.drip.runs import crashed, grown, packet_sizes, simulated, walks
 from earshot.studies.study import Experiment, Study, cases
 
 BROKERS, COPIES = (10, 20, 30), (1, 2, 4)
@@ -123,6 +123,13 @@ STUDY = Study(
         Experiment(
             "settings", simulated, _variants(list(VARIANTS), UNITS, SEEDS), _small(_variants(["as fixed"], 15, [0]))
         ),
+        Experiment(
+            "walks",
+            walks,
+            cases(brokers=BROKERS, grid=[400], walks=[20_000], seed=range(5)),
+            cases(brokers=BROKERS, grid=[400], walks=[1000], seed=range(2)),
+        ),
+        Experiment("packets", packet_sizes, cases(units=[500], seed=SEEDS), cases(units=[60], seed=[0])),
         Experiment(
             "crashes",
             crashed,
