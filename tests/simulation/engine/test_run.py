@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -33,6 +34,8 @@ class Square:
     warm_up_s: float = 0.0
     medium: MediumSettings = field(default=UnitDisk(range_m=60.0))
     faults: FaultSettings = NO_FAULTS
+    nodes: Mapping[str, Any] = field(default_factory=dict)
+    "Groups whose drivers could react: none."
 
     def trajectories(self, seed: int) -> Trajectories:
         chance = Random(f"{seed}:ways")
@@ -81,7 +84,7 @@ GOLDEN = [
     ("gossip", Square(), {"distance_m": 50.0, "probability": 0.6}, "0f430d78d635fce9"),
     ("flooding", Square(medium=Lossy(range_m=80.0, certain_m=40.0), faults=BUSY), {}, "9d19ca505c12ef98"),
     ("flooding", Square(medium=Contention(range_m=60.0)), {"jitter_s": 0.01}, "2742c835eb51b9c4"),
-    ("hearsay", Square(medium=Contention(range_m=60.0), faults=BUSY), {}, "2d472eae5130ceae"),
+    ("hearsay", Square(medium=Contention(range_m=60.0), faults=BUSY), {}, "9f08a1053552ce8d"),
 ]
 
 
