@@ -81,7 +81,7 @@ class BusyChannel:
         return 0.001
 
 
-@pytest.mark.parametrize(("busy", "expected_s"), [(0.0, 3.0), (0.2, 3.75), (0.9, 4.5), (1.0, 4.5)])
+@pytest.mark.parametrize(("busy", "expected_s"), [(0.0, 3.0), (0.5, 3.0), (0.6, 3.75), (0.9, 4.5), (1.0, 4.5)])
 def test_a_busy_channel_slows_announcements(busy: float, expected_s: float) -> None:
     node = Drip("b", DripSettings(), FixedLocation(), Random(1), BusyChannel(busy))
     node.announce_broker(10.0)

@@ -16,7 +16,7 @@ from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
 PAPER_GOLDEN = "dda1d344486c9c65"
-GOLDEN = "758ad9534381201c"
+GOLDEN = "788c1b67138e4bae"
 
 
 def digest(settings: Mapping[str, Any]) -> str:

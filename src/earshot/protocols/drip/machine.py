@@ -33,6 +33,8 @@ from earshot.protocols.tuning import Surroundings, Tunable, clamp
 from earshot.records import DropReason
 from earshot.wire import Packet
 
+ENOUGH_IDLE = 0.5
+"A channel that is idle for at least this share of the time has room for all control traffic."
 WANTED_DELAY_S = 30.0
 "What the first guess of the number of brokers aims at."
 
@@ -254,7 +256,8 @@ class Drip(Machine):
     def stretched(self, interval_s: float, now: float) -> float:
         """The interval on the channel as this node has found it: a busy one slows control traffic."""
         idle_share = 1.0 - min(self.channel.busy_share(now), 1.0)
-        return interval_s / max(idle_share, 1.0 / self.settings.channel_stretch)
+        stretch = self.settings.channel_stretch
+        return interval_s * min(max(1.0, ENOUGH_IDLE / idle_share if idle_share else stretch), stretch)
 
     def on_announcement(self, announcement: packets.BrokerAnnouncement, sender: str, now: float) -> None:
         """Discard it unless it improves the list of the nearest brokers; otherwise forward it."""

@@ -54,8 +54,8 @@ class DripSettings:
     handover_margin_s: NotNegative = 0.003
     "A node changes to a broker that is nearer by more than this. 0: it always attaches to the nearest (IV.B)."
     channel_stretch: Annotated[float, Meta(ge=1, le=1.5)] = 1.5
-    """On a busy channel announcements and registrations come as if only its idle time passed, at most this many times
-    later, so that nothing expires. 1: they keep their intervals."""
+    """On a channel that is busy for more than half of the time announcements and registrations come later, in inverse
+    proportion to its idle time, by at most this factor, so that nothing expires. 1: they keep their intervals."""
     register_interval_s: Positive = 10.0
     """A subscriber submits its subscriptions and its nearest brokers this often. A registration that is not
     renewed for three intervals expires."""
