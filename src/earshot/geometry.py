@@ -458,9 +458,9 @@ class LocalPlane(msgspec.Struct, frozen=True, dict=True):
 
 def _check_lat_lon(lat_deg: float, lon_deg: float) -> None:
     if not -90.0 <= lat_deg <= 90.0:
-        raise GeometryError(f"a latitude lies between -90 and 90 degrees, got {lat_deg}")
+        raise GeometryError(f"a latitude must be from -90 to 90 degrees, got {lat_deg}")
     if not -180.0 <= lon_deg <= 180.0:
-        raise GeometryError(f"a longitude lies between -180 and 180 degrees, got {lon_deg}")
+        raise GeometryError(f"a longitude must be from -180 to 180 degrees, got {lon_deg}")
 
 
 @lru_cache(maxsize=64)

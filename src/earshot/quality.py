@@ -4,7 +4,7 @@ The promises are attributes of an `EventType`, STEAM's list of non-functional at
 
     EventType("Siren", {"speed": float}, {"priority": 2, "deadline_s": 0.5, "history": 3})
 
-Attributes are texts on the wire and in records; `Quality` is their meaning. docs/quality.md says who keeps which
+Attributes are texts on the wire and in records; `Quality` is their meaning. docs/quality.md says which part keeps which
 promise, and where it cannot be kept.
 """
 

@@ -28,7 +28,7 @@ NodeName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
 Word = Annotated[str, msgspec.Meta(max_length=MAX_WORD)]
 "An event's id or type, or the name of a node; empty if there is none."
 FilterText = Annotated[str, msgspec.Meta(max_length=MAX_FILTER_TEXT)]
-"A filter as text; longer ones cannot be parsed."
+"A filter as text; a longer text cannot be parsed."
 Whole = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 "A whole number, small enough that adding to it does not exceed what the wire carries."
 

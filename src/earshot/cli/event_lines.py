@@ -1,4 +1,4 @@
-"""Events and crossings as one line each, whatever a peer has put into them."""
+"""Events and crossings as one line each, also if a peer put control characters into them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def crossing_line(crossing: FenceCrossing) -> str:
 
 
 def event_line(event: Event) -> str:
-    """An event on one line, whatever a peer has put into it."""
+    """An event on one line, also if a peer put control characters into it."""
     from earshot.events import Element
 
     moment = _moment(event.time)

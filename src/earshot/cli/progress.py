@@ -39,14 +39,14 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         self._show(stage, now=self.live)
 
     def runs(self, done: int, left: int, failed: int, slow: str = "") -> None:
-        """How many runs are done, left and failed, and which protocols are the slow ones."""
+        """Show how many runs are done, left and failed, and which protocols are slow."""
         self._counts_runs = left > 0
         words = f"{done} done, {left} left" + (f", {failed} failed" if failed else "")
         total = self.total or done + left + failed
         self._show(f"{_bar(done, total)} {words}{self._time_left('runs', done, left)}" + (f"; {slow}" if slow else ""))
 
     def tasks(self, done: int, total: int) -> None:
-        """How many tasks of the Spark jobs that run are done."""
+        """Show how many tasks of the running Spark jobs are done."""
         if total > 1 and not self._counts_runs:
             left = self._time_left((self.stage, total), done, total - done)
             self._show(f"{self.stage} {_bar(done, total)} {done} of {total} tasks{left}")

@@ -150,7 +150,7 @@ def _log(folder: Path | None, positions_every_s: float) -> AbstractContextManage
 
 
 def _write_run(folder: Path, scenario: Scenario, result: RunResult, summary: RunSummary) -> None:
-    """Write what was run beside its log: enough to repeat it."""
+    """Write what was run into a file beside the log, so that the run can be repeated."""
     content = {
         "scenario": scenario.table(),
         "protocol": result.protocol,

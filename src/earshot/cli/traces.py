@@ -160,7 +160,7 @@ trace_options = together(
 
 
 def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptions) -> Scenario:
-    """The scenario that is named, or the one that plays a trace back."""
+    """The named scenario, or a scenario that plays a trace back."""
     from earshot.simulation.scenario.library import load_scenario
 
     if choice.trace is not None:

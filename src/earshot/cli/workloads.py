@@ -31,7 +31,7 @@ def workload(
     lake: LakeOptions,
     as_json: bool,
 ) -> None:
-    """Put a workload into a lake: what is published, who subscribes to what, and where the nodes are.
+    """Put a workload into a lake: events, subscriptions, and where the nodes are.
 
     NAME is a scenario (the workload's id is then a hash of it and the seed), or, with --events and
     --subscriptions, the name your own workload gets.
@@ -78,7 +78,7 @@ def oracle(workload: str, trace: str | None, range_m: float | None, lake: LakeOp
     from earshot.pipeline.campaigns.flow import expected_counts, workload_ceiling
 
     with ProgressBar(f"oracle of {workload}") as bar, open_lake(lake, (), bar) as opened:
-        bar.say("finding who should receive what")
+        bar.say("finding the expected receivers")
         counts = expected_counts(opened, workload, trace)
         bar.say("finding what is reachable")
         ceiling = workload_ceiling(opened, workload, trace, range_m)

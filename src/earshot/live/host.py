@@ -391,7 +391,7 @@ class Host:
         return True
 
     def _failed(self, what: str, peer: str = "") -> Effects:
-        """Count and log an exception in the machine. Effects before the exception come with the machine's next ones."""
+        """Count and log an exception in the machine. Effects before the exception come with its next effects."""
         self.dropped(DropReason.MACHINE_FAILURE, peer)
         if self.drops[DropReason.MACHINE_FAILURE] <= 10:
             logger.exception("%s: %s failed", self.name, what)

@@ -1,6 +1,6 @@
 """Location services: where a live node is, and how old that knowledge is.
 
-A service gives fixes. `TrackedLocation` stands between it and the machine: it warns when a fix is stale,
+A service gives fixes. The machine gets them through a `TrackedLocation`: it warns when a fix is stale,
 extrapolates from the last fix of a moving node, remembers recent fixes, so that the machine can ask where
 the node was when an event was published, and rounds positions if a precision is set.
 """

@@ -89,7 +89,7 @@ class Contest:
 
 
 class Peers:
-    """The peers that were heard: proven ones by name and by address, newcomers by name.
+    """The peers that were heard: proven peers by name and by address, newcomers by name.
 
     `challenge` sends a challenge to a peer's address.
     """

@@ -25,7 +25,7 @@ def make_private(path: str | Path, content: bytes) -> None:
 
 
 def readable_by_others(path: str | Path) -> bool:
-    """Whether users other than the owner may read the file or folder, or what lies in it."""
+    """Whether users other than the owner may read the file, or the folder or a file in it."""
     try:
         return bool(os.stat(path).st_mode & (stat.S_IRGRP | stat.S_IROTH))
     except OSError:

@@ -102,7 +102,7 @@ class Spool:
             if not self._failing:
                 self._failing = True
                 self._trouble(
-                    f"cannot write the spool {self.folder}: {error.strerror}; the node goes on, and tries again "
+                    f"cannot write the spool {self.folder}: {error.strerror}; the node continues, and tries again "
                     "every second"
                 )
         else:

@@ -127,7 +127,7 @@ class Window:
         return True
 
     def is_behind(self, sequence: int) -> bool:
-        """Whether this number lies before the window."""
+        """Whether this number is before the window."""
         return self._highest - sequence >= self.WIDTH
 
 

@@ -1,4 +1,4 @@
-"""Plug-ins: other people's code by name, wherever a built-in name is accepted.
+"""Plug-ins: code of other people, used by name everywhere that a built-in name is accepted.
 
 A name is an entry point of an installed distribution (`frugal`, in the group `earshot.protocols`), a class in a
 module (`frugal.machine:Frugal`), or a class in a file (`./frugal.py:Frugal`). Nothing is imported before it is

@@ -20,7 +20,7 @@ from earshot.records.networks import JoinedNetwork
 STARTED, STOPPED = "started", "stopped"
 "Why a live node joins and leaves: its process starts and stops, and its applications with it."
 KEYS_CHANGED = "keys changed"
-"A running node joins again with the network's new keys; its applications go on."
+"A running node joins again with the network's new keys; its applications continue."
 
 
 class JoinDetail(msgspec.Struct, omit_defaults=True):

@@ -26,7 +26,7 @@ class JoinedNetwork(msgspec.Struct, omit_defaults=True):
     addresses: list[str] = []
     "Without a group: the node's own address and those of its peers."
     keys: list[str] = []
-    "The ids of the network's keys (`key_id`), the one that encrypts first; none: plain text."
+    "The ids of the network's keys (`key_id`), first the key that encrypts; empty for plain text."
 
     def marks(self) -> Iterator[str]:
         """The marks: nodes that have one of them in common belong to one network."""

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 ALWAYS: tuple[Interval, ...] = ((-math.inf, math.inf),)
 
 _LONG_AGO = -1e300
-"The time of a knot before a node's first knot: until that, the node stands still. Finite, so that 0 m/s times it is 0."
+"The time of a knot before each first knot: between them the node stands still. Finite, so that 0 m/s times it is 0."
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """Sightings: what every trace format is read into. One row says where a node was, or why a row is bad.
 
 A parser loses nothing: a row that it cannot read becomes a sighting with a `problem` and its line.
-Positions are metres on a plane (`x_m`, `y_m`) or degrees (`lat_deg`, `lon_deg`), whichever the trace has.
+Positions are metres on a plane (`x_m`, `y_m`) or degrees (`lat_deg`, `lon_deg`), as in the trace.
 """
 
 from __future__ import annotations

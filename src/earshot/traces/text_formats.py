@@ -133,7 +133,7 @@ def parse_ns2(stream: IO[bytes], file: str, _options: TraceOptions) -> Iterator[
 def path_of_destinations(node: str, start: Knot, orders: Iterable[SetDestination]) -> KnotPath:
     """The path of a node that stands at `start` and follows these orders.
 
-    A new order takes effect wherever the node is. The node stops at its destination, or if its speed is 0.
+    A new order takes effect at the node's present place. The node stops at its destination, or if its speed is 0.
     """
     path = KnotPath(node, [start])
     leg: SetDestination | None = None

@@ -144,7 +144,7 @@ class World:
         return {event.id: i for i, event in enumerate(self.events)}
 
     def numbered(self, pairs: Iterable[tuple[str, str]]) -> tuple[Ints, Ints]:
-        """Pairs of an event's id and a node's name by number, each once; unknown ones are left out."""
+        """Pairs of an event's id and a node's name as numbers, each once; unknown events and nodes are left out."""
         events, nodes = self.number_of_event, self.number_of_node
         known = {(events[event], nodes[node]) for event, node in pairs if event in events and node in nodes}
         numbers = np.array(sorted(known), dtype=np.int32).reshape(len(known), 2)

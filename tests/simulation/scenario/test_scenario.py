@@ -289,7 +289,7 @@ def test_each_protocol_has_its_network(tmp_path: Path) -> None:
     assert only_overlay.network(Codd).medium == Overlay(latency_s=0.3)
     with pytest.raises(ScenarioError, match=r"town: medium.kind is overlay, and flooding needs a radio"):
         only_overlay.network(Flooding)
-    with pytest.raises(ScenarioError, match="infrastructure: stands beside a radio"):
+    with pytest.raises(ScenarioError, match="infrastructure: needs a radio beside it"):
         town.with_({"medium": {"kind": "overlay"}})
 
 

@@ -1,6 +1,6 @@
 """Which events become which messages, and which messages become which events.
 
-Rules stand in a TOML file (docs/bridge.md) or on the command line: `Siren -> city/sirens/{source}`.
+Rules are in a TOML file (docs/bridge.md) or on the command line, as in `Siren -> city/sirens/{source}`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class FromMqtt:
             if not number.isdigit() or not 1 <= int(number) <= wildcards:
                 raise SettingsError(f"type: {{{number}}} is not known; the topic has {wildcards} wildcards")
         if (self.at is not None or self.at_fields is not None) and not self.within:
-            raise SettingsError("at: needs `within`, the shape that lies there")
+            raise SettingsError("at: needs `within`, the shape at that place")
         if self.within:
             parse_shape(self.within)
 

@@ -32,8 +32,8 @@ UNACKNOWLEDGED = 200
 
 
 class UserProperties:
-    """The user properties of a message, written as MQTT 5 has them. paho's own class, which has all properties there
-    are, takes longer than the rest of the message."""
+    """The user properties of a message, in the form of MQTT 5. paho's own class, which supports all properties, takes
+    longer than the rest of the message."""
 
     __slots__ = ("_packed",)
 
@@ -45,12 +45,13 @@ class UserProperties:
         self._packed = _variable_length(len(written)) + written
 
     def pack(self) -> bytes:
-        """As paho sends it."""
+        """The bytes that paho sends."""
         return self._packed
 
 
 def _variable_length(number: int) -> bytes:
-    """Seven bits a byte, the low ones first; all but the last have the eighth bit."""
+    """A number as MQTT writes it: seven bits in each byte, the low bits first; all bytes but the last have the eighth
+    bit set."""
     found = bytearray()
     while number > 127:
         found.append(number & 127 | 128)

@@ -1,4 +1,4 @@
-"""The library of scenarios: the built-in ones, and the user's files."""
+"""The library of scenarios: the built-in scenarios, and the user's files."""
 
 from __future__ import annotations
 

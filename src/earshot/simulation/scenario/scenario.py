@@ -189,7 +189,7 @@ class Scenario(SettingsTable, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "infrastructure", Overlay())
         if self.infrastructure and isinstance(self.medium, Overlay):
             raise ScenarioError(
-                "infrastructure stands beside a radio, and medium.kind is overlay: leave one of them out"
+                "infrastructure needs a radio beside it, but medium.kind is overlay: leave one of them out"
             )
         # A run must not depend on the order of entries in a file, because `canonical` does not contain it.
         for name in ("nodes", "publish", "subscribe"):

@@ -2,7 +2,7 @@
 
 A DTD may be hostile input: nothing outside the file is loaded, and its size, its nesting and the smallest
 document it allows are bounded. Documents are drawn with the help of `least`: the number of elements in the smallest
-document with at most so many levels.
+document with a given number of levels.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ElementType:
 
     @property
     def children(self) -> tuple[str, ...]:
-        """The names of elements that may stand inside, each once, in the order of the content model."""
+        """The names of elements that may be inside, each once, in the order of the content model."""
         return tuple(dict.fromkeys(_names(self.content))) if self.content is not None else ()
 
 
@@ -217,7 +217,7 @@ class _OnlyOurs(etree.Resolver):
 
 
 def _declarations(text: bytes) -> Iterator[Any]:
-    # As an external subset, because only there parameter entities may stand inside declarations. Not with
+    # Read as an external subset, because only there parameter entities may be inside declarations. Not with
     # etree.DTD, which loads everything that the file refers to.
     parser = etree.XMLParser(load_dtd=True, resolve_entities=False, no_network=True, huge_tree=False)
     parser.resolvers.add(_OnlyOurs(text))

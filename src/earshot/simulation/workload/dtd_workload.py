@@ -3,7 +3,7 @@
 Documents are valid, and never larger or deeper than asked. A query is a tree pattern: it walks from the
 root down the elements that may stand inside each other. Steering draws a pool of queries and measures each
 on a sample of documents. Queries are then chosen from the pool with weights that grow or fall
-exponentially with selectivity, so that the mean is the one asked for and little else changes.
+exponentially with selectivity, so that the mean has the wanted value and little else changes.
 """
 
 from __future__ import annotations

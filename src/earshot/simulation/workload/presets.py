@@ -76,7 +76,7 @@ def preset_tables(name: str, facts: TraceFacts) -> Tables:
 
 
 def _publishers(facts: TraceFacts, share: float, events_per_s: float) -> dict[str, Any]:
-    """This share of the nodes, and the rate of each publisher, such that the present ones together reach the total."""
+    """This share of the nodes as publishers, and the rate of each with which those present reach the total."""
     count = min(facts.nodes, max(FEWEST_PUBLISHERS, round(share * facts.nodes)))
     present = max(1.0, count * facts.mean_present / facts.nodes)
     rate_per_s = float(f"{events_per_s / present:.4g}")
@@ -173,10 +173,10 @@ def _entries(name: str, publish: dict[str, Any], subscribe: dict[str, Any]) -> T
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset("alerts-nearby", "hazards that the traffic around should know of", _alerts),
+        Preset("alerts-nearby", "hazards, for the traffic around them", _alerts),
         Preset("parking", "free parking places, for drivers who look for one", _parking),
         Preset("convoy", "how a vehicle moves and brakes, for those close behind it", _convoy),
-        Preset("news", "news from a few nodes to all who want their section, anywhere", _news),
+        Preset("news", "news from a few nodes to all subscribers of a section, anywhere", _news),
         Preset("mixed", "all of these, each at a quarter of its rate", _mixed),
     )
 }

@@ -61,7 +61,7 @@ class Periodic(KindTable, frozen=True, tag="periodic"):
     of: Of = "each"
     'Whether each publisher has this interval ("each"), or all publishers share it ("all").'
     choose: Choose = "random"
-    'With of = "all", who publishes next: a random node, the next in turn, or a random node in proportion to ability.'
+    'With of = "all", the next publisher: a random node, the next in turn, or a random node in proportion to ability.'
     phase: Literal["random", "zero"] = "random"
     'With of = "each", when the first event comes: at a random time in the first interval, or at its start.'
     jitter_s: NotNegative = 0.0
@@ -99,7 +99,7 @@ class Poisson(KindTable, frozen=True, tag="poisson"):
     of: Of = "all"
     'Whether this is the rate of all publishers together ("all") or of each ("each").'
     choose: Choose = "random"
-    'With of = "all", who publishes next: a random node, the next in turn, or a random node in proportion to ability.'
+    'With of = "all", the next publisher: a random node, the next in turn, or a random node in proportion to ability.'
 
     def times(
         self, publishers: Sequence[PublishingNode], random: Random, from_s: float, until_s: float
@@ -130,7 +130,7 @@ class AtTimes(KindTable, frozen=True, tag="at"):
     of: Of = "each"
     'Whether each publisher publishes at these times ("each"), or one publisher at each time ("all").'
     choose: Choose = "in-turn"
-    'With of = "all", who publishes next: a random node, the next in turn, or a random node in proportion to ability.'
+    'With of = "all", the next publisher: a random node, the next in turn, or a random node in proportion to ability.'
 
     def times(
         self, publishers: Sequence[PublishingNode], random: Random, from_s: float, until_s: float
