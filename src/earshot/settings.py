@@ -147,7 +147,7 @@ class SettingsField:
     hint: Any
     required: bool
     default: Any
-    "None where the key is required."
+    "None if the key is required."
 
 
 @lru_cache(maxsize=512)

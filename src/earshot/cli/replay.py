@@ -118,7 +118,7 @@ def _action(record: Record) -> What | None:
 
 def simulate_again(run: RecordedRun, seed: int = 0, protocol_name: str | None = None) -> set[Delivery]:
     """The deliveries of the same publications, subscriptions and trajectories in the simulator. `protocol_name`
-    names the recorded protocol where it is a plug-in: a recording never loads code by itself."""
+    names the recorded protocol if it is a plug-in: a recording never loads code by itself."""
     from earshot.protocols.catalogue import build_settings, protocol
     from earshot.records.trajectories import Trajectories, Trajectory
     from earshot.simulation.engine.engine import Engine

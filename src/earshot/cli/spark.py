@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LakeOptions:
-    """The lake's folder, and the cluster where one is named."""
+    """The lake's folder, and the cluster, if one is named."""
 
     lake: str = ""
     master: str | None = None

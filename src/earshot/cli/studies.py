@@ -36,7 +36,7 @@ def reproduce(
     """Run the papers' own experiments and judge their claims.
 
     Without STUDY, all studies run. Prints what each paper claims, what we measured and whether the
-    claim holds; if it does not, the reason is given where it is known. Finished cases are kept in the
+    claim holds; if it does not, a known reason is given. Finished cases are kept in the
     lake and not run again.
 
     \b

@@ -51,7 +51,7 @@ class Code:
 
 
 def code_of(module: str, single: ModuleSource | None = None) -> Code:
-    """The code of a loaded module: `single` where it is one file loaded by its path."""
+    """The code of a loaded module: `single` if it is one file loaded by its path."""
     found: dict[str, ModuleSource] = {} if single is None else {single.module: single}
     waiting = [module.partition(".")[0]] if single is None else sorted(_imported(single))
     seen = {module.partition(".")[0]}

@@ -155,7 +155,7 @@ def read_airtime(text: str) -> AirtimeDetail | None:
 
 
 def _table(text: str) -> dict[str, Any]:
-    """A JSON object; empty where the text is not one."""
+    """A JSON object; empty if the text is not one."""
     try:
         found = msgspec.json.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):

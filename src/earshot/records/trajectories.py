@@ -74,7 +74,7 @@ class Trajectory:
         return Position(x_m + velocity.x_m_s * passed, y_m + velocity.y_m_s * passed), velocity
 
     def _velocity(self, k: int) -> Velocity:
-        """The velocity on leg k; zero where there is no such leg, or it takes no time."""
+        """The velocity on leg k; zero if there is no such leg, or it takes no time."""
         if k < 0 or (passed := float(self.times[k + 1] - self.times[k])) == 0.0:
             return STILL
         return Velocity(float(self.xs[k + 1] - self.xs[k]) / passed, float(self.ys[k + 1] - self.ys[k]) / passed)

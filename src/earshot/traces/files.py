@@ -111,7 +111,7 @@ def delta_files(folder: str) -> list[str] | None:
 
 
 def open_trace(path: str, by_line: bool = False) -> IO[bytes]:
-    """The file's bytes, unpacked where it is compressed (by its first bytes, not its name).
+    """The file's bytes, unpacked if it is compressed (by its first bytes, not its name).
 
     A compressed file that was cut short ends where it can no longer be unpacked, with `by_line` after
     its last whole line; `break_in` then says why.

@@ -107,7 +107,7 @@ def _find_one(file: str, name: str | None, options: TraceOptions) -> FoundFormat
 
 
 def guess_format(file: str) -> tuple[str, str] | None:
-    """(format, form): form is "xml", "csv", "parquet" or "text". None where the bytes do not say."""
+    """(format, form): form is "xml", "csv", "parquet" or "text". None if the bytes do not say."""
     with open_trace(file) as stream:
         head = stream.read(_HEAD_BYTES)
         why = break_in(stream)
@@ -152,10 +152,10 @@ class Trace:
     node: npt.NDArray[np.str_]
     time: Floats
     x_m: Floats
-    "NaN where the trace is in degrees."
+    "NaN if the trace is in degrees."
     y_m: Floats
     lat_deg: Floats
-    "NaN where the trace is in metres."
+    "NaN if the trace is in metres."
     lon_deg: Floats
     geo: bool
     "Positions are degrees."

@@ -124,7 +124,7 @@ def in_blocks(rows: Iterable[Sighting]) -> Iterator[Sightings]:
 
 
 def others_text(values: Iterable[tuple[str, str | None]]) -> str | None:
-    """Names and their values as a JSON object of texts, without those that are blank; None where all are."""
+    """Names and their values as a JSON object of texts, without those that are blank; None if all are."""
     parts = [f"{encode_basestring(name)}: {encode_basestring(value)}" for name, value in values if value]
     return f"{{{', '.join(parts)}}}" if parts else None
 
@@ -161,7 +161,7 @@ def optional_number(text: str | None) -> float | None:
 
 
 def degrees(lat: str | None, lon: str | None) -> tuple[float, float]:
-    """Latitude and longitude; ValueError where they lie outside the globe."""
+    """Latitude and longitude; ValueError if they lie outside the globe."""
     lat_deg, lon_deg = number(lat, "latitude"), number(lon, "longitude")
     if not -90.0 <= lat_deg <= 90.0:
         raise ValueError(f"latitude {lat_deg:g} is outside -90..90")

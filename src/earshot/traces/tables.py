@@ -65,7 +65,7 @@ EMPTY_LINE = "an empty line"
 "The problem of a row without any value."
 
 Values = Sequence[str | None] | Floats
-"A column's values: texts (blank or None where there is no value) or numbers (NaN for unknown ones)."
+"A column's values: texts (blank or None if there is no value) or numbers (NaN for unknown ones)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def plain(name: str) -> str:
 
 
 def find_columns(file: str, names: Sequence[str], options: TraceOptions) -> TableColumns:
-    """The columns for every role, given or guessed; TraceError where there is none for time or position.
+    """The columns for every role, given or guessed; TraceError if there is none for time or position.
 
     Our own `x_m` and `y_m` win over degrees; degrees win over any other x and y.
     """
@@ -207,7 +207,7 @@ def _filled(by_name: Mapping[str, Values], columns: TableColumns, role: str) -> 
 
 
 def _texts(values: Values) -> list[str | None]:
-    """The values as texts, None where they are blank."""
+    """The values as texts, None if they are blank."""
     if isinstance(values, np.ndarray):
         return [None if math.isnan(value) else repr(value) for value in values.tolist()]
     return [text.strip() or None if text is not None else None for text in values]

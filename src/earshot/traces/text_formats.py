@@ -67,7 +67,7 @@ def knot_sightings(paths: Iterable[KnotPath]) -> Iterator[Sighting]:
 
 
 def _heading_deg(dx: float, dy: float) -> float | None:
-    """Clockwise from north; None where there is no movement."""
+    """Clockwise from north; None if there is no movement."""
     return math.degrees(math.atan2(dx, dy)) % 360.0 if dx or dy else None
 
 

@@ -51,7 +51,7 @@ class BreaksOff(ValueError):
 def xml_tags(stream: IO[bytes], file: str, *, root: str, expected: str) -> Iterator[XmlTag]:
     """Every element's start and end, by local name.
 
-    TraceError where the document is of another kind, BreaksOff where it is not well formed.
+    TraceError if the document is of another kind, BreaksOff if it is not well formed.
     """
     parser = expat.ParserCreate()
     parser.buffer_text = True

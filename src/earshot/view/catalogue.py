@@ -42,13 +42,13 @@ class Catalogue(Protocol):
         """All worlds, in the order in which the page lists them; at least one world, with at least one run."""
 
     def world(self, key: str) -> World:
-        """The world of that key; KeyError where there is none."""
+        """The world of that key; KeyError if there is none."""
 
     def run(self, world: str, key: str) -> ReplayedRun:
-        """The run of that key in that world; KeyError where there is none."""
+        """The run of that key in that world; KeyError if there is none."""
 
     def why(self, world: str, run: str, event: str, node: str) -> Mapping[str, Any]:
-        """The oracle's answer for an event and a node; KeyError where one of them is unknown."""
+        """The oracle's answer for an event and a node; KeyError if one of them is unknown."""
 
     def updates(self) -> Mapping[str, Any] | None:
         """The present state of a watched network; None if no network is watched."""

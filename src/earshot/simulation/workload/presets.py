@@ -53,7 +53,7 @@ class TraceFacts:
         return min(MOST_PER_S, max(LEAST_PER_S, self.mean_present / 50.0))
 
     def circle(self, radius_m: float) -> str:
-        """A circle of this radius, or of a fifth of the trace's diagonal where that is less."""
+        """A circle of this radius, or of a fifth of the trace's diagonal if that is less."""
         largest = math.hypot(self.width_m, self.height_m) / 5.0
         return f"circle:{max(10, round(min(radius_m, largest), -1)):g}m"
 
