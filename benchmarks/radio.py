@@ -269,7 +269,12 @@ def rows(parts: list[str], quick: bool, seeds: int, program: Path | None) -> Ite
                     packet_bytes = run_ours(asked, seed, ours)
                     for rule, outcome in (("overlap", peer), ("own", own_rule)):
                         if program is not None and outcome is not None:
-                            run_ns3(program, asked, packet_bytes, rule, seed, outcome)
+                            try:
+                                run_ns3(program, asked, packet_bytes, rule, seed, outcome)
+                            except subprocess.CalledProcessError as ended:
+                                said = ended.stderr.strip().splitlines()[-1:] or [str(ended)]
+                                print(f"ns-3 gave up on degree {degree}, load {load}, seed {seed}: {said[0]}")
+                                peer = None
                 yield Row(part, degree, load, ours, peer, own_rule)
 
 

@@ -4,12 +4,10 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
-import zipfile
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from installing import wheel_of
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -31,29 +29,6 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
     wheel = wheel_of(folder / "frugal-test")
     run("-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(folder / "site"), str(wheel))
     return run
-
-
-def wheel_of(package: Path) -> Path:
-    """The package as a wheel, made by hand: a build backend may have to be fetched."""
-    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
-    name, version = project["name"].replace("-", "_"), project["version"]
-    info = f"{name}-{version}.dist-info"
-    entries = [
-        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in table.items())
-        for group, table in project["entry-points"].items()
-    ]
-    files = {path.relative_to(package / "src").as_posix(): path.read_text() for path in package.glob("src/*/*.py")}
-    files |= {
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": "\n".join(entries),
-    }
-    files[f"{info}/RECORD"] = "".join(f"{file},,\n" for file in [*files, f"{info}/RECORD"])
-    target = package / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(target, "w") as wheel:
-        for file, text in files.items():
-            wheel.writestr(file, text)
-    return target
 
 
 def test_it_is_found_and_listed_with_its_settings(command: Command) -> None:

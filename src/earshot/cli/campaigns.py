@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,8 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
     from earshot.pipeline.campaigns.board_text import board_json
     from earshot.pipeline.campaigns.campaigns import read_campaign
     from earshot.pipeline.campaigns.flow import lake_leaderboard, run_campaign
+    from earshot.pipeline.campaigns.sweeps import Outcome
+    from earshot.pipeline.campaigns.swept_keys import run_columns
 
     wanted = read_campaign(campaign)
     with ProgressBar(f"campaign {wanted.name}", len(wanted.runs)) as bar, open_lake(lake, bar=bar) as opened:
@@ -79,12 +81,13 @@ def sweep(campaign: str, own_metrics: Sequence[str], lake: LakeOptions, as_json:
                 "run": one.run,
                 "scenario": one.scenario,
                 "protocol": one.variant,
+                **{name: value for name, value in columns.items() if name not in Outcome.__dataclass_fields__},
                 "seed": one.seed,
                 "status": one.status,
                 "error": one.error,
                 "took_s": one.took_s,
             }
-            for one in outcomes
+            for one, columns in zip(outcomes, run_columns([asdict(one) for one in outcomes]), strict=True)
         ]
         print_json({"runs": rows, **(board_json(board) if board else {})})
     else:

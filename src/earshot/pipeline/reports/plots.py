@@ -86,7 +86,8 @@ def read_plot(lake: ArrowLake, x: str, y: str, by: str, where: Mapping[str, str]
         if row["seed"] in seeds.setdefault(place, {}):
             raise UsageError(
                 f"several runs have {by} = {place[0]}, {x} = {place[1]} and seed {row['seed']}; "
-                "tell them apart with --by variant, or choose some with --where NAME=VALUE"
+                "tell them apart with --by variant, or choose some with --where NAME=VALUE; where only their code "
+                "differs, give the campaign another name before the sweep, and --where campaign=NAME"
             )
         seeds[place][row["seed"]] = values[row["run"]]
     if not seeds:
