@@ -272,7 +272,7 @@ def rows(parts: list[str], quick: bool, seeds: int, program: Path | None) -> Ite
                             try:
                                 run_ns3(program, asked, packet_bytes, rule, seed, outcome)
                             except subprocess.CalledProcessError as ended:
-                                said = ended.stderr.strip().splitlines()[-1:] or [str(ended)]
+                                said = ended.stderr.strip().splitlines()[:1] or [str(ended)]
                                 print(f"ns-3 gave up on degree {degree}, load {load}, seed {seed}: {said[0]}")
                                 peer = None
                 yield Row(part, degree, load, ours, peer, own_rule)

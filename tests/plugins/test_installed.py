@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from installing import wheel_of
@@ -57,3 +59,50 @@ def test_it_simulates_by_its_name(command: Command) -> None:
 def test_a_name_that_is_taken_or_cannot_be_is_refused(command: Command) -> None:
     for name, says in (("flooding", "built-in"), ("Frugal", "small letters"), ("frugal-test", "exists already")):
         assert says in command("-m", "earshot", "new", "protocol", name, ok=False).stderr
+
+
+OFFERED = {
+    "earshot.media": "fog = labkit.lab:Fog",
+    "earshot.mobility": "orbit = labkit.lab:Orbit",
+    "earshot.workload": "temperatures = labkit.lab:Temperatures",
+    "earshot.reception": "tunnel = labkit.tunnel:Tunnel",
+    "earshot.traces": "diary = labkit.diary:DIARY",
+    "earshot.metrics": "stale = labkit.stale:STALE",
+    "earshot.figures": "dots = labkit.stale:DOTS",
+}
+TOWN = """
+base = "base"
+duration_s = 40
+nodes.node = { count = 20, mobility = { kind = "orbit", radius_m = 200 } }
+publish.news.events = { kind = "temperatures", mean = 25 }
+subscribe.news.filters = { kind = "written", texts = ["Temperature: celsius > 20"] }
+"""
+NETWORKS = {
+    "fog": 'medium = { kind = "fog", range_m = 180, loss = 0.2 }',
+    "tunnel": 'medium = { kind = "contention", range_m = 200, reception = { kind = "tunnel", loss_db = 20 } }',
+}
+
+
+def test_the_examples_of_the_guide_work_as_an_installed_distribution(command: Command, tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "extending.md").read_text()
+    package = tmp_path / "labkit"
+    (package / "src" / "labkit").mkdir(parents=True)
+    (package / "src" / "labkit" / "__init__.py").touch()
+    for name, text in re.findall(r"^cat > (lab|tunnel|diary|stale)\.py <<'END'\n(.*?)^END$", guide, re.M | re.S):
+        (package / "src" / "labkit" / f"{name}.py").write_text(text)
+    groups = [
+        '[project.entry-points."{}"]\n{} = "{}"\n'.format(group, *one.split(" = ")) for group, one in OFFERED.items()
+    ]
+    (package / "pyproject.toml").write_text('[project]\nname = "labkit"\nversion = "0.1.0"\n' + "".join(groups))
+    site = json.loads(command("-c", "import json, sys; print(json.dumps(sys.path))").stdout)
+    target = next(path for path in site if path.endswith("/site"))
+    command("-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", target, str(wheel_of(package)))
+    listed = json.loads(command("-m", "earshot", "plugins", "--json").stdout)
+    assert {one["name"] for one in listed if one["origin"] == "labkit 0.1.0"} == {
+        name.split()[0] for name in OFFERED.values()
+    }
+    for name, medium in NETWORKS.items():
+        scenario = tmp_path / f"{name}.toml"
+        scenario.write_text(TOWN + medium)
+        summary = json.loads(command("-m", "earshot", "simulate", str(scenario), "-p", "frugal-test", "--json").stdout)
+        assert summary["delivered"] > 0
