@@ -300,6 +300,28 @@ def test_a_node_that_sends_reads_nothing_however_strong() -> None:
     assert (first_letters(bench, "a"), first_letters(bench, "b")) == ([], [])
 
 
+@pytest.mark.parametrize(("near_m", "far_m"), [(20.0, 40.0), (40.0, 50.0), (50.0, 50.0), (60.0, 90.0), (90.0, 60.0)])
+def test_under_fading_the_chance_of_capture_is_that_of_two_exponential_powers(near_m: float, far_m: float) -> None:
+    """Under Rayleigh fading the powers of both frames, in units of the least that can be read, are exponential. A
+    frame is read that can be, and is either alone above the least or stronger than the other by the ratio."""
+    trials, ratio, gap_s = 600, 4.0, 0.05
+    medium = Contention(
+        range_m=RANGE_M,
+        reception=Nakagami(m=1.0, path_loss_exponent=2.0),
+        capture_db=10 * math.log10(ratio),
+        links=LinkScript(graph=(("a", "c"), ("b", "c"))),
+    )
+    bench = Bench(standing((-near_m, 0), (far_m, 0), (0, 0)), medium, duration_s=2.0 + trials * gap_s)
+    for k in range(trials):
+        bench.do(1.0 + k * gap_s, "a", say("x" * 300))
+        bench.do(1.0 + k * gap_s, "b", say("y" * 300))
+    read = first_letters(bench.run(), "c").count("x") / trials
+    own, other = (near_m / RANGE_M) ** 2, (far_m / RANGE_M) ** 2
+    alone = math.exp(-own) * (1 - math.exp(-other))
+    captured = other / (other + ratio * own) * math.exp(-other - ratio * own)
+    assert read == pytest.approx(alone + captured, abs=4 * math.sqrt(0.25 / trials))
+
+
 # In scenarios.
 
 

@@ -87,17 +87,10 @@ class Sumo(KindTable, frozen=True, tag="sumo"):
 
     def started(self, seed: int, until_s: float) -> SumoProcess:
         """SUMO, before its first step."""
-        sumo = SumoProcess(self.config, self.seed if self.seed is not None else seed)
-        if sumo.end_s is not None and sumo.end_s - sumo.begin_s < until_s:
-            sumo.close()
-            raise ScenarioError(
-                f"{self.config.name}: SUMO ends after {sumo.end_s - sumo.begin_s:g} s, but the run lasts "
-                f"{until_s:g} s: raise the configuration's end, or shorten duration_s"
-            )
-        return sumo
+        return _started(self.config, self.seed if self.seed is not None else seed, until_s)
 
     def _alone(self, seed: int, until_s: float) -> TrafficAlone:
-        return _traffic_alone(self, content_of(self.config), seed, until_s)
+        return _traffic_alone(self.config, content_of(self.config), seed, until_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +112,24 @@ def step_times(step_s: float, until_s: float) -> Floats:
     return np.arange(math.floor(until_s / step_s) + 2, dtype=np.float64) * step_s
 
 
+def _started(config: Path, seed: int, until_s: float) -> SumoProcess:
+    sumo = SumoProcess(config, seed)
+    if sumo.end_s is not None and sumo.end_s - sumo.begin_s < until_s:
+        sumo.close()
+        raise ScenarioError(
+            f"{config.name}: SUMO ends after {sumo.end_s - sumo.begin_s:g} s, but the run lasts {until_s:g} s: "
+            "raise the configuration's end, or shorten duration_s"
+        )
+    return sumo
+
+
 @lru_cache(maxsize=4)
-def _traffic_alone(settings: Sumo, _content: str, seed: int, until_s: float) -> TrafficAlone:
+def _traffic_alone(config: Path, _content: str, seed: int, until_s: float) -> TrafficAlone:
     """Kept, because names and paths are asked for separately."""
     due: dict[str, float] = {}
     types: dict[str, str] = {}
     places: list[dict[str, Place]] = []
-    with settings.started(seed, until_s) as sumo:
+    with _started(config, seed, until_s) as sumo:
         times = step_times(sumo.step_s, until_s)
         for time in times.tolist():
             step: SumoStep = sumo.step()
@@ -135,7 +139,7 @@ def _traffic_alone(settings: Sumo, _content: str, seed: int, until_s: float) -> 
                 for name in (*places[-1], *step.pending):
                     due.setdefault(name, time)
     if not due:
-        raise ScenarioError(f"{settings.config.name}: no vehicle enters within {until_s:g} s; check its routes")
+        raise ScenarioError(f"{config.name}: no vehicle enters within {until_s:g} s; check its routes")
     names = tuple(sorted(due, key=_counted))
     return TrafficAlone(names, types, due, times, places)
 
