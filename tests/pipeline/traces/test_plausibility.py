@@ -216,7 +216,7 @@ def test_windows_areas_and_publishers_are_doubted(
                 ["simulate", "--trace", "street", "--window", "20s-90s", "-p", "flooding", "--lake", lake.name, *strict]
             )
         assert ended.value.code == (2 if strict else 0)
-        assert "the window ends at 90 s, and trace street lasts 50 s" in capfd.readouterr().err
+        assert "the window ends at 90 s, but trace street lasts 50 s" in capfd.readouterr().err
     # Events without a position are published where the trace has their publishers.
     keep_own_workload(lake, "sirens", [str(events)], str(wanted))
     assert expected_counts(lake, "sirens", "street") == {"pairs": 1, "events": 1, "nodes": 1}
