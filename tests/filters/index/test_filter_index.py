@@ -304,15 +304,16 @@ def test_documents_of_ever_new_names_do_not_fill_the_memory() -> None:
 
 
 def test_documents_of_ever_new_shapes_do_not_fill_the_memory() -> None:
-    index = FilterIndex()
-    for name in "abcdef":
-        index.add(name, Filter.xpath(f"//{name}//b[@id]"))
+    index, filters = FilterIndex(), {name: Filter.xpath(f"//{name}//b[@id]") for name in "abcdef"}
+    for name, filter in filters.items():
+        index.add(name, filter)
     chance = random.Random(5)
     with limited({(automaton, "MOST_HELD"): 20_000}):
         for _ in range(150):
             names = chance.choices("abcdef", k=12)
             opened, closed = "".join(f"<{name} id='1'>" for name in names), "".join(f"</{n}>" for n in reversed(names))
-            index.match(Event.from_xml(opened + closed))
+            event = Event.from_xml(opened + closed)
+            assert index.match(event) == looped(filters, event)
             assert len(index._paths._joints) < 300
 
 
@@ -343,13 +344,19 @@ def test_content_that_nests_is_looked_into_wherever_plans_ask_for_it() -> None:
 
 def test_an_emptied_index_holds_nothing() -> None:
     chance = random.Random(1)
-    index = FilterIndex()
+    index, filters = FilterIndex(), {}
+    document = Event.from_xml("<a id='3'><b1/><b2/></a>")
     for key in range(300):
-        index.add(key, conjunction(chance, fractions=True))
-        index.add(-key - 1, Filter.xpath(f"//a[@id={key % 7}]//b{key % 5}"))
-        index.match(happening(chance, fractions=True))
+        filters[key] = conjunction(chance, fractions=True)
+        filters[-key - 1] = Filter.xpath(f"//a[@id={key % 7}]//b{key % 5}")
+        index.add(key, filters[key])
+        index.add(-key - 1, filters[-key - 1])
+        event = document if key % 3 else happening(chance, fractions=True)
+        assert index.match(event) == looped(filters, event)
+    assert index.match(document)
     for key in range(-300, 300):
         index.remove(key)
+    assert index.match(document) == set()
     assert (index._parts, index._by_type, index._by_path, index._paths.count) == ({}, {}, {}, 0)
 
 
