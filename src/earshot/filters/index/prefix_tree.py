@@ -3,8 +3,8 @@
 A node is a number. The moves to one label from all nodes are one table, in which the targets of hundreds of nodes are
 found in a few steps of numpy; what is known of a node stands in arrays, by its number.
 
-A removed node keeps its number, leads nowhere and has no results: who still knows it finds nothing there.
-`reuse_numbers` gives such numbers to new nodes, once nobody knows them.
+A removed node keeps its number, leads nowhere and has no results: a state that still holds it finds nothing there.
+`reuse_numbers` gives such numbers to new nodes, once no state holds them.
 """
 
 from __future__ import annotations

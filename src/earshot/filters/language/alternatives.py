@@ -77,7 +77,7 @@ class Alternatives(ABC, Generic[One]):
 
     @abstractmethod
     def compared(self, source: Source, op: Comparison, literal: Literal) -> One:
-        """A value of the source compares so."""
+        """The comparison holds for a value of the source."""
 
     def containing(self, source: Source, term: Contains | StartsWith) -> One:
         """A value of the source contains a text or begins with it."""

@@ -180,7 +180,7 @@ def _values_compared(evaluation: Evaluation, op: Comparison, one: Value, other: 
 
 
 def _nodes_and_value(evaluation: Evaluation, op: Comparison, nodes: Numbers, value: Value) -> bool:
-    """Whether any of the nodes compares so with a value; a boolean is compared with whether there are nodes."""
+    """Whether the comparison with a value holds for any node; a boolean is compared with whether there are nodes."""
     if isinstance(value, bool):
         return _values_compared(evaluation, op, bool(nodes), value)
     compare = COMPARE[op]
@@ -191,7 +191,7 @@ def _nodes_and_value(evaluation: Evaluation, op: Comparison, nodes: Numbers, val
 
 
 def _nodes_compared(evaluation: Evaluation, op: Comparison, some: Numbers, others: Numbers) -> bool:
-    """Whether any node of one kind compares so with any of the other."""
+    """Whether the comparison holds for any node of the one and any node of the other."""
     if not some or not others:
         return False
     left, right = set(map(evaluation.text, some)), set(map(evaluation.text, others))

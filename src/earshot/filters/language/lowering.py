@@ -59,12 +59,12 @@ ALWAYS = Always()
 NEVER = Not(ALWAYS)
 _SELF = LocationPath(False, (PathStep(Axis.CHILD, NodeKind.SELF),))
 _NO_NODES = PathExpression(True, (AxisStep("self", NAMED, "*"),))
-"The document is no element."
+"It selects nothing: the document is not an element."
 _ANY_EVENT = Element("", {}, (Element("a"),))
 
 
 def condition(expression: Expression) -> Condition:
-    """The condition that an expression is, asked of the document."""
+    """The expression as a condition on the document."""
     found = _lowered(expression, _at_document)
     assert found is not None, "what is no pattern is kept whole"
     return found
@@ -74,7 +74,7 @@ Lowering = Callable[[Expression], Condition | None]
 
 
 def _lowered(expression: Expression, at: Lowering) -> Condition | None:
-    """The expression's operators as conditions, and what they join as `at` lowers it; None where that is none."""
+    """The expression with `and`, `or` and `not` as conditions; `at` lowers their operands. None where it cannot."""
     match expression:
         case Operation("or" | "|", operands):
             return _joined(Or, operands, at)

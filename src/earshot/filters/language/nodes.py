@@ -18,7 +18,7 @@ BUDGET = 2_000_000
 
 ELEMENT, ATTRIBUTE, TEXT_NODE, DOCUMENT = range(4)
 Numbers = Sequence[int]
-"Nodes."
+"Numbers of nodes."
 
 
 class DocumentNodes:
@@ -33,7 +33,7 @@ class DocumentNodes:
         self.contents: list[Element | str] = [document]
         "The element, or the text of an attribute or a text node."
         self.by_name: dict[str, list[int]] = {}
-        "Elements."
+        "The numbers of the elements of each name."
         self._number(document)
 
     def _number(self, document: Element) -> None:

@@ -132,7 +132,7 @@ class Proof:
 
 
 def _concerns(fact: Condition, wanted: Condition) -> bool:
-    """Whether a fact may be needed for a proof: it is about the same field, a path that may lead alike, or alike."""
+    """Whether a fact may be needed for a proof: both have one field, or paths that may meet, or are of one kind."""
     match fact, wanted:
         case ((And(terms) | Or(terms)), _):
             return any(_concerns(term, wanted) for term in terms)

@@ -128,7 +128,7 @@ class TypeSection:
         return replace(self, sec={key: one.folded() for key, one in self.sec.items()})
 
     def bridged(self, most: int) -> TypeSection:
-        """At most so many sub-ranges a name."""
+        """At most `most` sub-ranges for each name."""
         return replace(self, aec={key: one.bridged(most) for key, one in self.aec.items()})
 
     def trimmed(self) -> TypeSection:
@@ -176,7 +176,7 @@ class _SectionBuilder:
         self.rows: set[Row] = set()
         self.spans: dict[int, list[Span]] = {}
         self.combined_spans: dict[int, list[Span]] = {}
-        "Those of the combinations, some of them unbounded."
+        "The ranges of the combinations; some are widened to all numbers."
         self.texts: dict[str, dict[int, set[str]]] = {EQUAL: {}, PREFIX: {}, SUBSTRING: {}}
         self.marks: dict[Row, set[int]] = {}
 

@@ -188,7 +188,7 @@ class TextConstraint:
     "None where no row asks for it."
     prefix: Pieces | None = None
     substring: Pieces | None = None
-    "Both or neither of these two are there: one column asks for either."
+    "Either both of these two exist or neither: one column asks for both."
 
     @classmethod
     def of(
@@ -250,7 +250,7 @@ Vector = TypeVar("Vector")
 
 
 def _either(ours: Vector | None, theirs: Vector | None, merged: Callable[[Vector, Vector], Vector]) -> Vector | None:
-    """Both in one; the one that there is."""
+    """Both merged; where one is None, the other."""
     if ours is None or theirs is None:
         return theirs if ours is None else ours
     return merged(ours, theirs)
