@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,7 +159,7 @@ def soak(folder: Path, asked: argparse.Namespace) -> None:
     (folder / "spools").mkdir()
     town = Town(folder / "spools", asked.nodes, asked.position_s, asked.event_s)
     lake = Lake(spark_session("local[2]", small=True, settings={"spark.driver.memory": DRIVER_MEMORY}), folder / "lake")
-    commits: list[Commit] = []
+    commits: deque[Commit] = deque(maxlen=1)
     samples: list[Sample] = []
     slice_s = 60.0 * asked.slice_min
     # A slice is written node by node: a batch may find one node's records and not yet another's.
