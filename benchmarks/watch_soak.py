@@ -163,7 +163,9 @@ def soak(folder: Path, asked: argparse.Namespace) -> None:
     samples: list[Sample] = []
     slice_s = 60.0 * asked.slice_min
     # A slice is written node by node: a batch may find one node's records and not yet another's.
-    settings = WatchSettings(every_s=0.0, delay_s=10.0 + slice_s, patience_s=30.0, keep_s=7 * DAY_S)
+    settings = WatchSettings(
+        every_s=0.0, delay_s=10.0 + slice_s, patience_s=30.0, forget_s=3600.0 + slice_s, keep_s=7 * DAY_S
+    )
     watch = Watch(lake, [str(folder / "spools")], settings, None, commits.append)
     began, now = time.monotonic(), START
     town.live(now, now + slice_s)
