@@ -219,7 +219,11 @@ def compare(folder: Path) -> None:
     subprocess.run([sys.executable, *ingest], check=True)
     lake = ArrowLake(folder / "lake")
     stream, batch = (
-        {(row["metric"], row["by"], row["key"]): row["value"] for row in lake.read(table).to_pylist()}
+        {
+            (row["metric"], row["by"], row["key"]): row["value"]
+            for row in lake.read(table).to_pylist()
+            if row["by"] in ("all", "type", "minute")
+        }
         for table in ("watched_figures", "metrics")
     )
     shared = sorted(key for key in stream.keys() & batch.keys() if not key[0].startswith("latency"))
