@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from mutation import flips
 
-from earshot.cli import main
+from earshot.cli import earshot
 from earshot.protocols.codd.dissemination_tree import DisseminationTree
 from earshot.protocols.codd.machine import Codd
 from earshot.protocols.codd.packets import Add
@@ -285,7 +285,7 @@ def test_the_study_is_reproduced_from_the_command_line(tmp_path: Path) -> None:
     page.write_text(f"{BEGIN}\n{END}\n")
     lake = str(tmp_path / "lake")
     done = CliRunner().invoke(
-        main, ["reproduce", "codd", "--quick", "--json", "--lake", lake, "--pages", str(tmp_path)]
+        earshot, ["reproduce", "codd", "--quick", "--json", "--lake", lake, "--pages", str(tmp_path)]
     )
     assert done.exit_code == 0, done.output
     assert (tmp_path / "lake" / "studies" / "studies.html").exists()
