@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 RUNS_A_COMMIT = 64
-"The driver holds the metrics of so many runs at once."
+"The driver holds the metrics of at most this number of runs at once."
 
 
 @dataclass(frozen=True, slots=True)

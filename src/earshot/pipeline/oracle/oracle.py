@@ -43,7 +43,7 @@ region_of = lru_cache(maxsize=10_000)(area_of)
 
 
 FEW_EVENTS = 5_000
-"So many are sent to every task, each with the cells around it: some 25 MB."
+"At most this number of events is sent to every task, each with the cells around it: about 25 MB."
 
 
 def expected_receivers(

@@ -277,7 +277,7 @@ def _plan(
     stretches_before: int = 0,
     chunks_before: int = 0,
 ) -> ReachPlan:
-    """How to cut so many rows of positions from `begin` to `end`, and so many events from `first` to `last`."""
+    """How to cut these numbers of positions from `begin` to `end` and of events from `first` to `last`."""
     stretches, chunks = max(1, -(-rows // ROWS_A_STRETCH)), -(-count // EVENTS_AT_ONCE)
     stretch_s, chunk_s = (end - begin) / stretches or 1.0, (last - first) / chunks or 1.0
     return ReachPlan(

@@ -19,7 +19,7 @@ EVERY_S = 3600.0
 EVERY_BATCHES = 1800
 "All small files are joined after this many seconds or batches, whichever comes first."
 SOME_BATCHES = 50
-"Files of one batch each are joined whenever there are so many: rows are written three times at most in an hour."
+"This number of one-batch files is joined at a time: a row is written at most three times in an hour."
 ORPHANS_H = 1.0
 GRACE_S = 60.0
 "A file that was replaced stays this long, for those that still read it."

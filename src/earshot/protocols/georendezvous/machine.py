@@ -372,7 +372,7 @@ class GeoRendezvous(Machine):
         return known
 
     def renewals(self, topic: str, index: int, now: float) -> int:
-        """A record at this point is renewed every so many times."""
+        """Of the renewals of a record at this point only each n-th one is sent. Returns n."""
         away_m = self.location.position(now).distance_to(self.settings.point(topic, index))
         return min(self.settings.renewals(away_m / self.routing.grid.side_m), MOST_RENEWALS)
 

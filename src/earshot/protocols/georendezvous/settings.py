@@ -103,7 +103,7 @@ class GeoRendezvousSettings(CellSettings):
         return ()
 
     def renewals(self, cells_away: float) -> int:
-        """A record at a point that is this far away is renewed every so many times."""
+        """A record at a point that is this far away skips renewals: only each n-th one is sent. Returns n."""
         return 1 + int(cells_away / self.renew_cells) if self.renew_cells else 1
 
     def point(self, topic: str, index: int) -> Position:
