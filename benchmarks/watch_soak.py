@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--slice-min", type=float, default=20.0, help="spool time of one batch")
     parser.add_argument("--position-s", type=float, default=60.0, help="spool time between two positions of a node")
     parser.add_argument("--event-s", type=float, default=600.0, help="spool time between two events of a node")
-    parser.add_argument("--most-s", type=float, default=math.inf, help="end after so many seconds, wherever it is")
+    parser.add_argument("--most-s", type=float, default=math.inf, help="end after this number of seconds")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="earshot-soak-"))
     try:
@@ -163,8 +163,13 @@ def soak(folder: Path, asked: argparse.Namespace) -> None:
     samples: list[Sample] = []
     slice_s = 60.0 * asked.slice_min
     # A slice is written node by node: a batch may find one node's records and not yet another's.
+    # An event is settled only after the next record of each node, which shows that the node is still there.
     settings = WatchSettings(
-        every_s=0.0, delay_s=10.0 + slice_s, patience_s=30.0, forget_s=3600.0 + slice_s, keep_s=7 * DAY_S
+        every_s=0.0,
+        delay_s=10.0 + slice_s,
+        patience_s=30.0 + asked.position_s,
+        forget_s=3600.0 + slice_s,
+        keep_s=7 * DAY_S,
     )
     watch = Watch(lake, [str(folder / "spools")], settings, None, commits.append)
     began, now = time.monotonic(), START

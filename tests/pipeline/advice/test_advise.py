@@ -36,7 +36,6 @@ def finished(lake: Lake) -> dict[str, float]:
     return {row["run"]: row["took_s"] for row in lake.read("runs").where("status = 'done'").collect()}
 
 
-@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_where_all_hear_each_other_the_protocol_that_repeats_least_is_advised(

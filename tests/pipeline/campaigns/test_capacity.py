@@ -74,7 +74,6 @@ SMALL = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.spark
 def test_a_slow_channel_has_a_capacity_and_an_ideal_one_has_not(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory

@@ -53,6 +53,7 @@ def path_without_java(tmp_path: Path) -> str:
     return str(folder)
 
 
+@pytest.mark.slow
 def test_a_machine_without_java_runs_a_shuffle_and_prints_nothing_else(tmp_path: Path) -> None:
     done = run(SHUFFLE.format(keep=False), PATH=path_without_java(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.stderr == ""

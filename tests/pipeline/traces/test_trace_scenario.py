@@ -166,7 +166,8 @@ def test_vehicles_keep_their_types_and_persons_are_nodes(lake: Lake, tmp_path: P
     (tmp_path / "types.xml").write_text(text + "</fcd-export>")
     ingest(lake, [str(tmp_path / "types.xml")])
     scenario = scenario_from_trace(lake.name, "types", workload="news")
-    assert {group: len(nodes.node_names(group)) for group, nodes in scenario.nodes.items()} == {
+    names = {group: nodes.node_names(group, scenario.duration_s) for group, nodes in scenario.nodes.items()}
+    assert {group: len(some) for group, some in names.items()} == {
         "bus": 3,
         "car": 3,
         "person": 1,

@@ -22,7 +22,7 @@ from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.watch.connect_query import KEPT, Checkpoint
 from earshot.records import Record
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 THIRDS = (1020.0, 1040.0)
 
