@@ -310,23 +310,27 @@ def test_killed_several_times_it_ends_with_the_same_tables(
 def test_killed_twenty_times_at_random_moments_it_ends_with_the_same_tables(
     spark: SparkSession, spools: Path, truth: Tables, tmp_path: Path
 ) -> None:
+    """Every second time it is killed some time after a commit, so that it also goes on from what it had committed."""
     lake, random = tmp_path / "lake", Random(5)
     script = Path(__file__).with_name("killed_watch.py")
     # Small batches: there are more moments to be killed at, and some batches are left at the end.
     arguments = [str(lake), str(spools), str(spools.parent / "wanted.txt"), str(SETTINGS.most_bytes // 8)]
-    kills = 0
+    kills = commits = 0
     for _ in range(60):
         with subprocess.Popen([sys.executable, script, *arguments], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == "started\n"
+            if kills % 2 and process.stdout.readline() == "commit\n":
+                commits += 1
             try:
-                process.wait(random.uniform(0.0, 12.0))
+                process.wait(random.uniform(0.0, 4.0 if kills % 2 else 12.0))
             except subprocess.TimeoutExpired:
                 kills += 1
             process.kill()
         if kills == 20:
             break
     assert kills == 20
+    assert commits >= 10
     watched(Lake(spark, lake), spools, subscriptions=spools.parent / "wanted.txt")
     assert content(Lake(spark, lake)) == truth
 
