@@ -8,7 +8,7 @@ proximity; otherwise members pass them on. Readings and departures: docs/papers/
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -489,20 +489,27 @@ class Steam(Machine):
     def ask_soon(self, now: float) -> None:
         """Ask within a period, if we then still know no proximity of a type that we want."""
         self.asked = 0
-        if self.settings.questions and self.unknown_subjects() is not None:
+        if self.settings.questions and next(self.unlisted_types(), None) is not None:
             self.start_timer("ask", now + self.settings.beacon_interval_s * self.random.random())
+
+    def unlisted_types(self) -> Iterator[frozenset[str]]:
+        """For each subscription of whose types no proximity is listed, the newest first: its types, empty if it wants
+        any type."""
+        listed = {entry.advert.subject for entry in self.relevant.by_key.values()}
+        for subscription in reversed(self.subscriptions.by_id.values()):
+            if not any(could_match(subscription.filter, subject) for subject in listed):
+                types = event_types_of(subscription.filter)
+                if types is None or types:
+                    yield types or frozenset()
 
     def unknown_subjects(self) -> tuple[str, ...] | None:
         """The types that a subscription wants and of which no proximity is listed; empty if one wants any type, None
         if there is no such type."""
-        listed = {entry.advert.subject for entry in self.relevant.by_key.values()}
         unknown: set[str] = set()
-        for subscription in self.subscriptions.by_id.values():
-            if not any(could_match(subscription.filter, subject) for subject in listed):
-                types = event_types_of(subscription.filter)
-                if types is None:
-                    return ()
-                unknown |= types
+        for types in self.unlisted_types():
+            if not types:
+                return ()
+            unknown |= types
         return tuple(sorted(unknown)[:MAX_SUBJECTS]) or None
 
     def ask(self, now: float) -> None:
