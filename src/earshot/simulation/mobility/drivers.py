@@ -132,7 +132,7 @@ class OutsideDrivers(PluginTable, frozen=True, tag=PLUGIN):
 
 
 class JamWarning(KindTable, frozen=True, tag="jam-warning"):
-    """A driver who stands in a jam publishes its edge as a `Jam`; a driver who is told of a jam ahead avoids it."""
+    """A driver who stands in a jam publishes its edge as a `Jam`; a driver who receives a `Jam` ahead avoids it."""
 
     stands_s: NotNegative = 20.0
     "Who stands for this long is in a jam."
@@ -141,7 +141,7 @@ class JamWarning(KindTable, frozen=True, tag="jam-warning"):
     avoid_s: Positive = 300.0
     "For this long a driver avoids the edge."
     heed: Share = 1.0
-    "The share of drivers who act on what they are told."
+    "The share of drivers who act on warnings."
 
     def types(self) -> tuple[EventType, ...]:
         return (EventType("Jam", {"edge": str}),)
