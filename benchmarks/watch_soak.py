@@ -4,7 +4,8 @@
     python benchmarks/watch_soak.py --days 1 --slice-min 10       a short one
 
 It prints batch time, memory, files and state as they go on, then whether each levels off (the last quarter against the
-second), and holds the figures against those of `earshot ingest --format spool` over the same spools.
+second; rows older than `--keep-days` are removed by then), and holds the figures against those of
+`earshot ingest --format spool` over the same spools.
 """
 
 from __future__ import annotations
@@ -145,6 +146,7 @@ def main() -> None:
     parser.add_argument("--slice-min", type=float, default=20.0, help="spool time of one batch")
     parser.add_argument("--position-s", type=float, default=60.0, help="spool time between two positions of a node")
     parser.add_argument("--event-s", type=float, default=600.0, help="spool time between two events of a node")
+    parser.add_argument("--keep-days", type=float, default=3.0, help="days to keep; fewer than a quarter of --days")
     parser.add_argument("--most-s", type=float, default=math.inf, help="end after this number of seconds")
     asked = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="earshot-soak-"))
@@ -169,7 +171,7 @@ def soak(folder: Path, asked: argparse.Namespace) -> None:
         delay_s=10.0 + slice_s,
         patience_s=30.0 + asked.position_s,
         forget_s=3600.0 + slice_s,
-        keep_s=7 * DAY_S,
+        keep_s=asked.keep_days * DAY_S,
     )
     watch = Watch(lake, [str(folder / "spools")], settings, None, commits.append)
     began, now = time.monotonic(), START
