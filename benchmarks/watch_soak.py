@@ -30,9 +30,8 @@ from earshot.live.spool import Spool
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.session import spark_session
-from earshot.pipeline.watch.state_log import StateLog
 from earshot.pipeline.watch.stream import DRIVER_MEMORY, Watch
-from earshot.pipeline.watch.watch_state import Commit, WatchSettings
+from earshot.pipeline.watch.watch_state import Commit, StateLog, WatchSettings
 from earshot.records import Record
 
 START = 1_790_000_000.0

@@ -15,7 +15,7 @@ from earshot.errors import EventError, FilterSyntaxError
 from earshot.filters.language.event_types import type_includes, type_matches
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
-from earshot.protocols.common.wanted_types import could_match, event_types_of
+from earshot.protocols.common.local_subscriptions import could_match, event_types_of
 from earshot.protocols.flooding import Flood
 from earshot.wire import decode, encode
 from sizes import sized

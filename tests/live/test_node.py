@@ -15,8 +15,7 @@ from earshot.live.spool import read_records
 from earshot.protocols.catalogue import PROTOCOLS as CATALOGUE
 from earshot.protocols.flooding import Flood
 from earshot.protocols.machine import Effects
-from earshot.records.details import read_join
-from earshot.records.networks import NetworkNames
+from earshot.records.details import NetworkNames, read_join
 from earshot.wire import Packet
 
 SIREN = EventType("Siren", content={"speed": float})

@@ -15,7 +15,7 @@ from earshot.live import datagrams
 from earshot.live.datagrams import Frame
 from earshot.live.spool import read_records
 from earshot.live.trust import Refused, Seal, Window, read_keys
-from earshot.records.networks import key_id
+from earshot.records.details import key_id
 from earshot.records.sessions import SessionReader
 
 OLD, NEW, OTHER = bytes(32), bytes(range(32)), b"o" * 32

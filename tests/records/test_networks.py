@@ -7,8 +7,16 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earshot.records.details import JoinDetail, read_join, write_detail
-from earshot.records.networks import UNKNOWN_NETWORK, JoinedNetwork, NetworkNames, key_id, label_of
+from earshot.records.details import (
+    UNKNOWN_NETWORK,
+    JoinDetail,
+    JoinedNetwork,
+    NetworkNames,
+    key_id,
+    label_of,
+    read_join,
+    write_detail,
+)
 
 
 def test_nodes_of_one_group_and_key_are_one_network() -> None:

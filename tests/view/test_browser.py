@@ -25,10 +25,9 @@ from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.reports.replays import FolderCatalogue
 from earshot.pipeline.watch.watch_replay import WatchCatalogue
 from earshot.records.sessions import AnnouncementSpan, SubscriptionSpan
-from earshot.view.catalogue import RunEntry, WorldEntry
 from earshot.view.overlays import Overlays
 from earshot.view.page import whole_page, write_page
-from earshot.view.runs import BINS, Hops, ReplayedRun, Why
+from earshot.view.runs import BINS, Hops, ReplayedRun, RunEntry, Why, WorldEntry
 from earshot.view.server import PageServer
 from earshot.view.world import TrajectoryColumns, World
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from earshot.view.packing import TYPES, pack, unpack
+from earshot.view.world import TYPES, pack, unpack
 
 KINDS = st.sampled_from(sorted(TYPES))
 COLUMNS = st.dictionaries(st.text(max_size=8), KINDS.flatmap(lambda kind: arrays.arrays(kind, st.integers(0, 20))))

@@ -13,9 +13,9 @@ from playwright.sync_api import Browser, Page
 
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.reports.charts import ChartLine, Measure, line_chart
-from earshot.pipeline.reports.marks import Mark
 from earshot.pipeline.reports.page import PageFigure, PageSection, PageTable, ReportPage
 from earshot.pipeline.reports.report import ReportFacts, lake_page
+from earshot.pipeline.reports.svg import Mark
 from pipeline.reports.board import FIGURES, keyed, made_board, run_rows
 
 CLAIM = [

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from earshot.errors import LakeError, UsageError
-from earshot.view.catalogue import RunEntry, WorldEntry
 from earshot.view.page import page
-from earshot.view.runs import ReplayedRun
+from earshot.view.runs import ReplayedRun, RunEntry, WorldEntry
 from earshot.view.server import PageServer
 from earshot.view.world import World
 

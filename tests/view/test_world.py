@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from earshot import Area, Circle, Event, Position, Proximity
 from earshot.records.sessions import AnnouncementSpan, SubscriptionSpan
-from earshot.view.packing import unpack
-from earshot.view.world import TrajectoryColumns, World, content_text, node_names
+from earshot.view.world import TrajectoryColumns, World, content_text, node_names, unpack
 
 
 @given(st.integers(0, 2**32), st.integers(0, 200), st.floats(0.1, 10))

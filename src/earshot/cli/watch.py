@@ -19,7 +19,7 @@ from earshot.cli.options import DURATION, LENGTH, default_option
 from earshot.cli.spark import LakeOptions, cluster_options, open_lake
 from earshot.cli.tables import aligned
 from earshot.errors import UsageError
-from earshot.records.networks import label_of
+from earshot.records.details import label_of
 
 if TYPE_CHECKING:
     from earshot.pipeline.watch.alerts import Alerts

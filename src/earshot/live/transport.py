@@ -43,7 +43,7 @@ from earshot.live.sockets import MulticastSockets, group_address
 from earshot.live.trust import Address, Refused, Seal
 from earshot.quality import MOST_PRIORITY
 from earshot.records import DropReason
-from earshot.records.networks import JoinedNetwork
+from earshot.records.details import JoinedNetwork
 from earshot.wire import Packet, encode
 
 logger = logging.getLogger("earshot.live")

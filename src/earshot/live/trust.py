@@ -22,7 +22,7 @@ from earshot.errors import UsageError
 from earshot.live.datagrams import HEADER_BYTES, PLAIN, SEALED
 from earshot.live.private_files import warn_if_readable
 from earshot.records import DropReason
-from earshot.records.networks import key_ids
+from earshot.records.details import key_ids
 
 KEY_BYTES = 32
 NONCE_BYTES = 12

@@ -4,10 +4,17 @@ Details are JSON objects, written alike by the simulator and by live nodes. Read
 detail of an older version, or of a hostile node, gives what can be understood of it. Older logs hold
 prose (the reason of a join, a filter's text, "Siren within circle:300m of 0,0"), older spools hold a
 proximity as the keys `shape`, `x_m`, `y_m` and `mobile`.
+
+A JOIN says which network the node joined. Nodes belong to one network if they can exchange datagrams: they use the
+same multicast group, or name each other as peers, and share a key. Each of these is a mark of the network, and its
+name is the first mark that was recorded. A network keeps its name while its key changes, because its nodes hold the
+old and the new key for a time.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +22,64 @@ import msgspec
 from earshot.errors import EarshotError
 from earshot.events import EventType
 from earshot.geometry import Area, Position, Proximity, parse_shape
-from earshot.records.networks import JoinedNetwork
+
+UNKNOWN_NETWORK = "unknown"
+"The network of a node whose join does not state it, as in older spools."
+MOST_MARKS = 1024
+"At most this many marks of one join are used: a hostile spool may name any number of peers."
+
+
+class JoinedNetwork(msgspec.Struct, omit_defaults=True):
+    """A node's network, as its JOIN record states it."""
+
+    group: str = ""
+    "The multicast group and port; empty if the node has named peers instead."
+    addresses: list[str] = []
+    "Without a group: the node's own address and those of its peers."
+    keys: list[str] = []
+    "The ids of the network's keys (`key_id`), first the key that encrypts; empty for plain text."
+
+    def marks(self) -> Iterator[str]:
+        """The marks: nodes that have one of them in common belong to one network."""
+        if self.keys and not self.group:
+            yield from (f"peers#{key}" for key in self.keys)
+        elif self.keys:
+            yield from (f"{self.group}#{key}" for key in self.keys)
+        else:
+            yield from [self.group] if self.group else sorted(self.addresses)
+
+
+class NetworkNames:
+    """The name of each network, by its marks. The name of a mark never changes."""
+
+    def __init__(self, by_mark: dict[str, str] | None = None) -> None:
+        self.by_mark = by_mark if by_mark is not None else {}
+
+    def of(self, network: JoinedNetwork | None) -> str:
+        """The name of a joined network; a new network is named after its first mark."""
+        marks = [] if network is None else list(network.marks())[:MOST_MARKS]
+        if not marks:
+            return UNKNOWN_NETWORK
+        name = next((self.by_mark[mark] for mark in marks if mark in self.by_mark), marks[0])
+        for mark in marks:
+            self.by_mark.setdefault(mark, name)
+        return name
+
+
+def label_of(network: str, protocol: str) -> str:
+    """A network and a protocol, for people."""
+    return protocol if network == UNKNOWN_NETWORK else f"{network} {protocol}"
+
+
+def key_id(key: bytes) -> str:
+    """A short name for a network key, which does not reveal it."""
+    return hashlib.sha256(b"earshot network key:" + key).hexdigest()[:8]
+
+
+def key_ids(keys: Sequence[bytes]) -> list[str]:
+    """The names of some keys, in their order."""
+    return [key_id(key) for key in keys]
+
 
 STARTED, STOPPED = "started", "stopped"
 "Why a live node joins and leaves: its process starts and stops, and its applications with it."

@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from earshot.geometry import Area, Proximity
-from earshot.records.details import STOPPED, read_announce, read_join, read_subscribe
-from earshot.records.networks import UNKNOWN_NETWORK, NetworkNames
+from earshot.records.details import STOPPED, UNKNOWN_NETWORK, NetworkNames, read_announce, read_join, read_subscribe
 from earshot.records.schema import Kind
 
 Interval = tuple[float, float]

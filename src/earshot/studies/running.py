@@ -18,8 +18,8 @@ from earshot.errors import EarshotError
 from earshot.pipeline.campaigns.campaigns import code_digest
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.reports.charts import ChartLine, Measure, line_chart
-from earshot.pipeline.reports.marks import Mark, marks_of
 from earshot.pipeline.reports.page import PageFigure, PageSection, PageTable, ReportPage
+from earshot.pipeline.reports.svg import Mark, marks_of
 from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.studies.study import Case, Claim, Finding, Judged, Row, Study
 

@@ -21,8 +21,7 @@ import numpy as np
 from earshot.protocols.georendezvous.cell_hash_routing import CellSettings
 from earshot.protocols.georendezvous.cells import largest_side_m
 from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
-from earshot.view.packing import Array
-from earshot.view.world import Floats, Ints, World
+from earshot.view.world import Array, Floats, Ints, World
 
 Note = tuple[float, int, str, str]
 "Time, node, topic and detail."

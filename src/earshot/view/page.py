@@ -18,8 +18,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from earshot.errors import UsageError
-from earshot.view.catalogue import WorldEntry
-from earshot.view.runs import ReplayedRun
+from earshot.view.runs import ReplayedRun, WorldEntry
 from earshot.view.world import World
 
 SCRIPTS = (

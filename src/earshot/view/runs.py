@@ -2,7 +2,7 @@
 
 From some hundred thousand records the page needs few: the first time that each event came to each node
 and from which sender (its hops), the deliveries, the nodes' sessions, how busy the air was, and the
-protocol's own structures (`overlays`).
+protocol's own structures (`overlays`). A `Catalogue` says where worlds and runs come from.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,52 @@ from earshot.protocols.catalogue import needs_routing
 from earshot.records import Kind
 from earshot.records.sessions import Session, SessionReader
 from earshot.view.overlays import Hops, Overlays, overlays_of
-from earshot.view.packing import Array, pack
-from earshot.view.world import Floats, Ints, World
+from earshot.view.world import Array, Floats, Ints, World, pack
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """A run that the page can request."""
+
+    key: str
+    title: str
+
+
+@dataclass(frozen=True)
+class WorldEntry:
+    """A world that the page can request, and the runs in it, which the page shows side by side."""
+
+    key: str
+    title: str
+    runs: Sequence[RunEntry]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values for the page."""
+        return {
+            "key": self.key,
+            "title": self.title,
+            "runs": [{"key": run.key, "title": run.title} for run in self.runs],
+        }
+
+
+class Catalogue(Protocol):
+    """What a page can show."""
+
+    def worlds(self) -> Sequence[WorldEntry]:
+        """All worlds, in the order in which the page lists them; at least one world, with at least one run."""
+
+    def world(self, key: str) -> World:
+        """The world of that key; KeyError if there is none."""
+
+    def run(self, world: str, key: str) -> ReplayedRun:
+        """The run of that key in that world; KeyError if there is none."""
+
+    def why(self, world: str, run: str, event: str, node: str) -> Mapping[str, Any]:
+        """The oracle's answer for an event and a node; KeyError if one of them is unknown."""
+
+    def updates(self) -> Mapping[str, Any] | None:
+        """The present state of a watched network; None if no network is watched."""
+
 
 KINDS = tuple(Kind)
 CODE = {kind: code for code, kind in enumerate(KINDS)}

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from earshot.errors import EarshotError, UsageError
-from earshot.view.catalogue import Catalogue
 from earshot.view.page import page, policy
+from earshot.view.runs import Catalogue
 
 HOST = "127.0.0.1"
 

@@ -1,15 +1,22 @@
 """The world of some runs: what is the same for all protocols. Extent, nodes and their trajectories,
-events, subscriptions and announcements, and which nodes should have received which events."""
+events, subscriptions and announcements, and which nodes should have received which events.
+
+A page gets it packed: compressed (gzip), four bytes with the length of a JSON text, the text, then arrays of numbers,
+each on a multiple of eight bytes. The text has the plain values under "meta" and under "arrays" each array's type,
+length and place. The same data give the same bytes at any time.
+"""
 
 from __future__ import annotations
 
+import gzip
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -17,7 +24,40 @@ from earshot.events import Element, Event, value_text
 from earshot.geometry import AnyShape, Area, Position, Proximity
 from earshot.records.sessions import AnnouncementSpan, Interval, SubscriptionSpan
 from earshot.records.trajectories import ALWAYS, Trajectory
-from earshot.view.packing import Array, pack
+
+Array = npt.NDArray[Any]
+TYPES = {"float32": "<f4", "float64": "<f8", "int32": "<i4", "uint16": "<u2", "uint8": "|u1"}
+
+
+def pack(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+    """The bytes of a page's data."""
+    places: dict[str, list[Any]] = {}
+    pieces: list[bytes] = []
+    at = 0
+    for name, array in arrays.items():
+        kind = array.dtype.name
+        data = np.ascontiguousarray(array, dtype=TYPES[kind]).tobytes()
+        places[name] = [kind, len(array), at]
+        padding = -len(data) % 8
+        pieces += [data, bytes(padding)]
+        at += len(data) + padding
+    text = msgspec.json.encode({"meta": meta, "arrays": places})
+    text += b" " * (-(len(text) + 4) % 8)
+    return gzip.compress(len(text).to_bytes(4, "little") + text + b"".join(pieces), compresslevel=6, mtime=0)
+
+
+def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What `pack` was given."""
+    whole = gzip.decompress(packed)
+    length = int.from_bytes(whole[:4], "little")
+    found = msgspec.json.decode(whole[4 : 4 + length])
+    start = 4 + length
+    arrays = {
+        name: np.frombuffer(whole, dtype=TYPES[kind], count=count, offset=start + at)
+        for name, (kind, count, at) in found["arrays"].items()
+    }
+    return found["meta"], arrays
+
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]

@@ -24,8 +24,7 @@ from earshot.pipeline.reports.charts import (
     stacked,
     track_map,
 )
-from earshot.pipeline.reports.marks import Mark, marks_of
-from earshot.pipeline.reports.svg import Scale, log_ticks, ticks
+from earshot.pipeline.reports.svg import Mark, Scale, log_ticks, marks_of, ticks
 
 MARK = Mark(0, 0)
 SHARE, PART = Measure("delivery", "share"), Measure("airtime", "percent")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from earshot.pipeline.reports.marks import COLOURS, SHAPES, Mark, marks_of
+from earshot.pipeline.reports.svg import COLOURS, SHAPES, Mark, marks_of
 from earshot.protocols.catalogue import PROTOCOLS
 
 Numbers = npt.NDArray[np.float64]

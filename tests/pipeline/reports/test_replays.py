@@ -23,8 +23,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
-from earshot.view.packing import unpack
-from earshot.view.world import World
+from earshot.view.world import World, unpack
 
 CHANGES = {"duration_s": 25, "warm_up_s": 5, "cool_down_s": 2, "nodes.car.count": 30, "nodes.walker.count": 20}
 

@@ -14,9 +14,9 @@ from earshot.pipeline.campaigns.capacity import CapacityComparison, LoadPoint, P
 from earshot.pipeline.reports.board_page import RankingView, figures_table, headline, ranked_bars
 from earshot.pipeline.reports.charts import AreaCell
 from earshot.pipeline.reports.loss_page import merged_cells
-from earshot.pipeline.reports.marks import marks_of
 from earshot.pipeline.reports.page import PageFigure, PageFold, PageTable, ReportPage
 from earshot.pipeline.reports.report import ReportFacts, facts_json, lake_page
+from earshot.pipeline.reports.svg import marks_of
 from pipeline.reports.board import FIGURES, keyed, made_board, run_rows
 
 SMALL = ("flooding", "steam", "codd")

@@ -15,12 +15,11 @@ from watched_lake import put_batch
 from earshot.pipeline.lake import tables
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.batch_files import BatchFiles, batches_of
-from earshot.pipeline.watch import housekeeping, state_log
+from earshot.pipeline.watch import housekeeping, watch_state
 from earshot.pipeline.watch.housekeeping import GROWING, Housekeeping
 from earshot.pipeline.watch.running_metrics import RunningMetrics
 from earshot.pipeline.watch.sessions import WatchedSessions
-from earshot.pipeline.watch.state_log import Changes, StateLog
-from earshot.pipeline.watch.watch_state import State, WatchSettings
+from earshot.pipeline.watch.watch_state import Changes, State, StateLog, WatchSettings
 
 DAY_S = 86_400.0
 
@@ -82,7 +81,7 @@ def test_an_hour_leaves_the_same_few_files_whatever_its_batches_and_the_hours_be
     monkeypatch.setattr(housekeeping, "EVERY_BATCHES", batches)
     monkeypatch.setattr(housekeeping, "SOME_BATCHES", 5)
     monkeypatch.setattr(housekeeping, "GRACE_S", 4.0)
-    monkeypatch.setattr(state_log, "BASE_EVERY", 10)
+    monkeypatch.setattr(watch_state, "BASE_EVERY", 10)
     for name in (*GROWING, "watches", "watched_state"):
         monkeypatch.setitem(tables.TABLES, name, replace(tables.TABLES[name], keep_log_s=0.0))
     lake, clock = ArrowLake(tmp_path), Clock()

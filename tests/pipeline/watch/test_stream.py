@@ -35,9 +35,8 @@ from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.watch import batch_step
 from earshot.pipeline.watch.running_metrics import three_digits
 from earshot.pipeline.watch.spools import keep_spools
-from earshot.pipeline.watch.state_log import StateLog
 from earshot.pipeline.watch.stream import Watch
-from earshot.pipeline.watch.watch_state import Commit, State, WatchSettings
+from earshot.pipeline.watch.watch_state import Commit, State, StateLog, WatchSettings
 from earshot.records import COLUMNS, Record
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

@@ -32,9 +32,8 @@ from earshot.pipeline.watch.spool_segments import (
 )
 from earshot.pipeline.watch.spool_source import rows_of
 from earshot.pipeline.watch.standing_subscriptions import StandingFile
-from earshot.pipeline.watch.state_log import Changes, StateLog
-from earshot.pipeline.watch.watch_state import Commit, WatchSettings
-from earshot.pipeline.watch.window_positions import trajectories_of
+from earshot.pipeline.watch.watch_oracle import trajectories_of
+from earshot.pipeline.watch.watch_state import Changes, Commit, StateLog, WatchSettings
 from earshot.records import Record
 from earshot.records.sessions import SubscriptionSpan
 

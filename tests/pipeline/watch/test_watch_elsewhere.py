@@ -19,7 +19,7 @@ from test_stream import SETTINGS, Tables, content, skewed, watched
 
 from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.lake.lake import Lake
-from earshot.pipeline.watch.connect_query import KEPT, Checkpoint
+from earshot.pipeline.watch.stream import KEPT, Checkpoint
 from earshot.records import Record
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(1800)]

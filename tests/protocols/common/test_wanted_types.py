@@ -6,8 +6,7 @@ import pytest
 
 from earshot import Filter
 from earshot.filters import Subscription
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions
-from earshot.protocols.common.wanted_types import could_match
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, could_match
 
 
 @pytest.mark.parametrize(

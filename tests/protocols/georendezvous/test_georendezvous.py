@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from earshot import Event, EventType, Filter, Position
 from earshot.errors import SettingsError, UsageError
 from earshot.filters import Subscription
-from earshot.protocols.common.wanted_types import event_types_of
+from earshot.protocols.common.local_subscriptions import event_types_of
 from earshot.protocols.georendezvous.cell_hash_routing import Heading
 from earshot.protocols.georendezvous.cells import home_cell
 from earshot.protocols.georendezvous.machine import GeoRendezvous

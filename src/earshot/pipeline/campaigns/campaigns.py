@@ -24,8 +24,7 @@ from earshot.protocols.catalogue import build_settings, protocol, protocol_diges
 from earshot.simulation.media.medium_settings import MediumSettings
 from earshot.simulation.mobility import Playback
 from earshot.simulation.scenario.library import load_scenario
-from earshot.simulation.scenario.merging import leaves
-from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.scenario.scenario import Scenario, leaves
 from earshot.simulation.settings_reader import as_table
 
 DEFAULT_SEEDS = 5

@@ -316,7 +316,7 @@ METRICS = Table(
 )
 
 _PAIR = {
-    "network": "string",  # of which group and key, or peers; see `earshot.records.networks`
+    "network": "string",  # of which group and key, or peers; see `earshot.records.details`
     "protocol": "string",
     "event": "string",
     "type": "string",
@@ -509,7 +509,7 @@ WATCHED_STATE = Table(
     {
         "watch": "string",
         "batch": "bigint",
-        "kind": "string",  # see `earshot.pipeline.watch.state_log`
+        "kind": "string",  # see `earshot.pipeline.watch.watch_state`
         "key": "string",
         "value": "string",
     },

@@ -31,7 +31,7 @@ from earshot.pipeline.lake.tables import EVENTS, EXPECTED, SUBSCRIPTIONS
 from earshot.pipeline.oracle.content_join import candidates_by_content
 from earshot.pipeline.oracle.place_join import LEG_COLUMNS, legs, level_of, node_places, places_in, radius_of
 from earshot.pipeline.oracle.workloads import area_of, event_of
-from earshot.protocols.common.wanted_types import event_types_of
+from earshot.protocols.common.local_subscriptions import event_types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,9 +18,8 @@ from earshot.pipeline.oracle.why import EventLog, Explanation, explain_receiver
 from earshot.records.sessions import Interval, Session
 from earshot.records.trajectories import ALWAYS, Trajectories, Trajectory
 from earshot.simulation.engine.oracle import RunOracle
-from earshot.view.catalogue import Catalogue, WorldEntry
 from earshot.view.page import whole_page
-from earshot.view.runs import KINDS, Records, ReplayedRun, Why, replayed_run
+from earshot.view.runs import KINDS, Catalogue, Records, ReplayedRun, Why, WorldEntry, replayed_run
 from earshot.view.world import Ints, World
 
 

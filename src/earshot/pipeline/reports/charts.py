@@ -14,9 +14,9 @@ from typing import ClassVar
 
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.reports.formats import amount, formatted, interval, seconds
-from earshot.pipeline.reports.marks import Mark
 from earshot.pipeline.reports.svg import (
     Axes,
+    Mark,
     axes,
     line,
     log_range,

@@ -1,12 +1,17 @@
-"""The catalogue of the runs in a lake; those of one workload share a world. On a local disk it needs no Spark."""
+"""The catalogue of the runs in a lake, and the replays beside a report: one file for each world, with its runs side by
+side. On a local disk the catalogue needs no Spark; a report's files are made in Spark tasks."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 
 import pyarrow as pa
 
@@ -15,10 +20,14 @@ from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.reports.catalogues import AnswerableRun, RunCatalogue, answerable_run
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, records_of
 from earshot.pipeline.reports.replays import scenario_from, settings_of, with_range, world_from_tables
+from earshot.pipeline.spark.tasks import each_in_a_task
 from earshot.simulation.scenario.scenario import Scenario
-from earshot.view.catalogue import RunEntry, WorldEntry
-from earshot.view.runs import Records
+from earshot.view.page import write_page
+from earshot.view.runs import Records, RunEntry, WorldEntry
 from earshot.view.world import World
+
+if TYPE_CHECKING:
+    from earshot.pipeline.lake.lake import Lake
 
 
 class LakeCatalogue(RunCatalogue):
@@ -132,3 +141,48 @@ class Chosen:
         if self.protocols is not None:
             words.append(f"of {' or '.join(self.protocols)}")
         return f" {', '.join(words)}" if words else ""
+
+
+MOST_WORLDS = 4
+MOST_RUNS = 12
+"Of a world. A report is about many runs; for all others there is `earshot view LAKE --run ID`."
+MOST_HOPS = 200_000
+MOST_ANSWERS = 4_000
+"Of a run: a file stays within a few megabytes."
+
+
+def write_replays(lake: Lake, report: Path, runs: Sequence[str]) -> Mapping[str, str]:
+    """Files in a folder beside the report; for each run that is in one, its address from the report."""
+    catalogue = LakeCatalogue(lake.arrow, runs)
+    with_places = (_fewer(entry) for entry in catalogue.worlds() if catalogue.world(entry.key).nodes)
+    entries = list(islice(with_places, MOST_WORLDS))
+    documents = each_in_a_task(lake.session, entries, _DocumentTask(lake.folder.root, list(runs)))
+    folder = report.with_name(f"{report.stem}-replays")
+    links: dict[str, str] = {}
+    for entry, document in zip(entries, documents, strict=True):
+        name = f"{_plain(entry.title)}-{_plain(entry.key)[:8]}.html"
+        write_page(folder / name, document)
+        for run in entry.runs:
+            links[run.key] = f"{quote(folder.name)}/{name}#{urlencode({'run': run.key})}"
+    return links
+
+
+def _plain(text: str) -> str:
+    """The text as a file name that every system allows."""
+    return re.sub("[^A-Za-z0-9]+", "-", text).strip("-") or "world"
+
+
+def _fewer(entry: WorldEntry) -> WorldEntry:
+    return WorldEntry(entry.key, entry.title, entry.runs[:MOST_RUNS])
+
+
+class _DocumentTask:
+    """What a task does with one world; it is sent to the executors."""
+
+    def __init__(self, root: str, runs: list[str]) -> None:
+        self.root = root
+        self.runs = runs
+
+    def __call__(self, entry: WorldEntry) -> str:
+        catalogue = LakeCatalogue(ArrowLake(self.root), self.runs)
+        return catalogue.document(entry.title, entry, MOST_ANSWERS, MOST_HOPS)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from earshot.pipeline.reports.marks import COLOURS, Mark
+from earshot.pipeline.reports.svg import COLOURS, Mark
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from earshot.pipeline.campaigns.intervals import Figure
 from earshot.pipeline.reports.charts import ChartLine, Measure, line_chart
-from earshot.pipeline.reports.marks import Mark, marks_of
 from earshot.pipeline.reports.page import PageBlock, PageFigure, PageSection, PageTable, ReportPage
-from earshot.pipeline.reports.svg import n, svg, titled
+from earshot.pipeline.reports.svg import Mark, marks_of, n, svg, titled
 from earshot.pipeline.traces.profile_text import RANGE_HEADER, RANGE_NOTE, facts_rows, profile_words, range_rows
 from earshot.pipeline.traces.trace_profile import Profile, RangeProfile
 

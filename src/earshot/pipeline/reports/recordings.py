@@ -15,9 +15,8 @@ from earshot.errors import EventError
 from earshot.events import Event
 from earshot.records import Kind
 from earshot.records.sessions import SESSION_KINDS, Session, SessionReader
-from earshot.view.packing import Array
 from earshot.view.runs import CODE, Records
-from earshot.view.world import TrajectoryColumns, World, node_names
+from earshot.view.world import Array, TrajectoryColumns, World, node_names
 
 LOG_COLUMNS = ["time", "node", "kind", "packet", "peer", "event", "subscription", "detail", "x_m", "y_m"]
 _FOR_RUNS = (Kind.RECEIVE, Kind.SEND, Kind.DELIVER, Kind.DROP, Kind.JOIN, Kind.LEAVE, Kind.NOTE)

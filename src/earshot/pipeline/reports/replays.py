@@ -26,8 +26,7 @@ from earshot.simulation.engine.run import settings_in
 from earshot.simulation.media.medium_settings import Overlay
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
-from earshot.view.catalogue import RunEntry, WorldEntry
-from earshot.view.runs import Records, sessions_of
+from earshot.view.runs import Records, RunEntry, WorldEntry, sessions_of
 from earshot.view.world import TrajectoryColumns, World, node_names
 
 Rows = Iterable[Mapping[str, Any]]

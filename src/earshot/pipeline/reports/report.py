@@ -26,12 +26,11 @@ from earshot.pipeline.campaigns.leaderboard import (
 )
 from earshot.pipeline.campaigns.swept_keys import run_columns
 from earshot.pipeline.reports import board_page as parts
-from earshot.pipeline.reports.advice_page import advice_blocks
+from earshot.pipeline.reports.board_page import advice_blocks
 from earshot.pipeline.reports.capacity_page import capacity_blocks, capacity_words
 from earshot.pipeline.reports.charts import ChartLine, Measure, Track, line_chart, track_map
 from earshot.pipeline.reports.formats import listed
 from earshot.pipeline.reports.loss_page import loss_blocks, losses_of
-from earshot.pipeline.reports.marks import marks_of
 from earshot.pipeline.reports.outside_figures import ReportFigure, drawn_figures, named_figures
 from earshot.pipeline.reports.page import (
     PageBlock,
@@ -45,6 +44,7 @@ from earshot.pipeline.reports.page import (
     ReportPage,
 )
 from earshot.pipeline.reports.profile_page import profile_section
+from earshot.pipeline.reports.svg import marks_of
 from earshot.pipeline.traces.trace_profile import Profile, kept_profiles
 from earshot.records.drop_reasons import sentence_of
 
@@ -96,7 +96,7 @@ def write_report(lake: Lake, to: Path, runs: Sequence[str] | None = None, figure
 
 def write_page_of(facts: ReportFacts, lake: Lake, to: Path) -> Path:
     """Write the page about those facts, with replays beside it; it appears whole or not at all."""
-    from earshot.pipeline.reports.replay_files import write_replays
+    from earshot.pipeline.reports.lake_replays import write_replays
 
     done = [run["run"] for run in facts.runs if run["status"] == "done"]
     replays = write_replays(lake, to, done) if done else {}

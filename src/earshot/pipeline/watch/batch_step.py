@@ -40,11 +40,9 @@ from earshot.pipeline.watch.running_metrics import RunningMetrics
 from earshot.pipeline.watch.sessions import WatchedSessions
 from earshot.pipeline.watch.spools import LineCounts, published_events, take_in, with_community
 from earshot.pipeline.watch.standing_subscriptions import MATCHES, StandingFile, StandingMatcher
-from earshot.pipeline.watch.state_log import TABLE as STATE
-from earshot.pipeline.watch.state_log import Changes, StateLog
-from earshot.pipeline.watch.watch_oracle import COUNT, READ, Judge, judged, workload_of
-from earshot.pipeline.watch.watch_state import Commit, Report, State, WatchSettings, read_state
-from earshot.pipeline.watch.window_positions import WindowPositions, fold_positions
+from earshot.pipeline.watch.watch_oracle import COUNT, READ, Judge, WindowPositions, fold_positions, judged, workload_of
+from earshot.pipeline.watch.watch_state import TABLE as STATE
+from earshot.pipeline.watch.watch_state import Changes, Commit, Report, State, StateLog, WatchSettings, read_state
 from earshot.records import Kind
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import msgspec
 
 from earshot.pipeline.oracle.matcher import Spans
 from earshot.pipeline.oracle.workloads import announcement_row
-from earshot.records.networks import NetworkNames
+from earshot.records.details import NetworkNames
 from earshot.records.sessions import Session, SessionReader
 
 Community = tuple[str, str]

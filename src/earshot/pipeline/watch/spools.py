@@ -28,9 +28,9 @@ from earshot.pipeline.spark.session import parallelism
 from earshot.pipeline.watch import spool_source as source
 from earshot.pipeline.watch.sessions import Community, WatchedSessions
 from earshot.pipeline.watch.spool_segments import check_folders
-from earshot.pipeline.watch.state_log import Changes
+from earshot.pipeline.watch.watch_state import Changes
 from earshot.records import COLUMNS, Kind
-from earshot.records.networks import UNKNOWN_NETWORK
+from earshot.records.details import UNKNOWN_NETWORK
 from earshot.records.sessions import SESSION_KINDS, UNKNOWN
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from earshot.pipeline.reports.catalogues import AnswerableCatalogue, AnswerableR
 from earshot.pipeline.reports.recordings import LOG_COLUMNS, Recording, records_of
 from earshot.pipeline.reports.replays import settings_of, with_range
 from earshot.pipeline.watch.watch_state import day_of
-from earshot.records.networks import label_of
+from earshot.records.details import label_of
 from earshot.records.sessions import SESSION_KINDS
-from earshot.view.catalogue import RunEntry, WorldEntry
+from earshot.view.runs import RunEntry, WorldEntry
 from earshot.view.world import World
 
 WINDOW_S = 1800.0

@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 from earshot.errors import EarshotError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex, Subscription
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions
-from earshot.protocols.common.wanted_types import could_match
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, could_match
 
 K = TypeVar("K", bound=str | bytes)
 V = TypeVar("V")

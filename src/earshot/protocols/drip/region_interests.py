@@ -18,7 +18,7 @@ from earshot.filters import Filter
 from earshot.filters.language.syntax import Always
 from earshot.geometry import Position
 from earshot.protocols.common.filter_texts import read_filter
-from earshot.protocols.common.wanted_types import event_types_of
+from earshot.protocols.common.local_subscriptions import event_types_of
 from earshot.protocols.drip.packets import DripSettings, RegionInterest
 
 Box = tuple[float, float, float, float]

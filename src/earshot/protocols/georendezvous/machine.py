@@ -25,8 +25,7 @@ from earshot.errors import UsageError
 from earshot.events import Event
 from earshot.filters import Subscription
 from earshot.filters.language.syntax import Always
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
-from earshot.protocols.common.wanted_types import event_types_of
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, event_types_of
 from earshot.protocols.georendezvous.cell_hash_routing import (
     Beacon,
     CellAppeared,

@@ -18,8 +18,7 @@ from earshot.events import Event, EventType
 from earshot.filters import Subscription, Viewer
 from earshot.filters.subscription import accepts
 from earshot.geometry import Position
-from earshot.protocols.common.local_subscriptions import RecentKeys
-from earshot.protocols.common.wanted_types import could_match
+from earshot.protocols.common.local_subscriptions import RecentKeys, could_match
 from earshot.protocols.machine import NOTHING, Announcement, Deliver, Effects, Machine, Timer
 from earshot.protocols.services.announced_types import (
     HOP_LIMIT,

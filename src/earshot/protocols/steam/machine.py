@@ -18,8 +18,7 @@ from earshot.errors import EventError, UnknownName
 from earshot.events import Event, EventType
 from earshot.filters import Subscription
 from earshot.geometry import Position
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
-from earshot.protocols.common.wanted_types import could_match, event_types_of
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, could_match, event_types_of
 from earshot.protocols.machine import NOTHING, QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
 from earshot.protocols.steam.announcements import Announcements, LocalAnnouncement
 from earshot.protocols.steam.beacon_pace import is_nearest, pace

@@ -10,8 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from earshot.events import Event
-from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
-from earshot.protocols.common.wanted_types import could_match
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, could_match, has_expired
 from earshot.protocols.machine import Machine
 from earshot.protocols.steam.announcements import Announcements
 from earshot.protocols.steam.missed_events import Receptions, inside_since

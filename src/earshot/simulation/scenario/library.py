@@ -10,8 +10,7 @@ from typing import Any
 
 from earshot.errors import ScenarioError, UnknownName
 from earshot.plugins import located
-from earshot.simulation.scenario.merging import leaves, merged, spelled, without
-from earshot.simulation.scenario.scenario import Scenario
+from earshot.simulation.scenario.scenario import Scenario, leaves, merged, spelled, without
 from earshot.simulation.settings_reader import LocatedError, Where, read
 from earshot.traces.files import is_address
 

@@ -17,7 +17,7 @@ from earshot.errors import ScenarioError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Position, Proximity
-from earshot.protocols.common.wanted_types import event_types_of
+from earshot.protocols.common.local_subscriptions import event_types_of
 from earshot.protocols.machine import Announcement
 from earshot.protocols.services.fences import ANY_TYPE, Fence
 from earshot.quality import MOST_HISTORY, PLAIN, Quality

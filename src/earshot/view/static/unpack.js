@@ -1,4 +1,4 @@
-// Packed data (earshot.view.packing): JSON with plain values, and arrays of numbers behind it.
+// Packed data (earshot.view.world): JSON with plain values, and arrays of numbers behind it.
 
 const ARRAYS = { float32: Float32Array, float64: Float64Array, int32: Int32Array, uint16: Uint16Array, uint8: Uint8Array };
 
