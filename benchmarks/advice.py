@@ -1,6 +1,6 @@
 """How good advice is, and how long it takes: the regret of `earshot advise` on four traces.
 
-    python benchmarks/advice.py [--quick] [--data FOLDER] [bologna] [liverpool] [ns2] [highway]
+    python benchmarks/advice.py [--quick] [--budget 8min] [--data FOLDER] [bologna] [liverpool] [ns2] [highway]
 
 For each trace: what is advised, its delivery and airtime on windows that had no part in the choice, and what it lacks
 there against the best in hindsight: at most 2 points of delivery and 10 % of airtime are asked for, and 6 minutes with
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -50,10 +51,10 @@ def highway(file: Path) -> Path:
     return file
 
 
-def advised(trace: Path, lake: Path, quick: bool) -> dict[str, Any]:
+def advised(trace: Path, lake: Path, options: Sequence[str]) -> dict[str, Any]:
     """The answer of one command, as a user gives it, into a fresh lake."""
     command = [sys.executable, "-m", "earshot", "advise", str(trace), "--lake", str(lake), "--json"]
-    done = subprocess.run([*command, *(["--quick"] if quick else [])], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run([*command, *options], check=True, stdout=subprocess.PIPE)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
@@ -63,20 +64,27 @@ def main() -> None:
     parser.add_argument("traces", nargs="*", choices=[*FILES, "highway", []], help="all where none is named")
     parser.add_argument("--data", type=Path, default=Path("data"), help="the folder with the traces of others")
     parser.add_argument("--quick", action="store_true", help="earshot advise --quick")
+    parser.add_argument("--budget", help="earshot advise --budget: on a busy machine, more than its default")
     asked = parser.parse_args()
-    print("trace       delivery   airtime   regret: points   regret: airtime   judged   wall (s)   advice")
+    options = [*(["--quick"] if asked.quick else []), *(["--budget", asked.budget] if asked.budget else [])]
+    print(
+        "trace       delivery   airtime   regret: points   regret: airtime   judged   runs   busy   wall (s)   advice"
+    )
     with TemporaryDirectory() as folder:
         for name in asked.traces or [*FILES, "highway"]:
             trace = highway(Path(folder) / "highway.csv") if name == "highway" else asked.data / FILES[name]
             began = time.monotonic()
-            found = advised(trace, Path(folder) / name, asked.quick)
+            found = advised(trace, Path(folder) / name, options)
             took_s = time.monotonic() - began
-            own = next(one for one in found["judged"] if one["settings"] == found["settings"])
-            regret, given_up = found["regret"], " (second choice)" if found["overturned"] else ""
+            chosen = found["protocol"], found["settings"]
+            own = next(one for one in found["judged"] if (one["protocol"], one["settings"]) == chosen)
+            regret = found["regret"] or {"delivery": math.nan, "cost": math.nan}
+            given_up = " (second choice)" if found["overturned"] else ""
             settings = ", ".join(f"{key} = {value:g}" for key, value in found["settings"].items()) or "defaults"
             print(
                 f"{name:<10}  {100 * own['delivery']:>6.1f} %  {100 * own['cost']:>6.3f} %  "
                 f"{100 * regret['delivery']:>15.1f}  {100 * regret['cost']:>13.0f} %  {len(found['judged']):>7}  "
+                f"{found['effort']['runs']:>5}  {found['effort']['slowdown']:>4.1f}x  "
                 f"{took_s:>9.0f}   {found['protocol']}: {settings}{given_up}",
                 flush=True,
             )

@@ -80,6 +80,8 @@ def print_capacity(found: CapacityComparison) -> None:
     header[1] = "load"
     print_table(header, [[name, f"{point.multiple:.3g}x", *_cells(point)] for name, point in points])
     for row in found.protocols:
+        if never := row.never_words(found.share):
+            click.echo(never)
         if row.error is not None:
             click.echo(f"failed: {row.protocol}: {row.error}", err=True)
 

@@ -7,7 +7,7 @@ import pytest
 
 from earshot.pipeline.advice.advice_text import advice_json, advice_toml, advice_words, use_words
 from earshot.pipeline.advice.advise import Advice, Question, Regret
-from earshot.pipeline.advice.judge import short_names
+from earshot.pipeline.advice.judge import Effort, short_names
 from earshot.pipeline.advice.search import Measured, Round, SearchResult, TunedProtocol, standing_of
 from earshot.pipeline.advice.verdict import Overturned, Verdict
 from earshot.pipeline.advice.windows import QUICK, plan_windows
@@ -64,6 +64,7 @@ def advice() -> Advice:
         left_out={"codd": "a run takes more than 20 s here"},
         names={one: one.protocol for one in measured},
         runs={},
+        effort=Effort(12, 600.0, 40.0, 38.0),
         took_s=100.0,
     )
 
@@ -90,7 +91,10 @@ def test_the_whole_answer_in_words():
     )
     assert honest.startswith("Judged on 2 windows that the search did not see: ")
     assert honest.endswith("Regret: none: of 3 judged there it is the best in hindsight too.")
-    assert search == ("The search tried 3 candidates of 3 protocols in 1 round and ended because its time is spent.")
+    assert search == (
+        "The search tried 3 candidates of 3 protocols in 1 round and ended because its time is spent. Search and "
+        "judgement took 12 runs, together 10 min of the trace, and 1.67 min of a budget of 12 min."
+    )
     assert left_out.startswith("Left out: codd (a run takes more than 20 s here).")
 
 
@@ -99,6 +103,28 @@ def test_regret_is_told_with_the_one_that_was_better():
     assert advice_words(regretted)[4].endswith(
         "Regret: 1.2 points of delivery and 4 % of airtime against odmrp with its defaults, of 3 judged there."
     )
+
+
+def test_the_regret_of_a_choice_that_was_judged_alone_is_not_known():
+    whole = advice()
+    alone = replace(whole, regret=None, verdict=replace(whole.verdict, standings=whole.standings[:1]))
+    assert advice_words(alone)[3].endswith(
+        "Regret: not known, since no other candidate could be judged there: a larger --budget judges more of them."
+    )
+    assert advice_json(alone)["regret"] is None
+    rounds = (replace(whole.search.rounds[0], standings=whole.standings[:1]),)
+    single = replace(alone, search=replace(whole.search, rounds=rounds))
+    assert advice_words(single)[3].endswith("Regret: not known, since no other candidate was asked for.")
+
+
+def test_a_busy_machine_is_told():
+    busy = replace(advice(), effort=Effort(12, 600.0, 90.0, 38.0))
+    assert advice_words(busy)[5].endswith(
+        "The machine was busy: runs took 2.4 times their processor time, so less was tried than the same budget tries "
+        "on a quiet machine."
+    )
+    assert advice_json(busy)["effort"]["slowdown"] == pytest.approx(90.0 / 38.0)
+    assert Effort(1, 10.0, 0.9, 0.1).slowdown == 1.0, "too short to say"
 
 
 def test_a_choice_that_was_given_up_is_told_with_the_reason():

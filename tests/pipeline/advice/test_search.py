@@ -15,6 +15,7 @@ from earshot.pipeline.advice.search import (
     Standing,
     TunedProtocol,
     as_good,
+    contenders,
     is_separated,
     ranked,
 )
@@ -178,3 +179,22 @@ def test_a_run_that_takes_too_much_processor_time_is_stopped(monkeypatch: pytest
     with pytest.raises(RunTooSlow, match=r"stopped at 10 s after 2 s of processor time"):
         watch(10.0)
     assert sweeps._Simulation(files=None, receipts="")._watch() is None  # type: ignore[arg-type]
+
+
+def test_a_leader_is_judged_beside_its_rivals_and_the_cheapest_that_delivers_nearly_as_much():
+    def standing(name: str, delivery: float, cost: float) -> Standing:
+        protocol, _, number = name.partition("-")
+        chosen = (("number", float(number)),) if number else ()
+        return Standing(TunedProtocol(protocol, chosen), Measured(delivery, cost, 1.0), {})
+
+    first, second = standing("good", 0.98, 0.1), standing("good-2", 0.98, 0.11)
+    other, cheap = standing("other", 0.97, 0.3), standing("cheap", 0.965, 0.05)
+    poor = standing("poor", 0.5, 0.01)
+
+    def names(*some: Standing) -> list[str]:
+        return [str(one) for one in contenders(some)]
+
+    assert names(first, second, other, cheap, poor) == ["good", "good number=2", "other", "cheap"]
+    assert names(first, other, second, poor) == ["good", "other", "good number=2"]
+    assert names(first, second, poor) == ["good", "good number=2", "poor"]
+    assert names(first) == ["good"]

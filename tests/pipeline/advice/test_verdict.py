@@ -39,7 +39,7 @@ def test_a_dense_window_where_all_deliver_alike_does_not_decide(rounds: int):
     found = HalvingSearch({"relay": (), "flood": (), "carrier": ()}, plan.rungs[:rounds], town).run()
     assert found is not None
     assert found.leader == CARRIER
-    verdict = judge_choice(found.finalists, plan.unseen, town, {}, Goal.DELIVERY, lambda some, _: some)
+    verdict = judge_choice(found.finalists, plan.unseen, town, {}, Goal.DELIVERY, lambda some, *_: some)
     assert (verdict.chosen, verdict.windows, verdict.overturned) == (CARRIER, plan.unseen[0], ())
 
 
@@ -48,7 +48,7 @@ def judge_relay_first(town: Town, **more) -> tuple[Verdict, Town]:
     plan = plan_windows(FILLING_UP, 900.0, QUICK)
     densest = max(plan.rungs[-1], key=lambda one: one.present)
     measured = town([RELAY, CARRIER, FLOOD], [densest])
-    settled = {"affords": lambda some, _: some, **more}
+    settled = {"affords": lambda some, *_: some, **more}
     return judge_choice([RELAY, CARRIER, FLOOD], plan.unseen, town, measured, Goal.DELIVERY, **settled), town
 
 
@@ -72,6 +72,19 @@ def test_without_time_for_further_windows_the_choice_stands_and_is_judged_by_tho
     assert verdict.standings[0].candidate == CARRIER, "the regret is told"
 
 
+def test_a_second_judgement_is_asked_for_the_choice_beside_two_rivals_at_least():
+    asked = []
+
+    def affords(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot], fewest: int) -> Sequence[TunedProtocol]:
+        asked.append((list(some), tuple(windows), fewest))
+        return some[:fewest]
+
+    plan = plan_windows(FILLING_UP, 900.0, QUICK)
+    verdict, _ = judge_relay_first(Town(), affords=affords)
+    assert asked == [([CARRIER, FLOOD, RELAY], plan.unseen[1], 3)]
+    assert len(verdict.standings) == 3
+
+
 def judged(by_name: dict[str, tuple[float, float]], groups: Sequence[Sequence[str]] = (("u", "v"), ("w",))) -> Verdict:
     """Everybody with the same delivery and cost on all windows; the first is the choice."""
 
@@ -79,7 +92,7 @@ def judged(by_name: dict[str, tuple[float, float]], groups: Sequence[Sequence[st
         return {(one, window): Measured(*by_name[one.protocol], 1.0) for one in candidates for window in windows}
 
     return judge_choice(
-        [TunedProtocol(name) for name in by_name], groups, judge, {}, Goal.DELIVERY, lambda some, _: some
+        [TunedProtocol(name) for name in by_name], groups, judge, {}, Goal.DELIVERY, lambda some, *_: some
     )
 
 
@@ -104,7 +117,7 @@ def test_who_fails_on_unseen_windows_is_out_and_the_next_takes_its_place():
         works = [one for one in candidates if one != RELAY]
         return {(one, window): Measured(0.9, 0.1, 1.0) for one in works for window in windows}
 
-    verdict = judge_choice([RELAY, FLOOD, CARRIER], [["u"], ["v"]], judge, {}, Goal.DELIVERY, lambda some, _: some)
+    verdict = judge_choice([RELAY, FLOOD, CARRIER], [["u"], ["v"]], judge, {}, Goal.DELIVERY, lambda some, *_: some)
     assert (verdict.chosen, verdict.windows) == (FLOOD, ("u",))
 
 
@@ -113,7 +126,7 @@ def test_further_windows_in_which_nobody_receives_leave_the_verdict_and_first_on
         delivery = {RELAY: 0.5, CARRIER: 0.9}
         return {(one, window): Measured(delivery[one], 0.1, 1.0) for one in candidates for window in windows if window}
 
-    asked = (judge, {}, Goal.DELIVERY, lambda some, _: some)
+    asked = (judge, {}, Goal.DELIVERY, lambda some, *_: some)
     assert judge_choice([RELAY, CARRIER], [["u"], [""]], *asked).windows == ("u",)
     with pytest.raises(TraceError, match="nobody was to receive anything in the windows that the search did not see"):
         judge_choice([RELAY, CARRIER], [[""], ["u"]], *asked)

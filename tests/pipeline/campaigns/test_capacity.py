@@ -12,7 +12,14 @@ from pyspark.sql import SparkSession
 
 from earshot.cli import earshot
 from earshot.errors import ScenarioError, UsageError
-from earshot.pipeline.campaigns.capacity import LEAST, NARROW, CapacitySearch, find_capacity
+from earshot.pipeline.campaigns.capacity import (
+    LEAST,
+    NARROW,
+    CapacitySearch,
+    LoadPoint,
+    ProtocolCapacity,
+    find_capacity,
+)
 from earshot.pipeline.lake.lake import Lake
 from earshot.simulation.scenario.library import load_scenario
 
@@ -59,6 +66,35 @@ def test_a_load_that_is_carried_above_one_that_is_not_does_not_count() -> None:
 def test_a_bound_on_a_capacity_that_is_not_asked_for_is_refused() -> None:
     with pytest.raises(UsageError, match="--most is the highest multiple that --capacity tries"):
         CliRunner().invoke(earshot, ["compare", "city", "--most", "4"], catch_exceptions=False, standalone_mode=False)
+
+
+def test_a_search_ends_at_a_load_so_low_that_nothing_is_to_be_delivered():
+    search = CapacitySearch(0.95, 64.0)
+    search.arrived[1.0] = 0.8
+    assert search.wanted(2) == [0.25, 0.5]
+    search.arrived[0.5] = 0.9
+    search.empty.add(0.25)
+    assert search.wanted() == []
+    assert search.carried is None
+
+
+def test_a_protocol_without_capacity_says_what_arrives():
+    def point(multiple: float, delivered: float) -> LoadPoint:
+        return LoadPoint(multiple, multiple, delivered, delivered, None, None, 1)
+
+    def words(*points: LoadPoint, capacity: float | None = None, error: str | None = None) -> str:
+        return ProtocolCapacity("gossip", capacity, False, points, error).never_words(0.95)
+
+    assert words(point(0.5, 0.9), point(1.0, 0.8)) == (
+        "gossip never reaches 95 %: at the base rate 80.0 % of the reachable arrives, at 0.5 times the base rate "
+        "90.0 %, and no more at any load that was tried"
+    )
+    assert words(point(0.5, 0.8), point(1.0, 0.8)) == (
+        "gossip never reaches 95 %: at the base rate 80.0 % of the reachable arrives, and no more at lower loads"
+    )
+    assert words(point(1.0, 0.8)) == "gossip never reaches 95 %: at the base rate 80.0 % of the reachable arrives"
+    assert words(point(1.0, 1.0), capacity=1.0) == ""
+    assert words(point(1.0, 0.8), error="it failed") == ""
 
 
 SMALL = {

@@ -63,7 +63,8 @@ def test_a_campaign_on_a_cluster_that_loses_a_worker_gives_the_tables_of_local_m
     assert (said, errors, running.returncode) == (f"['done'] {2 * SEEDS}\n", "", 0)
     local, lake = Lake(spark, tmp_path / "here"), Lake(spark, tmp_path / "there")
     run_campaign(local, wanted())
-    assert rows(lake, "runs", "took_s") == rows(local, "runs", "took_s")
+    times = "took_s", "processor_s"
+    assert rows(lake, "runs", *times) == rows(local, "runs", *times)
     for table in ("events", "subscriptions", "expected", "metrics"):
         assert rows(lake, table) == rows(local, table), table
     assert lake.read("log").count() == local.read("log").count() > 10_000

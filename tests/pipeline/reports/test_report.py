@@ -184,7 +184,7 @@ def test_capacity_is_told_with_the_answer_and_drawn_over_the_load() -> None:
     page = lake_page(facts, {})
     told = words(page)
     assert "steam carries 4 × the event rate with 95.0 % of the reachable delivered." in told
-    assert "less than was tried" in told
+    assert "not known" in told
     capacity = next(section for section in page.sections if section.title == "Capacity")
     delivery = capacity.blocks[2]
     assert isinstance(delivery, PageFigure)

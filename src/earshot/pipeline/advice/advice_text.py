@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from earshot.pipeline.advice.advise import Advice
+from earshot.pipeline.advice.advise import Advice, Regret
+from earshot.pipeline.advice.judge import Effort
 from earshot.pipeline.advice.search import Goal, Standing, TunedProtocol
 from earshot.pipeline.advice.verdict import Overturned
 from earshot.pipeline.campaigns.board_text import figure_json
@@ -19,6 +20,8 @@ WEAK = 0.05
 "A window or an event type in which this much less of the reachable arrives is named."
 OFTEN = 0.005
 "A cause that loses a smaller share of what was expected is not named."
+BUSY = 1.5
+"Runs that take this many times their processor time ran on a busy machine."
 CAUSES = {
     "impossible": "no protocol could deliver them",
     "needed carrying": "nodes had to carry the event to a later contact",
@@ -152,7 +155,9 @@ def honest_words(advice: Advice) -> str:
             f"the trace is too short to keep a part of it back: judged on the same {plan.lengths.long_s:g} s with "
             f"{_count(windows, 'workload')} that {unseen}"
         )
-    if regret.best == advice.chosen:
+    if regret is None:
+        hindsight = f"not known, since {_nobody_else(advice)}"
+    elif regret.best == advice.chosen:
         hindsight = f"none: of {len(advice.standings)} judged there it is the best in hindsight too"
     else:
         hindsight = (
@@ -160,6 +165,13 @@ def honest_words(advice: Advice) -> str:
             f"against {candidate_words(regret.best)}, of {len(advice.standings)} judged there"
         )
     return f"{''.join(map(_overturned_words, advice.verdict.overturned))}{_sentence(where)} Regret: {hindsight}."
+
+
+def _nobody_else(advice: Advice) -> str:
+    """Why the choice was judged alone."""
+    if advice.search.tried == 1:
+        return "no other candidate was asked for"
+    return "no other candidate could be judged there: a larger --budget judges more of them"
 
 
 def _overturned_words(one: Overturned) -> str:
@@ -175,13 +187,24 @@ def _overturned_words(one: Overturned) -> str:
 
 
 def search_words(advice: Advice) -> str:
-    """How many were tried, and why the search ended."""
-    found = advice.search
+    """How many were tried, why the search ended, and how much was simulated."""
+    found, effort = advice.search, advice.effort
     protocols = {standing.candidate.protocol for one in found.rounds for standing in one.standings}
     rounds = _count(found.rounds, "round")
     return (
-        f"The search tried {found.tried} candidates of {len(protocols)} protocols in {rounds} and ended because "
-        f"{found.ended}."
+        f"The search tried {_counted(found.tried, 'candidate')} of {_count(list(protocols), 'protocol')} in {rounds} "
+        f"and ended because {found.ended}. Search and judgement took {_counted(effort.runs, 'run')}, together "
+        f"{_long(effort.simulated_s)} of the trace, and {_long(advice.took_s)} of a budget of "
+        f"{_long(advice.question.budget_s)}.{_busy_words(effort)}"
+    )
+
+
+def _busy_words(effort: Effort) -> str:
+    if effort.slowdown < BUSY:
+        return ""
+    return (
+        f" The machine was busy: runs took {effort.slowdown:.2g} times their processor time, so less was tried than "
+        "the same budget tries on a quiet machine."
     )
 
 
@@ -231,11 +254,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "figures": {name: figure_json(one) for name, one in sorted(advice.row.figures.items())},
         "capacity": None if capacity is None else capacity.capacity,
         "capacity_at_least": capacity is not None and (capacity.exceeds or capacity.error is not None),
-        "regret": {
-            "best": _candidate_json(advice.regret.best),
-            "delivery": advice.regret.delivery,
-            "cost": advice.regret.cost,
-        },
+        "regret": _regret_json(advice.regret),
         "judged": [_standing_json(one) for one in advice.standings],
         "lost_by_cause": dict(advice.losses),
         "search": {
@@ -261,8 +280,17 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "windows": [str(one) for one in advice.verdict.windows],
         "surroundings": asdict(advice.surroundings),
         "left_out": dict(advice.left_out),
+        "effort": {**asdict(advice.effort), "slowdown": advice.effort.slowdown},
+        "budget_s": advice.question.budget_s,
         "took_s": advice.took_s,
     }
+
+
+def _regret_json(regret: Regret | None) -> dict[str, Any] | None:
+    """None where nobody else was judged: then nothing is known about it."""
+    if regret is None:
+        return None
+    return {"best": _candidate_json(regret.best), "delivery": regret.delivery, "cost": regret.cost}
 
 
 def _candidate_json(candidate: TunedProtocol) -> dict[str, Any]:
@@ -336,8 +364,18 @@ def _time(value: float) -> str:
     return f"{value:.2g} s" if value >= 0.1 else f"{1000 * value:.2g} ms"
 
 
+def _long(seconds: float) -> str:
+    if seconds < 100.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.3g} min" if seconds < 6000.0 else f"{seconds / 3600.0:.3g} h"
+
+
 def _count(some: Sequence[Any], what: str) -> str:
-    return f"1 {what}" if len(some) == 1 else f"{len(some)} {what}s"
+    return _counted(len(some), what)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"
 
 
 def _listed(names: Sequence[str]) -> str:

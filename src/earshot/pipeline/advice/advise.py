@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from earshot.errors import ScenarioError, SettingsError, TraceError
-from earshot.pipeline.advice.judge import JudgedRun, TraceJudge, as_one_point, short_names
+from earshot.pipeline.advice.judge import Effort, JudgedRun, TraceJudge, as_one_point, short_names
 from earshot.pipeline.advice.search import (
+    FEWEST_JUDGED,
     Goal,
     HalvingSearch,
     SearchResult,
     Standing,
     TunedProtocol,
+    contenders,
 )
 from earshot.pipeline.advice.verdict import Verdict, judge_choice
 from earshot.pipeline.advice.windows import QUICK, THOROUGH, TraceSlot, WindowPlan, plan_windows
@@ -48,8 +50,10 @@ SAMPLE_S = 30.0
 "The event rate is that of this many seconds around the middle of the trace, on either side."
 RESERVE_S = 25.0
 "For the report, and what nobody thought of."
-FINALISTS, FEWEST_FINALISTS = 4, 3
-"How many of the last round are judged on the unseen windows, beside each protocol's best; and the least of them."
+FINALISTS = 4
+"How many of the last round are judged on the unseen windows, beside each protocol's best."
+OVERTIME = 0.25
+"The last judgement may exceed the budget by this share of it, where it could not compare the choice with any other."
 SLOWEST = 1.0 / 12.0
 "A protocol whose run on a long window takes more than this share of the budget of processor time is left out."
 SHARE = 0.6
@@ -102,7 +106,8 @@ class Advice:
     "What was chosen, and who was judged on which unseen windows."
     ranking: Ranking
     "The same with all figures: means over windows, with their intervals."
-    regret: Regret
+    regret: Regret | None
+    "None where nobody else was judged on the unseen windows."
     losses: Mapping[str, float]
     "The chosen candidate's lost deliveries by cause, as shares of all that were expected."
     capacity: ProtocolCapacity | None
@@ -112,7 +117,9 @@ class Advice:
     "What each candidate that was judged on the unseen windows is called there."
     runs: Mapping[str, JudgedRun]
     "The runs on the unseen windows."
+    effort: Effort
     took_s: float
+    "By the clock, without the profile."
 
     @property
     def chosen(self) -> TunedProtocol:
@@ -167,16 +174,21 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
     def affords(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Sequence[TunedProtocol]:
         if not judge.results:
             return some[: len(tunables)] if question.quick else some
-        # Two judgements must be left: the second one of fewer candidates.
+        # There must be time left for two judgements of the leader and its strongest rivals.
         last_s = judge.estimate_s(some[:FINALISTS], first_group) + RESERVE_S
-        last_s += judge.estimate_s(some[:FEWEST_FINALISTS], second_group)
+        last_s += judge.estimate_s(some[:FINALISTS], second_group)
         left_s = budget.left_s - last_s
         share_s = left_s if windows == plan.rungs[-1] else SHARE * left_s
         within = judge.within(some, windows, share_s)
         return within if len(within) >= FINALISTS else judge.within(some[:FINALISTS], windows, left_s)
 
-    def affords_again(some: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> Sequence[TunedProtocol]:
-        return judge.within(some, windows, budget.left_s - RESERVE_S)
+    def affords_again(
+        some: Sequence[TunedProtocol], windows: Sequence[TraceSlot], fewest: int
+    ) -> Sequence[TunedProtocol]:
+        within = judge.within(some, windows, budget.left_s - RESERVE_S)
+        if len(within) < fewest:
+            within = judge.within(some[:fewest], windows, budget.left_s + OVERTIME * budget.seconds)
+        return within if len(within) >= min(fewest, FEWEST_JUDGED) else ()
 
     say("trying protocols")
     search = HalvingSearch(
@@ -212,6 +224,7 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
         _left_out(question, found, judge),
         names,
         runs,
+        judge.effort,
         budget.spent_s,
     )
 
@@ -318,20 +331,25 @@ def _nothing_judged(question: Question, judge: TraceJudge) -> Exception:
 
 
 def _finalists(found: SearchResult, judge: TraceJudge, plan: WindowPlan, budget: Budget) -> list[TunedProtocol]:
-    """The leader, each other protocol's best that is worth it, and the best of the last round, as far as there is
-    time; the leader and two others in any case."""
-    best = found.best_by_protocol
-    latest = {standing.candidate: standing.mean for one in found.rounds for standing in one.standings}
-    most = latest[found.leader].delivery
-    others = [one for one in best.values() if latest[one].delivery >= most - WORTH]
-    wanted = list(dict.fromkeys([found.leader, *others, *found.finalists[:FINALISTS]]))
-    second_s = judge.estimate_s(wanted[:FEWEST_FINALISTS], plan.unseen[1])
+    """The leader and its strongest rivals in any case; as far as there is time, each other protocol's best that is
+    worth it, and the best of the last round."""
+    best = found.best_standings
+    needed = contenders(best)
+    by_protocol: dict[str, Standing] = {}
+    for standing in best:
+        by_protocol.setdefault(standing.candidate.protocol, standing)
+    most = best[0].mean.delivery
+    others = [one.candidate for one in by_protocol.values() if one.mean.delivery >= most - WORTH]
+    wanted = list(dict.fromkeys([*needed, *others, *found.finalists[:FINALISTS]]))
+    second_s = judge.estimate_s(needed, plan.unseen[1])
     afforded = judge.within(wanted, plan.unseen[0], budget.left_s - RESERVE_S - second_s)
-    return wanted[: max(FEWEST_FINALISTS, len(afforded))]
+    return wanted[: max(len(needed), len(afforded))]
 
 
-def _regret(verdict: Verdict) -> Regret:
+def _regret(verdict: Verdict) -> Regret | None:
     best, own = verdict.standings[0], verdict.own
+    if len(verdict.standings) < 2:
+        return None
     cost = own.mean.cost / best.mean.cost - 1.0 if best.mean.cost > 0 else 0.0
     return Regret(best.candidate, max(0.0, best.mean.delivery - own.mean.delivery), max(0.0, cost))
 

@@ -28,10 +28,29 @@ if TYPE_CHECKING:
 
     from earshot.pipeline.lake.lake import Lake
 
+FEWEST_S = 1.0
+"Less processor time says nothing about how busy the machine is."
 USED = ("delivery_of_reachable", "ceiling", "delivery_ratio", "airtime_mean", "bytes_per_delivery", "latency_p95_s")
 TOO_SLOW = "RunTooSlow"
 SLACK = 1.15
 "Runs take this much longer than the mean of those before."
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What was simulated to find an answer."""
+
+    runs: int
+    simulated_s: float
+    "Seconds of the trace, over all runs."
+    took_s: float
+    "By the clock, over all runs."
+    processor_s: float
+
+    @property
+    def slowdown(self) -> float:
+        """How many times their processor time the runs took: about 1 on a quiet machine."""
+        return max(1.0, self.took_s / self.processor_s) if self.processor_s >= FEWEST_S else 1.0
 
 
 @dataclass
@@ -50,6 +69,8 @@ class TraceJudge:
     "What was run and finished."
     failures: dict[str, str] = field(default_factory=dict)
     "Why the last run of a candidate failed, by candidate."
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    "By run, failed ones too."
     overhead_s: float = 5.0
     "What the stages around the simulations took in the last round."
 
@@ -68,6 +89,7 @@ class TraceJudge:
         wanted = [run for run in asked.values() if run.id not in hopeless]
         outcomes = run_campaign(self.lake, Campaign(self.title, wanted), self.say, self.progress, most_s)
         by_run = {outcome.run: outcome for outcome in [*outcomes, *hopeless.values()]}
+        self.outcomes |= by_run
         figures = self._figures([run.id for run in wanted if by_run[run.id].status == "done"])
         for place, run in asked.items():
             outcome = by_run[run.id]
@@ -79,6 +101,18 @@ class TraceJudge:
         simulated_s = math.fsum(one.took_s for one in outcomes) / parallelism(self.lake.session)
         self.overhead_s = max(2.0, time.monotonic() - began - simulated_s)
         return {place: self.results[place] for place in asked if place in self.results}
+
+    @property
+    def effort(self) -> Effort:
+        """What was simulated so far."""
+        some = self.outcomes.values()
+        timed = [one for one in some if one.processor_s is not None]
+        return Effort(
+            len(some),
+            math.fsum(one.duration_s for one in some if one.status == "done"),
+            math.fsum(one.took_s for one in timed),
+            math.fsum(one.processor_s or 0.0 for one in timed),
+        )
 
     def estimate_s(self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> float:
         """How long it would take to measure these, from what runs took so far; what is measured takes no time."""
@@ -109,7 +143,7 @@ class TraceJudge:
         asked = {*runs}
         kept = outcomes_in(self.lake, "failed")
         stopped = [one for one in kept if one.run in asked and (one.error or "").startswith(TOO_SLOW)]
-        return {one.run: one for one in stopped if one.took_s >= most_s}
+        return {one.run: one for one in stopped if (one.processor_s or one.took_s) >= most_s}
 
     def _figures(self, runs: Sequence[str]) -> dict[str, dict[str, float]]:
         return whole_run_figures(self.lake, runs, USED)
@@ -128,7 +162,7 @@ def _measured(figures: Mapping[str, float], took_s: float) -> Measured | None:
 
 def _reason(outcome: Outcome) -> str:
     if (outcome.error or "").startswith(TOO_SLOW):
-        return f"a run takes more than {outcome.took_s:.0f} s here"
+        return f"a run takes more than {outcome.processor_s or outcome.took_s:.0f} s of processor time here"
     return outcome.error or "it failed"
 
 

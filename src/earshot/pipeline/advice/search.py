@@ -52,7 +52,7 @@ class Measured:
 
 
 class Goal(Enum):
-    """What counts most. The others of the delivery that the goal tolerates are told apart by what it asks for."""
+    """What counts most. Candidates whose delivery is within the goal's tolerance are compared by the goal's price."""
 
     DELIVERY = "delivery"
     LATENCY = "latency"
@@ -64,10 +64,14 @@ class Goal(Enum):
         return 0.01 if self is Goal.DELIVERY else 0.05
 
     def price(self, measured: Measured) -> float:
-        """What tells candidates of about the same delivery apart: less is better."""
+        """What decides between candidates of about the same delivery: less is better."""
         return measured.latency_s if self is Goal.LATENCY else measured.cost
 
 
+MARGIN = 0.02
+"The delivery that advice may lack against the best in hindsight."
+FEWEST_JUDGED = 3
+"A choice is judged beside two others at least: alone it is always the best."
 ALIKE = 0.05
 "Candidates of about the same delivery whose prices differ by less than this share are as good as each other."
 FEWEST_WINDOWS = 3
@@ -118,12 +122,13 @@ class SearchResult:
         return [one.candidate for one in self.rounds[-1].standings]
 
     @property
-    def best_by_protocol(self) -> dict[str, TunedProtocol]:
-        """Each protocol's best candidate of the last round that it was in; the best of the last round first."""
-        found: dict[str, TunedProtocol] = {}
-        for one in reversed(self.rounds):
-            for standing in one.standings:
-                found.setdefault(standing.candidate.protocol, standing.candidate)
+    def best_standings(self) -> list[Standing]:
+        """Everybody of the last round, best first, then each other protocol's best of the last round it was in."""
+        found = list(self.rounds[-1].standings)
+        for earlier in reversed(self.rounds[:-1]):
+            for standing in earlier.standings:
+                if all(standing.candidate.protocol != other.candidate.protocol for other in found):
+                    found.append(standing)
         return found
 
     @property
@@ -318,6 +323,21 @@ def ranked(standings: Iterable[Standing], goal: Goal) -> list[Standing]:
         order.append(best)
         left.remove(best)
     return order
+
+
+def contenders(standings: Sequence[Standing]) -> list[TunedProtocol]:
+    """Whom a judgement of the first of these candidates needs, in order: the first, the second, the best of another
+    protocol, and the cheapest whose delivery is nearly that of the first; at least three, if there are three."""
+    first, *others = standings
+    close = [one for one in others if one.mean.delivery >= first.mean.delivery - MARGIN]
+    rivals = [
+        *others[:1],
+        *[one for one in others if one.candidate.protocol != first.candidate.protocol][:1],
+        *sorted(close, key=lambda one: one.mean.cost)[:1],
+    ]
+    found = list(dict.fromkeys(one.candidate for one in [first, *rivals]))
+    rest = [one.candidate for one in others if one.candidate not in found]
+    return [*found, *rest[: max(0, FEWEST_JUDGED - len(found))]]
 
 
 def as_good(leader: Standing, other: Standing, goal: Goal) -> bool:

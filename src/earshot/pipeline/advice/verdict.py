@@ -11,13 +11,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from earshot.errors import TraceError
-from earshot.pipeline.advice.search import Goal, Judge, Results, Standing, TunedProtocol, Window, ranked, standing_of
+from earshot.pipeline.advice.search import (
+    Goal,
+    Judge,
+    Results,
+    Standing,
+    TunedProtocol,
+    Window,
+    contenders,
+    ranked,
+    standing_of,
+)
 
 CLEARLY = 0.10
 "Of about the same delivery, a candidate whose price is lower by more than this share is clearly better."
 
-Afforded = Callable[[Sequence[TunedProtocol], Sequence[Window]], Sequence[TunedProtocol]]
-"Given candidates in order of promise, those that there is time to judge on these windows; none where there is none."
+Afforded = Callable[[Sequence[TunedProtocol], Sequence[Window], int], Sequence[TunedProtocol]]
+"""Given candidates, the most needed first, those that there is time to judge on these windows: at least this many, or
+none."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,9 @@ def judge_choice(
         if verdict is not None:
             against = _against(verdict, goal)
             again = _on_common_windows([one.candidate for one in verdict.standings], known, goal)
-            finalists = affords([one.candidate for one in again], group) if against else ()
+            needed = contenders(again)
+            wanted = list(dict.fromkeys([*needed, *(one.candidate for one in again)]))
+            finalists = affords(wanted, group, len(needed)) if against else ()
             if against is None or not finalists:
                 break
             overturned = (*overturned, against)

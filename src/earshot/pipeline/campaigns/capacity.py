@@ -1,10 +1,10 @@
 """Capacity: the highest multiple of the event rate at which enough of the reachable deliveries arrive.
 
-At light load every flood looks good; what tells protocols apart is how much they carry. For each protocol the
-rate is doubled until too little arrives (or halved, where the base rate is too much already), then the gap
-between the last rate that was carried and the first that was not is divided until it is narrow. All
-protocols' next probes run as one campaign, so that every core is busy; runs are kept in the lake like any
-others, and a repeated search goes on from what is there.
+At light load every flood looks good; protocols differ in how much they carry. For each protocol the rate is doubled
+until too little arrives (or halved, where the base rate is too much already), then the gap between the last rate that
+was carried and the first that was not is divided until it is narrow. All protocols' next probes run as one campaign,
+so that every core is busy; runs are kept in the lake like any others, and a repeated search goes on from what is
+there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ NARROW = 1.1
 "The search ends where the first rate that was not carried is at most this many times the last that was."
 LEAST = 1.0 / 16.0
 "A protocol that carries no more than this share of the scenario's rate has no capacity."
-NOTHING = "no delivery is both expected and reachable"
 MEASURED = ("events", "delivery_of_reachable", "delivery_ratio", "airtime_mean", "airtime_busiest")
 
 
@@ -60,10 +59,30 @@ class ProtocolCapacity:
     error: str | None = None
     "Why the search ended early: a run failed."
 
+    def never_words(self, share: float) -> str:
+        """Why there is no capacity: what arrived at the base rate, and at the load where most did. Empty where there
+        is one, or where the search ended early."""
+        if self.capacity is not None or self.error is not None or not self.points:
+            return ""
+        base = max(self.points, key=lambda point: point.multiple)
+        best = max(self.points, key=lambda point: (point.delivery_of_reachable, point.multiple))
+        words = f"{self.protocol} never reaches {100 * share:g} %: at {_rate(base)} {_arrives(base)} of the reachable"
+        if best is not base:
+            return f"{words} arrives, at {_rate(best)} {_arrives(best)}, and no more at any load that was tried"
+        return f"{words} arrives" + (", and no more at lower loads" if len(self.points) > 1 else "")
+
     @property
     def at_capacity(self) -> LoadPoint | None:
         """The point at the capacity."""
         return next((point for point in self.points if point.multiple == self.capacity), None)
+
+
+def _rate(point: LoadPoint) -> str:
+    return "the base rate" if point.multiple == 1.0 else f"{point.multiple:.3g} times the base rate"
+
+
+def _arrives(point: LoadPoint) -> str:
+    return f"{100 * point.delivery_of_reachable:.1f} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +110,8 @@ class CapacitySearch:
     narrow: float = NARROW
     arrived: dict[float, float] = field(default_factory=dict)
     "The share of the reachable that arrived, by multiple."
+    empty: set[float] = field(default_factory=set)
+    "Multiples at which nothing was to be delivered: they say nothing, and lower ones would not either."
 
     @property
     def carried(self) -> float | None:
@@ -106,7 +127,9 @@ class CapacitySearch:
 
     def wanted(self, count: int = 1) -> list[float]:
         """Up to `count` multiples to try next, of six digits; none where the search has ended."""
-        return sorted({float(f"{one:.6g}") for one in self._wanted(count)} - self.arrived.keys())
+        least = max(self.empty, default=0.0)
+        wanted = {float(f"{multiple:.6g}") for multiple in self._wanted(count)} - self.arrived.keys()
+        return sorted(multiple for multiple in wanted if multiple > least)
 
     def _wanted(self, count: int) -> list[float]:
         carried, failed = self.carried, self.failed
@@ -154,7 +177,9 @@ def find_capacity(
             for one in some
         }
         for (name, multiple), found in _probed(lake, scenario, runs, say, most_s).items():
-            if isinstance(found, str):
+            if found is None:
+                searches[name].empty.add(multiple)
+            elif isinstance(found, str):
                 errors[name] = found
             else:
                 points[name][multiple] = found
@@ -196,8 +221,9 @@ def _run(
 
 def _probed(
     lake: Lake, scenario: Scenario, runs: Runs, say: Say | None, most_s: float | None
-) -> dict[tuple[str, float], LoadPoint | str]:
-    """One campaign of all runs; for each probe what was measured, or the error of a run that failed."""
+) -> dict[tuple[str, float], LoadPoint | str | None]:
+    """One campaign of all runs; for each probe what was measured, or the error of a run that failed; None where the
+    load is so low that nothing was to be delivered."""
     words = _in_words(runs)
     everything = [run for some in runs.values() for run in some]
 
@@ -211,13 +237,13 @@ def _probed(
     outcomes = run_campaign(lake, Campaign(f"capacity-{scenario.name}", everything), stage, count, most_s)
     failures = {outcome.run: str(outcome.error) for outcome in outcomes if outcome.status == "failed"}
     figures = whole_run_figures(lake, [run.id for run in everything if run.id not in failures], MEASURED)
-    found: dict[tuple[str, float], LoadPoint | str] = {}
+    found: dict[tuple[str, float], LoadPoint | str | None] = {}
     for probe, some in runs.items():
         error = next((failures[run.id] for run in some if run.id in failures), None)
-        found[probe] = error or _point(scenario, probe[1], [figures.get(run.id, {}) for run in some]) or NOTHING
-    if any(one == NOTHING and multiple >= 1.0 for (_, multiple), one in found.items()):
+        found[probe] = error or _point(scenario, probe[1], [figures.get(run.id, {}) for run in some])
+    if any(point is None and multiple >= 1.0 for (_, multiple), point in found.items()):
         raise ScenarioError(
-            f"{scenario.name}: {NOTHING}, so no load can be judged; "
+            f"{scenario.name}: no delivery is both expected and reachable, so no load can be judged; "
             "let nodes within reach subscribe to what is published"
         )
     return found

@@ -286,7 +286,8 @@ RUNS = Table(
         "status": "string",  # "done" or "failed"
         "error": "string",
         "traceback": "string",
-        "took_s": "double",
+        "took_s": "double",  # by the clock
+        "processor_s": "double",  # much less than took_s on a busy machine; null in runs of older versions
     },
     partition_by=("run",),
     made_by="earshot sweep CAMPAIGN.toml",

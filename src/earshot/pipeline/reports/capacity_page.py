@@ -19,7 +19,8 @@ def capacity_words(found: CapacityComparison) -> str:
     """Who carries most, in a sentence."""
     able = [row for row in found.protocols if row.capacity is not None]
     if not able:
-        return f"No protocol delivers {percent(found.share)} of the reachable even at the lowest load that was tried."
+        never = [words for row in found.protocols if (words := row.never_words(found.share))]
+        return ". ".join(never or [f"No protocol delivers {percent(found.share)} of the reachable at any load"]) + "."
     best, *others = able
     words = f"{best.protocol} carries {capacity_text(best)} the event rate"
     words += f" with {percent(found.share)} of the reachable delivered"
@@ -31,7 +32,7 @@ def capacity_words(found: CapacityComparison) -> str:
 def capacity_text(row: ProtocolCapacity) -> str:
     """A capacity as people read it."""
     if row.capacity is None:
-        return "less than was tried"
+        return "not known" if row.error else "none"
     return f"{amount(row.capacity)} ×" + (" or more" if row.exceeds else "")
 
 
@@ -73,7 +74,7 @@ def _bars(found: CapacityComparison, marks: Mapping[str, Mark]) -> PageTable:
     most = max((row.capacity or 0.0 for row in found.protocols), default=0.0)
     lines = [
         [
-            PageCell(row.protocol, mark=marks[row.protocol], note=row.error or ""),
+            PageCell(row.protocol, mark=marks[row.protocol], note=row.error or row.never_words(found.share)),
             PageCell(row.capacity, " ", drawing=bar(_exact(row.capacity or 0.0), most, marks[row.protocol])),
             PageCell(row.capacity, capacity_text(row), css="number"),
         ]
