@@ -2,6 +2,8 @@
 
 import ast
 import importlib.util
+import json
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,12 +15,14 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "tools"))
     spec = importlib.util.spec_from_file_location("mutants", ROOT / "tools" / "mutants.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["mutants"] = module
     spec.loader.exec_module(module)
+    sys.path.remove(str(ROOT / "tools"))
     return module
 
 
@@ -62,3 +66,73 @@ def test_a_module_is_judged_by_the_tests_that_import_it(tool: ModuleType) -> Non
     found = tool.tests_of(ROOT / "src" / "earshot" / "protocols" / "cbf.py")
     assert ROOT / "tests" / "protocols" / "test_cbf.py" in found
     assert ROOT / "tests" / "filters" / "language" / "test_where.py" not in found
+
+
+MODULE = """
+STEP = 1
+def step(number):
+    return number + STEP
+def logged(number):
+    return number * 2
+def unused(number):
+    return number - 1
+def bounded(number):
+    return min(number, 9)
+def at_import():
+    return 5
+FIVE = at_import()
+"""
+TESTS_OF_MODULE = """
+from stepping import FIVE, bounded, logged, step
+def test_a_step_adds_one():
+    assert step(1) == 2
+def test_golden_log():
+    assert logged(3) == 6
+seen = []
+def test_small_numbers_are_not_bounded():
+    seen.append(bounded(3))
+def test_fails_alone():
+    bounded(3)
+    assert seen
+def test_the_constant_is_five():
+    assert FIVE == 5
+"""
+JUDGING = """
+import json, signal, sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from mutant_judge import Case, Judge, in_child
+root = Path(sys.argv[2])
+module = root / "src" / "stepping.py"
+source = module.read_text()
+cases = []
+for old, new in json.loads(sys.argv[3]):
+    cases.append(Case(module, source.index(old), source.replace(old, new)))
+found = []
+judge = Judge(
+    cases, {module: {root / "tests" / "test_stepping.py"}}, root / "src", root / "tests", time.monotonic() + 600,
+    lambda number, verdict: found.append([verdict.word, verdict.test.partition("::")[2]]), lambda text: None, 60.0,
+)
+assert judge.judge() == "", judge.judge()
+print(json.dumps([found, in_child(signal.pause, 0.01), in_child(lambda: "done", 60.0)]))
+"""
+
+
+def test_mutants_are_judged_by_the_tests_that_run_their_line(tmp_path: Path) -> None:
+    for folder, name, text in (("src", "stepping.py", MODULE), ("tests", "test_stepping.py", TESTS_OF_MODULE)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = src\nmarkers =\n  long\n  slow\n  spark\n  cluster\n")
+    changes = {
+        "number + STEP": ["number - STEP", "noticed", "test_a_step_adds_one"],
+        "number * 2": ["number * 3", "only by golden logs", "test_golden_log"],
+        "number - 1": ["number - 2", "no test runs it", ""],
+        "min(number, 9)": ["max(number, 9)", "lives", ""],
+        "STEP = 1": ["STEP = 2", "noticed", "test_a_step_adds_one"],
+        "return 5": ["return 6", "noticed", "test_the_constant_is_five"],
+    }
+    replaced = json.dumps([[old, new] for old, (new, _, _) in changes.items()])
+    command = [sys.executable, "-c", JUDGING, str(ROOT / "tools"), str(tmp_path), replaced]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.stderr == ""
+    assert json.loads(run.stdout) == [[one[1:] for one in changes.values()], "does not end", "done"]

@@ -5,12 +5,14 @@
     python tools/mutants.py --since main~5          # only lines changed since that commit
 
 Each mutant is one small wrong change: `<` for `<=`, `+` for `-`, `and` for `or`, a number one higher, a condition
-turned round, a call left out, two arguments exchanged. The tests are those that import the module, or stand in the
-folder that mirrors its own. Tests of golden logs run last: that only they notice a mutant is counted apart, for they
-say that something changed and not what is wrong.
+turned round, a call left out, two arguments exchanged. The tests are those that import one of the modules, or stand in
+the folder that mirrors its own; Spark's and slow tests are left out. Of these, only the tests that run the changed line
+judge a mutant (mutant_judge.py). Tests of golden logs run last: that only they notice a mutant is counted apart, for
+they say that something changed and not what is wrong.
 
 Results are kept in .mutants.json: the same command goes on where it was stopped, and shows the table at once when
-all is done. A mutant that lives is shown as a diff. Judge each one: without effect, or a hole in the tests.
+all is done. A mutant that lives is shown as a diff. Judge each one: without effect, or a hole in the tests. After you
+have written tests, `--again` judges once more those that no test had noticed.
 """
 
 from __future__ import annotations
@@ -21,10 +23,7 @@ import difflib
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -32,13 +31,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
+
+from mutant_judge import GOLDEN, HANGS, LIVES, NOTICED, UNSEEN, Case, Judge, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "earshot"
 TESTS = ROOT / "tests"
 STATE = ROOT / ".mutants.json"
-
-NOTICED, GOLDEN, LIVES, HANGS = "noticed", "only by golden logs", "lives", "does not end"
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -211,54 +211,6 @@ def tests_of(path: Path) -> list[Path]:
     return sorted(found)
 
 
-class Judge:
-    """Runs tests against a copy of the source with one change in it."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.source = path.read_text()
-        self.tests = tests_of(path)
-        self.folder = Path(tempfile.mkdtemp(prefix="mutants-"))
-        shutil.copytree(ROOT / "src", self.folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        self.longest_s = 600.0
-
-    def close(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def passes_unchanged(self) -> bool:
-        """Whether the tests pass without a change; sets how long a mutant may take."""
-        began = time.monotonic()
-        passed = self._run("not golden") in (0, 5) and self._run("golden") in (0, 5)
-        self.longest_s = 30.0 + 4.0 * (time.monotonic() - began)
-        return passed
-
-    def verdict(self, mutant: Mutant) -> str:
-        changed = self.folder / self.path.relative_to(ROOT)
-        changed.write_text(mutant.applied(self.source))
-        try:
-            for which, word in (("not golden", NOTICED), ("golden", GOLDEN)):
-                if self._run(which) not in (0, 5):
-                    return word
-        except subprocess.TimeoutExpired:
-            return HANGS
-        finally:
-            changed.write_text(self.source)
-        return LIVES
-
-    def _run(self, which: str) -> int:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not long", "-k", which, "-p", "no:cacheprovider"]
-        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-        with subprocess.Popen(
-            [*command, *map(str, self.tests)],
-            cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        ) as running:  # fmt: skip
-            try:
-                return running.wait(self.longest_s)
-            except subprocess.TimeoutExpired:
-                os.killpg(running.pid, 9)
-                raise
-
-
 def changed_lines(commit: str) -> dict[Path, set[int]]:
     """The lines of each source file that were written since a commit."""
     command = ["git", "diff", "--unified=0", commit, "--", "src/earshot"]
@@ -286,31 +238,39 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=12, help="mutants a module (12)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after this long (60); run again to go on")
+    parser.add_argument("--seconds", type=float, default=60.0, help="tests of one mutant take at most this long (60)")
+    parser.add_argument("--again", action="store_true", help="judge again those that no test noticed")
     options = parser.parse_args()
     lines = changed_lines(options.since) if options.since else None
     paths = sorted({found for name in options.modules for found in _files(SOURCE / name)} or set(lines or ()))
     if not paths:
         parser.error("name modules, as in protocols/cbf.py, or give --since COMMIT")
     state: dict[str, str] = json.loads(STATE.read_text()) if STATE.exists() else {}
-    until = time.monotonic() + 60.0 * options.minutes
-    rows, living, stopped = [], [], False
-    for path in paths:
-        some = chosen(path, options.count, options.seed, None if lines is None else lines.get(path, set()))
-        verdicts = _judged(path, some, state, until)
-        stopped |= len(verdicts) < len(some)
+    some = {
+        path: chosen(path, options.count, options.seed, None if lines is None else lines.get(path, set()))
+        for path in paths
+    }
+    judge(some, state, options.again, time.monotonic() + 60.0 * options.minutes, options.seconds)
+    words = (NOTICED, HANGS, GOLDEN, LIVES, UNSEEN)
+    rows: list[list[Any]] = []
+    living, stopped = [], False
+    for path, mutants in some.items():
+        verdicts = {one: state[key(path, one)] for one in mutants if key(path, one) in state}
+        stopped |= len(verdicts) < len(mutants)
         counts = Counter(verdicts.values())
         name = str(path.relative_to(SOURCE))
-        rows.append([name, *(counts[word] for word in (NOTICED, HANGS, GOLDEN, LIVES)), len(some) - len(verdicts)])
-        living += [(path, one) for one, verdict in verdicts.items() if verdict == LIVES]
+        rows.append([name, *(counts[word] for word in words), len(mutants) - len(verdicts)])
+        living += [(path, one) for one, verdict in verdicts.items() if verdict in (LIVES, UNSEEN)]
+    rows.append(["all", *(sum(row[column] for row in rows) for column in range(1, 7))])
     print()
-    for cells in [["module", NOTICED, HANGS, GOLDEN, LIVES, "not run"], *rows]:
+    for cells in [["module", *words, "not judged"], *rows]:
         print(
             f"{cells[0]:48}"
-            + "".join(f"{cell!s:>{width}}" for cell, width in zip(cells[1:], (10, 15, 22, 8, 10), strict=True))
+            + "".join(f"{cell!s:>{width}}" for cell, width in zip(cells[1:], (10, 15, 22, 8, 18, 13), strict=True))
         )
     for path, mutant in living:
         source = path.read_text()
-        print(f"\n{path.relative_to(ROOT)}:{mutant.line}: {mutant.what}")
+        print(f"\n{path.relative_to(ROOT)}:{mutant.line}: {mutant.what}: {state[key(path, mutant)]}")
         shown = difflib.unified_diff(source.splitlines(), mutant.applied(source).splitlines(), n=1, lineterm="")
         print("\n".join(list(shown)[2:]))
     if stopped:
@@ -325,27 +285,38 @@ def _files(place: Path) -> list[Path]:
     return [place]
 
 
-def _judged(path: Path, some: list[Mutant], state: dict[str, str], until: float) -> dict[Mutant, str]:
-    """The verdict of each mutant, known or found now, as long as there is time."""
-    source = path.read_text()
-    keys = {one: f"{path.relative_to(SOURCE)}:{hash_of(one.applied(source))}" for one in some}
-    left = [one for one in some if keys[one] not in state]
-    if left and time.monotonic() < until:
-        judge = Judge(path)
-        try:
-            if not judge.tests:
-                print(f"{path.relative_to(SOURCE)}: no test imports it")
-            elif not judge.passes_unchanged():
-                raise SystemExit(f"{path.relative_to(SOURCE)}: its tests fail without any change")
-            for one in left:
-                if time.monotonic() > until:
-                    break
-                state[keys[one]] = judge.verdict(one) if judge.tests else LIVES
-                print(f"{path.relative_to(SOURCE)}:{one.line}: {one.what}: {state[keys[one]]}", flush=True)
-                STATE.write_text(json.dumps(state, indent=0))
-        finally:
-            judge.close()
-    return {one: state[keys[one]] for one in some if keys[one] in state}
+def judge(some: dict[Path, list[Mutant]], state: dict[str, str], again: bool, until: float, longest_s: float) -> None:
+    """Find the verdicts that are not known yet, all in one warm process."""
+    left = [
+        (path, one)
+        for path, mutants in some.items()
+        for one in mutants
+        if (known := state.get(key(path, one))) is None or (again and known in (LIVES, UNSEEN))
+    ]
+    if not left:
+        return
+    own_tests = {path: set(tests_of(path)) for path in {path for path, _ in left}}
+    out = os.fdopen(os.dup(1), "w")
+
+    def tell(text: str) -> None:
+        print(text, file=out, flush=True)
+
+    def judged(number: int, verdict: Verdict) -> None:
+        path, one = left[number]
+        state[key(path, one)] = verdict.word
+        by = f" by {verdict.test}" if verdict.test else ""
+        tell(f"{path.relative_to(SOURCE)}:{one.line}: {one.what}: {verdict.word}{by}")
+        STATE.write_text(json.dumps(state, indent=0))
+
+    cases = [Case(path, one.start, one.applied(path.read_text())) for path, one in left]
+    tell(f"{len(left)} mutants; first the tests run once without a change")
+    os.chdir(ROOT)
+    if problem := Judge(cases, own_tests, ROOT / "src", TESTS, until, judged, tell, longest_s).judge():
+        raise SystemExit(problem)
+
+
+def key(path: Path, mutant: Mutant) -> str:
+    return f"{path.relative_to(SOURCE)}:{hash_of(mutant.applied(path.read_text()))}"
 
 
 def hash_of(text: str) -> str:
