@@ -239,6 +239,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after this long (60); run again to go on")
     parser.add_argument("--seconds", type=float, default=60.0, help="tests of one mutant take at most this long (60)")
+    parser.add_argument("--tests", action="append", default=[], metavar="FOLDER", help="only tests below this folder")
     parser.add_argument("--again", action="store_true", help="judge again those that no test noticed")
     options = parser.parse_args()
     lines = changed_lines(options.since) if options.since else None
@@ -250,7 +251,7 @@ def main() -> None:
         path: chosen(path, options.count, options.seed, None if lines is None else lines.get(path, set()))
         for path in paths
     }
-    judge(some, state, options.again, time.monotonic() + 60.0 * options.minutes, options.seconds)
+    judge(some, state, options)
     words = (NOTICED, HANGS, GOLDEN, LIVES, UNSEEN)
     rows: list[list[Any]] = []
     living, stopped = [], False
@@ -285,17 +286,22 @@ def _files(place: Path) -> list[Path]:
     return [place]
 
 
-def judge(some: dict[Path, list[Mutant]], state: dict[str, str], again: bool, until: float, longest_s: float) -> None:
+def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argparse.Namespace) -> None:
     """Find the verdicts that are not known yet, all in one warm process."""
     left = [
         (path, one)
         for path, mutants in some.items()
         for one in mutants
-        if (known := state.get(key(path, one))) is None or (again and known in (LIVES, UNSEEN))
+        if (known := state.get(key(path, one))) is None or (options.again and known in (LIVES, UNSEEN))
     ]
     if not left:
         return
-    own_tests = {path: set(tests_of(path)) for path in {path for path, _ in left}}
+    until = time.monotonic() + 60.0 * options.minutes
+    below = [ROOT / folder for folder in options.tests or ["tests"]]
+    own_tests = {
+        path: {test for test in tests_of(path) if any(test.is_relative_to(folder) for folder in below)}
+        for path in {path for path, _ in left}
+    }
     out = os.fdopen(os.dup(1), "w")
 
     def tell(text: str) -> None:
@@ -311,7 +317,7 @@ def judge(some: dict[Path, list[Mutant]], state: dict[str, str], again: bool, un
     cases = [Case(path, one.start, one.applied(path.read_text())) for path, one in left]
     tell(f"{len(left)} mutants; first the tests run once without a change")
     os.chdir(ROOT)
-    if problem := Judge(cases, own_tests, ROOT / "src", TESTS, until, judged, tell, longest_s).judge():
+    if problem := Judge(cases, own_tests, ROOT / "src", TESTS, until, judged, tell, options.seconds).judge():
         raise SystemExit(problem)
 
 
