@@ -214,6 +214,7 @@ class Judge:
         self.hook = Hook(source)
         self.tests = tests
         self.paths = sorted({case.path for case in cases})
+        self.places = {path: Places(path.read_text()) for path in self.paths}
         self.folder = Path(tempfile.mkdtemp(prefix="mutants-"))
         self.files = sorted(set().union(*own_tests.values()))
         self.seconds: dict[str, float] = {}
@@ -302,7 +303,7 @@ class Judge:
     # -- one mutant
 
     def verdict(self, case: Case) -> Verdict:
-        place = Places(case.path.read_text()).at(case.start)
+        place = self.places[case.path].at(case.start)
         warm = self.put_in(case, place)
         if place is None or place.is_compiled or place.line in self.at_import[case.path]:
             tests = self.all_tests(case.path)

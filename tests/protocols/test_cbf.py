@@ -45,7 +45,8 @@ def test_inside_its_area_an_event_waits_by_the_distance_to_the_sender(x_m: float
 
 
 @pytest.mark.parametrize(
-    ("x_m", "y_m", "progress_m"), [(60.0, 0.0, 60.0), (0.0, 60.0, None), (-10.0, 0.0, None), (40.0, 30.0, 39.53138)]
+    ("x_m", "y_m", "progress_m"),
+    [(60.0, 0.0, 60.0), (0.0, 60.0, None), (0.0, 0.0, None), (-10.0, 0.0, None), (40.0, 30.0, 39.53138)],
 )
 def test_outside_its_area_an_event_waits_by_its_progress(x_m: float, y_m: float, progress_m: float | None) -> None:
     machine = node(x_m, y_m)

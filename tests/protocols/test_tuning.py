@@ -87,6 +87,42 @@ def test_drip_has_as_many_brokers_as_its_analysis_allows():
     assert PROTOCOLS["drip"].tuning(replace(CITY, present=5.0)) == ()
 
 
+@pytest.mark.parametrize(("range_m", "distance_m"), [(0.5, 1.0), (1.5, 1.5), (1.9e6, 1e6)])
+def test_gossips_distance_is_the_range_within_bounds(range_m: float, distance_m: float):
+    assert first("gossip", "distance_m", replace(CITY, range_m=range_m)) == distance_m
+
+
+QUIET = replace(CITY, mean_neighbours=0.0, packet_airtime_s=0.0, width_m=10.0, height_m=10.0)
+CROWD = replace(CITY, mean_neighbours=499.0, packet_airtime_s=0.01, width_m=90_000.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "around", "expected"),
+    [
+        ("cbf", CITY, [("longest_wait_s", 0.05, 0.01, 0.5, 2.0), ("hop_limit", 30, 2, 64, 2.0)]),
+        ("cbf", QUIET, [("longest_wait_s", 0.02, 0.01, 0.5, 2.0), ("hop_limit", 2, 2, 64, 2.0)]),
+        ("cbf", CROWD, [("longest_wait_s", 0.2, 0.01, 0.5, 2.0), ("hop_limit", 64, 2, 64, 2.0)]),
+        ("flooding", CITY, [("jitter_s", 0.025, 0.001, 0.3, 3.0)]),
+        ("flooding", QUIET, [("jitter_s", 0.004, 0.001, 0.3, 3.0)]),
+        ("flooding", CROWD, [("jitter_s", 0.1, 0.001, 0.3, 3.0)]),
+        (
+            "gossip",
+            CROWD,
+            [
+                ("probability", 0.2, 0.2, 1.0, 1.5),
+                ("jitter_s", 0.1, 0.001, 0.3, 3.0),
+                ("distance_m", 150.0, 75.0, 300.0, 2.0),
+            ],
+        ),
+    ],
+)
+def test_the_baselines_begin_by_the_number_of_neighbours_and_the_area(
+    name: str, around: Surroundings, expected: list[tuple[str, float, float, float, float]]
+):
+    found = PROTOCOLS[name].tuning(around)
+    assert [(one.name, one.first, one.low, one.high, one.step) for one in found] == expected
+
+
 def test_values_begin_with_the_guess_and_stay_in_the_range():
     assert Tunable("interval_s", 1.0, 0.3, 1.5, "because").values() == [1.0, 0.5, 1.5]
     assert Tunable("copies", 2, 1, 4, "because").values() == [2, 1, 4]

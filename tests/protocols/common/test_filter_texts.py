@@ -6,7 +6,7 @@ import pytest
 
 from earshot import Circle, Event, Filter, Position, Proximity, Viewer
 from earshot.filters import Subscription
-from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts
+from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts, TextCache, could_match_any, read_filter
 from earshot.protocols.machine import Deliver, Effects, FixedLocation, Machine
 
 HERE, AWAY = Viewer(Position(0, 0)), Viewer(Position(900, 0))
@@ -72,3 +72,54 @@ def test_what_is_removed_or_replaced_is_asked_no_more() -> None:
     held.remove("b")
     held.add(Subscription("a", "me", Filter.where("speed > 30", type="Siren")), now=0.0)
     assert (len(held.texts), receiving(held, FAST, HERE)) == (1, [])
+
+
+def test_the_length_of_a_set_counts_each_text_once_with_64_more() -> None:
+    texts = FilterTexts()
+    texts.hold(["Siren: a > 1", "]["])
+    texts.hold(["]["])
+    assert texts.length == 12 + 2 + 2 * 64
+    texts.release(["][", "]["])
+    assert texts.length == 12 + 64
+    texts.release(["Siren: a > 1"])
+    assert texts.length == 0
+
+
+def test_a_text_is_in_the_set_until_its_last_holder_leaves() -> None:
+    texts = FilterTexts()
+    texts.hold(["Siren: a > 1"])
+    texts.hold(["Siren: a > 1"])
+    texts.hold(["Siren: a > 1"])
+    seen = [texts.release(["Siren: a > 1"]) for _ in range(4)]
+    assert (seen, "Siren: a > 1" in texts) == ([[], [], ["Siren: a > 1"], []], False)
+
+
+def test_a_cache_reads_a_text_once_and_forgets_what_was_used_longest_ago() -> None:
+    read: list[str] = []
+
+    def length(text: str) -> int:
+        read.append(text)
+        return len(text)
+
+    cache = TextCache(length, 2 * 64 + 7)
+    assert [cache(text) for text in ("aaa", "bbbb", "aaa", "bbbb", "aaa")] == [3, 4, 3, 4, 3]
+    assert (read, len(cache)) == (["aaa", "bbbb"], 2)
+    assert (cache("c"), len(cache)) == (1, 2)
+    assert [cache(text) for text in ("aaa", "c", "bbbb")] == [3, 1, 4]
+    assert read == ["aaa", "bbbb", "c", "bbbb"]
+
+
+def test_a_text_too_long_for_the_cache_is_read_but_not_kept() -> None:
+    cache = TextCache(len, 66)
+    assert (cache("abc"), len(cache)) == (3, 0)
+    assert (cache("ab"), len(cache)) == (2, 1)
+
+
+def test_a_peers_filter_must_not_ask_for_a_consumers_place() -> None:
+    assert read_filter("Siren: speed > 10") == Filter.where("speed > 10", type="Siren")
+    assert (read_filter("Siren: within 200 m"), read_filter("][")) == (None, None)
+
+
+def test_a_text_could_match_if_one_of_the_types_does() -> None:
+    asked = [("Siren: speed > 10", ["News", "Siren"]), ("Siren: speed > 10", ["News"]), ("][", ["Siren"])]
+    assert [could_match_any(text, types) for text, types in asked] == [True, False, False]

@@ -18,6 +18,12 @@ from earshot.protocols.common.local_subscriptions import LocalSubscriptions, cou
         (Filter.xpath("/Siren[speed > 10]"), True, False),
         (Filter.xpath("/*[speed > 10]"), True, True),
         (Filter.xpath("//speed"), True, True),
+        (Filter.of_type("Siren/**"), True, False),
+        (Filter.xpath("/Siren[speed > 10] and /*/limit"), True, False),
+        (Filter.xpath("/Siren and /News"), False, False),
+        (Filter.xpath("/Siren or /News"), True, True),
+        (Filter.xpath("/Siren or //speed"), True, True),
+        (Filter.xpath("/Siren or /Alarm"), True, False),
     ],
 )
 def test_a_filter_may_be_about_a_type_unless_it_names_another(filter: Filter, siren: bool, news: bool) -> None:

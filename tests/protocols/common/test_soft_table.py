@@ -1,0 +1,41 @@
+"""Soft state: an entry lives until its end, and the one that ends first makes room."""
+
+from earshot.protocols.common.soft_table import SoftTable
+
+
+def table() -> SoftTable[str, int]:
+    found: SoftTable[str, int] = SoftTable(2)
+    assert (found.put("late", 1, until=9.0), found.put("soon", 2, until=5.0)) == (None, None)
+    return found
+
+
+def test_an_entry_ends_at_its_time() -> None:
+    held = table()
+    assert [(held.get("soon", now), held.holds("soon", now)) for now in (4.9, 5.0)] == [(2, True), (None, False)]
+    assert (held.get("unknown", 0.0), held.holds("unknown", 0.0)) == (None, False)
+    assert [list(held.items(now)) for now in (4.9, 5.0, 9.0)] == [[("late", 1), ("soon", 2)], [("late", 1)], []]
+
+
+def test_a_new_entry_replaces_the_one_that_ends_first() -> None:
+    held = table()
+    assert (held.put("new", 3, until=7.0), len(held)) == ("soon", 2)
+    assert list(held.items(0.0)) == [("late", 1), ("new", 3)]
+
+
+def test_a_renewed_entry_replaces_no_other() -> None:
+    held = table()
+    assert (held.put("soon", 4, until=12.0), len(held)) == (None, 2)
+    assert list(held.items(9.0)) == [("soon", 4)]
+
+
+def test_expired_entries_are_removed_when_asked() -> None:
+    held = table()
+    held.forget(5.0)
+    assert (len(held), held.first_end) == (1, 9.0)
+    held.pop("late")
+    held.pop("late")
+    assert (len(held), held.first_end) == (0, float("inf"))
+
+
+def test_the_first_end_is_the_earliest() -> None:
+    assert table().first_end == 5.0
