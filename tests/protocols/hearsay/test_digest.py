@@ -1,5 +1,8 @@
 """Digests never deny what is held, claim little that is not, and name their span in a few bits."""
 
+from hashlib import blake2b
+from struct import unpack
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +12,10 @@ from earshot.protocols.hearsay.digest import (
     HeldDigest,
     digest_size,
     make_digest,
+    mask_of,
+    mask_of_all,
     quarter_of,
+    salt_at,
     unwrapped,
     wrapped,
 )
@@ -49,3 +55,47 @@ def test_a_span_survives_the_wire(now: float, age_s: float, length: int) -> None
 @pytest.mark.parametrize(("events", "expected"), [(0, 0), (1, 8), (8, 8), (9, 16), (1000, 192)])
 def test_sizes(events: int, expected: int) -> None:
     assert digest_size(events, 8, 192) == expected
+
+
+@given(st.text(max_size=8), st.integers(0, 255), st.integers(1, 192))
+def test_each_of_four_hashes_of_16_bits_sets_the_bit_at_its_share_of_the_digest(id: str, salt: int, size: int) -> None:
+    hashes = unpack(">4H", blake2b(id.encode(), digest_size=8, salt=bytes([salt])).digest())
+    expected = {one * 8 * size // 65536 for one in hashes}
+    assert {bit for bit in range(8 * size + 64) if mask_of(id, salt, size) >> bit & 1} == expected
+
+
+@pytest.mark.parametrize(
+    ("time", "salt"), [(0.0, 0), (7.9, 0), (8.0, 1), (8.0 * 255, 255), (8.0 * 256, 0), (-1.0, 255)]
+)
+def test_the_salt_changes_every_eight_seconds(time: float, salt: int) -> None:
+    assert salt_at(time) == salt
+
+
+def test_a_span_without_a_length_ends_two_cycles_after_it_begins() -> None:
+    assert unwrapped(40, 0, 10.0) == DigestSpan(40, 40 + 2 * 65536)
+    assert unwrapped(40, 3, 10.0) == DigestSpan(40, 43)
+
+
+def test_a_span_may_begin_a_minute_ahead_and_no_more() -> None:
+    now = 20_000.0
+    ahead = quarter_of(now) + 240
+    assert unwrapped(wrapped(ahead), 1, now).since == ahead
+    assert unwrapped(wrapped(ahead + 1), 1, now).since == ahead + 1 - 65536
+
+
+def test_a_span_holds_its_first_quarter_and_not_its_end() -> None:
+    assert [DigestSpan(4, 6).holds(quarter) for quarter in (3, 4, 5, 6)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("time", "quarter"), [(0.0, 0), (0.24, 0), (0.25, 1), (-0.1, -1), (1e13, 4 * 10**12), (-1e13, -4 * 10**12)]
+)
+def test_quarters_are_counted_between_the_ends_of_all_clocks(time: float, quarter: int) -> None:
+    assert quarter_of(time) == quarter
+
+
+def test_a_digest_claims_a_mask_only_if_it_has_all_its_bits() -> None:
+    both, one = mask_of_all(["a", "b"], 1, 16), mask_of("a", 1, 16)
+    held = HeldDigest(make_digest(["a"], 1, 16), 1, ALWAYS)
+    assert (held.has_all(one), held.has_all(both), held.has_all(0)) == (True, False, True)
+    assert not HeldDigest(b"", 1, ALWAYS).has_all(0)
