@@ -471,6 +471,38 @@ def test_the_state_expires(spark: SparkSession, tmp_path: Path, monkeypatch: pyt
     assert sizes == [(2, 1, 0), (1, 1, 1), (2, 1, 1)]
 
 
+def test_a_node_that_writes_again_after_it_was_forgotten_is_judged_as_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its spool came late, say: b's network was down for longer than the watch waits. Its subscription still holds."""
+    network = {"group": "239.0.0.1:4000", "keys": ["ab"]}
+    join = json.dumps({"protocol": "flooding", "settings": {}, "network": network})
+    settings = WatchSettings(delay_s=1.0, patience_s=2.0, forget_s=60.0)
+    lake, recorder = Lake(spark, tmp_path / "lake"), Recorder(tmp_path / "spools")
+    recorder.write([Record(0.0, node, "join", detail=join, x_m=0.0, y_m=0.0) for node in ("a", "b")])
+    recorder.write([Record(0.0, "b", "subscribe", subscription="b/1", detail="Traffic: true")])
+    recorder.write([Record(0.5, "b", "unsubscribe", subscription="b/1")])
+    recorder.write([Record(1.0, "b", "subscribe", subscription="b/2", detail="Siren: true")])
+    recorder.write([Record(float(second), "a", "position", x_m=0.0, y_m=0.0) for second in range(1, 100)])
+    watched(lake, tmp_path / "spools", settings)
+    sessions, _, _ = StateLog(lake.arrow, "live").read({})
+    assert [session.node for session in sessions] == ["a"]
+    events = [
+        Record(100.0 + number, "a", "publish", event=id, detail=json.dumps(event))
+        for number, type in enumerate(("Siren", "Traffic"))
+        for id in [f"e{number}"]
+        for event in [{"type": type, "id": id, "source": "a", "time": 100.0 + number}]
+    ]
+    recorder.write([*events, Record(100.2, "b", "deliver", event="e0", subscription="b/2", hops=1)])
+    recorder.write([Record(float(second), n, "position", x_m=0.0, y_m=0.0) for second in range(102, 110) for n in "ab"])
+    *_, commit = watched(lake, tmp_path / "spools", settings)
+    recorder.close()
+    figures = {(row["network"], row["metric"]): row["value"] for row in commit.figures if row["by"] == "all"}
+    assert {key[0] for key in figures} == {"239.0.0.1:4000#ab"}
+    assert [figures["239.0.0.1:4000#ab", metric] for metric in ("events", "expected", "met")] == [2, 1, 1]
+    assert {row["network"] for row in lake.read("watched_log").select("network").collect()} == {"239.0.0.1:4000#ab"}
+
+
 def test_a_watch_that_goes_on_takes_what_comes_and_new_subscriptions(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, tmp_path / "lake")
     recorder = Recorder(tmp_path / "spools")

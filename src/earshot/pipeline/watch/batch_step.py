@@ -43,7 +43,8 @@ from earshot.pipeline.watch.standing_subscriptions import MATCHES, StandingFile,
 from earshot.pipeline.watch.watch_oracle import COUNT, READ, Judge, WindowPositions, fold_positions, judged, workload_of
 from earshot.pipeline.watch.watch_state import TABLE as STATE
 from earshot.pipeline.watch.watch_state import Changes, Commit, Report, State, StateLog, WatchSettings, read_state
-from earshot.records import Kind
+from earshot.records import COLUMNS, Kind
+from earshot.records.sessions import SESSION_KINDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -115,7 +116,7 @@ class BatchStep:
     def _batch(self, rows: DataFrame, batch: int) -> Commit:
         old, sessions, changes = self.state, self.sessions, Changes()
         self._log.rebase(sessions, self.metrics, old.batch)
-        counts = take_in(sessions, rows, changes)
+        counts = take_in(sessions, rows, changes, self._session_records)
         watermark = max(_or_never(old.watermark), sessions.watermark(self.settings.delay_s))
         settled = max(_or_never(old.settled), watermark - self.settings.patience_s)
         state = State(
@@ -146,6 +147,12 @@ class BatchStep:
         self._leave_window(state, settled)
         self._log.add(changes, batch)
         return self._commit(state, verdict, wrong)
+
+    def _session_records(self, nodes: Sequence[str]) -> list[dict[str, Any]]:
+        """What the log has of the sessions of these nodes."""
+        log = self.lake.read_or_empty("watched_log", watch=self.settings.name)
+        found = log.where(F.col("node").isin(list(nodes)) & F.col("kind").isin(list(SESSION_KINDS)))
+        return [row.asDict() for row in found.select(*COLUMNS).collect()]
 
     # -- 1: the log
 

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from earshot.records.details import UNKNOWN_NETWORK
 from earshot.records.sessions import SESSION_KINDS, UNKNOWN
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from earshot.pipeline.lake.lake import Lake
 
@@ -134,20 +134,28 @@ class LineCounts:
     newest: float
 
 
-def take_in(sessions: WatchedSessions, rows: DataFrame, changes: Changes | None = None) -> LineCounts:
-    """Read the sessions from these rows of spools, and note what changed."""
+Earlier = Callable[[Sequence[str]], Iterable[Mapping[str, Any]]]
+"The records of `SESSION_KINDS` that were read of these nodes before."
+
+
+def take_in(
+    sessions: WatchedSessions, rows: DataFrame, changes: Changes | None = None, earlier: Earlier = lambda _: ()
+) -> LineCounts:
+    """Read the sessions from these rows of spools, and note what changed. `earlier` is asked about nodes that write
+    again after they were forgotten."""
     of_sessions = F.col("problem").isNull() & F.col("kind").isin(list(SESSION_KINDS))
     found = rows.where(F.col("more").isNotNull() | of_sessions).select("life", "more", *COLUMNS).collect()
     sums = [
         (row, msgspec.json.decode(row["detail"], type=source.SessionSum)) for row in found if row["more"] is not None
     ]
+    records = [row.asDict() for row in found if row["more"] is None]
+    records = [*_returned(sessions, sums, records, earlier), *records]
     for row, whole in sums:
         if whole.first is not None and whole.last is not None:
             sessions.seen(row["life"], whole.node, whole.first, whole.last)
         sessions.has_more(row["life"], row["more"])
         if changes is not None:
             changes.read_to(row["life"], whole.node, whole.first, whole.last, row["more"])
-    records = [row.asDict() for row in found if row["more"] is None]
     sessions.read_rows(records)
     if changes is not None:
         changes.changed(sessions, sorted({row["life"] for row in records}))
@@ -158,6 +166,30 @@ def take_in(sessions: WatchedSessions, rows: DataFrame, changes: Changes | None 
         min((whole.first for _, whole in sums if whole.first is not None), default=math.inf),
         max((whole.last for _, whole in sums if whole.last is not None), default=-math.inf),
     )
+
+
+def _returned(
+    sessions: WatchedSessions,
+    sums: Sequence[tuple[Row, source.SessionSum]],
+    records: Sequence[Mapping[str, Any]],
+    earlier: Earlier,
+) -> list[dict[str, Any]]:
+    """What was read before of spools that are not known and do not begin now: from their node's last join on."""
+    joined = {row["life"] for row in records if row["kind"] == Kind.JOIN}
+    back = {
+        whole.node: (row["life"], whole.first)
+        for row, whole in sums
+        if whole.first is not None and row["life"] not in sessions.sessions and row["life"] not in joined
+    }
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in sorted(earlier(sorted(back)) if back else (), key=lambda row: float(row["time"])):
+        spool, first = back[row["node"]]
+        if row["time"] <= first:
+            known = found.setdefault(row["node"], [])
+            if row["kind"] == Kind.JOIN:
+                known.clear()
+            known.append({**row, "life": spool})
+    return [row for known in found.values() for row in known]
 
 
 def run_names(name: str, communities: Iterable[Community]) -> dict[Community, str]:
