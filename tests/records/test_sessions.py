@@ -75,3 +75,28 @@ def test_the_parts_of_a_span_in_intervals() -> None:
     span = SubscriptionSpan("a", "s", "Siren", None, 2.0, 9.0)
     parts = span.during([(0.0, 3.0), (3.0, 3.5), (9.0, 12.0), (8.0, math.inf)])
     assert [(part.start, part.end) for part in parts] == [(2.0, 3.0), (3.0, 3.5), (8.0, 9.0)]
+
+
+def test_spans_that_ended_long_ago_are_forgotten() -> None:
+    reader = read(
+        (1.0, "subscribe", "old", "Siren: true"),
+        (1.0, "subscribe", "open", "Siren: true"),
+        (2.0, "announce", "", "Siren"),
+        (3.0, "unsubscribe", "old", ""),
+        (5.0, "unannounce", "", "Siren"),
+    )
+    (session,) = reader
+    session.forget(3.0)
+    assert (list(session.subscriptions), list(session.announcements)) == (["old", "open"], ["Siren"])
+    session.forget(3.1)
+    assert (list(session.subscriptions), list(session.announcements)) == (["open"], ["Siren"])
+    session.forget(5.1)
+    assert (list(session.subscriptions), list(session.announcements)) == (["open"], [])
+
+
+def test_a_span_is_cut_to_the_intervals_it_lies_in() -> None:
+    span = SubscriptionSpan("a", "s", "Siren: true", None, 2.0, 8.0)
+    found = [
+        (part.start, part.end) for part in span.during([(0.0, 2.0), (1.0, 3.0), (4.0, 5.0), (7.0, 9.0), (8.0, 9.0)])
+    ]
+    assert found == [(2.0, 3.0), (4.0, 5.0), (7.0, 8.0)]

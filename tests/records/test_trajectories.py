@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot.geometry import STILL, Position, Velocity
-from earshot.records.trajectories import Trajectories, Trajectory
+from earshot.records.trajectories import Trajectories, Trajectory, legs_from
 from sizes import sized
 
 metres = st.floats(-1e4, 1e4, allow_nan=False)
@@ -129,3 +129,62 @@ def test_a_recorded_node_is_known_from_its_first_to_its_last_sample() -> None:
     assert recorded.recorded_at(30.0) == (Position(100.0, 60.0), Velocity(0.0, 1.0)), "that of the last leg"
     assert recorded.recorded_at(30.1) is None
     assert Trajectory.standing("b", 1, 2).recorded_at(0.0) == (Position(1.0, 2.0), STILL)
+
+
+@given(trajectory_lists(), st.floats(-20, 100), st.floats(0.01, 100))
+def test_legs_lead_without_gaps_from_the_start_to_the_end(each: list[Trajectory], start: float, lasting: float) -> None:
+    end = start + lasting
+    trajectories = Trajectories(each)
+    legs = trajectories.legs(start, end)
+    for i in range(len(each)):
+        own = np.flatnonzero(legs.node == i)
+        assert (legs.start[own[0]], legs.end[own[-1]]) == (start, end)
+        assert (legs.end[own[:-1]] == legs.start[own[1:]]).all()
+        for k in own:
+            middle = (legs.start[k] + legs.end[k]) / 2.0
+            for time in (legs.start[k], middle):
+                here = np.array([legs.x_m[k], legs.y_m[k]]) + (time - legs.start[k]) * np.array(
+                    [legs.x_m_s[k], legs.y_m_s[k]]
+                )
+                np.testing.assert_allclose(here, trajectories.position(i, time), rtol=1e-6, atol=1e-4)
+    assert sorted(legs.node) == list(legs.node)
+
+
+def test_legs_leave_out_jumps_and_are_cut_to_their_interval() -> None:
+    moving = Trajectories([Trajectory.through("a", [(0, 0, 0), (10, 20, 0), (10, 50, 0), (20, 50, 30)])])
+    legs = moving.legs(5.0, 15.0)
+    assert [list(map(float, column)) for column in legs] == [
+        [0, 0], [5, 10], [10, 15], [10, 50], [0, 0], [2, 0], [0, 3],
+    ]  # fmt: skip
+    assert [list(map(float, column)) for column in moving.legs(5.0, 10.0)] == [[0], [5], [10], [10], [0], [2], [0]]
+
+
+def test_knots_are_those_between_with_the_positions_at_both_ends() -> None:
+    jumping = Trajectories(
+        [Trajectory.standing("b", 1, 2), Trajectory.through("a", [(0, 0, 0), (10, 20, 0), (10, 50, 0), (20, 50, 30)])]
+    )
+    before = math.nextafter(10.0, -math.inf)
+    assert jumping.knots(1, 5.0, 15.0) == [(5.0, 10, 0), (before, 20, 0), (10.0, 50, 0), (15.0, 50, 15)]
+    assert jumping.knots(1, 10.0, 20.0) == [(10.0, 50, 0), (20.0, 50, 30)]
+    assert jumping.knots(1, 12.0, 12.0) == [(12.0, 50, 6)]
+    assert jumping.knots(0, 1.0, 3.0) == [(1.0, 1, 2), (3.0, 1, 2)]
+
+
+def test_a_node_is_present_from_the_begin_of_an_interval_until_just_before_its_end() -> None:
+    there = Trajectories([Trajectory.through("a", [(0, 0, 0)], presence=((1.0, 2.0), (4.0, 5.0)))])
+    assert [there.present(0, t) for t in (0.9, 1.0, 1.9, 2.0, 4.0, 5.0)] == [False, True, True, False, True, False]
+
+
+def test_the_fastest_leg_counts_both_directions() -> None:
+    assert Trajectories([Trajectory.through("a", [(0, 0, 0), (2, 6, -8)])]).max_speed_m_s == 5.0
+    assert Trajectories([Trajectory.through("a", [(0, 0, 0), (0, 0, 0)])]).jump_times.size == 0
+    assert list(Trajectories([Trajectory.through("a", [(3, 0, 0), (3, 0, 1)])]).jump_times) == [3.0]
+
+
+def test_the_legs_of_rows_end_with_the_next_row_of_their_node() -> None:
+    node = np.array([0, 0, 0, 1, 2, 2])
+    time = np.array([0.0, 2.0, 6.0, 1.0, 3.0, 3.0])
+    x, y = np.array([0.0, 4.0, 4.0, 9.0, 1.0, 5.0]), np.array([1.0, 1.0, 9.0, 9.0, 2.0, 2.0])
+    assert [list(column) for column in legs_from(node, time, x, y)] == [
+        [2, 6, 6, 1, 3, 3], [2, 0, 0, 0, 0, 0], [0, 2, 2, 0, 0, 0],
+    ]  # fmt: skip
