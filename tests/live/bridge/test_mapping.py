@@ -149,3 +149,83 @@ def test_a_rule_that_cannot_be_is_named(tmp_path: Path, text: str, reason: str) 
 def test_an_arrow_needs_both_sides() -> None:
     with pytest.raises(SettingsError, match="write 'TYPE -> TOPIC'"):
         read_mapping(None, ("Siren city",))
+
+
+@pytest.mark.parametrize(("extra", "fits"), [(0, True), (1, False)])
+def test_a_topic_has_1000_bytes_and_a_payload_a_million_at_most(extra: int, fits: bool) -> None:
+    event = Event("Siren", {"road": "r" * (998 + extra)}, id="e")
+    payload = b'{"a": "' + b"x" * (999_991 + extra) + b'"}'
+    if fits:
+        assert len(ToMqtt("Siren", "x/{content.road}").message(event)[0]) == 1000
+        assert len(FromMqtt("t", "T").event([], payload)[0].content["a"]) == 999_991
+    else:
+        with pytest.raises(NoMessage, match="more than 1,000 bytes"):
+            ToMqtt("Siren", "x/{content.road}").message(event)
+        with pytest.raises(NoMessage, match="larger than 1,000,000"):
+            FromMqtt("t", "T").event([], payload)
+
+
+def test_a_document_as_content_is_written_as_an_event() -> None:
+    document = Event.from_xml("<CD><price>18</price></CD>", id="e")
+    assert ToMqtt("/CD", "x", payload="content").message(document) == ("x", document.to_json())
+
+
+def test_an_events_own_lifespan_priority_and_area_count_before_the_rules() -> None:
+    rule = FromMqtt("t", "T", payload="event", within="circle:9m", at=(1.0, 2.0), lifespan_s=60.0, priority=2)
+    plain, area = rule.event([], b'{"type": "T"}')
+    assert (plain.lifespan_s, plain.priority, area) == (60.0, 2, Area(Circle(9.0), Position(1.0, 2.0)))
+    own = Event("T", lifespan_s=5.0, priority=1, area=Area(Circle(7.0), Position(0.0, 0.0)))
+    event, area = rule.event([], own.to_json())
+    assert (event.lifespan_s, event.priority, area) == (5.0, 1, own.area)
+    document, _ = FromMqtt("t", "T", payload="xml", lifespan_s=60.0, priority=2).event([], b"<T/>")
+    assert (document.lifespan_s, document.priority) == (60.0, 2)
+
+
+def test_an_area_without_a_place_is_around_the_bridge() -> None:
+    assert FromMqtt("t", "T", within="circle:9m").event([], b"{}")[1] is None
+    missing = FromMqtt("t", "T", within="circle:9m", at_fields=("x", "y"))
+    for payload in (b'{"x": 1}', b'{"y": 1}', b'{"x": 1, "y": "2"}'):
+        with pytest.raises(NoMessage, match="lacks the numbers"):
+            missing.event([], payload)
+
+
+@pytest.mark.parametrize(
+    ("topic", "type", "ok"),
+    [
+        ("a/#", "{1}", True), ("#", "T", True), ("+/+/#", "{1}{3}", True), ("a/#/b", "T", False), ("a#", "T", False),
+        ("", "T", False), ("a/+b", "T", False), ("+/a", "{0}", False), ("+/a", "{2}", False), ("+/a", "{x}", False),
+    ],
+)  # fmt: skip
+def test_a_topic_filter_has_its_wildcards_alone_and_the_rest_at_the_end(topic: str, type: str, ok: bool) -> None:
+    if ok:
+        assert FromMqtt(topic, type).topic == topic
+    else:
+        with pytest.raises(SettingsError):
+            FromMqtt(topic, type)
+
+
+@pytest.mark.parametrize(("topic", "ok"), [("a/{id}/{content.x}", True), ("", False), ("a/#", False), ("a/{id", False)])
+def test_events_go_to_a_topic_without_wildcards(topic: str, ok: bool) -> None:
+    if ok:
+        assert ToMqtt("Siren", topic).topic == topic
+    else:
+        with pytest.raises(SettingsError, match="cannot send to"):
+            ToMqtt("Siren", topic)
+
+
+def test_an_empty_value_in_a_topic_is_refused_and_signs_are_escaped() -> None:
+    with pytest.raises(NoMessage, match="has an empty source, which its topic needs"):
+        ToMqtt("Siren", "x/{source}").message(Event("Siren", id="e"))
+    topic, _ = ToMqtt("Siren", "x/{content.road}").message(Event("Siren", {"road": "a#%\n\x7f~"}, id="e"))
+    assert topic == "x/a%23%25%0A%7F~"
+
+
+def test_a_file_of_rules_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read: No such file"):
+        read_mapping(tmp_path / "none.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match="it is not UTF-8"):
+        read_mapping(tmp_path / "bytes.toml")
+    for arrow in ("-> T", "T ->", "T -> "):
+        with pytest.raises(SettingsError, match="cannot read"):
+            read_mapping(None, (arrow,))

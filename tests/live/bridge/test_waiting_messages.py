@@ -72,3 +72,36 @@ def test_what_the_disk_refuses_is_not_half_there(tmp_path: Path) -> None:
     queue.add([message(2)])
     assert numbers(queue) == [1, 2]
     assert isinstance(queue._file, sqlite3.Connection)
+
+
+def test_a_queue_at_its_bound_keeps_everything_and_one_byte_more_frees_a_tenth(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 1000)
+    queue.add(message(n, size=97) for n in range(10))
+    assert (len(queue), queue.lost, queue._bytes) == (10, 0, 1000)
+    queue.add([message(10, size=2)])
+    assert (numbers(queue), queue.lost, queue._bytes) == ([*range(2, 11)], 2, 805)
+
+
+def test_the_newest_message_stays_even_if_it_is_too_large(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 100)
+    queue.add([message(1), message(2, size=500)])
+    assert (numbers(queue), queue.lost, len(queue)) == ([2], 1, 1)
+
+
+def test_removing_what_is_gone_changes_nothing(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 1000)
+    queue.add([message(1), message(2)])
+    first = queue.after(0, 1)[0][0]
+    queue.remove([first, first, 999])
+    assert (len(queue), queue._bytes, numbers(queue)) == (1, 13, [2])
+    queue.close()
+    again = WaitingMessages(tmp_path / "q.db", 1000)
+    assert (len(again), again._bytes, again.after(0, 5)[0][1]) == (1, 13, message(2))
+
+
+def test_a_message_is_read_back_as_it_was(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 1000)
+    kept = Message("t", b"\x00\xff", 0, True, "e")
+    queue.add([kept])
+    assert [found for _, found in queue.after(0, 9)] == [kept]
+    assert queue.after(0, 9)[0][1].retain is True
