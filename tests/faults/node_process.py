@@ -62,7 +62,8 @@ def event_ids(datagram: bytes) -> list[str]:
 
     try:
         frame = datagrams.decode(datagram[datagrams.HEADER_BYTES :])
-        return [event.id for packet in frame.packets for event in events_in(decode(packet))]
+        packets = frame.packets if isinstance(frame, datagrams.Frame) else []
+        return [event.id for packet in packets for event in events_in(decode(packet))]
     except MalformedPacket:
         return []
 

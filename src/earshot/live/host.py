@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,6 +35,7 @@ from earshot.protocols.machine_failures import MOST_AT_ONE_TIME, checked_effects
 from earshot.protocols.services.fences import Fence
 from earshot.protocols.services.packets import SERVICE_PACKETS, Crossed, DeliverPast, Late, Warn
 from earshot.protocols.services.served import Served
+from earshot.quality import PLAIN
 from earshot.records import DropReason, Kind, Record
 from earshot.records.details import (
     KEYS_CHANGED,
@@ -104,6 +105,7 @@ class Host:
         )
         if self._credentials.keys:
             self.transport.use_keys(self._credentials.keys)
+        self._actions = self._action_table()
         self._outside = not is_ours(protocol)
         "The effects of a machine that is not part of this package are checked."
         self._published = 0
@@ -294,8 +296,9 @@ class Host:
         proximity = None
         if announcement is not None:
             proximity, quality = announcement.proximity, announcement.event_type.quality
-            lifespan_s = quality.lifespan_s if lifespan_s is None else lifespan_s
-            priority = priority or quality.priority
+            if quality is not PLAIN:
+                lifespan_s = quality.lifespan_s if lifespan_s is None else lifespan_s
+                priority = priority or quality.priority
         self._published += 1
         event = Event(
             subject,
@@ -314,7 +317,7 @@ class Host:
                 event = announcement.event_type.read(event)
             event = self._identity.sign_event(event)
         written = event.to_json().decode() if self.spool is not None else ""
-        effects = self._asked(self.served.publish, event)
+        effects = self._asked(self.served.publish, event, now)
         if self.spool is not None:
             self.record(Kind.PUBLISH, self.location.exact(now), event=event.id, detail=written)
             self._flush_spool()
@@ -328,53 +331,50 @@ class Host:
             own = effects if effects is NOTHING else [effect for effect in effects if type(effect) not in _OF_SERVICES]
             checked_effects(self.machine, "its effects", own, self._handlers, self._now)
         for effect in effects:
-            match effect:
-                case machines.Broadcast():
-                    self.transport.broadcast(effect.packet, effect.group)
-                case machines.Deliver():
-                    self._deliver(effect)
-                case machines.Send():
-                    self.transport.send(effect.peer, effect.packet)
-                case machines.StartTimer():
-                    self._start_timer(effect)
-                case machines.CancelTimer():
-                    if running := self._timers.pop(effect.name, None):
-                        running.cancel()
-                case machines.Drop():
-                    self.drops[effect.reason] += 1
-                    self.record(Kind.DROP, event=effect.event, detail=effect.reason)
-                case machines.JoinGroup():
-                    self.transport.join(effect.group)
-                case machines.LeaveGroup():
-                    self.transport.leave(effect.group)
-                case machines.Note():
-                    self.record(Kind.NOTE, detail=f"{effect.topic}: {effect.detail}")
-                case _:
-                    self._serve(effect)
+            self._actions[type(effect)](effect)
 
-    def _serve(self, effect: Any) -> None:
-        """Carry out what a service asks."""
-        match effect:
-            case Late(event, subscription, late_s):
-                event.__dict__["late_s"] = late_s
-                self.counts["late"] += 1
-                self.record(Kind.LATE, event=event.id, subscription=subscription, detail=f"{late_s:.6f}")
-            case DeliverPast(event, subscription):
-                self._deliver(machines.Deliver(event, subscription), Kind.HISTORY)
-            case Crossed(id, crossing, peer, subject):
-                now = self.now()
-                detail, at = f"{crossing} {subject}".rstrip(), self.location.exact(now)
-                self.record(Kind.FENCE, at, subscription=id, peer=peer, detail=detail)
-                if id in self._fences:
-                    self._fences[id][1](effect, now)
-            case Warn(message):
-                self.warn(message)
+    def _action_table(self) -> dict[type, Callable[[Any], None]]:
+        """How the host carries out each kind of effect. (A table, because patterns would be tried one by one.)"""
+        transport = self.transport
+        return {
+            machines.Broadcast: lambda effect: transport.broadcast(effect.packet, effect.group),
+            machines.Send: lambda effect: transport.send(effect.peer, effect.packet),
+            machines.JoinGroup: lambda effect: transport.join(effect.group),
+            machines.LeaveGroup: lambda effect: transport.leave(effect.group),
+            machines.Deliver: self._deliver,
+            machines.Drop: self._count_drop,
+            machines.StartTimer: self._start_timer,
+            machines.CancelTimer: self._cancel_timer,
+            machines.Note: lambda effect: self.record(Kind.NOTE, detail=f"{effect.topic}: {effect.detail}"),
+            Late: self._mark_late,
+            DeliverPast: lambda past: self._deliver(machines.Deliver(past.event, past.subscription), Kind.HISTORY),
+            Crossed: self._report_crossing,
+            Warn: lambda effect: self.warn(effect.message),
+        }
 
-    def _asked(self, entry_point: Callable[..., Effects], argument: Any) -> Effects:
+    def _count_drop(self, effect: machines.Drop) -> None:
+        self.drops[effect.reason] += 1
+        if self.spool is not None:
+            self.record(Kind.DROP, event=effect.event, detail=effect.reason)
+
+    def _mark_late(self, effect: Late) -> None:
+        effect.event.__dict__["late_s"] = effect.late_s
+        self.counts["late"] += 1
+        detail = f"{effect.late_s:.6f}"
+        self.record(Kind.LATE, event=effect.event.id, subscription=effect.subscription, detail=detail)
+
+    def _report_crossing(self, effect: Crossed) -> None:
+        now = self.now()
+        detail, at = f"{effect.crossing} {effect.subject}".rstrip(), self.location.exact(now)
+        self.record(Kind.FENCE, at, subscription=effect.fence, peer=effect.peer, detail=detail)
+        if effect.fence in self._fences:
+            self._fences[effect.fence][1](effect, now)
+
+    def _asked(self, entry_point: Callable[..., Effects], argument: Any, now: float | None = None) -> Effects:
         """Call an entry point for the application. The application's mistakes are raised; any other failure is caused
         by what peers sent, and is counted and logged."""
         try:
-            return entry_point(argument, self.now())
+            return entry_point(argument, self.now() if now is None else now)
         except UsageError:
             raise
         except Exception:
@@ -396,6 +396,10 @@ class Host:
         if self.drops[DropReason.MACHINE_FAILURE] <= 10:
             logger.exception("%s: %s failed", self.name, what)
         return NOTHING
+
+    def _cancel_timer(self, effect: machines.CancelTimer) -> None:
+        if running := self._timers.pop(effect.name, None):
+            running.cancel()
 
     def _start_timer(self, effect: machines.StartTimer) -> None:
         assert self._loop is not None
@@ -479,11 +483,15 @@ class Host:
         except Exception:
             self._failed(f"hearing a {tag_of(packet)}", frame.sender)
 
-    def sent(self, packet: Packet, size: int, peer: str, frame: Frame, index: int) -> None:
-        self.counts["send"] += 1
-        self.channel.count(size, self.now())
+    def sent(self, packets: Sequence[Packet], datas: Sequence[bytes], peer: str, frame: Frame) -> None:
+        self.counts["send"] += len(packets)
+        if self.network.bit_rate_bps is not None:
+            for data in datas:
+                self.channel.count(len(data), frame.time)
         if self.spool is not None:
-            self._record_packet(Kind.SEND, packet, bytes=size, peer=peer, transmission=frame.transmission(index))
+            for index, (packet, data) in enumerate(zip(packets, datas, strict=True)):
+                transmission = frame.transmission(index)
+                self._record_packet(Kind.SEND, packet, bytes=len(data), peer=peer, transmission=transmission)
 
     def unreachable(self, packet: Packet, peer: str) -> None:
         if self._loop is not None:

@@ -288,8 +288,11 @@ class RateLimits:
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
         self._strangers = Allowance(per_second, 0.0)
-        self._workers: OrderedDict[int, float] = OrderedDict()
-        "The two allowances that last had packets, and at which time."
+        self._latest = self._strangers
+        "The allowance that last had packets, and at which time,"
+        self._latest_at = -inf
+        self._others_at = -inf
+        "and when another allowance last had packets."
 
     def of(self, peer: Peer | None) -> Allowance:
         """The allowance of a proven peer; None stands for all newcomers together."""
@@ -305,14 +308,12 @@ class RateLimits:
     def charge(self, allowance: Allowance, worked_s: float, now: float) -> None:
         """Charge the time that a datagram with packets took. (At most half a second counts: the process may have been
         paused.)"""
-        workers = self._workers
-        workers[id(allowance)] = now
-        workers.move_to_end(id(allowance))
-        if len(workers) > 2:
-            workers.popitem(last=False)
+        if allowance is not self._latest:
+            self._latest, self._others_at = allowance, self._latest_at
+        self._latest_at = now
         if allowance is self._strangers:
             share = STRANGERS_SHARE
-        elif len(workers) == 2 and now - next(iter(workers.values())) < 1.0:
+        elif now - self._others_at < 1.0:
             share = WORK_SHARE
         else:
             return

@@ -76,7 +76,7 @@ class Listener(Protocol):
 
     def heard(self, data: bytes, frame: Frame, index: int, now: float) -> None: ...
 
-    def sent(self, packet: Packet, size: int, peer: str, frame: Frame, index: int) -> None: ...
+    def sent(self, packets: Sequence[Packet], datas: Sequence[bytes], peer: str, frame: Frame) -> None: ...
 
     def unreachable(self, packet: Packet, peer: str) -> None: ...
 
@@ -268,16 +268,16 @@ class Transport:
         priority = event.priority if type(event) is Event else 0
         if priority:
             priority = max(-MOST_PRIORITY, min(priority, MOST_PRIORITY))
-        key = (destination, priority)
         if len(data) > self._room:
-            if key in self._batches:
-                self._flush(key)
+            if (destination, priority) in self._batches:
+                self._flush((destination, priority))
             self._send_fragments(destination, packet, data, priority)
             return
         if not self._turn_open:
             self._send_together(destination, [packet], [data], priority)
             self._open_turn()
             return
+        key = (destination, priority)
         batch = self._batches.get(key)
         if batch is not None and (batch.bytes + len(data) + 5 > self._room or len(batch.datas) >= MAX_PACKETS - 1):
             self._flush(key)
@@ -311,8 +311,7 @@ class Transport:
         frame = self._frame(destination, datas)
         self._post(destination, frame, packets.copy() if isinstance(destination, str) else packets, priority)
         to = destination if isinstance(destination, str) else ""
-        for index, data in enumerate(datas):
-            self._listener.sent(packets[index], len(data), to, frame, index)
+        self._listener.sent(packets, datas, to, frame)
 
     def _send_fragments(self, destination: Destination, packet: Packet, data: bytes, priority: int) -> None:
         pieces = split(data, self._room)
@@ -322,7 +321,7 @@ class Transport:
         for index, piece in enumerate(pieces):
             frame = self._frame(destination, [], Fragment(number, index, len(pieces), piece))
             if index == 0:
-                self._listener.sent(packet, len(data), to, frame, 0)
+                self._listener.sent([packet], [data], to, frame)
             self._post(destination, frame, waiting, priority)
 
     def _frame(self, destination: Destination, datas: list[bytes], fragment: Fragment | None = None) -> Frame:
@@ -511,17 +510,17 @@ class Transport:
 
     def _receive(self, datagram: memoryview, address: Address, ticks: float) -> int:
         """Receive a datagram; returns the number of its packets."""
-        allowance = self._limits.of(self.peers.at(address))
+        known = self.peers.at(address)
+        allowance = self._limits.of(known)
         if not self._limits.allows(allowance, ticks):
             raise Refused(DropReason.RATE_LIMIT)
-        opened = self._seal.open(datagram)
-        if (short := datagrams.decode_short(opened)) is not None:
-            self._receive_short(short, address, ticks)
+        frame = datagrams.decode(self._seal.open(datagram))
+        if not isinstance(frame, Frame):
+            self._receive_short(frame, address, ticks)
             return 0
-        frame = datagrams.decode(opened)
         now = self._clock()
         self._check(frame, now)
-        if self._names is not None and self._names.admits(frame, address, now, ticks, self.peers.at(address)):
+        if self._names is not None and self._names.admits(frame, address, now, ticks, known):
             self.peers.release(frame.sender, address, frame.life)
         peer = self.peers.find(frame, address, frame.time - now, ticks)
         if self._seal.keyed and self._is_stale(frame, peer, now):

@@ -47,10 +47,7 @@ class Seal:
                 raise UsageError(f"a network key has {KEY_BYTES} bytes, got {len(key)}")
         self._ciphers = [ChaCha20Poly1305(key) for key in keys]
         self.key_ids = key_ids(keys)
-
-    @property
-    def keyed(self) -> bool:
-        return bool(self._ciphers)
+        self.keyed = bool(keys)
 
     @property
     def overhead_bytes(self) -> int:

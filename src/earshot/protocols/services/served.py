@@ -50,7 +50,7 @@ from earshot.protocols.services.packets import (
     PastWanted,
     Warn,
 )
-from earshot.quality import MOST_HISTORY
+from earshot.quality import MOST_HISTORY, PLAIN
 from earshot.records import DropReason
 from earshot.wire import Packet
 
@@ -144,7 +144,8 @@ class Served(Machine):
 
     def publish(self, event: Event, now: float) -> Effects:
         effects = self.protocol.publish(event, now)
-        if (own := self.types.own.get(event.type)) is not None:
+        own = self.types.own.get(event.type)
+        if own is not None and own.event_type.quality is not PLAIN:
             self.history.keep(event, own.event_type.quality)
         return effects
 
