@@ -145,6 +145,8 @@ def _calls(node: ast.Call) -> Iterator[tuple[ast.expr, ast.AST, str]]:
         other.func.id = EXCHANGED[node.func.id]
         yield node, other, f"{other.func.id} for {node.func.id}"
     plain = [one for one in node.args if not isinstance(one, ast.Starred)]
+    if isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
+        return  # Their order makes no difference.
     if len(plain) >= 2 and len(plain) == len(node.args) and ast.dump(plain[0]) != ast.dump(plain[1]):
         swapped = deepcopy(node)
         swapped.args[0], swapped.args[1] = swapped.args[1], swapped.args[0]
@@ -160,7 +162,7 @@ def _is_text(node: ast.BinOp) -> bool:
 
 
 def _not_behaviour(tree: ast.Module) -> set[int]:
-    """Annotations, decorators, texts of errors and what only type checkers read."""
+    """Annotations, decorators, texts of errors, checks of zip and what only type checkers read."""
     hidden: set[int] = set()
 
     def hide(*nodes: ast.AST | None) -> None:
@@ -179,6 +181,8 @@ def _not_behaviour(tree: ast.Module) -> set[int]:
             hide(node)
         elif isinstance(node, ast.Raise):
             hide(node.exc)
+        elif isinstance(node, ast.keyword) and node.arg == "strict":
+            hide(node)  # of zip: it only finds mistakes
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             hide(node)
         elif (

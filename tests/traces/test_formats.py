@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from earshot.errors import TraceError, UnknownName
+from earshot.traces import files
 from earshot.traces.files import (
     MOST_UNPACKED,
     UNPACKED_FREELY_BYTES,
@@ -24,7 +26,7 @@ from earshot.traces.files import (
 )
 from earshot.traces.formats import find_format, guess_format, read_trace
 from earshot.traces.sightings import TraceOptions, degrees, epoch_seconds, named_columns
-from earshot.traces.text_formats import Knot, SetDestination, path_of_destinations
+from earshot.traces.text_formats import Knot, SetDestination, parse_bonnmotion, path_of_destinations
 from earshot.traces.xml_formats import _tracks_in
 
 
@@ -200,3 +202,44 @@ def test_an_order_at_the_time_of_arrival_begins_at_the_destination() -> None:
     knots = path_of_destinations("a", Knot(0.0, 0.0, 0.0, line=1), orders).knots
     assert [(knot.time, knot.x_m, knot.y_m) for knot in knots] == [(0.0, 0.0, 0.0), (2.0, 10.0, 0.0), (4.0, 10.0, 8.0)]
     assert math.isclose(knots[1].speed_m_s or 0.0, 4.0)
+
+
+def test_an_address_stands_for_the_files_of_its_folder_or_pattern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bucket" / "day" / "deep").mkdir(parents=True)
+    for name in ("day/b.csv", "day/a.csv", "day/c.txt", "day/.hidden", "day/_made", "day/deep/d.csv"):
+        written(tmp_path / "bucket", name, "12345")
+
+    def local(address: str) -> tuple[fs.FileSystem, str]:
+        return fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), address.removeprefix("s3a://")
+
+    monkeypatch.setattr(files, "_system", local)
+    folder = "s3a://bucket"
+    listed = {
+        "": [],
+        "/day": ["a.csv", "b.csv", "c.txt"],
+        "/day/": ["a.csv", "b.csv", "c.txt"],
+        "/day/*.csv": ["a.csv", "b.csv"],
+        "/da?/a*": ["a.csv"],
+        "/day/deep/d.csv": ["d.csv"],
+    }
+    for path, names in listed.items():
+        if names:
+            found = expanded([folder + path])
+            assert [name.rpartition("/")[2] for name in found] == names
+            assert all(size_of(name) == 5 for name in found)
+        else:
+            with pytest.raises(TraceError, match="there is no trace file"):
+                expanded([folder + path])
+    assert (size_of(f"{folder}/day/a.csv"), size_of(f"{folder}/day")) == (5, None)
+
+
+def test_an_order_one_metre_away_is_followed() -> None:
+    knots = path_of_destinations("a", Knot(0.0, 1.0, 2.0, line=1), [SetDestination(5.0, 2.0, 2.0, 0.5, 2)]).knots
+    assert [(knot.time, knot.x_m) for knot in knots] == [(0.0, 1.0), (5.0, 1.0), (7.0, 2.0)]
+
+
+def test_a_line_with_one_number_that_is_not_finite_is_a_problem() -> None:
+    found = list(parse_bonnmotion(io.BytesIO(b"0 1 2 5 4 6\n0 nan 2\n"), "trace", TraceOptions()))
+    assert [(one.node, one.line) for one in found if one.problem] == [("1", 2)]

@@ -112,6 +112,10 @@ def test_rules_come_from_a_file_and_from_arrows(tmp_path: Path) -> None:
     path.write_text(RULES)
     mapping = read_mapping(path, ("Hazard -> city/hazards",), ("city/news -> News",))
     assert [rule.topic for rule in mapping.to_mqtt] == ["city/sirens/{source}", "city/hazards"]
+    assert [(rule.topic, rule.type) for rule in mapping.from_mqtt] == [
+        ("city/closures/+", "Closure"),
+        ("city/news", "News"),
+    ]
     assert mapping.to_mqtt[0].retain
     assert mapping.to_mqtt[0].filter.matches(SIREN)
     found = mapping.rule_for("city/closures/north")

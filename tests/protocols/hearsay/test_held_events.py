@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earshot.events import Event
+from earshot.protocols.hearsay.digest import mask_of_all
 from earshot.protocols.hearsay.held_events import LiveEvent, LiveEvents
 
 
@@ -46,3 +47,72 @@ def test_bytes_and_memory_are_bounded(given: list[tuple[float, int, int]]) -> No
         assert (
             events.held_bytes == sum(one.size_bytes for one in events.by_id.values() if one.event is not None) <= 2000
         )
+
+
+def test_events_beyond_the_memory_replace_the_oldest() -> None:
+    events = LiveEvents(2, 1000)
+    for name in "abc":
+        events.add(live(name), 0.0)
+    assert (list(events.by_id), events.held_bytes) == (["b", "c"], 200)
+
+
+def test_an_event_is_forgotten_at_the_end_of_its_lifespan() -> None:
+    events = LiveEvents(9, 1000)
+    events.add(live("a", expires=5.0), 0.0)
+    events.forget(4.9)
+    assert list(events.by_id) == ["a"]
+    events.forget(5.0)
+    assert (list(events.by_id), events.held_bytes) == ([], 0)
+
+
+def test_an_event_that_came_again_lives_until_its_later_end() -> None:
+    events = LiveEvents(1, 1000)
+    events.add(live("a", expires=5.0), 0.0)
+    events.add(live("b", expires=5.0), 0.0)
+    events.add(live("a", expires=9.0), 0.0)
+    events.forget(5.0)
+    assert list(events.by_id) == ["a"]
+
+
+def test_the_budget_may_be_filled_and_then_an_eighth_is_freed() -> None:
+    events = LiveEvents(99, 800)
+    for k in range(8):
+        events.add(live(f"x-{k}", expires=60.0 + k), 0.0)
+    assert (len(held(events)), events.held_bytes) == (8, 800)
+    events.add(live("y", expires=99.0), 0.0)
+    assert (held(events), events.held_bytes) == ([f"x-{k}" for k in range(2, 8)] + ["y"], 700)
+
+
+def test_of_two_events_the_one_with_more_time_left_for_its_bytes_and_priority_stays() -> None:
+    def stays(now: float, *given: tuple[str, float, int, int]) -> list[str]:
+        events = LiveEvents(9, 150)
+        for one in given:
+            events.add(live(*one), now)
+        return held(events)
+
+    assert stays(0.0, ("a", 60.0, 100, 0), ("b", 61.0, 100, 0)) == ["b"]
+    assert stays(0.0, ("a", 60.0, 100, 1), ("b", 61.0, 100, 0)) == ["a"]
+    assert stays(0.0, ("a", 60.0, 100, -5), ("b", 59.0, 100, 0)) == ["a"], "a negative priority counts as none"
+    assert stays(0.0, ("a", 60.0, 100, 0), ("b", 60.0, 60, 0)) == ["b"]
+    assert stays(50.0, ("a", 60.0, 100, 0), ("b", 54.0, 60, 0)) == ["a"]
+
+
+def test_a_mask_has_the_bits_of_all_live_events_while_they_change() -> None:
+    events = LiveEvents(3, 1000)
+    expected: list[str] = []
+    for name in "abcde":
+        events.add(live(name, expires=60.0), 0.0)
+        expected = [*expected, name][-3:]
+        assert events.mask(7, 16) == mask_of_all(expected, 7, 16)
+    events.forget(60.0)
+    assert (events.mask(7, 16), events.mask(7, 0)) == (0, 0)
+
+
+def test_masks_are_remembered_for_sixteen_digests() -> None:
+    events = LiveEvents(3, 1000)
+    events.add(live("a"), 0.0)
+    for salt in range(16):
+        events.mask(salt, 8)
+    assert len(events._masks) == 16
+    assert events.mask(99, 8) == mask_of_all(["a"], 99, 8)
+    assert len(events._masks) == 1

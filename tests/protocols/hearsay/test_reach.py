@@ -34,3 +34,33 @@ def test_a_disk_that_is_trusted_stays() -> None:
     for _ in range(1000):
         reach.observe(50.0, 0.0, 1.0)
     assert reach.chance_at(50.0) > 0.999
+
+
+def test_a_distance_belongs_to_a_tenth_of_the_range_up_to_four_ranges() -> None:
+    reach = Reach(100.0, 0.0)
+    reach.observe(25.0, 1.0, 3.0)
+    reach.observe(395.0, 1.0, 1.0)
+    reach.observe(9_999.0, 1.0, 0.0)
+    assert [reach.chance_at(x) for x in (19.9, 20.0, 29.9, 30.0, 390.0, 399.9, 400.0)] == [
+        1.0, 0.25, 0.25, 1.0, 0.5, 0.5, 0.0,
+    ]  # fmt: skip
+
+
+def test_the_believed_disk_counts_as_so_many_observations() -> None:
+    reach = Reach(100.0, 4.0)
+    reach.observe(55.0, 0.0, 1.0)
+    reach.observe(105.0, 1.0, 0.0)
+    assert (reach.chance_at(55.0), reach.chance_at(105.0)) == (0.8, 0.2)
+
+
+def test_beyond_sixty_four_observations_older_ones_count_half() -> None:
+    reach = Reach(100.0, 0.0)
+    reach.observe(55.0, 64.0, 0.0)
+    reach.observe(55.0, 0.0, 64.0)
+    assert reach.chance_at(55.0) == 0.5
+    reach.observe(55.0, 0.0, 64.0)
+    assert reach.chance_at(55.0) == 0.25
+    trusted = Reach(100.0, 64.0)
+    trusted.observe(55.0, 0.0, 64.0)
+    trusted.observe(55.0, 0.0, 64.0)
+    assert trusted.chance_at(55.0) == 64.0 / 192.0
