@@ -24,7 +24,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from earshot.protocols.georendezvous.cells import route, towards
-from earshot.studies.georendezvous.still_networks import StillNetwork, draw_network
+from earshot.studies.georendezvous.paths import StillNetwork, draw_network
 
 Cells = npt.NDArray[np.int64]
 REQUIRED = 1_000_000

@@ -99,7 +99,7 @@ def test_sockets_and_spark_stay_in_their_rooms(path: Path) -> None:
         assert rooms is None or room in rooms, f"{room} may not import {name}"
 
 
-SHARED = {"draws", "event_queue", "extent", "plugin_tables", "settings_reader", "faults"}
+SHARED = {"draws", "event_queue", "extent", "settings_reader", "faults"}
 INSIDE: dict[str, dict[str, set[str]]] = {
     "pipeline": {
         "spark": set(),
@@ -127,9 +127,8 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "draws": set(),
         "event_queue": set(),
         "extent": set(),
-        "plugin_tables": set(),
-        "settings_reader": {"draws", "plugin_tables"},
-        "settings_schema": {"plugin_tables", "settings_reader"},
+        "settings_reader": {"draws"},
+        "settings_schema": {"settings_reader"},
         "faults": {"settings_reader"},
         "mobility": SHARED,
         "media": SHARED,

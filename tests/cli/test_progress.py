@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from earshot.cli import progress
-from earshot.cli.progress import ProgressBar, duration_words
+from earshot.cli import spark
+from earshot.cli.spark import ProgressBar, duration_words
 from earshot.pipeline.campaigns.campaigns import Run
 from earshot.pipeline.campaigns.sweeps import _planned, slow_words
 from earshot.simulation.scenario.library import load_scenario
@@ -16,7 +16,7 @@ from earshot.simulation.scenario.library import load_scenario
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(spark.time, "monotonic", lambda: now[0])
     monkeypatch.delenv("EARSHOT_PROGRESS", raising=False)
     return now
 

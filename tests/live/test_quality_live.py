@@ -15,7 +15,7 @@ from earshot.geometry import Area, Circle, Position
 from earshot.live import FenceCrossing, read_spool
 from earshot.live.node import Node
 from earshot.protocols.services import served
-from earshot.protocols.services.packets import PastEvent
+from earshot.protocols.services.history import PastEvent
 
 PROTOCOLS = ("cbf", "flooding", "gossip", "hearsay", "steam")
 
@@ -299,7 +299,7 @@ def test_a_node_offers_its_figures_to_prometheus() -> None:
 
     from desk import free_port
 
-    from earshot.cli.serve_metrics import serve_metrics
+    from earshot.cli.options import serve_metrics
     from earshot.live.node_metrics import NodeMetrics
 
     async def run() -> str:

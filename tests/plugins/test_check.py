@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from outside import SHOUT
 
 from earshot.cli import earshot
-from earshot.cli.both_hosts import SimulatedLoop, check_by_name, checked_properties
+from earshot.cli.check import SimulatedLoop, check_by_name, checked_properties
 from earshot.errors import UsageError
 from earshot.live.host import Host
 from earshot.live.location import Fixed

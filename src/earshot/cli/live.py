@@ -42,7 +42,7 @@ def node(for_s: float | None, count: int | None, metrics: str | None, **options:
 async def _node(options: dict[str, Any], for_s: float | None, count: int | None, metrics: str | None) -> None:
     async with until_stopped() as stopped, make_node(options) as running, AsyncExitStack() as until_end:
         if metrics is not None:
-            from earshot.cli.serve_metrics import serve_metrics
+            from earshot.cli.options import serve_metrics
             from earshot.live.node_metrics import NodeMetrics
 
             until_end.callback(serve_metrics(metrics, NodeMetrics(running)))

@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     names = [*config.getini("earshot_protocols"), *config.getoption("--check-protocol")]
     if not names:
         return
-    from earshot.cli.both_hosts import checked_properties
+    from earshot.cli.check import checked_properties
 
     items += [
         PropertyItem.from_parent(session, name=f"{name}[{one}]", protocol=name, checked=one)
@@ -50,7 +50,7 @@ class PropertyItem(pytest.Item):
         self.protocol, self.checked = protocol, checked
 
     def runtest(self) -> None:
-        from earshot.cli.both_hosts import check_by_name
+        from earshot.cli.check import check_by_name
         from earshot.protocols.catalogue import protocol
 
         check_by_name(protocol(self.protocol), self.checked)

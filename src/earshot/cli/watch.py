@@ -116,7 +116,7 @@ def watch(
 
     # Wrong arguments are reported before Spark starts.
     check_folders(spools, may_be_empty=not once)
-    from earshot.cli.serve_metrics import serve_metrics
+    from earshot.cli.options import serve_metrics
     from earshot.pipeline.watch.exported_metrics import ExportedMetrics
     from earshot.pipeline.watch.standing_subscriptions import StandingFile
     from earshot.pipeline.watch.stream import Watch

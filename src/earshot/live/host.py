@@ -32,9 +32,9 @@ from earshot.protocols import machine as machines
 from earshot.protocols.catalogue import protocol_name
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
 from earshot.protocols.machine_failures import MOST_AT_ONE_TIME, checked_effects, is_ours, livelock
-from earshot.protocols.services.fences import Fence
-from earshot.protocols.services.packets import SERVICE_PACKETS, Crossed, DeliverPast, Late, Warn
-from earshot.protocols.services.served import Served
+from earshot.protocols.services.fences import Crossed, Fence
+from earshot.protocols.services.history import DeliverPast
+from earshot.protocols.services.served import SERVICE_PACKETS, Late, Served, Warn
 from earshot.quality import PLAIN
 from earshot.records import DropReason, Kind, Record
 from earshot.records.details import (

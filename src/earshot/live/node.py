@@ -26,8 +26,7 @@ from earshot.live.trust import Address
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.catalogue import protocol as protocol_named
 from earshot.protocols.machine import Announcement
-from earshot.protocols.services.fences import Fence
-from earshot.protocols.services.packets import Crossed
+from earshot.protocols.services.fences import Crossed, Fence
 from earshot.records import DropReason
 
 logger = logging.getLogger("earshot.live")

@@ -18,8 +18,14 @@ from earshot.events import Element
 from earshot.filters import Filter
 from earshot.geometry import Position
 from earshot.settings import alternatives, fields_of, is_table, kind_of, kinds_of, unit_of
-from earshot.simulation.plugin_tables import PluginSettings
-from earshot.simulation.settings_reader import AreaSetting, FilterSetting, ShapeSetting, SpanSetting, as_table
+from earshot.simulation.settings_reader import (
+    AreaSetting,
+    FilterSetting,
+    PluginSettings,
+    ShapeSetting,
+    SpanSetting,
+    as_table,
+)
 
 
 @dataclass(frozen=True, slots=True)

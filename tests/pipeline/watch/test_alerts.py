@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from earshot.cli.serve_metrics import serve_metrics
+from earshot.cli.options import serve_metrics
 from earshot.errors import SettingsError, UsageError
 from earshot.pipeline.watch.alerts import Alert, AlertNotice, Alerts, to_command, to_file, to_webhook
 from earshot.pipeline.watch.exported_metrics import ExportedMetrics

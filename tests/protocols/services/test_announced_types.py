@@ -10,8 +10,7 @@ from earshot.errors import QualityError
 from earshot.geometry import Velocity
 from earshot.protocols.machine import Announcement
 from earshot.protocols.services import announced_types
-from earshot.protocols.services.announced_types import AnnouncedTypes, Statement
-from earshot.protocols.services.packets import Announced
+from earshot.protocols.services.announced_types import Announced, AnnouncedTypes, Statement
 from earshot.quality import NAMES, Quality
 
 ORIGIN, STILL = Position(0.0, 0.0), Velocity(0.0, 0.0)

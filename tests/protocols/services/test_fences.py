@@ -5,9 +5,8 @@ import pytest
 from earshot import Circle, EventType, Position, Proximity
 from earshot.errors import UsageError
 from earshot.geometry import Velocity
-from earshot.protocols.services.announced_types import Key, Statement
-from earshot.protocols.services.fences import Fence, Fences
-from earshot.protocols.services.packets import Announced, Crossed, Crossing
+from earshot.protocols.services.announced_types import Announced, Key, Statement
+from earshot.protocols.services.fences import Crossed, Crossing, Fence, Fences
 
 STILL = Velocity(0.0, 0.0)
 

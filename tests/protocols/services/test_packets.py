@@ -8,7 +8,8 @@ import pytest
 from earshot import Position
 from earshot.errors import MalformedPacket
 from earshot.geometry import Velocity
-from earshot.protocols.services.packets import Announced, PastWanted
+from earshot.protocols.services.announced_types import Announced
+from earshot.protocols.services.history import PastWanted
 from earshot.wire import Packet, decode, encode
 
 STATED = Announced("p", 5.0, "Tick", {}, {}, None, Position(0.0, 0.0), Velocity(0.0, 0.0), 1.0, (), False, 1)

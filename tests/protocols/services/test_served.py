@@ -13,20 +13,10 @@ from earshot.geometry import Velocity
 from earshot.protocols.flooding import Flood, Flooding, FloodingSettings
 from earshot.protocols.machine import NOTHING, Announcement, Broadcast, Deliver, Drop, FixedLocation, StartTimer
 from earshot.protocols.services import served
-from earshot.protocols.services.fences import Fence
-from earshot.protocols.services.packets import (
-    Announced,
-    AreasWanted,
-    Crossed,
-    Crossing,
-    DeliverPast,
-    Here,
-    Late,
-    PastEvent,
-    PastWanted,
-    Warn,
-)
-from earshot.protocols.services.served import Served
+from earshot.protocols.services.announced_types import Announced
+from earshot.protocols.services.fences import AreasWanted, Crossed, Crossing, Fence, Here
+from earshot.protocols.services.history import DeliverPast, PastEvent, PastWanted
+from earshot.protocols.services.served import Late, Served, Warn
 
 AT, STILL = Position(3.0, 4.0), Velocity(0.0, 0.0)
 KEY = ("p", "Tick")

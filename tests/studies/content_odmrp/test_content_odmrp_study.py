@@ -18,7 +18,6 @@ from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import summarise
 from earshot.simulation.workload.interests import FIGURE_3
 from earshot.studies.content_odmrp import worlds
-from earshot.studies.content_odmrp.claims import CLAIMS
 from earshot.studies.content_odmrp.runs import (
     changes,
     conversion,
@@ -37,7 +36,7 @@ def rows_of(measure: Any, *cases: dict[str, Any]) -> list[Row]:
 
 
 def finding(start: str, **rows: list[Row]) -> Finding:
-    (claim,) = [claim for claim in CLAIMS if claim.claim.startswith(start)]
+    (claim,) = [claim for claim in STUDY.claims if claim.claim.startswith(start)]
     return claim.judge(rows)
 
 
@@ -156,7 +155,7 @@ def test_without_the_exact_filter_brokers_get_more_than_their_messages(monkeypat
             machine.deliver(event, id, hops)
 
     flips(
-        CLAIMS,
+        STUDY.claims,
         "Brokers 1, 2",
         traffic_again,
         lambda: monkeypatch.setattr(LocalSubscriptions, "deliver_local", everything),
@@ -165,7 +164,7 @@ def test_without_the_exact_filter_brokers_get_more_than_their_messages(monkeypat
 
 def test_with_one_group_for_the_type_the_extension_costs_more_than_channels(monkeypatch: pytest.MonkeyPatch) -> None:
     flips(
-        CLAIMS,
+        STUDY.claims,
         "The extension costs",
         traffic_again,
         lambda: monkeypatch.setattr(ContentGroups, "_smallest", ContentGroups._wide),
@@ -177,12 +176,14 @@ def test_if_every_node_forwards_one_channel_does_not_cost_twice(monkeypatch: pyt
         if self.deliver_local(data.event, data.hops, now):
             self.mesh.pass_on(Data(data.group, data.event, data.hops + 1), data.hops, data.event, now)
 
-    flips(CLAIMS, "One channel costs", traffic_again, lambda: monkeypatch.setattr(ContentOdmrp, "on_data", forwards))
+    flips(
+        STUDY.claims, "One channel costs", traffic_again, lambda: monkeypatch.setattr(ContentOdmrp, "on_data", forwards)
+    )
 
 
 def test_if_flags_never_expire_forwarding_nodes_do_not_demote(monkeypatch: pytest.MonkeyPatch) -> None:
     flips(
-        CLAIMS,
+        STUDY.claims,
         "Forwarding nodes demote",
         changes_again,
         lambda: monkeypatch.setattr(ForwardingMesh, "until", lambda _, now: now + 1e6),
@@ -191,7 +192,7 @@ def test_if_flags_never_expire_forwarding_nodes_do_not_demote(monkeypatch: pytes
 
 def test_if_changes_are_not_reported_registering_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
     flips(
-        CLAIMS,
+        STUDY.claims,
         "Subscriptions can be registered",
         changes_again,
         lambda: monkeypatch.setattr(ContentOdmrp, "_subscriptions_changed", lambda *_: NOTHING),
@@ -200,7 +201,7 @@ def test_if_changes_are_not_reported_registering_comes_late(monkeypatch: pytest.
 
 def test_if_announcing_sends_nothing_the_first_event_has_no_route(monkeypatch: pytest.MonkeyPatch) -> None:
     flips(
-        CLAIMS,
+        STUDY.claims,
         "Advertisement mode",
         changes_again,
         lambda: monkeypatch.setattr(ContentOdmrp, "announce", lambda *_: NOTHING),
@@ -209,7 +210,7 @@ def test_if_announcing_sends_nothing_the_first_event_has_no_route(monkeypatch: p
 
 def test_groups_that_are_never_split_keep_their_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     flips(
-        CLAIMS,
+        STUDY.claims,
         "Brokers split and combine",
         lambda: {"regrouping": rows_of(regrouping, {"noise_limit": 1.0, "seed": 0}, {"noise_limit": 0.4, "seed": 0})},
         lambda: monkeypatch.setattr(ContentGroups, "_split", lambda *_: None),
@@ -218,7 +219,7 @@ def test_groups_that_are_never_split_keep_their_noise(monkeypatch: pytest.Monkey
 
 def test_a_summary_that_asks_the_wrong_vector_misses_events(monkeypatch: pytest.MonkeyPatch) -> None:
     flips(
-        CLAIMS,
+        STUDY.claims,
         "Errors of a summary",
         lambda: {"summaries": rows_of(summaries, *({"subscriptions": count, "seed": 0} for count in (1, 10)))},
         lambda: monkeypatch.setattr(TextConstraint, "equals", TextConstraint.holds),
@@ -229,4 +230,4 @@ def test_a_summary_that_asks_the_wrong_vector_misses_events(monkeypatch: pytest.
 @pytest.mark.timeout(1800)
 def test_the_quick_study_judges_every_claim() -> None:
     rows = {experiment.name: rows_of(experiment.measure, *experiment.quick) for experiment in EXPERIMENTS}
-    assert [bool(judged.finding.measured) for judged in judge(STUDY, rows)] == [True] * len(CLAIMS)
+    assert [bool(judged.finding.measured) for judged in judge(STUDY, rows)] == [True] * len(STUDY.claims)

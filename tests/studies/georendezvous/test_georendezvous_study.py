@@ -9,12 +9,22 @@ from mutation import flips
 from earshot.protocols.georendezvous.cells import route
 from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.georendezvous.settings import rendezvous_point
-from earshot.studies.georendezvous import claims, still_networks
+from earshot.studies.georendezvous import claims
 from earshot.studies.georendezvous import paths as still_paths
 from earshot.studies.georendezvous.claims import limit
-from earshot.studies.georendezvous.paths import SUBSCRIBERS, chances, nearest, paths, state, trees
+from earshot.studies.georendezvous.paths import (
+    RANGE_M,
+    SUBSCRIBERS,
+    StillNetwork,
+    chances,
+    draw_network,
+    nearest,
+    paths,
+    range_share,
+    state,
+    trees,
+)
 from earshot.studies.georendezvous.runs import crashing, growing, messages, moving
-from earshot.studies.georendezvous.still_networks import RANGE_M, StillNetwork, draw_network, range_share
 from earshot.studies.georendezvous.study import STUDY
 from earshot.studies.study import study
 
@@ -304,7 +314,7 @@ def test_points_in_a_square_of_constant_size_need_more_cells_in_larger_networks(
         STUDY.claims,
         "The number of rendezvous cells that",
         lambda: {"paths": measured(paths, *SMALL)},
-        lambda: monkeypatch.setattr(still_networks, "rendezvous_point", corner),
+        lambda: monkeypatch.setattr(still_paths, "rendezvous_point", corner),
     )
 
 

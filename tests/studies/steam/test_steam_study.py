@@ -32,8 +32,17 @@ from earshot.studies.steam.crossing import (
     passing_times,
     vehicle_path,
 )
-from earshot.studies.steam.experiments import BEACONED, accuracy, cost, event_types, reach
-from earshot.studies.steam.latency import consumer, delivering, producer, raising
+from earshot.studies.steam.experiments import (
+    BEACONED,
+    accuracy,
+    consumer,
+    cost,
+    delivering,
+    event_types,
+    producer,
+    raising,
+    reach,
+)
 from earshot.studies.steam.runs import (
     LAYOUTS,
     RADIUS_M,

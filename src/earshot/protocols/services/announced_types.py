@@ -7,22 +7,52 @@ type that has attributes, every few seconds, and nodes inside its proximity pass
 from __future__ import annotations
 
 import math
+from typing import Annotated
+
+import msgspec
 
 from earshot.errors import EventError, QualityError
 from earshot.events import EventType
-from earshot.geometry import Area, Position
+from earshot.geometry import Area, Position, Proximity, Velocity
 from earshot.protocols.machine import Announcement
-from earshot.protocols.services.packets import Announced
 from earshot.quality import Quality, check_honoured, difference
+from earshot.wire import NodeName, Packet, Whole, Word
 
 STATE_EVERY_S = 5.0
 FORGET_S = 3.2 * STATE_EVERY_S
 "A statement that is not renewed for this long expires."
 MOST_STATEMENTS = 4096
+MOST_ATTRIBUTES = 32
+MOST_RECENT = 32
+"Events that a statement of a reliable type names."
 HOP_LIMIT = 32
 
 Key = tuple[str, str]
 "Source and subject."
+Words = Annotated[dict[Word, Word], msgspec.Meta(max_length=MOST_ATTRIBUTES)]
+
+
+class Announced(Packet, frozen=True, tag="announced"):
+    """A node states an event type that it announces; passed on within the type's proximity."""
+
+    source: NodeName
+    time: float
+    "By the source's clock; a later statement replaces an earlier one."
+    subject: Word
+    content: Words
+    attributes: Words
+    proximity: Proximity | None
+    at: Position
+    "Where the source is,"
+    velocity: Velocity
+    "and how it moves."
+    past_since: float
+    "When the oldest event was published that a late subscriber may still get."
+    recent: Annotated[tuple[Word, ...], msgspec.Meta(max_length=MOST_RECENT)]
+    "Of a reliable type, the last events that it published and that still live."
+    ended: bool
+    "The type is no longer announced."
+    hops: Whole
 
 
 class Statement:

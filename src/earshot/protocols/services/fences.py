@@ -5,18 +5,59 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
 
 from earshot.errors import UsageError
 from earshot.filters.language.event_types import type_matches
 from earshot.geometry import Position
 from earshot.protocols.services.announced_types import Key, Statement
-from earshot.protocols.services.packets import Crossed, Crossing
+from earshot.wire import NodeName, Packet, Whole
 
 LOOK_EVERY_S = 0.25
 "How often a node with fences looks where it is."
 ANY_TYPE = "**"
 PARTED = 1.1
 "A node that came within the distance is far away again beyond this many times the distance."
+
+
+class AreasWanted(Packet, frozen=True, tag="areas-wanted"):
+    """A node has fences: all that announce a type with a proximity state it for a while."""
+
+    source: NodeName
+    number: Whole
+    hops: Whole
+
+
+class Here(Packet, frozen=True, tag="here"):
+    """Where its sender is, for hosts whose frames do not say it."""
+
+    at: Position
+
+
+class Crossing(StrEnum):
+    """What a fence reports."""
+
+    ENTER = "enter"
+    "This node is inside the announced area."
+    LEAVE = "leave"
+    "It is outside again, or the area has ended."
+    NEARBY = "nearby"
+    "Another node is near."
+    FARAWAY = "faraway"
+    "It is not, or is no longer heard."
+
+
+class Crossed(msgspec.Struct, frozen=True, gc=False):
+    """Tell the application that it crossed this fence."""
+
+    fence: str
+    crossing: Crossing
+    peer: str
+    "Who announced the area, or came near."
+    subject: str = ""
+    "The type that the area was announced with."
 
 
 @dataclass(frozen=True, slots=True)

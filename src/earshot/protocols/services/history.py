@@ -10,11 +10,14 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
 
 from earshot.events import Event
-from earshot.protocols.services.announced_types import Key
-from earshot.protocols.services.packets import MOST_RECENT
-from earshot.quality import Quality
+from earshot.protocols.services.announced_types import MOST_RECENT, Key
+from earshot.quality import MOST_HISTORY, Quality
+from earshot.wire import NodeName, Packet, Word
 
 MOST_PUBLISHERS = 1024
 "Publishers and types whose events are kept; those that were silent longest are forgotten."
@@ -27,6 +30,32 @@ ANSWER_S = 0.2
 MOST_ASKING = 256
 RECOVER_S = 1.0
 "Who lacks a reliable event waits up to this long for it, and then asks, and again after each such time."
+
+
+class PastWanted(Packet, frozen=True, tag="past-wanted"):
+    """A node asks its neighbours for events of a publisher: a late subscriber, or one that missed reliable events."""
+
+    source: NodeName
+    subject: Word
+    missed: Annotated[tuple[Word, ...], msgspec.Meta(max_length=MOST_RECENT)]
+    "The events it wants; empty: all that it does not hold, from before its subscription."
+    before: float
+    "The subscription began then."
+    held: Annotated[tuple[Word, ...], msgspec.Meta(max_length=2 * MOST_HISTORY)]
+    "Events that it has."
+
+
+class PastEvent(Packet, frozen=True, tag="past-event"):
+    """A past event, for the nodes around that asked for it."""
+
+    event: Event
+
+
+class DeliverPast(msgspec.Struct, frozen=True, gc=False):
+    """Hand the event to the application: it was published before this subscription began."""
+
+    event: Event
+    subscription: str
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """A machine with services beside it: what every protocol's host owes its applications.
 
 `Served` is itself a machine. It passes everything on to the protocol's machine, adds what the services ask for to its
-effects, and hears the services' own packets (`packets.py`). A network that uses none of it sends none of them.
+effects, and hears the services' own packets (`SERVICE_PACKETS`). A network that uses none of it sends none of them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from earshot.protocols.services.announced_types import (
     HOP_LIMIT,
     MOST_STATEMENTS,
     STATE_EVERY_S,
+    Announced,
     AnnouncedTypes,
     Key,
     Statement,
 )
-from earshot.protocols.services.fences import LOOK_EVERY_S, Fence, Fences
+from earshot.protocols.services.fences import LOOK_EVERY_S, AreasWanted, Fence, Fences, Here
 from earshot.protocols.services.history import (
     ANSWER_S,
     MOST_ASKING,
@@ -36,19 +37,11 @@ from earshot.protocols.services.history import (
     ROUND_S,
     ROUNDS,
     Asking,
-    History,
-    expired,
-)
-from earshot.protocols.services.packets import (
-    SERVICE_PACKETS,
-    Announced,
-    AreasWanted,
     DeliverPast,
-    Here,
-    Late,
+    History,
     PastEvent,
     PastWanted,
-    Warn,
+    expired,
 )
 from earshot.quality import MOST_HISTORY, PLAIN
 from earshot.records import DropReason
@@ -68,6 +61,21 @@ SERVICE = "service"
 "The first word of the services' timers."
 
 Neighbours = Callable[[], Iterable[tuple[str, Position]]]
+SERVICE_PACKETS = frozenset({Announced, AreasWanted, PastWanted, PastEvent, Here})
+
+
+class Late(msgspec.Struct, frozen=True, gc=False):
+    """The event, delivered next, missed its deadline by this time."""
+
+    event: Event
+    subscription: str
+    late_s: float
+
+
+class Warn(msgspec.Struct, frozen=True, gc=False):
+    """Tell the user of a mistake that two nodes made together."""
+
+    message: str
 
 
 class Served(Machine):

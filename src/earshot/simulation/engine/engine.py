@@ -38,8 +38,9 @@ from earshot.protocols.machine import (
     Timer,
 )
 from earshot.protocols.machine_failures import MOST_AT_ONE_TIME, checked_effects, failure, is_ours, livelock, short
-from earshot.protocols.services.packets import Crossed, DeliverPast, Late, Warn
-from earshot.protocols.services.served import Served
+from earshot.protocols.services.fences import Crossed
+from earshot.protocols.services.history import DeliverPast
+from earshot.protocols.services.served import Late, Served, Warn
 from earshot.records import DropReason, Kind
 from earshot.records.details import AirtimeDetail, JoinDetail, write_detail
 from earshot.records.trajectories import Trajectories

@@ -24,7 +24,7 @@ from earshot.settings import AtLeastOne, Count, KindTable, NotNegative, Positive
 from earshot.simulation.media.links import LinkScript
 from earshot.simulation.media.radios import IDEAL, RADIOS, RadioName
 from earshot.simulation.media.reception import Disk, LossyReception, ReceptionSettings
-from earshot.simulation.plugin_tables import PLUGIN, PluginTable
+from earshot.simulation.settings_reader import PLUGIN, PluginTable
 
 Routing = Literal["ideal", "reactive"]
 FROM_RADIO: Any = None

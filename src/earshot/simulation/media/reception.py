@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from earshot.errors import SettingsError
 from earshot.settings import KindTable, NotNegative, Positive
-from earshot.simulation.plugin_tables import PLUGIN, PluginTable
+from earshot.simulation.settings_reader import PLUGIN, PluginTable
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import Protocol
 from earshot.events import Event, EventType
 from earshot.settings import KindTable, NotNegative, Positive, Share
 from earshot.simulation.mobility.sumo_process import SumoProcess, VehicleState
-from earshot.simulation.plugin_tables import PLUGIN, PluginTable
+from earshot.simulation.settings_reader import PLUGIN, PluginTable
 
 FAR_S = 1e6
 "How long an edge that a driver avoids is said to take."

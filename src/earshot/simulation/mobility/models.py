@@ -12,8 +12,7 @@ from earshot.records.trajectories import ALWAYS, Interval, Trajectory
 from earshot.settings import AtLeastOne, Finite, KindTable, NotNegative, SettingsTable
 from earshot.simulation.draws import Span
 from earshot.simulation.extent import Box, Extent, box_of
-from earshot.simulation.plugin_tables import PLUGIN, PluginTable
-from earshot.simulation.settings_reader import SpanSetting
+from earshot.simulation.settings_reader import PLUGIN, PluginTable, SpanSetting
 
 
 class Uniform(KindTable, frozen=True, tag="uniform"):

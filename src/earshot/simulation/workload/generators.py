@@ -17,8 +17,7 @@ from earshot.errors import EventError, ScenarioError
 from earshot.events import Element, Event, EventType, Value
 from earshot.settings import AtLeastOne, Count, Finite, KindTable, NotNegative, Share
 from earshot.simulation.draws import Span, zipf_rank
-from earshot.simulation.plugin_tables import PLUGIN, PluginTable
-from earshot.simulation.settings_reader import SpanSetting
+from earshot.simulation.settings_reader import PLUGIN, PluginTable, SpanSetting
 from earshot.simulation.workload.codd_workload import CoddDocuments
 from earshot.simulation.workload.dtd import BUILT_IN, MOST_LEVELS, Dtd, built_in_dtd, load_dtd
 from earshot.simulation.workload.dtd_workload import DocumentShape, draw_document

@@ -1,15 +1,18 @@
 """Runs of CoDD and Siena over the paper's streams of documents, and what the paper measures of them.
 
 Streams: the synthetic data of section 4, and the XML data of section 4.2. The systems of a case run side by side on
-the same documents.
+the same documents. Last, section 3: how long it takes to compare two queries.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
+from statistics import median
+from time import perf_counter_ns
 from typing import Any
 
 from earshot.documents import write_xml
@@ -17,6 +20,8 @@ from earshot.events import Element, Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.codd.machine import Codd
+from earshot.protocols.codd.overlap import overhead_of
+from earshot.protocols.codd.recent_documents import bitmap
 from earshot.protocols.machine import Announcement, FixedLocation, Machine
 from earshot.protocols.siena.machine import Siena
 from earshot.simulation.draws import Span
@@ -403,3 +408,32 @@ def _element_levels(element: Element, level: int = 1) -> Iterator[int]:
     yield level
     for child in element.elements:
         yield from _element_levels(child, level + 1)
+
+
+def overlap_times(case: Case) -> Sequence[Row]:
+    """One row a pair of queries: by the bitmaps of their documents, by structural overlap, by query containment."""
+    stream = XmlStream([case["dtd"]], case["queries"], case["documents"], case["seed"])
+    queries = [stream.filters(node)[0] for node in range(case["queries"])]
+    documents = list(stream.documents())
+    met = [bitmap((number for number, one in enumerate(documents) if query.matches(one)), 0) for query in queries]
+    random = Random(f"{case['seed']}:pairs")
+    rows = []
+    for _ in range(case["pairs"]):
+        a, b = random.sample(range(len(queries)), 2)
+        rows.append(
+            {
+                "extensional_us": _median_us(partial(overhead_of, met[a], met[b])),
+                "structural_us": _median_us(partial(queries[a].overlap, queries[b])),
+                "containment_us": _median_us(partial(queries[a].covers, queries[b])),
+            }
+        )
+    return rows
+
+
+def _median_us(operation: Callable[[], object], times: int = 5) -> float:
+    took = []
+    for _ in range(times):
+        started = perf_counter_ns()
+        operation()
+        took.append(perf_counter_ns() - started)
+    return median(took) / 1000

@@ -9,8 +9,7 @@ from typing import Any
 from earshot.protocols.codd.machine import Codd
 from earshot.studies.codd.beyond import churning, large, losing
 from earshot.studies.codd.claims import ALL, BOTH, CLAIMS, DTDS
-from earshot.studies.codd.overlap_times import overlap_times
-from earshot.studies.codd.runs import AS_READ, READINGS, shapes, synthetic, xml
+from earshot.studies.codd.runs import AS_READ, READINGS, overlap_times, shapes, synthetic, xml
 from earshot.studies.study import Experiment, Study, cases
 
 SEEDS = range(2)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from earshot.studies.content_odmrp import worlds
-from earshot.studies.content_odmrp.claims import CLAIMS
+from earshot.studies.content_odmrp import claims, structure_claims, worlds
 from earshot.studies.content_odmrp.runs import (
     GRAINS,
     changes,
@@ -115,6 +114,6 @@ STUDY = Study(
     name="content-odmrp",
     paper="Yoneki, Bacon: An Adaptive Approach to Content-Based Subscription in Mobile Ad Hoc Networks (2004)",
     experiments=EXPERIMENTS,
-    claims=CLAIMS,
+    claims=[*claims.CLAIMS, *structure_claims.CLAIMS],
     notes="The paper's topologies are pictures; how they are read: docs/papers/content-odmrp.md.",
 )

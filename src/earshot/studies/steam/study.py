@@ -8,8 +8,16 @@ from __future__ import annotations
 from earshot.protocols.steam.machine import Steam
 from earshot.studies.steam.claims import CLAIMS
 from earshot.studies.steam.crossing import DAY_S, STRETCH_S, braking, crossing, discovery
-from earshot.studies.steam.experiments import PROXIMITIES_M, SATURATIONS, SPEEDS_MPH, accuracy, collisions, cost, reach
-from earshot.studies.steam.latency import latency
+from earshot.studies.steam.experiments import (
+    PROXIMITIES_M,
+    SATURATIONS,
+    SPEEDS_MPH,
+    accuracy,
+    collisions,
+    cost,
+    latency,
+    reach,
+)
 from earshot.studies.steam.runs import SQUARE
 from earshot.studies.study import Experiment, Study, cases
 
