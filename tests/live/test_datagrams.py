@@ -18,7 +18,6 @@ from earshot.live.datagrams import (
     Reassembly,
     Short,
     decode,
-    decode_short,
     encode,
     split,
 )
@@ -61,7 +60,7 @@ def test_a_frame_is_read_within_its_bounds_and_malformed_beyond(name: str, fits:
 
 @pytest.mark.parametrize("name", ["packets", "acks", "to", "fragment"])
 def test_a_signed_frame_carries_nothing(name: str) -> None:
-    assert decode(encode(frame(signature=b"s"))).signature == b"s"
+    assert decode(encode(frame(signature=b"s"))) == frame(signature=b"s")
     carried = {"packets": [b"p"], "acks": [1], "to": "b", "fragment": Fragment(1, 0, 1, b"")}
     assert decode(encode(frame(**{name: carried[name]}))) == frame(**{name: carried[name]})
     with pytest.raises(MalformedPacket, match="a signed frame is a hello"):
@@ -81,14 +80,15 @@ def test_a_transmission_has_one_number_for_all_its_receivers() -> None:
 @pytest.mark.parametrize("short", [Challenge(b"c" * 8, b"d" * 4), Echo(b"c" * 8, b"d" * 4), Goodbye(b"d" * 4)])
 def test_a_short_datagram_is_read_as_what_it_was(short: Short) -> None:
     data = encode(short)
-    assert (len(data), decode_short(data)) == (13, short)
-    assert decode_short(data + b"x") is None
-    assert decode_short(data[:-1]) is None
+    assert (len(data), decode(data)) == (13, short)
+    for other in (data + b"x", data[:-1]):
+        with pytest.raises(MalformedPacket):
+            decode(other)
 
 
-def test_bytes_of_no_kind_are_not_a_short_datagram() -> None:
-    assert decode_short(b"\x03" + bytes(12)) is None
-    assert decode_short(encode(FRAME)) is None
+def test_bytes_of_no_kind_are_malformed() -> None:
+    with pytest.raises(MalformedPacket):
+        decode(b"\x03" + bytes(12))
 
 
 def test_a_packet_is_split_into_pieces_of_one_size_and_the_rest() -> None:
