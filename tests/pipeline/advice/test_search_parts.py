@@ -1,0 +1,146 @@
+"""The parts of the search by themselves: who is separated, what is combined, when it is settled."""
+
+from earshot.pipeline.advice.search import (
+    Goal,
+    HalvingSearch,
+    Measured,
+    Round,
+    Standing,
+    TunedProtocol,
+    as_good,
+    contenders,
+    is_separated,
+    ranked,
+    standing_of,
+)
+from earshot.pipeline.advice.windows import QUICK, THOROUGH, Lengths, TraceSlot, _spread, plan_windows
+from earshot.protocols.tuning import Tunable
+
+INTERVAL = Tunable("interval_s", 2.0, 0.25, 16.0, "because")
+COPIES = Tunable("copies", 2, 1, 8, "because")
+WAIT = Tunable("wait_s", 1.0, 0.1, 9.0, "because")
+
+
+def standing(name: str, *some: Measured, **chosen: float) -> Standing:
+    return standing_of(TunedProtocol(name, tuple(sorted(chosen.items()))), dict(enumerate(some)))
+
+
+def searching(*standings: Standing) -> HalvingSearch:
+    """A search that has done one round."""
+    found = HalvingSearch({"p": (INTERVAL, COPIES, WAIT), "q": ()}, (), lambda *_: {})
+    found.rounds = [Round((), standings, ())]
+    found.bases = {"p": {"interval_s": 2.0, "copies": 2, "wait_s": 1.0}, "q": {}}
+    return found
+
+
+def test_three_windows_are_enough_to_separate() -> None:
+    more, less = ([Measured(delivery + 0.001 * n, 0.1, 0.1) for n in range(3)] for delivery in (0.97, 0.9))
+    assert is_separated(standing("a", *more), standing("b", *less), Goal.DELIVERY)
+    assert not is_separated(standing("a", *more[:2]), standing("b", *less[:2]), Goal.DELIVERY)
+
+
+def test_of_equal_delivery_a_lower_price_separates() -> None:
+    cheap, dear = ([Measured(0.97, cost + 0.001 * n, 0.1) for n in range(3)] for cost in (0.1, 0.2))
+    assert is_separated(standing("a", *cheap), standing("b", *dear), Goal.DELIVERY)
+    assert not is_separated(standing("a", *dear), standing("b", *cheap), Goal.DELIVERY)
+    assert not is_separated(standing("a", *cheap), standing("b", *dear), Goal.LATENCY)
+
+
+def test_two_are_as_good_up_to_the_tolerance_and_a_twentieth_of_the_price() -> None:
+    def alike(delivery: float, cost: float, goal: Goal = Goal.DELIVERY) -> bool:
+        pair = standing("a", Measured(0.5, 1.0, 1.0)), standing("b", Measured(delivery, cost, 1.0))
+        assert as_good(*pair, goal) == as_good(*reversed(pair), goal)
+        return as_good(*pair, goal)
+
+    assert [alike(0.491, 1.0), alike(0.489, 1.0), alike(0.46, 1.0, Goal.AIRTIME), alike(0.44, 1.0, Goal.AIRTIME)] == [
+        True, False, True, False,
+    ]  # fmt: skip
+    assert [alike(0.5, 1.05), alike(0.5, 1.06), alike(0.5, 0.96), alike(0.5, 0.94)] == [True, False, True, False]
+
+
+def test_a_search_is_settled_only_if_everybody_else_is_apart() -> None:
+    def measured(delivery: float) -> list[Measured]:
+        return [Measured(delivery + 0.001 * n, 0.1, 0.1) for n in range(3)]
+
+    near = [Measured(0.95 + 0.1 * (n % 2), 0.1, 0.1) for n in range(3)]
+    leader = standing("q", *measured(0.97))
+    assert searching(leader, standing("p", *measured(0.9))).is_settled()
+    assert not searching(leader, standing("p", *near), standing("p", *measured(0.5), copies=4)).is_settled()
+
+
+def test_a_search_whose_leader_suggests_more_is_not_settled() -> None:
+    some = [Measured(0.97, 0.1, 0.1)] * 3
+    assert not searching(standing("p", *some, interval_s=4.0, copies=2, wait_s=1.0)).is_settled()
+
+
+def test_the_changes_of_the_three_best_are_combined_two_by_two() -> None:
+    base = {"interval_s": 2.0, "copies": 2, "wait_s": 1.0}
+    one = Measured(0.9, 0.1, 0.1)
+    changes = [{"interval_s": 4.0}, {"copies": 4}, {"wait_s": 2.0}, {"wait_s": 0.5}]
+    search = searching(*(standing("p", one, **{**base, **change}) for change in changes), standing("q", one))
+    together = search._together(search.rounds[-1].standings[0].candidate)
+    assert [dict(found.chosen) for found in together] == [
+        {**base, "interval_s": 4.0, "copies": 4},
+        {**base, "interval_s": 4.0, "wait_s": 2.0},
+        {**base, "copies": 4, "wait_s": 2.0},
+    ]
+
+
+def test_what_two_changed_alike_is_that_of_the_better_one() -> None:
+    base = {"interval_s": 2.0, "copies": 2, "wait_s": 1.0}
+    one = Measured(0.9, 0.1, 0.1)
+    search = searching(standing("p", one, **{**base, "copies": 4}), standing("p", one, **{**base, "copies": 1}))
+    (both,) = search._together(search.rounds[-1].standings[0].candidate)
+    assert dict(both.chosen) == {**base, "copies": 4}
+
+
+def test_a_value_that_helped_is_taken_one_step_further_on_its_side() -> None:
+    search = searching()
+    leader = TunedProtocol("p", (("copies", 4), ("interval_s", 1.0), ("wait_s", 1.0)))
+    assert [dict(one.chosen) for one in search._further(leader)] == [
+        {"copies": 4, "interval_s": 0.5, "wait_s": 1.0},
+        {"copies": 8, "interval_s": 1.0, "wait_s": 1.0},
+    ]
+    assert search._further(TunedProtocol("p")) == []
+
+
+def test_a_choice_is_judged_beside_two_others_where_there_are_two() -> None:
+    def named(name: str, delivery: float) -> Standing:
+        return standing("p", Measured(delivery, 0.1, 0.1), copies=float(name))
+
+    first, *others = (named(name, delivery) for name, delivery in (("1", 0.9), ("2", 0.6), ("3", 0.5), ("4", 0.4)))
+    assert [dict(one.chosen)["copies"] for one in contenders([first, *others])] == [1.0, 2.0, 3.0]
+
+
+def test_equal_candidates_stand_in_the_order_of_their_names() -> None:
+    some = [standing(name, Measured(0.9, 0.1, 0.1), Measured(0.9, 0.1, 0.1)) for name in "bca"]
+    assert [one.candidate.protocol for one in ranked(some, Goal.DELIVERY)] == ["a", "b", "c"]
+
+
+def test_the_means_are_over_all_windows() -> None:
+    found = standing("a", Measured(0.8, 0.1, 1.0, 5.0), Measured(1.0, 0.3, 2.0, 7.0)).mean
+    assert (found.delivery, found.cost, found.latency_s, found.took_s) == (0.9, 0.2, 1.5, 6.0)
+
+
+def sizes(lengths: Lengths) -> list[tuple[int, float]]:
+    presence = [(0.0, 200.0), (300.0, 90.0), (600.0, 40.0)]
+    return [(len(rung), rung[0].duration_s) for rung in plan_windows(presence, 900.0, lengths).rungs]
+
+
+def test_rungs_have_these_numbers_and_lengths_of_windows() -> None:
+    assert sizes(QUICK) == [(2, 22.0), (3, 32.0), (3, 50.0), (5, 50.0)]
+    assert sizes(THOROUGH) == [(2, 30.0), (3, 40.0), (4, 75.0), (6, 75.0)]
+
+
+def test_warm_up_and_cool_down_take_at_most_a_third_and_a_tenth() -> None:
+    short, long = TraceSlot(0.0, 30.0), TraceSlot(10.0, 400.0)
+    assert [(QUICK.warm_up_of(one), QUICK.cool_down_of(one)) for one in (short, long)] == [(10.0, 3.0), (12.0, 3.0)]
+    assert QUICK.cool_down_of(TraceSlot(0.0, 20.0)) == 2.0
+
+
+def test_slots_without_nodes_are_left_out_where_there_are_others() -> None:
+    slots = [TraceSlot(float(n), n + 1.0, present=present) for n, present in enumerate((0.0, 5.0, 9.0, 0.0, 7.0))]
+    assert [one.present for one in _spread(slots, 5)] == [9.0, 7.0, 5.0]
+    assert [one.present for one in _spread(slots, 2)] == [9.0, 5.0]
+    assert [one.present for one in _spread(slots, 1)] == [9.0]
+    assert [one.present for one in _spread(slots[:2], 2)] == [5.0, 0.0]
