@@ -10,7 +10,7 @@ import click
 from earshot.cli.options import DURATION, chosen_protocols, default_option
 from earshot.cli.spark import LakeOptions, ProgressBar, lake_options, open_lake
 from earshot.cli.tables import print_json, print_table
-from earshot.cli.traces import TraceChoice, window_options
+from earshot.cli.traces import TraceChoice, read_into_lake, window_options
 
 WIDTH = 100
 
@@ -57,7 +57,7 @@ def advise(
     \b
       earshot advise fcd.xml.gz
       earshot advise fcd.xml.gz --quick --workload alerts-nearby --range 200m
-      earshot advise buses.csv --goal airtime --protocols hearsay,steam,gossip
+      earshot advise buses.csv --columns node=bus_no,time=when --goal airtime
       earshot advise bologna --events events.jsonl --subscriptions wanted.jsonl
     """
     from earshot.pipeline.advice.advice_text import advice_json, advice_toml, advice_words, judged_table
@@ -65,15 +65,13 @@ def advise(
     from earshot.pipeline.advice.advise import advise as ask
     from earshot.pipeline.advice.search import Goal
     from earshot.pipeline.reports.report import report_facts, write_page_of
-    from earshot.pipeline.traces.ingest import trace_in_lake
     from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO
 
     names = tuple(chosen_protocols(protocols))
     with ProgressBar(f"advice on {traces[0]}", 0) as bar, open_lake(lake, bar=bar) as opened:
-        bar.say("reading the trace")
         files = [one if opened.has("traces", trace=one) else _shipped(one) for one in traces]
         question = Question(
-            trace_in_lake(opened, files if len(files) > 1 else files[0]),
+            read_into_lake(opened, files if len(files) > 1 else files[0], choice, bar),
             choice.window,
             choice.radio or DEFAULT_RADIO,
             choice.range_m,

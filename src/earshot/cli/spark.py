@@ -62,6 +62,11 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
             left = self._time_left((self.stage, total), done, total - done)
             self._show(f"{self.stage} {_bar(done, total)} {done} of {total} tasks{left}")
 
+    def clear(self) -> None:
+        """Empty the line, so that something else can be printed."""
+        if self.live and not self.silent:
+            click.echo("\r\x1b[2K", nl=False, err=True)
+
     def _time_left(self, of: object, done: int, left: int) -> str:
         """The estimated time left, by what was done since this progress was first shown."""
         now = time.monotonic()
@@ -84,8 +89,7 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
                 click.echo(f"{self.title}: {words}", err=True)
 
     def __exit__(self, *_: object) -> None:
-        if self.live and not self.silent:
-            click.echo("\r\x1b[2K", nl=False, err=True)
+        self.clear()
 
 
 def duration_words(seconds: float) -> str:

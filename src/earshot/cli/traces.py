@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ from earshot.cli.tables import print_json, print_table, warn
 from earshot.errors import TraceError, UsageError
 
 if TYPE_CHECKING:
+    from earshot.pipeline.lake.lake import Lake
+    from earshot.pipeline.traces.ingest import IngestSettings
     from earshot.simulation.scenario.scenario import Scenario
 
 WIDTH = 100
@@ -56,7 +58,16 @@ class TraceChoice:
     workload: str | None = None
     events: str | None = None
     subscriptions: str | None = None
+    columns: str = ""
+    units: str = ""
     strict: bool = False
+
+    @property
+    def reading(self) -> IngestSettings:
+        """How files are read that are not in the lake."""
+        from earshot.pipeline.traces.ingest import IngestSettings
+
+        return IngestSettings(columns=self.columns, units=self.units, strict=self.strict)
 
     def scenario(self, lake: LakeOptions) -> Scenario:
         """The scenario that plays the trace back. Files are read into the lake first, if they are not in it."""
@@ -64,7 +75,7 @@ class TraceChoice:
         from earshot.pipeline.traces.trace_scenario import DEFAULT_RADIO, relative_window, scenario_from_trace
         from earshot.traces.lake_tables import trace_about
 
-        trace = named_trace(self.trace or "", lake)
+        trace = named_trace(self.trace or "", lake, self)
         about = trace_about(Folder(lake.lake).root, trace)
         start_s, end_s = relative_window(about, self.window)
         if self.window is not None and end_s is not None and end_s > about.end + 1e-9:
@@ -109,19 +120,31 @@ def checked_scenario(scenario: Scenario, strict: bool) -> Scenario:
     return scenario
 
 
-def named_trace(trace: str, lake: LakeOptions) -> str:
+def named_trace(trace: str, lake: LakeOptions, choice: TraceChoice) -> str:
     """The name of the trace in the lake; Spark is started only where files must be read first."""
     from earshot.pipeline.lake.arrow_lake import ArrowLake
 
     if ArrowLake(lake.lake).has("traces", trace=trace):
         return trace
-    from earshot.pipeline.traces.ingest import IngestSettings, check_files, trace_in_lake
+    from earshot.pipeline.traces.ingest import check_files
 
     if os.path.exists(trace):
-        check_files([trace], IngestSettings())
+        check_files([trace], choice.reading)
     with ProgressBar(f"ingest of {trace}") as bar, open_lake(lake, bar=bar) as opened:
-        bar.say("reading the trace")
-        return trace_in_lake(opened, trace)
+        return read_into_lake(opened, trace, choice, bar)
+
+
+def read_into_lake(lake: Lake, trace: str | Sequence[str], choice: TraceChoice, bar: ProgressBar) -> str:
+    """The name of the trace in the lake; its files are read first, if they are not in it. Doubts are reported."""
+    from earshot.pipeline.traces.ingest import trace_in_lake
+
+    bar.say("reading the trace")
+    name = trace_in_lake(lake, trace, choice.reading)
+    (about,) = lake.arrow.read("traces", trace=name).to_pylist()
+    bar.clear()
+    for doubt in about["doubts"] or ():
+        report_doubt(doubt, choice.strict)
+    return name
 
 
 def _as_choice(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -150,6 +173,20 @@ window_options = together(
     ),
     click.option("--events", "events_of_trace", metavar="FILE", help="Your own events, .jsonl."),
     click.option("--subscriptions", "subscriptions_of_trace", metavar="FILE", help="Your own subscriptions, .jsonl."),
+    click.option(
+        "--columns",
+        "columns_of_trace",
+        default="",
+        metavar="ROLE=NAME,...",
+        help="For CSV and Parquet: node=bus,time=when.",
+    ),
+    click.option(
+        "--units",
+        "units_of_trace",
+        default="",
+        metavar="UNIT,...",
+        help="The trace's units, if they are in doubt: ms, km.",
+    ),
     click.option("--strict", "strict_of_trace", is_flag=True, help="Treat a doubt about trace or window as an error."),
     _as_choice,
 )
@@ -168,7 +205,9 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
             raise UsageError("name a scenario or --trace, not both")
         return choice.scenario(lake)
     if replace(choice, strict=False) != TraceChoice():
-        raise UsageError("--window, --radio, --range, --workload, --events and --subscriptions need --trace")
+        raise UsageError(
+            "--window, --radio, --range, --workload, --events, --subscriptions, --columns and --units need --trace"
+        )
     if scenario is None:
         raise UsageError("name a scenario (`earshot scenarios` lists them), or a trace with --trace")
     return checked_scenario(load_scenario(scenario), choice.strict)
@@ -180,11 +219,20 @@ def scenario_or_trace(scenario: str | None, choice: TraceChoice, lake: LakeOptio
 @click.option(
     "--report", "report_to", type=click.Path(dir_okay=False, path_type=Path), help="Write the profile as an HTML page."
 )
+@click.option("--columns", default="", metavar="ROLE=NAME,...", help="For CSV and Parquet: node=bus,time=when.")
+@click.option("--units", default="", metavar="UNIT,...", help="The trace's units, if they are in doubt: ms, km.")
 @click.option("--again", is_flag=True, help="Compute the profile again, even if the lake has it.")
 @lake_options
 @click.option("--json", "as_json", is_flag=True, help="Print the profile as JSON.")
 def profile(
-    trace: str, ranges_m: tuple[float, ...], report_to: Path | None, again: bool, lake: LakeOptions, as_json: bool
+    trace: str,
+    ranges_m: tuple[float, ...],
+    report_to: Path | None,
+    columns: str,
+    units: str,
+    again: bool,
+    lake: LakeOptions,
+    as_json: bool,
 ) -> None:
     """Describe TRACE before any protocol runs: is the network partitioned?
 
@@ -199,12 +247,10 @@ def profile(
     from earshot.pipeline.reports.profile_page import profile_page
     from earshot.pipeline.reports.report import write_whole
     from earshot.pipeline.traces import profile_text as text
-    from earshot.pipeline.traces.ingest import trace_in_lake
     from earshot.pipeline.traces.trace_profile import RANGES_M, profile_trace
 
     with ProgressBar(f"profile of {trace}") as bar, open_lake(lake, bar=bar) as opened:
-        bar.say("reading the trace")
-        name = trace_in_lake(opened, trace)
+        name = read_into_lake(opened, trace, TraceChoice(columns=columns, units=units), bar)
         found = profile_trace(opened, name, (*RANGES_M, *ranges_m), bar.say, again)
     if report_to is not None:
         write_whole(report_to, profile_page(found).html())

@@ -39,17 +39,22 @@ KNOWN: dict[str, tuple[str, ...]] = {
     "node": (
         *("node", "nodeid", "vehicleid", "personid", "vehicle", "vehid", "deviceid", "device", "busid", "tripid"),
         *("mmsi", "tagid", "userid", "user", "uid", "trackid", "trajid", "trajectoryid", "objectid", "name", "id"),
-        "trace",
+        *("trace", "busno", "bus", "vehicleno", "vehiclenumber", "car", "carid", "taxi", "taxiid", "drone", "droneid"),
+        *("agent", "agentid", "unit", "unitid", "asset", "assetid", "imei", "callsign", "icao24"),
     ),
     "time": (
         *("time", "timesteptime", "timestamp", "timestamputc", "t", "ts", "datetime", "datetimeutc", "gpstime"),
         *("utc", "utctime", "epoch", "unixtime", "seconds", "times", "date"),
+        *("recordedat", "observedat"),
     ),
     "x": ("x", "xm", "vehiclex", "personx", "posx", "xpos", "positionx", "easting", "utmx"),
     "y": ("y", "ym", "vehicley", "persony", "posy", "ypos", "positiony", "northing", "utmy"),
-    "lat": ("lat", "latitude", "latdeg", "gpslat", "positionlat"),
-    "lon": ("lon", "lng", "long", "longitude", "londeg", "gpslon", "positionlong"),
-    "speed": ("speed", "speedms", "vehiclespeed", "personspeed", "velocity", "speedkmh", "speedkph"),
+    "lat": ("lat", "latitude", "latdeg", "latitudedeg", "gpslat", "gpslatitude", "positionlat", "locationlat"),
+    "lon": (
+        *("lon", "lng", "long", "longitude", "londeg", "longitudedeg", "gpslon", "gpslng", "gpslong", "gpslongitude"),
+        *("positionlong", "positionlon", "locationlon", "locationlng", "locationlong"),
+    ),
+    "speed": ("speed", "speedms", "vehiclespeed", "personspeed", "velocity", "speedkmh", "speedkph", "spdkmh"),
     "heading": ("heading", "headingdeg", "bearing", "course", "vehicleangle", "personangle", "angle", "cog"),
     "type": ("type", "nodetype", "vehicletype", "persontype", "vehtype", "vtype", "vehicleclass", "vclass", "mode"),
 }
@@ -58,7 +63,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 MILLISECONDS_FROM = 1e11
 "A larger time is in milliseconds: in seconds it would be after the year 5138."
 
-_KILOMETRES_AN_HOUR = {"speedkmh", "speedkph"}
+_KILOMETRES_AN_HOUR = {"speedkmh", "speedkph", "spdkmh"}
 _SUMO = ("vehicle", "person", "container")
 _BLOCK_BYTES = 4 << 20
 EMPTY_LINE = "an empty line"

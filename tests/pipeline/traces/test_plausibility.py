@@ -17,7 +17,7 @@ from earshot.geometry import LocalPlane, Position
 from earshot.pipeline.campaigns.flow import expected_counts, keep_own_workload
 from earshot.pipeline.lake.lake import Lake
 from earshot.pipeline.traces.ingest import IngestSettings, ingest
-from earshot.pipeline.traces.plausibility import TraceUnits
+from earshot.pipeline.traces.plausibility import TraceUnits, mostly_rejected
 from earshot.pipeline.traces.trace_scenario import scenario_doubts, scenario_from_trace
 from earshot.traces import read_trace
 from earshot.traces.xml_formats import header_of
@@ -68,6 +68,17 @@ def test_units_that_contradict_each_other_are_refused() -> None:
         TraceUnits.of("feet")
     with pytest.raises(TraceError, match="contradict each other"):
         TraceUnits.of("m,degrees")
+
+
+def test_a_trace_of_which_most_is_rejected_says_why() -> None:
+    assert mostly_rejected({}, 10, 4, 1) == mostly_rejected({"duplicate": 10}, 10, 1, 1) == ""
+    assert mostly_rejected({"duplicate": 39}, 1, 1, 1) == (
+        "39 of 40 rows have the time of another row of the same node: no column says which node a row is about, so "
+        "each file counts as one node; name it with --columns node=NAME"
+    )
+    assert mostly_rejected({"duplicate": 5, "impossible": 1200}, 100, 7, 1) == (
+        "1,205 of 1,305 rows are rejected (duplicate 5, impossible 1,200): the table `rejects` says why, row by row"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,14 @@ from earshot.errors import TraceError
 from earshot.geometry import LocalPlane
 from earshot.pipeline.spark.failures import named_errors
 from earshot.pipeline.traces.motion import resampled, rows_at_steps
-from earshot.pipeline.traces.plausibility import TraceFigures, TraceUnits, breaks_off, doubts_about, outside_globe
+from earshot.pipeline.traces.plausibility import (
+    TraceFigures,
+    TraceUnits,
+    breaks_off,
+    doubts_about,
+    mostly_rejected,
+    outside_globe,
+)
 from earshot.pipeline.traces.positions import REASONS, checked
 from earshot.traces.files import expanded, is_address, local_path, size_of, stem
 from earshot.traces.formats import FoundFormat, find_format
@@ -29,13 +36,13 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 MAX_SPEED_M_S = 100.0
-"By default: 360 km/h. Faster than vehicles and people, slower than the jump of a bad satellite fix."
+"The default: 360 km/h. Faster than vehicles and people, slower than the jump of a bad satellite fix."
 
 ROWS_A_FILE = 250_000
 BYTES_A_ROW = 20
-"Of a table in text: few have less."
+"The size of a row of text: few rows are shorter."
 BYTES_A_DENSE_ROW = 4
-"Of a compressed file or Parquet."
+"The size of a row of a compressed file or of Parquet."
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +256,8 @@ def _written(
     seen = found[None]
     box = tuple(seen[name] for name in ("least_x_m", "least_y_m", "most_x_m", "most_y_m"))
     doubts = _doubts(lake, trace, files, settings, seen, box, plane, rejected if reasons.get("unparsable") else None)
+    if doubt := mostly_rejected(reasons, seen["rows"], seen["nodes"], len(files)):
+        doubts = [doubt, *doubts]
     if doubts and settings.strict:
         raise TraceError("; ".join(doubts))
     positions, interval_s, count = kept, seen["interval_s"], seen["rows"]

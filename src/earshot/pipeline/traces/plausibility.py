@@ -18,7 +18,7 @@ EARTH_M = 40_075_000.0
 "The circumference."
 FEW_METRES = 20.0
 SLOW_M_S = 0.05
-"Slower than anything that a trace is made of, where it moves at all."
+"Vehicles and people that move are faster than this."
 TIMES: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
 LENGTHS: Mapping[str, float] = {"m": 1.0, "km": 1000.0, "cm": 0.01, "mm": 0.001}
 UNITS = (*TIMES, *LENGTHS, "degrees", "lonlat")
@@ -143,6 +143,20 @@ def outside_globe(problems: Sequence[str]) -> str:
     if problems and all(re.match(r"latitude \S+ is outside", one) for one in problems):
         return "; latitude and longitude may be swapped: --units lonlat"
     return ""
+
+
+def mostly_rejected(rejected: Mapping[str, int], kept: int, nodes: int, files: int) -> str:
+    """What a trace says of which more than half is rejected; empty for another."""
+    bad = sum(rejected.values())
+    if bad <= kept:
+        return ""
+    if 2 * rejected.get("duplicate", 0) > bad and nodes <= files:
+        return (
+            f"{rejected['duplicate']:,} of {kept + bad:,} rows have the time of another row of the same node: no "
+            "column says which node a row is about, so each file counts as one node; name it with --columns node=NAME"
+        )
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in rejected.items())
+    return f"{bad:,} of {kept + bad:,} rows are rejected ({reasons}): the table `rejects` says why, row by row"
 
 
 def breaks_off(file: str, start: float, last: float) -> str:
