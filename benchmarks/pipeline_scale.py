@@ -135,10 +135,10 @@ def cost(spark: SparkSession, stage: Callable[[], int]) -> Cost:
             peak = max([peak, *(_memory_mb(pid) for pid in _tree() if _is_worker(pid))])
 
     watcher = threading.Thread(target=watch, daemon=True)
-    spilled, before, started = _spilled_mb(spark), _processor_s(), time.perf_counter()
+    spilled, before, started = _spilled_mb(spark), processor_s(), time.perf_counter()
     watcher.start()
     rows = stage()
-    took, spent = time.perf_counter() - started, _processor_s() - before
+    took, spent = time.perf_counter() - started, processor_s() - before
     done.set()
     watcher.join()
     return Cost(spent, took, peak, _spilled_mb(spark) - spilled, rows)
@@ -167,7 +167,7 @@ def _tree() -> list[int]:
     return found
 
 
-def _processor_s() -> float:
+def processor_s() -> float:
     """Of the whole tree, with the children that have ended and were waited for."""
     ticks = 0
     for pid in _tree():
