@@ -90,7 +90,7 @@ def test_the_whole_answer_in_words():
         "deliver them; 1.0 % of what is expected is lost because nobody who had the event was heard."
     )
     assert honest.startswith("Judged on 2 windows that the search did not see: ")
-    assert honest.endswith("Regret: none: of 3 judged there it is the best in hindsight too.")
+    assert honest.endswith("Regret: none: of 3 candidates judged there it is the best in hindsight too.")
     assert search == (
         "The search tried 3 candidates of 3 protocols in 1 round and ended because its time is spent. Search and "
         "judgement took 12 runs, together 10 min of the trace, and 1.67 min of a budget of 12 min."
@@ -101,7 +101,8 @@ def test_the_whole_answer_in_words():
 def test_regret_is_told_with_the_one_that_was_better():
     regretted = replace(advice(), regret=Regret(ODMRP, 0.012, 0.04))
     assert advice_words(regretted)[4].endswith(
-        "Regret: 1.2 points of delivery and 4 % of airtime against odmrp with its defaults, of 3 judged there."
+        "Regret: 1.2 points of delivery and 4 % of airtime against odmrp with its defaults, the best of 3 candidates "
+        "judged there."
     )
 
 
@@ -120,8 +121,8 @@ def test_the_regret_of_a_choice_that_was_judged_alone_is_not_known():
 def test_a_busy_machine_is_told():
     busy = replace(advice(), effort=Effort(12, 600.0, 90.0, 38.0))
     assert advice_words(busy)[5].endswith(
-        "The machine was busy: runs took 2.4 times their processor time, so less was tried than the same budget tries "
-        "on a quiet machine."
+        "The machine was busy: runs took 2.4 times their processor time. On a quiet machine the same budget may "
+        "try more."
     )
     assert advice_json(busy)["effort"]["slowdown"] == pytest.approx(90.0 / 38.0)
     assert Effort(1, 10.0, 0.9, 0.1).slowdown == 1.0, "too short to say"
@@ -135,6 +136,9 @@ def test_a_choice_that_was_given_up_is_told_with_the_reason():
         "beacon_interval_s = 0.5 was better (13.0 points more delivered), so the choice was made again with these "
         "windows. Judged on 2 windows that had no part in the choice: "
     )
+    cheaper = replace(given_up, delivery=0.0, price=1.0)
+    changed_again = replace(advice(), verdict=replace(advice().verdict, overturned=(cheaper,)))
+    assert "was better (50 % less airtime), so the choice" in advice_words(changed_again)[4]
     (told,) = advice_json(changed)["overturned"]
     assert (told["protocol"], told["by"]["protocol"], told["delivery"]) == ("gossip", "steam", 0.13)
 

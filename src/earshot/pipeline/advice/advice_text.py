@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -11,8 +12,7 @@ from earshot.pipeline.advice.advise import Advice, Regret
 from earshot.pipeline.advice.judge import Effort
 from earshot.pipeline.advice.search import Goal, Standing, TunedProtocol
 from earshot.pipeline.advice.verdict import Overturned
-from earshot.pipeline.campaigns.board_text import figure_json
-from earshot.pipeline.campaigns.intervals import Figure
+from earshot.pipeline.campaigns.board_text import figure_json, percent
 from earshot.protocols.catalogue import build_settings, protocol
 
 MOST_OTHERS = 3
@@ -20,6 +20,8 @@ WEAK = 0.05
 "A window or an event type in which this much less of the reachable arrives is named."
 OFTEN = 0.005
 "A cause that loses a smaller share of what was expected is not named."
+WIDTH = 100
+"Of a line of comment in the file for nodes."
 BUSY = 1.5
 "Runs that take this many times their processor time ran on a busy machine."
 CAUSES = {
@@ -34,8 +36,8 @@ CAUSES = {
 def advice_words(advice: Advice) -> list[str]:
     """The whole answer, a paragraph each."""
     return [
-        one
-        for one in (
+        paragraph
+        for paragraph in (
             use_words(advice),
             others_words(advice),
             types_words(advice),
@@ -44,7 +46,7 @@ def advice_words(advice: Advice) -> list[str]:
             search_words(advice),
             left_out_words(advice),
         )
-        if one
+        if paragraph
     ]
 
 
@@ -54,12 +56,12 @@ def use_words(advice: Advice) -> str:
     ratio, ceiling = figures.get("delivery_of_reachable"), figures.get("ceiling")
     told = []
     if ratio is not None:
-        reach = f" (ceiling {_percent(ceiling)})" if ceiling is not None else ""
-        told.append(f"{_percent(ratio)} of what is reachable{reach}")
+        reach = f" (ceiling {percent(ceiling)})" if ceiling is not None else ""
+        told.append(f"{percent(ratio)} of what is reachable{reach}")
     elif "delivery_ratio" in figures:
-        told.append(f"{_percent(figures['delivery_ratio'])} of what is expected")
+        told.append(f"{percent(figures['delivery_ratio'])} of what is expected")
     if "airtime_mean" in figures:
-        told.append(f"{_percent(figures['airtime_mean'])} airtime")
+        told.append(f"{percent(figures['airtime_mean'])} airtime")
     elif "bytes_per_delivery" in figures:
         told.append(f"{figures['bytes_per_delivery'].mean:,.0f} bytes a delivery")
     if "latency_p95_s" in figures:
@@ -90,18 +92,18 @@ def others_words(advice: Advice) -> str:
     """Who ties, and what the next ones lack."""
     own = _own(advice)
     by_protocol: dict[str, Standing] = {}
-    for one in advice.standings:
-        if one.candidate.protocol != advice.chosen.protocol:
-            by_protocol.setdefault(one.candidate.protocol, one)
+    for standing in advice.standings:
+        if standing.candidate.protocol != advice.chosen.protocol:
+            by_protocol.setdefault(standing.candidate.protocol, standing)
     told = []
-    for one in list(by_protocol.values())[:MOST_OTHERS]:
-        apart = one.mean.delivery - own.mean.delivery
-        cost = _times(one.mean.cost, own.mean.cost, _cost_name(advice))
+    for standing in list(by_protocol.values())[:MOST_OTHERS]:
+        apart = standing.mean.delivery - own.mean.delivery
+        cost = _times(standing.mean.cost, own.mean.cost, _cost_name(advice))
         if abs(apart) <= Goal.DELIVERY.tolerance:
-            told.append(f"{one.candidate.protocol} ties on delivery at {cost}")
+            told.append(f"{standing.candidate.protocol} ties on delivery at {cost}")
         else:
             more = "more" if apart > 0 else "less"
-            told.append(f"{one.candidate.protocol} delivers {100 * abs(apart):.1f} points {more} at {cost}")
+            told.append(f"{standing.candidate.protocol} delivers {100 * abs(apart):.1f} points {more} at {cost}")
     return "; ".join(told) + "." if told else ""
 
 
@@ -132,7 +134,7 @@ def loses_words(advice: Advice) -> str:
         row = next((row for row in ranking.rows if row.variant == advice.names[advice.chosen]), None)
         figure = row.figures.get("delivery_of_reachable") if row else None
         if figure is not None and usual - figure.mean > WEAK:
-            told.append(f"of {ranking.event_type} events {_percent(figure)} arrive")
+            told.append(f"of {ranking.event_type} events {percent(figure)} arrive")
     causes = [(cause, share) for cause, share in advice.losses.items() if share >= OFTEN][:3]
     told += [f"{100 * share:.1f} % of what is expected is lost because {_cause(cause)}" for cause, share in causes]
     return f"Where it loses: {'; '.join(told)}." if told else "Where it loses: nowhere that shows in these windows."
@@ -147,7 +149,9 @@ def _cause(cause: str) -> str:
 def honest_words(advice: Advice) -> str:
     """What the figures stand on, and the regret against the best in hindsight."""
     plan, regret = advice.plan, advice.regret
-    windows = [str(one) for one in advice.verdict.windows]
+    price = "latency" if advice.question.goal is Goal.LATENCY else _cost_name(advice)
+    given_up = "".join(_overturned_words(choice, price) for choice in advice.verdict.overturned)
+    windows = [str(window) for window in advice.verdict.windows]
     unseen = "had no part in the choice" if advice.verdict.overturned else "the search did not see"
     where = f"judged on {_count(windows, 'window')} that {unseen}: {'; '.join(windows)}"
     if not plan.whole:
@@ -158,13 +162,13 @@ def honest_words(advice: Advice) -> str:
     if regret is None:
         hindsight = f"not known, since {_nobody_else(advice)}"
     elif regret.best == advice.chosen:
-        hindsight = f"none: of {len(advice.standings)} judged there it is the best in hindsight too"
+        hindsight = f"none: of {len(advice.standings)} candidates judged there it is the best in hindsight too"
     else:
         hindsight = (
             f"{100 * regret.delivery:.1f} points of delivery and {100 * regret.cost:.0f} % of {_cost_name(advice)} "
-            f"against {candidate_words(regret.best)}, of {len(advice.standings)} judged there"
+            f"against {candidate_words(regret.best)}, the best of {len(advice.standings)} candidates judged there"
         )
-    return f"{''.join(map(_overturned_words, advice.verdict.overturned))}{_sentence(where)} Regret: {hindsight}."
+    return f"{given_up}{_sentence(where)} Regret: {hindsight}."
 
 
 def _nobody_else(advice: Advice) -> str:
@@ -174,22 +178,22 @@ def _nobody_else(advice: Advice) -> str:
     return "no other candidate could be judged there: a larger --budget judges more of them"
 
 
-def _overturned_words(one: Overturned) -> str:
-    """Why an earlier choice was given up."""
-    if one.delivery > 0:
-        better = f"{100 * one.delivery:.1f} points more delivered"
+def _overturned_words(given_up: Overturned, price: str) -> str:
+    """Why an earlier choice was given up; `price` names what was compared where deliveries are about the same."""
+    if given_up.delivery > 0:
+        better = f"{100 * given_up.delivery:.1f} points more delivered"
     else:
-        better = f"its price {100 * (1.0 - 1.0 / (1.0 + one.price)):.0f} % lower"
+        better = f"{100 * (1.0 - 1.0 / (1.0 + given_up.price)):.0f} % less {price}"
     return (
-        f"The search's first choice was {candidate_words(one.candidate)}; on windows that it had not seen "
-        f"{candidate_words(one.by)} was better ({better}), so the choice was made again with these windows. "
+        f"The search's first choice was {candidate_words(given_up.candidate)}; on windows that it had not seen "
+        f"{candidate_words(given_up.by)} was better ({better}), so the choice was made again with these windows. "
     )
 
 
 def search_words(advice: Advice) -> str:
     """How many were tried, why the search ended, and how much was simulated."""
     found, effort = advice.search, advice.effort
-    protocols = {standing.candidate.protocol for one in found.rounds for standing in one.standings}
+    protocols = {standing.candidate.protocol for search_round in found.rounds for standing in search_round.standings}
     rounds = _count(found.rounds, "round")
     return (
         f"The search tried {_counted(found.tried, 'candidate')} of {_count(list(protocols), 'protocol')} in {rounds} "
@@ -203,8 +207,8 @@ def _busy_words(effort: Effort) -> str:
     if effort.slowdown < BUSY:
         return ""
     return (
-        f" The machine was busy: runs took {effort.slowdown:.2g} times their processor time, so less was tried than "
-        "the same budget tries on a quiet machine."
+        f" The machine was busy: runs took {effort.slowdown:.2g} times their processor time. On a quiet machine the "
+        "same budget may try more."
     )
 
 
@@ -218,25 +222,25 @@ def left_out_words(advice: Advice) -> str:
 
 def reasons_words(advice: Advice) -> list[str]:
     """Why the chosen settings were tried at all: the rule behind each first guess."""
-    tunables = {one.name: one for one in protocol(advice.chosen.protocol).tuning(advice.surroundings)}
+    tunables = {tunable.name: tunable for tunable in protocol(advice.chosen.protocol).tuning(advice.surroundings)}
     told = []
     for name, value in advice.chosen.chosen:
-        one = tunables[name]
-        guess = "the first guess" if value == one.first else f"the first guess was {one.first:g}"
-        told.append(f"{name} = {value:g}: {guess}, because {one.reason}.")
+        tunable = tunables[name]
+        guess = "the first guess" if value == tunable.first else f"the first guess was {tunable.first:g}"
+        told.append(f"{name} = {value:g}: {guess}, because {tunable.reason}.")
     return told
 
 
 def judged_table(advice: Advice) -> tuple[list[str], list[list[str]]]:
     """Who was judged on the unseen windows, best first."""
-    header = ["protocol", "of the reachable", _cost_name(advice), "p95", "settings"]
+    header = ["candidate", "of the reachable", _cost_name(advice), "latency p95", "settings"]
     rows = []
-    for one in advice.standings:
-        mean = one.mean
+    for standing in advice.standings:
+        mean = standing.mean
         cost = share_words(mean.cost) if _cost_name(advice) == "airtime" else f"{mean.cost:,.0f}"
         late = _time(mean.latency_s) if math.isfinite(mean.latency_s) else "-"
-        given = ", ".join(f"{name} = {value:g}" for name, value in one.candidate.chosen) or "defaults"
-        rows.append([one.candidate.protocol, share_words(mean.delivery), cost, late, given])
+        given = ", ".join(f"{name} = {value:g}" for name, value in standing.candidate.chosen) or "defaults"
+        rows.append([advice.names[standing.candidate], share_words(mean.delivery), cost, late, given])
     return header, rows
 
 
@@ -251,33 +255,33 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "protocol": advice.chosen.protocol,
         "settings": dict(advice.chosen.settings),
         "words": advice_words(advice),
-        "figures": {name: figure_json(one) for name, one in sorted(advice.row.figures.items())},
+        "figures": {name: figure_json(figure) for name, figure in sorted(advice.row.figures.items())},
         "capacity": None if capacity is None else capacity.capacity,
         "capacity_at_least": capacity is not None and (capacity.exceeds or capacity.error is not None),
         "regret": _regret_json(advice.regret),
-        "judged": [_standing_json(one) for one in advice.standings],
+        "judged": [_standing_json(standing) for standing in advice.standings],
         "lost_by_cause": dict(advice.losses),
         "search": {
             "ended": advice.search.ended,
             "tried": advice.search.tried,
             "rounds": [
                 {
-                    "windows": [str(window) for window in one.windows],
-                    "standings": [_standing_json(standing) for standing in one.standings],
+                    "windows": [str(window) for window in search_round.windows],
+                    "standings": [_standing_json(standing) for standing in search_round.standings],
                 }
-                for one in advice.search.rounds
+                for search_round in advice.search.rounds
             ],
         },
         "overturned": [
             {
-                **_candidate_json(one.candidate),
-                "by": _candidate_json(one.by),
-                "delivery": one.delivery,
-                "price": one.price,
+                **_candidate_json(given_up.candidate),
+                "by": _candidate_json(given_up.by),
+                "delivery": given_up.delivery,
+                "price": given_up.price,
             }
-            for one in advice.verdict.overturned
+            for given_up in advice.verdict.overturned
         ],
-        "windows": [str(one) for one in advice.verdict.windows],
+        "windows": [str(window) for window in advice.verdict.windows],
         "surroundings": asdict(advice.surroundings),
         "left_out": dict(advice.left_out),
         "effort": {**asdict(advice.effort), "slowdown": advice.effort.slowdown},
@@ -297,11 +301,11 @@ def _candidate_json(candidate: TunedProtocol) -> dict[str, Any]:
     return {"protocol": candidate.protocol, "settings": dict(candidate.settings)}
 
 
-def _standing_json(one: Standing) -> dict[str, Any]:
-    mean = one.mean
+def _standing_json(standing: Standing) -> dict[str, Any]:
+    mean = standing.mean
     latency_s = mean.latency_s if math.isfinite(mean.latency_s) else None
     figures = {"delivery": mean.delivery, "cost": mean.cost, "latency_p95_s": latency_s}
-    return {**_candidate_json(one.candidate), **figures}
+    return {**_candidate_json(standing.candidate), **figures}
 
 
 # -- for nodes
@@ -311,7 +315,8 @@ def advice_toml(advice: Advice) -> str:
     """The file that `earshot node`, `simulate` and `compare` take with --settings."""
     import tomli_w
 
-    comment = "".join(f"# {line}\n" for line in (use_words(advice), honest_words(advice)))
+    words = [use_words(advice), honest_words(advice)]
+    comment = "".join(f"# {line}\n" for paragraph in words for line in textwrap.wrap(paragraph, WIDTH))
     content: dict[str, Any] = {"protocol": advice.chosen.protocol, "settings": dict(advice.chosen.settings)}
     if network := network_facts(advice):
         content["network"] = network
@@ -327,7 +332,7 @@ def network_facts(advice: Advice) -> dict[str, Any]:
         "area.height_m": around.height_m,
         "node_count": around.nodes,
     }
-    paths = {one.name: one.metadata.get("scenario", "") for one in fields(machine.Settings)}
+    paths = {setting.name: setting.metadata.get("scenario", "") for setting in fields(machine.Settings)}
     found = {name: known[path] for name, path in paths.items() if path in known and math.isfinite(known[path])}
     build_settings(machine.Settings, {**found, **advice.chosen.settings})
     return found
@@ -337,7 +342,7 @@ def network_facts(advice: Advice) -> dict[str, Any]:
 
 
 def _own(advice: Advice) -> Standing:
-    return next(one for one in advice.standings if one.candidate == advice.chosen)
+    return next(standing for standing in advice.standings if standing.candidate == advice.chosen)
 
 
 def _cost_name(advice: Advice) -> str:
@@ -349,10 +354,6 @@ def _times(ours: float, theirs: float, what: str) -> str:
         return f"other {what}"
     ratio = ours / theirs
     return f"the same {what}" if abs(ratio - 1.0) < 0.05 else f"{ratio:.2g} times the {what}"
-
-
-def _percent(figure: Figure | None) -> str:
-    return "-" if figure is None else share_words(figure.mean)
 
 
 def share_words(share: float) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import functions as F
 
 from earshot.errors import ScenarioError, SettingsError, TraceError
 from earshot.pipeline.advice.judge import Effort, JudgedRun, TraceJudge, as_one_point, short_names
@@ -24,8 +23,8 @@ from earshot.pipeline.advice.search import (
 from earshot.pipeline.advice.verdict import Verdict, judge_choice
 from earshot.pipeline.advice.windows import QUICK, THOROUGH, TraceSlot, WindowPlan, plan_windows
 from earshot.pipeline.campaigns.capacity import ProtocolCapacity, find_capacity
-from earshot.pipeline.campaigns.flow import Say, runs_and_metrics
-from earshot.pipeline.campaigns.leaderboard import BoardRow, Ranking, leaderboard
+from earshot.pipeline.campaigns.flow import LakeRows, Say, lake_rows
+from earshot.pipeline.campaigns.leaderboard import WHOLE_AND_BY_TYPE, BoardRow, Ranking
 from earshot.pipeline.campaigns.sweeps import Progress
 from earshot.pipeline.oracle.reachable import radio_range_m
 from earshot.pipeline.traces.trace_profile import RANGES_M, Profile, profile_trace
@@ -41,15 +40,15 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 QUICK_BUDGET_S, BUDGET_S = 240.0, 720.0
-"For everything after the profile."
+"The time for everything after the profile."
 FIRST = ("hearsay",)
-"Tried before the others: where time is short, these are tried for certain."
+"These are tried before the others, so that they are tried even if time is short."
 PACKET_BYTES = 200
-"What an event's packet has, about."
+"The size of an event's packet, about."
 SAMPLE_S = 30.0
 "The event rate is that of this many seconds around the middle of the trace, on either side."
 RESERVE_S = 25.0
-"For the report, and what nobody thought of."
+"Time kept for the report and other work at the end."
 FINALISTS = 4
 "How many of the last round are judged on the unseen windows, beside each protocol's best."
 OVERTIME = 0.25
@@ -201,14 +200,14 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
     finalists = _finalists(found, judge, plan, budget)
     verdict = judge_choice(finalists, plan.unseen, judge, dict(judge.results), question.goal, affords_again)
     chosen, standings = verdict.chosen, verdict.standings
-    names = short_names([chosen, *(one.candidate for one in standings if one.candidate != chosen)])
+    names = short_names([chosen, *(standing.candidate for standing in standings if standing.candidate != chosen)])
     runs = {
-        judge.runs[one.candidate, window].id: JudgedRun(number, names[one.candidate])
+        judge.runs[standing.candidate, window].id: JudgedRun(number, names[standing.candidate])
         for number, window in enumerate(verdict.windows)
-        for one in standings
+        for standing in standings
     }
-    done, metrics = runs_and_metrics(lake, list(runs))
-    ranking = leaderboard(done.transform(as_one_point(runs, verdict.windows_words)), metrics).rankings[0]
+    rows = lake_rows(lake, list(runs), {**WHOLE_AND_BY_TYPE, "cause": ("lost",)})
+    ranking = as_one_point(rows, runs, verdict.windows_words).leaderboard.rankings[0]
     densest = max(verdict.windows, key=lambda slot: slot.present)
     capacity = _capacity(lake, question, scenario(densest), densest, verdict, budget, judge, say)
     return Advice(
@@ -219,7 +218,7 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
         verdict,
         ranking,
         _regret(verdict),
-        _losses(lake, [judge.runs[chosen, window].id for window in verdict.windows]),
+        _losses(rows, {judge.runs[chosen, window].id for window in verdict.windows}),
         capacity,
         _left_out(question, found, judge),
         names,
@@ -339,7 +338,7 @@ def _finalists(found: SearchResult, judge: TraceJudge, plan: WindowPlan, budget:
     for standing in best:
         by_protocol.setdefault(standing.candidate.protocol, standing)
     most = best[0].mean.delivery
-    others = [one.candidate for one in by_protocol.values() if one.mean.delivery >= most - WORTH]
+    others = [standing.candidate for standing in by_protocol.values() if standing.mean.delivery >= most - WORTH]
     wanted = list(dict.fromkeys([*needed, *others, *found.finalists[:FINALISTS]]))
     second_s = judge.estimate_s(needed, plan.unseen[1])
     afforded = judge.within(wanted, plan.unseen[0], budget.left_s - RESERVE_S - second_s)
@@ -354,19 +353,15 @@ def _regret(verdict: Verdict) -> Regret | None:
     return Regret(best.candidate, max(0.0, best.mean.delivery - own.mean.delivery), max(0.0, cost))
 
 
-def _losses(lake: Lake, runs: Sequence[str]) -> dict[str, float]:
-    """By cause, the share of all expected deliveries that was lost; the most frequent first."""
-    rows = (
-        lake.read("metrics")
-        .where(
-            F.col("run").isin(list(runs)) & F.col("metric").isin("lost", "expected") & F.col("by").isin("cause", "all")
-        )
-        .groupBy("by", "metric", "key")
-        .agg(F.sum("value").alias("value"))
-        .collect()
+def _losses(rows: LakeRows, runs: set[str]) -> dict[str, float]:
+    """By cause, the share of all deliveries expected in these runs that was lost; the most frequent first."""
+    expected = math.fsum(
+        row["value"] for row in rows.metrics["all"] if row["metric"] == "expected" and row["run"] in runs
     )
-    expected = next((row["value"] for row in rows if (row["by"], row["metric"]) == ("all", "expected")), 0.0)
-    lost = {row["key"]: row["value"] / expected for row in rows if row["by"] == "cause" and expected}
+    lost: dict[str, float] = defaultdict(float)
+    for row in rows.metrics["cause"]:
+        if row["run"] in runs:
+            lost[row["key"]] += row["value"] / expected
     return dict(sorted(lost.items(), key=lambda item: -item[1]))
 
 
@@ -402,7 +397,7 @@ def _capacity(
 
 
 def _left_out(question: Question, found: SearchResult, judge: TraceJudge) -> dict[str, str]:
-    judged = {standing.candidate.protocol for one in found.rounds for standing in one.standings}
+    judged = {standing.candidate.protocol for search_round in found.rounds for standing in search_round.standings}
     missing = [name for name in question.protocols if name not in judged]
     reasons = {name.split()[0]: reason for name, reason in judge.failures.items()}
     return {name: reasons.get(name, "there was no time for it") for name in missing}

@@ -9,23 +9,19 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from earshot.pipeline.advice.search import Measured, TunedProtocol
 from earshot.pipeline.advice.windows import TraceSlot
 from earshot.pipeline.campaigns.campaigns import Campaign, Run
-from earshot.pipeline.campaigns.flow import Say, run_campaign, whole_run_figures
+from earshot.pipeline.campaigns.flow import LakeRows, Say, run_campaign, whole_run_figures
 from earshot.pipeline.campaigns.leaderboard import COST, DELIVERY
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, outcomes_in
 from earshot.pipeline.spark.session import parallelism
 from earshot.simulation.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
     from earshot.pipeline.lake.lake import Lake
 
 FEWEST_S = 1.0
@@ -81,8 +77,8 @@ class TraceJudge:
         most_s = self.most_per_s * max(window.duration_s for window in windows)
         scenarios = {window: self.scenario(window) for window in windows}
         asked = {
-            (one, window): Run(scenarios[window], one.protocol, one.settings, window.seed)
-            for one in candidates
+            (candidate, window): Run(scenarios[window], candidate.protocol, candidate.settings, window.seed)
+            for candidate in candidates
             for window in windows
         }
         hopeless = self._known_too_slow([run.id for run in asked.values()], most_s)
@@ -98,7 +94,7 @@ class TraceJudge:
             elif (measured := _measured(figures.get(run.id, {}), outcome.took_s)) is not None:
                 self.results[place] = measured
                 self.runs[place] = run
-        simulated_s = math.fsum(one.took_s for one in outcomes) / parallelism(self.lake.session)
+        simulated_s = math.fsum(outcome.took_s for outcome in outcomes) / parallelism(self.lake.session)
         self.overhead_s = max(2.0, time.monotonic() - began - simulated_s)
         return {place: self.results[place] for place in asked if place in self.results}
 
@@ -106,12 +102,12 @@ class TraceJudge:
     def effort(self) -> Effort:
         """What was simulated so far."""
         some = self.outcomes.values()
-        timed = [one for one in some if one.processor_s is not None]
+        timed = [outcome for outcome in some if outcome.processor_s is not None]
         return Effort(
             len(some),
-            math.fsum(one.duration_s for one in some if one.status == "done"),
-            math.fsum(one.took_s for one in timed),
-            math.fsum(one.processor_s or 0.0 for one in timed),
+            math.fsum(outcome.duration_s for outcome in some if outcome.status == "done"),
+            math.fsum(outcome.took_s for outcome in timed),
+            math.fsum(outcome.processor_s or 0.0 for outcome in timed),
         )
 
     def estimate_s(self, candidates: Sequence[TunedProtocol], windows: Sequence[TraceSlot]) -> float:
@@ -121,10 +117,10 @@ class TraceJudge:
             spent[candidate.protocol].append(measured.took_s / window.duration_s)
         usual = [rate for rates in spent.values() for rate in rates] or [0.5]
         runs_s = [
-            window.duration_s * _mean(spent.get(one.protocol, usual))
-            for one in candidates
+            window.duration_s * _mean(spent.get(candidate.protocol, usual))
+            for candidate in candidates
             for window in windows
-            if (one, window) not in self.results
+            if (candidate, window) not in self.results
         ]
         cores = parallelism(self.lake.session)
         return max([math.fsum(runs_s) / cores, *runs_s]) * SLACK + self.overhead_s if runs_s else 0.0
@@ -142,8 +138,8 @@ class TraceJudge:
         """The runs that were stopped before after as much processor time as they would get now."""
         asked = {*runs}
         kept = outcomes_in(self.lake, "failed")
-        stopped = [one for one in kept if one.run in asked and (one.error or "").startswith(TOO_SLOW)]
-        return {one.run: one for one in stopped if (one.processor_s or one.took_s) >= most_s}
+        stopped = [outcome for outcome in kept if outcome.run in asked and (outcome.error or "").startswith(TOO_SLOW)]
+        return {outcome.run: outcome for outcome in stopped if (outcome.processor_s or outcome.took_s) >= most_s}
 
     def _figures(self, runs: Sequence[str]) -> dict[str, dict[str, float]]:
         return whole_run_figures(self.lake, runs, USED)
@@ -178,31 +174,20 @@ class JudgedRun:
     name: str
 
 
-def as_one_point(runs: Mapping[str, JudgedRun], words: str) -> Callable[[DataFrame], DataFrame]:
-    """Rows of `runs` as if their windows were seeds of one point, so that figures are means over windows; with the
-    candidates' short names. `words` name all the windows."""
-
-    def column(value: Callable[[JudgedRun], int | str]) -> Column:
-        pairs = [F.lit(part) for run, judged in runs.items() for part in (run, value(judged))]
-        return F.create_map(*pairs)[F.col("run")]
-
+def as_one_point(rows: LakeRows, runs: Mapping[str, JudgedRun], words: str) -> LakeRows:
+    """The rows as if the windows of these runs were seeds of one point, so that figures are means over windows, with
+    the candidates' short names. `words` name all the windows."""
     same = {"point": words, "window": words, "changed": "{}", "base": "{}"}
-    columns = {
-        **{name: F.lit(value) for name, value in same.items()},
-        "seed": column(lambda one: one.window),
-        "variant": column(lambda one: one.name),
-    }
-
-    def transform(table: DataFrame) -> DataFrame:
-        return table.withColumns(columns)
-
-    return transform
+    of_windows = [
+        {**row, **same, "seed": runs[row["run"]].window, "variant": runs[row["run"]].name} for row in rows.runs
+    ]
+    return replace(rows, runs=of_windows)
 
 
 def short_names(candidates: Sequence[TunedProtocol]) -> dict[TunedProtocol, str]:
     """The protocol's name; a number behind that of its second candidate."""
     found: dict[TunedProtocol, str] = {}
-    for one in candidates:
-        earlier = sum(other.protocol == one.protocol for other in found)
-        found[one] = one.protocol if not earlier else f"{one.protocol} ({earlier + 1})"
+    for candidate in candidates:
+        earlier = sum(other.protocol == candidate.protocol for other in found)
+        found[candidate] = candidate.protocol if not earlier else f"{candidate.protocol} ({earlier + 1})"
     return found

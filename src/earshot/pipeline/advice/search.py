@@ -119,7 +119,7 @@ class SearchResult:
     @property
     def finalists(self) -> list[TunedProtocol]:
         """Everybody of the last round, best first."""
-        return [one.candidate for one in self.rounds[-1].standings]
+        return [standing.candidate for standing in self.rounds[-1].standings]
 
     @property
     def best_standings(self) -> list[Standing]:
@@ -134,7 +134,7 @@ class SearchResult:
     @property
     def tried(self) -> int:
         """How many candidates were judged."""
-        return len({standing.candidate for one in self.rounds for standing in one.standings})
+        return len({standing.candidate for search_round in self.rounds for standing in search_round.standings})
 
 
 Accepts = Callable[[str, Mapping[str, Any]], bool]
@@ -192,27 +192,34 @@ class HalvingSearch:
     def _entrants(self) -> list[TunedProtocol]:
         """Every protocol's first guess, then every protocol's defaults."""
         guesses = [
-            self._candidate(name, {one.name: one.first for one in tunables}) for name, tunables in self.tunables.items()
+            self._candidate(name, {tunable.name: tunable.first for tunable in tunables})
+            for name, tunables in self.tunables.items()
         ]
         defaults = [TunedProtocol(name) for name in self.tunables]
-        return list(dict.fromkeys([*(one for one in guesses if one is not None), *defaults]))
+        return list(dict.fromkeys([*(candidate for candidate in guesses if candidate is not None), *defaults]))
 
     def _candidate(self, protocol: str, chosen: Mapping[str, float]) -> TunedProtocol | None:
         """The candidate with these values; None where the protocol refuses them together."""
         settings: dict[str, Any] = {}
-        for one in self.tunables[protocol]:
-            if one.name in chosen:
-                settings |= one.settings(chosen[one.name])
+        for tunable in self.tunables[protocol]:
+            if tunable.name in chosen:
+                settings |= tunable.settings(chosen[tunable.name])
         if not self.accepts(protocol, settings):
             return None
         return TunedProtocol(protocol, tuple(sorted(chosen.items())), settings)
 
     def _round(self, candidates: Sequence[TunedProtocol], windows: Sequence[Window]) -> Round:
         results = self.judge(candidates, windows)
-        useful = [window for window in windows if any((one, window) in results for one in candidates)]
-        whole = [one for one in candidates if all((one, window) in results for window in useful)] if useful else []
-        found = [standing_of(one, {window: results[one, window] for window in useful}) for one in whole]
-        failed = tuple(one for one in candidates if one not in whole)
+        useful = [window for window in windows if any((candidate, window) in results for candidate in candidates)]
+        whole = (
+            [candidate for candidate in candidates if all((candidate, window) in results for window in useful)]
+            if useful
+            else []
+        )
+        found = [
+            standing_of(candidate, {window: results[candidate, window] for window in useful}) for candidate in whole
+        ]
+        failed = tuple(candidate for candidate in candidates if candidate not in whole)
         return Round(tuple(useful), tuple(ranked(found, self.goal)), failed)
 
     # What is worth measuring next.
@@ -222,12 +229,12 @@ class HalvingSearch:
         order = self.rounds[-1].standings
         if len(self.rounds) == 1:
             kept = self._protocols_to_keep(order)
-            self.bases = {one.candidate.protocol: dict(one.candidate.chosen) for one in kept}
-            new = [one for standing in kept for one in self._varied(standing.candidate)]
+            self.bases = {standing.candidate.protocol: dict(standing.candidate.chosen) for standing in kept}
+            new = [varied for standing in kept for varied in self._varied(standing.candidate)]
         else:
             kept = list(order[: max(2, math.ceil(len(order) / 2))])
             new = self._combined(kept[0].candidate)
-        return list(dict.fromkeys([*(one.candidate for one in kept), *new]))
+        return list(dict.fromkeys([*(standing.candidate for standing in kept), *new]))
 
     def _protocols_to_keep(self, order: Sequence[Standing]) -> list[Standing]:
         """The best of each protocol: the better half of them, and those near the best."""
@@ -254,9 +261,9 @@ class HalvingSearch:
 
     def _combined(self, leader: TunedProtocol) -> list[TunedProtocol]:
         """The leader's settings a step further in the direction that helped, and the best changes together."""
-        seen = {standing.candidate for one in self.rounds for standing in one.standings}
+        seen = {standing.candidate for search_round in self.rounds for standing in search_round.standings}
         found = [*self._further(leader), *self._together(leader)]
-        return [one for one in dict.fromkeys(found) if one not in seen]
+        return [candidate for candidate in dict.fromkeys(found) if candidate not in seen]
 
     def _further(self, leader: TunedProtocol) -> list[TunedProtocol]:
         """The leader's values that lie at an end of what was tried, one more step beyond it."""
@@ -276,10 +283,16 @@ class HalvingSearch:
     def _together(self, leader: TunedProtocol) -> list[TunedProtocol]:
         """The changes of two of the best candidates of the leader's protocol in one."""
         base = self.bases[leader.protocol]
-        order = [one.candidate for one in self.rounds[-1].standings if one.candidate.protocol == leader.protocol]
-        changed = [{name: value for name, value in one.chosen if base.get(name) != value} for one in order[:3]]
+        order = [
+            standing.candidate
+            for standing in self.rounds[-1].standings
+            if standing.candidate.protocol == leader.protocol
+        ]
+        changed = [
+            {name: value for name, value in candidate.chosen if base.get(name) != value} for candidate in order[:3]
+        ]
         both = [self._candidate(leader.protocol, {**base, **b, **a}) for a, b in combinations(changed, 2)]
-        return [one for one in both if one is not None]
+        return [candidate for candidate in both if candidate is not None]
 
     # When to stop.
 
@@ -287,7 +300,9 @@ class HalvingSearch:
         """Whether the leader is separated from everybody else of the last round who is not as good as it, and its
         settings suggest nothing that was not tried."""
         leader, *others = self.rounds[-1].standings
-        apart = all(as_good(leader, one, self.goal) or is_separated(leader, one, self.goal) for one in others)
+        apart = all(
+            as_good(leader, standing, self.goal) or is_separated(leader, standing, self.goal) for standing in others
+        )
         return apart and not self._combined(leader.candidate)
 
 
@@ -301,10 +316,10 @@ def standing_of(candidate: TunedProtocol, by_window: Mapping[Window, Measured]) 
     return Standing(
         candidate,
         Measured(
-            mean(one.delivery for one in some),
-            mean(one.cost for one in some),
-            mean(one.latency_s for one in some),
-            mean(one.took_s for one in some),
+            mean(measured.delivery for measured in some),
+            mean(measured.cost for measured in some),
+            mean(measured.latency_s for measured in some),
+            mean(measured.took_s for measured in some),
         ),
         by_window,
     )
@@ -313,13 +328,13 @@ def standing_of(candidate: TunedProtocol, by_window: Mapping[Window, Measured]) 
 def ranked(standings: Iterable[Standing], goal: Goal) -> list[Standing]:
     """Best first: of those whose delivery is about that of the best, the one with the least price; then the next.
     On fewer than two windows delivery decides, and the price only between equals."""
-    left = sorted(standings, key=lambda one: str(one.candidate))
+    left = sorted(standings, key=lambda standing: str(standing.candidate))
     order: list[Standing] = []
     while left:
-        most = max(one.mean.delivery for one in left)
+        most = max(standing.mean.delivery for standing in left)
         tolerance = goal.tolerance if len(left[0].by_window) >= FEWEST_PRICED else 0.0
-        close = [one for one in left if most - one.mean.delivery <= tolerance]
-        best = min(close, key=lambda one: (goal.price(one.mean), -one.mean.delivery))
+        close = [standing for standing in left if most - standing.mean.delivery <= tolerance]
+        best = min(close, key=lambda standing: (goal.price(standing.mean), -standing.mean.delivery))
         order.append(best)
         left.remove(best)
     return order
@@ -329,14 +344,14 @@ def contenders(standings: Sequence[Standing]) -> list[TunedProtocol]:
     """Whom a judgement of the first of these candidates needs, in order: the first, the second, the best of another
     protocol, and the cheapest whose delivery is nearly that of the first; at least three, if there are three."""
     first, *others = standings
-    close = [one for one in others if one.mean.delivery >= first.mean.delivery - MARGIN]
+    close = [standing for standing in others if standing.mean.delivery >= first.mean.delivery - MARGIN]
     rivals = [
         *others[:1],
-        *[one for one in others if one.candidate.protocol != first.candidate.protocol][:1],
-        *sorted(close, key=lambda one: one.mean.cost)[:1],
+        *[standing for standing in others if standing.candidate.protocol != first.candidate.protocol][:1],
+        *sorted(close, key=lambda standing: standing.mean.cost)[:1],
     ]
-    found = list(dict.fromkeys(one.candidate for one in [first, *rivals]))
-    rest = [one.candidate for one in others if one.candidate not in found]
+    found = list(dict.fromkeys(standing.candidate for standing in [first, *rivals]))
+    rest = [standing.candidate for standing in others if standing.candidate not in found]
     return [*found, *rest[: max(0, FEWEST_JUDGED - len(found))]]
 
 
@@ -353,12 +368,12 @@ def is_separated(leader: Standing, other: Standing, goal: Goal) -> bool:
         return False
 
     def lead(value: Callable[[Measured], float]) -> tuple[float, float]:
-        ours = figure_of({n: value(one) for n, one in enumerate(leader.by_window.values())})
-        theirs = figure_of({n: value(one) for n, one in enumerate(other.by_window.values())})
+        ours = figure_of({n: value(measured) for n, measured in enumerate(leader.by_window.values())})
+        theirs = figure_of({n: value(measured) for n, measured in enumerate(other.by_window.values())})
         apart = difference(ours, theirs)
         assert apart is not None
         return apart.low, apart.high
 
-    delivers_more = lead(lambda one: one.delivery)[0]
+    delivers_more = lead(lambda measured: measured.delivery)[0]
     costs_more = lead(goal.price)[1]
     return delivers_more > goal.tolerance or (delivers_more > -goal.tolerance and costs_more < 0.0)

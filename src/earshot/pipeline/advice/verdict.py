@@ -62,7 +62,7 @@ class Verdict:
     @property
     def own(self) -> Standing:
         """The chosen candidate's figures."""
-        return next(one for one in self.standings if one.candidate == self.chosen)
+        return next(standing for standing in self.standings if standing.candidate == self.chosen)
 
 
 def judge_choice(
@@ -81,9 +81,9 @@ def judge_choice(
     for group in groups:
         if verdict is not None:
             against = _against(verdict, goal)
-            again = _on_common_windows([one.candidate for one in verdict.standings], known, goal)
+            again = _on_common_windows([standing.candidate for standing in verdict.standings], known, goal)
             needed = contenders(again)
-            wanted = list(dict.fromkeys([*needed, *(one.candidate for one in again)]))
+            wanted = list(dict.fromkeys([*needed, *(standing.candidate for standing in again)]))
             finalists = affords(wanted, group, len(needed)) if against else ()
             if against is None or not finalists:
                 break
@@ -111,18 +111,20 @@ def _verdict(
 ) -> Verdict | None:
     """From the windows on which anybody had something to deliver; None where there is none. Who fails there is out, and
     the next in order takes its place."""
-    windows = tuple(one for one in group if any((who, one) in results for who in finalists))
-    whole = [one for one in finalists if windows and all((one, window) in results for window in windows)]
+    windows = tuple(window for window in group if any((who, window) in results for who in finalists))
+    whole = [
+        candidate for candidate in finalists if windows and all((candidate, window) in results for window in windows)
+    ]
     if not whole:
         return None
-    found = [standing_of(one, {window: results[one, window] for window in windows}) for one in whole]
+    found = [standing_of(candidate, {window: results[candidate, window] for window in windows}) for candidate in whole]
     return Verdict(whole[0], windows, tuple(ranked(found, goal)), overturned)
 
 
 def _against(verdict: Verdict, goal: Goal) -> Overturned | None:
     """What speaks against the choice: somebody who delivers more, or about as much at a clearly lower price."""
     best, own = verdict.standings[0], verdict.own
-    lacks = max(one.mean.delivery for one in verdict.standings) - own.mean.delivery
+    lacks = max(standing.mean.delivery for standing in verdict.standings) - own.mean.delivery
     theirs = goal.price(best.mean)
     dearer = goal.price(own.mean) / theirs - 1.0 if theirs > 0 else 0.0
     if best is own or (lacks <= goal.tolerance and dearer <= CLEARLY):
@@ -135,6 +137,9 @@ def _on_common_windows(candidates: Sequence[TunedProtocol], known: Results, goal
     windows = [
         window
         for window in dict.fromkeys(window for _, window in known)
-        if all((one, window) in known for one in candidates)
+        if all((candidate, window) in known for candidate in candidates)
     ]
-    return ranked([standing_of(one, {window: known[one, window] for window in windows}) for one in candidates], goal)
+    return ranked(
+        [standing_of(candidate, {window: known[candidate, window] for window in windows}) for candidate in candidates],
+        goal,
+    )

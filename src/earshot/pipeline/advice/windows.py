@@ -106,14 +106,16 @@ def plan_windows(
     count = max(1, int((end_s - start_s) / fitted.long_s + 1e-9))
     gap_s = (end_s - start_s - count * fitted.long_s) / max(1, count - 1)
     starts = [start_s + number * (fitted.long_s + gap_s) for number in range(count)]
-    slots = _with_phases([(one, one + fitted.long_s) for one in starts], presence, end_s)
+    slots = _with_phases([(begin_s, begin_s + fitted.long_s) for begin_s in starts], presence, end_s)
     if count < 2:
         groups = [[_reseeded(slots[0], 101 + 100 * n + m) for m in range(lengths.unseen)] for n in range(2)]
         return WindowPlan(_rungs(slots[:1], fitted), tuple(map(tuple, groups)), fitted, whole=False)
     seen, unseen, spare = _dealt(slots, lengths)
-    first = tuple(_reseeded(one, 1) for one in sorted(unseen, key=_start))
+    first = tuple(_reseeded(slot, 1) for slot in sorted(unseen, key=_start))
     # Where the trace has no slot left, a second judgement takes other events in the slots of the first.
-    second = tuple(_reseeded(one, 1) for one in sorted(spare, key=_start)) or tuple(_reseeded(one, 4) for one in first)
+    second = tuple(_reseeded(slot, 1) for slot in sorted(spare, key=_start)) or tuple(
+        _reseeded(slot, 4) for slot in first
+    )
     return WindowPlan(_rungs(seen, fitted), (first, second), fitted, whole=True)
 
 
@@ -137,11 +139,11 @@ def _dealt(slots: Sequence[TraceSlot], lengths: Lengths) -> tuple[list[TraceSlot
     unseen_count = min(lengths.unseen, max(1, round(count / 3)))
     spare_count = min(unseen_count, max(0, count - unseen_count - max(2, math.ceil(count / 3))))
     seen = _spread(chosen, min(lengths.seen, count - unseen_count - spare_count))
-    rest = [one for one in chosen if one not in seen]
+    rest = [slot for slot in chosen if slot not in seen]
     unseen = _spread(rest, unseen_count)
-    rest = [one for one in rest if one not in unseen]
+    rest = [slot for slot in rest if slot not in unseen]
     spare = _spread(rest, spare_count) if spare_count else []
-    rush = max(slots, key=lambda one: one.change)
+    rush = max(slots, key=lambda slot: slot.change)
     if len(seen) > 2 and rush.phase == "rush" and rush not in (*seen, *unseen, *spare):
         seen[len(seen) // 2] = rush
     return seen, unseen, spare
@@ -151,9 +153,9 @@ def _rungs(seen: Sequence[TraceSlot], lengths: Lengths) -> tuple[tuple[TraceSlot
     """Brief windows of the densest and the sparsest slot, short ones of three slots, then all of the long ones, then
     the densest and the sparsest of these with another seed as well."""
     slots = list(seen) if len(seen) > 1 else [seen[0], _reseeded(seen[0], 1)]
-    brief = [_shortened(one, lengths.brief_s) for one in (slots[0], slots[-1])]
-    short = [_shortened(one, lengths.short_s) for one in _spread(slots, 3)]
-    again = [_reseeded(one, one.seed + 2) for one in (slots[0], slots[-1])]
+    brief = [_shortened(slot, lengths.brief_s) for slot in (slots[0], slots[-1])]
+    short = [_shortened(slot, lengths.short_s) for slot in _spread(slots, 3)]
+    again = [_reseeded(slot, slot.seed + 2) for slot in (slots[0], slots[-1])]
     return (*brief,), (*short,), (*slots,), (*slots, *again)
 
 
@@ -197,8 +199,8 @@ def mean_between(presence: Sequence[tuple[float, float]], start_s: float, end_s:
         (count, max(0.0, min(end_s, end) - max(start_s, time)))
         for (time, count), end in zip(presence, ends, strict=True)
     ]
-    whole = math.fsum(one for _, one in lasted)
-    return math.fsum(count * one for count, one in lasted) / whole if whole else 0.0
+    whole = math.fsum(duration for _, duration in lasted)
+    return math.fsum(count * duration for count, duration in lasted) / whole if whole else 0.0
 
 
 def _at(presence: Sequence[tuple[float, float]], time_s: float) -> float:

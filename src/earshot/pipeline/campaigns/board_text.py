@@ -27,7 +27,7 @@ from earshot.pipeline.campaigns.leaderboard import (
 
 BUILT_IN = {column.metric for column in COLUMNS}
 TIE = "≈"
-"Marks a figure that the seeds do not tell apart from the best one of its column."
+"Marks a figure that does not differ significantly from the best one of its column."
 FEW = 3
 "At most this number of points are listed one by one."
 NARROW = (
@@ -64,8 +64,10 @@ def number(figure: Figure | None) -> str:
 
 
 def percent(figure: Figure | None) -> str:
-    """A share as a percentage."""
-    return "-" if figure is None else f"{100 * figure.mean:.1f} %"
+    """A share as a percentage; a small one with two digits."""
+    if figure is None:
+        return "-"
+    return f"{100 * figure.mean:.2g} %" if 0.0 < figure.mean < 0.01 else f"{100 * figure.mean:.1f} %"
 
 
 def point_words(point: ScenarioPoint, keys: Iterable[str] | None = None) -> str:

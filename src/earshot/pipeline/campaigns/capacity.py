@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 NARROW = 1.1
-"The search ends where the first rate that was not carried is at most this many times the last that was."
+"The search ends when the lowest rate that was not carried is at most this many times the highest that was."
 LEAST = 1.0 / 16.0
 "A protocol that carries no more than this share of the scenario's rate has no capacity."
 MEASURED = ("events", "delivery_of_reachable", "delivery_ratio", "airtime_mean", "airtime_busiest")

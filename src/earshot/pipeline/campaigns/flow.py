@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from earshot.errors import ScenarioError
 from earshot.pipeline.campaigns.campaigns import Campaign, Run, campaign
-from earshot.pipeline.campaigns.leaderboard import Leaderboard, leaderboard
-from earshot.pipeline.campaigns.measuring import measure_runs
+from earshot.pipeline.campaigns.leaderboard import WHOLE_AND_BY_TYPE, Leaderboard, board_of
 from earshot.pipeline.campaigns.metrics import pairs
 from earshot.pipeline.campaigns.outside_metrics import ABOUT, about_text, learn_columns, measured, named_metrics
+from earshot.pipeline.campaigns.run_figures import Row, figures_of, figures_table
+from earshot.pipeline.campaigns.run_pairs import READ, asked_rows, condensed, condensed_log
 from earshot.pipeline.campaigns.sweeps import Outcome, Progress, sweep
+from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.data_files import DataFile, DataFiles
+from earshot.pipeline.lake.folder import Folder
 from earshot.pipeline.oracle.oracle import expected_receivers, with_demands
-from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions
+from earshot.pipeline.oracle.own_workloads import own_events, own_subscriptions, placed_from
 from earshot.pipeline.oracle.reachable import (
     Ceiling,
     ContactNetwork,
@@ -33,7 +37,6 @@ from earshot.pipeline.oracle.reachable import (
 from earshot.pipeline.oracle.whole_workloads import ask_whole, expected_of, fits_one_task, reach_whole
 from earshot.pipeline.oracle.workloads import reacting_tables, workload_tables
 from earshot.pipeline.spark.tasks import each_in_a_task
-from earshot.pipeline.traces.event_places import placed_from
 from earshot.pipeline.traces.ingest import longest_gap
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.settings_reader import Where, read
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 "Called with the name of the stage that begins."
+RUNS_A_COMMIT = 64
+"The driver holds the metrics of at most this number of runs at once."
 
 
 def run_campaign(
@@ -311,7 +316,7 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False, names: Sequenc
     there = {partition["run"] for partition in lake.partitions("metrics")}
     missing = sorted({run for run in runs if again or run not in there})
     if missing:
-        measure_runs(lake, missing)
+        _measure_runs(lake, missing)
     own = named_metrics(names)
     if not own:
         return
@@ -331,6 +336,52 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False, names: Sequenc
     kept = kept.where(~F.col("metric").isin([metric.name for metric in own.values()]))
     if rows is not None:
         lake.write(kept.unionByName(rows), "metrics")
+
+
+@dataclass(frozen=True, slots=True)
+class _FinishedRun:
+    run: str
+    workload: str
+    range_m: float | None
+    warm_up_s: float
+
+
+class _Measuring:
+    """What a task does with one run; it is sent to the executors."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+
+    def __call__(self, one: _FinishedRun) -> str:
+        lake = ArrowLake(self.folder)
+        log = condensed_log(lake.batches("log", READ, run=one.run), one.warm_up_s)
+        if not log.num_rows:
+            return "[]"
+        expected = lake.read("expected", workload=one.workload)
+        reachable = None
+        if one.range_m is not None:
+            reachable = lake.read("reachable", workload=one.workload, range_m=one.range_m)
+        records = condensed([log, asked_rows(expected, reachable)])
+        return msgspec.json.encode(list(figures_of(records))).decode()
+
+
+def _measure_runs(lake: Lake, runs: Sequence[str]) -> None:
+    """`metrics` of those runs that are done, in place of what the lake has of them."""
+    rows = lake.arrow.read("runs").select([*_FinishedRun.__dataclass_fields__, "status"])
+    chosen = pc.and_(pc.equal(rows.column("status"), "done"), pc.is_in(rows.column("run"), pa.array(runs, pa.string())))
+    done = [_FinishedRun(**row) for row in rows.filter(chosen).drop_columns("status").to_pylist()]
+    for workload in dict.fromkeys(one.workload for one in done):
+        if not lake.has("expected", workload=workload):
+            lake.read("expected", workload=workload)  # raises an error that says what to do
+    lake.check_shared()
+    for first in range(0, len(done), RUNS_A_COMMIT):
+        some = done[first : first + RUNS_A_COMMIT]
+        answers = each_in_a_task(lake.session, some, _Measuring(lake.folder))
+        tables = [
+            figures_table(one.run, msgspec.json.decode(answer, type=list[Row]))
+            for one, answer in zip(some, answers, strict=True)
+        ]
+        lake.arrow.write_table(pa.concat_tables(tables), "metrics")
 
 
 def measure_all(lake: Lake, names: Sequence[str]) -> None:
@@ -362,17 +413,51 @@ def whole_run_figures(lake: Lake, runs: Sequence[str], names: Sequence[str]) -> 
     return found
 
 
-def runs_and_metrics(lake: Lake, runs: Sequence[str] | None = None) -> tuple[DataFrame, DataFrame]:
-    """The tables `runs` and `metrics`, of those runs or of all in the lake."""
+@dataclass(frozen=True, slots=True)
+class LakeRows:
+    """Rows of `runs`, and those of `metrics` by grouping, as plain values."""
+
+    runs: Sequence[Mapping[str, Any]]
+    "Failed ones included."
+    metrics: Mapping[str, Sequence[Mapping[str, Any]]]
+
+    @property
+    def finished(self) -> list[Mapping[str, Any]]:
+        """The runs that are done."""
+        return [row for row in self.runs if row["status"] == "done"]
+
+    @property
+    def leaderboard(self) -> Leaderboard:
+        """Of the finished runs."""
+        return board_of(self.finished, self.metrics["all"], self.metrics["type"])
+
+
+def lake_rows(
+    lake: Lake, runs: Sequence[str] | None = None, groupings: Mapping[str, Sequence[str]] = WHOLE_AND_BY_TYPE
+) -> LakeRows:
+    """What the lake has of those runs, or of all; of each grouping the metrics that are named, or all. Two Spark jobs
+    collect it."""
     tables = lake.read("runs"), lake.read("metrics")
     if runs is not None:
         chosen = F.col("run").isin(list(runs))
         tables = tables[0].where(chosen), tables[1].where(chosen)
-    described = tables[1].where(F.col("by") == ABOUT).select("metric", "key").distinct()
-    learn_columns([row.asDict() for row in described.collect()])
-    return tables
+    figures = _metric_rows(tables[1], {**groupings, ABOUT: ()})
+    learn_columns(figures.pop(ABOUT))
+    rows = [row.asDict() for row in tables[0].collect()]
+    return LakeRows(sorted(rows, key=lambda row: (row["scenario"], row["variant"], row["seed"], row["run"])), figures)
+
+
+def _metric_rows(metrics: DataFrame, groupings: Mapping[str, Sequence[str]]) -> dict[str, list[dict[str, Any]]]:
+    """Rows of `metrics` by grouping, of the metrics that are named for it, or of all. One Spark job collects them."""
+    wanted = F.lit(False)
+    for by, names in groupings.items():
+        wanted |= (F.col("by") == by) & (F.col("metric").isin(*names) if names else F.lit(True))
+    found: dict[str, list[dict[str, Any]]] = {by: [] for by in groupings}
+    for row in metrics.where(wanted).select("run", "metric", "by", "key", "value").collect():
+        found[row["by"]].append(row.asDict())
+    return found
 
 
 def lake_leaderboard(lake: Lake, runs: Sequence[str] | None = None) -> Leaderboard:
     """The leaderboard of those runs, or of all in the lake."""
-    return leaderboard(*runs_and_metrics(lake, runs))
+    return lake_rows(lake, runs).leaderboard

@@ -17,7 +17,7 @@ SHARE = (0.0, 1.0)
 AMOUNT = (0.0, math.inf)
 ANY = (-math.inf, math.inf)
 _EQUAL = 1e-9
-"Differences below this part of the values are errors of rounding."
+"A difference below this share of the values is a rounding error."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def difference(one: Figure, other: Figure) -> Figure | None:
 
 
 def differ(one: Figure, other: Figure) -> bool:
-    """Whether the seeds tell the two apart. With one seed in common, any difference counts."""
+    """Whether the two differ significantly over their common seeds. With one seed in common, any difference counts."""
     apart = difference(one, other)
     if apart is None:
         return one.high < other.low or other.high < one.low

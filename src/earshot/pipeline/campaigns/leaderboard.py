@@ -1,11 +1,11 @@
-"""The leaderboard: plain values that the report, the terminal and programs read. No Spark rows leave here.
+"""The leaderboard: plain values that the report, the terminal and programs read. There is no Spark here.
 
 A `Leaderboard` holds one `Ranking` for each `ScenarioPoint`: everything that differs between two runs, apart
 from protocol, settings and seed, separates points (scenario, changed keys, network, trace, window, code).
 So seeds are averaged, and nothing else is; networks are never ranked together. A key that takes several
 numbers is an axis: `Leaderboard.charts` has its lines, with one row (mean, low, high, seeds) a point.
 
-Start with `leaderboard(runs, metrics)`; `board_text` puts the result into words, tables, JSON and CSV.
+Start with `board_of`; `board_text` puts the result into words, tables, JSON and CSV.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from earshot.pipeline.campaigns.intervals import AMOUNT, SHARE, Figure, differ, difference, figure_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +62,9 @@ COLUMNS = (
 COLUMN = {column.metric: column for column in COLUMNS}
 "By metric; those of plug-ins are added when a lake that has them is read."
 DELIVERY = ("delivery_of_reachable", "delivery_ratio")
-"What rankings are by: the first of these that every row has."
+"Rankings are by the first of these metrics that every row has."
 COST = ("airtime_mean", "bytes_per_delivery")
-"What a delivery costs: the first of these that every row has."
+"The cost of a delivery is the first of these metrics that every row has."
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +105,9 @@ class BoardRow:
     runs: Mapping[int, str] = field(default_factory=dict)
     "The runs' ids by seed."
     rank: int = 0
-    "1 is best. Rows that neither delivery nor cost tells apart share a rank."
+    "1 is best. Rows that differ significantly neither in delivery nor in cost share a rank."
     ties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    "By metric: the variants of the same ranking that the seeds do not tell apart from this one."
+    "By metric: the variants of the same ranking that do not differ significantly from this one."
     assumes: str = ""
     "What the protocol was given beyond the radio, as in `ideal routing`."
     on_front: bool = False
@@ -140,7 +137,7 @@ class BoardVerdict:
     cost: Figure | None
     seeds: int
     ties: tuple[str, ...] = ()
-    "Variants whose delivery the seeds do not tell apart from the winner's."
+    "Variants whose delivery does not differ significantly from the winner's."
     next: str | None = None
     "The best of those that deliver less."
     lead: Figure | None = None
@@ -213,6 +210,10 @@ class Leaderboard:
         return [row for ranking in self.rankings for row in ranking.rows]
 
 
+WHOLE_AND_BY_TYPE: Mapping[str, Sequence[str]] = {"all": (), "type": ()}
+"The groupings of `metrics` that a leaderboard is made of."
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedRow:
     """One variant at one point, for one key of a grouping: an event type, a minute, an area, a reason."""
@@ -224,20 +225,14 @@ class KeyedRow:
     figures: Mapping[str, Figure]
 
 
-# -- from the tables
+# -- from rows of `runs` and `metrics`
 
 
-def leaderboard(runs: DataFrame, metrics: DataFrame) -> Leaderboard:
-    """The leaderboard of these rows of `runs` and `metrics`."""
-    return board_of(_run_rows(runs), _metric_rows(metrics, "all"), _metric_rows(metrics, "type"))
-
-
-def keyed_rows(runs: DataFrame, metrics: DataFrame, by: str, names: Sequence[str] = ()) -> list[KeyedRow]:
-    """Figures over seeds by the keys of a grouping (`minute`, `area`, `reason`, `packet`, `node`, `type`); with
-    `names` only of these metrics. A drop reason, cause or packet that a run never had counts as 0 of them."""
-    rows = _run_rows(runs)
+def keyed_rows(rows: Sequence[Mapping[str, Any]], figures: Iterable[Mapping[str, Any]], by: str) -> list[KeyedRow]:
+    """Figures over seeds of finished runs by the keys of a grouping (`minute`, `area`, `reason`, `packet`, `node`,
+    `type`). A drop reason, cause or packet that a run never had counts as 0 of them."""
     points = _points(rows)
-    values = _values(rows, points, _metric_rows(metrics, by, names))
+    values = _values(rows, points, figures)
     zeros = _seeds(rows, points) if by in ("reason", "cause", "packet") else {}
     found: dict[tuple[str, str, str], dict[str, Figure]] = defaultdict(dict)
     for (point, variant, key, metric), by_seed in values.items():
@@ -246,24 +241,6 @@ def keyed_rows(runs: DataFrame, metrics: DataFrame, by: str, names: Sequence[str
     protocols = {row["variant"]: row["protocol"] for row in rows}
     ordered = sorted(found, key=lambda one: (_order(known[one[0]]), one[1], _key_order(one[2])))
     return [KeyedRow(known[one[0]], one[1], protocols[one[1]], one[2], found[one]) for one in ordered]
-
-
-def _run_rows(runs: DataFrame) -> list[dict[str, Any]]:
-    about = ("run", "scenario", "protocol", "variant", "settings", "seed")
-    where = ("point", "network", "assumes", "changed", "base", "trace", "window")
-    return [row.asDict() for row in runs.where("status = 'done'").select(*about, *where).collect()]
-
-
-def _metric_rows(metrics: DataFrame, by: str, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    from pyspark.sql import functions as F
-
-    chosen = metrics.where(F.col("by") == by)
-    if names:
-        chosen = chosen.where(F.col("metric").isin(*names))
-    return [row.asDict() for row in chosen.select("run", "metric", "key", "value").collect()]
-
-
-# -- from plain rows
 
 
 def board_of(
@@ -422,7 +399,7 @@ def _shared(rows: Iterable[BoardRow], metrics: Iterable[str]) -> str | None:
 
 
 def ranked(rows: Iterable[BoardRow], delivery: str, cost: str | None) -> list[BoardRow]:
-    """Best first. Of those that deliver as much as the best (the seeds do not tell them apart) the cheapest is
+    """Best first. Of those that deliver as much as the best (no significant difference) the cheapest is
     next; unless a row outside its interval delivers more for no higher cost, which then is."""
     left = sorted(rows, key=lambda row: row.variant)
     order: list[BoardRow] = []

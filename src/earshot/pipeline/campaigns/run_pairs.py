@@ -55,7 +55,7 @@ _MERGED: dict[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {
     Kind.PUBLISH: (("event", "node", "time", "x_m", "y_m", "detail"), ()),
     Kind.AIRTIME: (("node", "time", "detail"), (("records", "sum"),)),
 }
-"By kind: what tells rows apart, and what becomes of the other columns of rows alike."
+"By kind: the columns that are a row's key, and how the other columns of rows with the same key are combined."
 
 
 def records_of(batch: pa.RecordBatch | pa.Table, warm_up_s: float) -> pa.Table:

@@ -36,7 +36,7 @@ Progress = Callable[[int, int, int, str], None]
 SLOW = 3.0
 "A protocol is called slow where its runs take this multiple of the median protocol's time."
 COMMIT_EVERY_S = 2.0
-"At least; and never more than a twentieth of the time so far, so that a long sweep has few commits."
+"The least time between two commits. Over a long sweep it grows to a twentieth of the time so far: few commits."
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ from earshot.traces.files import is_address, open_trace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_FILLED = ("x_m", "y_m", "x_m_s", "y_m_s")
+"What an event lacks that does not say where it was published."
 _DEFAULTS = {"event": "''", "source": "''", "time": "0.0", "priority": "0", "format": "'json'"}
 
 
@@ -175,3 +178,36 @@ def _by_suffix(files: Sequence[str | Path], known: Sequence[str]) -> dict[str, l
     if not found:
         raise ScenarioError("no file was given")
     return found
+
+
+def placed_from(positions: DataFrame, max_gap_s: float = math.inf) -> Callable[[DataFrame], DataFrame]:
+    """Events without a position get their publisher's place and velocity at that time: an as-of join with its last
+    row before. An event of a node that is not there at that time stays without."""
+    goes_on = (F.col("time") < F.col("leg_until")) & (F.col("leg_until") - F.col("leg_time") <= max_gap_s)
+    legs = positions.select(
+        F.col("node").alias("source"),
+        F.col("time").alias("leg_time"),
+        F.coalesce("until", "time").alias("leg_until"),
+        *(F.col(name).alias(f"leg_{name}") for name in _FILLED),
+    )
+
+    def transform(events: DataFrame) -> DataFrame:
+        known = events.where("x_m is not null and y_m is not null")
+        unknown = events.where("x_m is null or y_m is null")
+        there = (F.col("time") >= F.col("leg_time")) & (goes_on | (F.col("time") == F.col("leg_time")))
+        found = unknown.join(legs, "source").where(there)
+        passed_s = F.col("time") - F.col("leg_time")
+        places = found.select(
+            "workload",
+            "event",
+            (F.col("leg_x_m") + F.col("leg_x_m_s") * passed_s).alias("at_x_m"),
+            (F.col("leg_y_m") + F.col("leg_y_m_s") * passed_s).alias("at_y_m"),
+            F.col("leg_x_m_s").alias("at_x_m_s"),
+            F.col("leg_y_m_s").alias("at_y_m_s"),
+        )
+        filled = unknown.join(places, ["workload", "event"], "left").select(
+            *(F.coalesce(f"at_{name}", name).alias(name) if name in _FILLED else F.col(name) for name in events.columns)
+        )
+        return known.unionByName(filled)
+
+    return transform

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SMALLEST_CELL_M = 32.0
 LARGEST_LEVEL = 10
-"Its cells are wider than any map."
+"At this level a cell is wider than any map."
 _LEG = {name: f"leg_{name}" for name in ("time", "x_m", "y_m", "x_m_s", "y_m_s")}
 LEG_COLUMNS = tuple(_LEG.values())
 "What an answer says of the leg that its node was on."

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 EVENTS_AT_ONCE = 4096
-"Events that one sweep serves: bounds the bits that a node has."
+"One sweep serves at most this number of events: each is a bit of every node."
 NO, BY_CARRYING, AT_ONCE = 0, 1, 2
 REACHES = ("no", "by carrying", "at once")
 "The words for the three answers, by number."

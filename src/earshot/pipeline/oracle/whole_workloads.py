@@ -41,7 +41,7 @@ _EXPECTED = pa.schema([(name, pa.string()) for name in EXPECTED.columns])
 Numbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 BORDER_M = 1e-6
-"Who is that much too far is asked all the same: the predicate decides at the border."
+"The predicate is also asked about nodes that are too far by this much: it alone decides at the border."
 
 
 def fits_one_task(lake: Lake, workload: str, trace: str | None = None) -> bool:

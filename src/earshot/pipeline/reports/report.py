@@ -16,13 +16,14 @@ from earshot.pipeline.advice.advise import Advice
 from earshot.pipeline.advice.judge import as_one_point
 from earshot.pipeline.campaigns.board_text import assumption_words, board_json, figure_json, point_json, point_words
 from earshot.pipeline.campaigns.capacity import CapacityComparison
+from earshot.pipeline.campaigns.flow import LakeRows, lake_rows
 from earshot.pipeline.campaigns.leaderboard import (
+    WHOLE_AND_BY_TYPE,
     BoardRow,
     KeyedRow,
     Leaderboard,
     ScenarioPoint,
     keyed_rows,
-    leaderboard,
 )
 from earshot.pipeline.campaigns.swept_keys import run_columns
 from earshot.pipeline.reports import board_page as parts
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from earshot.pipeline.lake.lake import Lake
 
 OVER_TIME = ("delivery_ratio", "latency_p95_s")
+BY_KEY = {"minute": OVER_TIME, "reason": ("drops",), "cause": ("lost",), "area": ("expected", "lost")}
+"The metrics that the page shows over time, by drop reason, cause of loss and area."
 MOST_OPEN = 3
 "At most this number of rankings are shown in full; where there are more, each is behind a click."
 MOST_RUNS = 60
@@ -121,37 +124,34 @@ def report_facts(
 ) -> ReportFacts:
     """What the lake says about those runs, or about all in it; with advice, about the runs that it was judged by.
     `figures` names plug-ins."""
-    from earshot.pipeline.campaigns.flow import runs_and_metrics
-
     own = named_figures(figures)
-    chosen, metrics = runs_and_metrics(lake, list(advice.runs) if advice else runs)
+    found = lake_rows(lake, list(advice.runs) if advice else runs, {**WHOLE_AND_BY_TYPE, **BY_KEY})
     if advice is not None:
-        chosen = chosen.transform(as_one_point(advice.runs, advice.verdict.windows_words))
-    board = leaderboard(chosen, metrics)
-    rows = [row.asDict() for row in chosen.orderBy("scenario", "variant", "seed", "run").collect()]
+        found = as_one_point(found, advice.runs, advice.verdict.windows_words)
+    board, rows = found.leaderboard, found.runs
+    minutes, drops, causes, areas = (keyed_rows(found.finished, found.metrics[by], by) for by in BY_KEY)
     workload_of = {row["run"]: row["workload"] for row in rows}
     drawn = {ranking.point.id: workload_of[_first_run(ranking.rows)] for ranking in board.rankings[:MOST_MAPS]}
     return ReportFacts(
         board,
         rows,
-        keyed_rows(chosen, metrics, "minute", OVER_TIME),
-        keyed_rows(chosen, metrics, "reason", ["drops"]),
-        keyed_rows(chosen, metrics, "cause", ["lost"]),
-        keyed_rows(chosen, metrics, "area", ["expected", "lost"]),
+        minutes,
+        drops,
+        causes,
+        areas,
         _tracks(lake.read_or_empty("positions"), drawn),
         profiles=kept_profiles(lake, [row["trace"] for row in rows if row["trace"]]),
         advice=advice,
-        own_figures=drawn_figures(own, _plain_rows(rows, metrics)) if own else (),
+        own_figures=drawn_figures(own, _plain_rows(found)) if own else (),
     )
 
 
-def _plain_rows(rows: Sequence[Mapping[str, Any]], metrics: DataFrame) -> list[dict[str, Any]]:
+def _plain_rows(found: LakeRows) -> list[dict[str, Any]]:
     """The runs that are done, with their swept keys, settings and metrics."""
     values: dict[str, dict[str, float]] = defaultdict(dict)
-    for row in metrics.where("by = 'all'").select("run", "metric", "value").collect():
+    for row in found.metrics["all"]:
         values[row["run"]][row["metric"]] = row["value"]
-    done = [row for row in rows if row["status"] == "done"]
-    return [{**row, "metrics": values[row["run"]]} for row in run_columns(done)]
+    return [{**row, "metrics": values[row["run"]]} for row in run_columns(found.finished)]
 
 
 def _first_run(rows: Iterable[BoardRow]) -> str:
@@ -218,7 +218,8 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
     sections = [_answer(facts, views)]
     if facts.advice is not None:
         sections = [PageSection("What to use", blocks=advice_blocks(facts.advice, marks)), *sections]
-    for chart in board.charts:
+    # The candidates that advice was judged by are no sweep.
+    for chart in board.charts if facts.advice is None else ():
         note = listed(list(chart.networks))
         place = f"{chart.scenario} over {chart.axis}"
         sections.append(PageSection(place, blocks=parts.sweep_figures(chart, marks), note=note))
@@ -275,15 +276,8 @@ def _subtitle(facts: ReportFacts, shared: Mapping[str, Any]) -> str:
 
 
 def _answer(facts: ReportFacts, views: Sequence[parts.RankingView]) -> PageSection:
-    blocks: list[PageBlock] = []
-    shared = parts.common_keys(views)
-    if len(views) <= MOST_OPEN:
-        carried = [capacity_words(facts.capacity)] if facts.capacity and len(views) == 1 else []
-        for view in views:
-            given = [words] if (words := assumption_words(view.ranking.rows)) else []
-            blocks.append(parts.verdict_block(view, view.name_without(shared), [*carried, *given]))
-    else:
-        blocks += parts.answers(views)
+    # Advice has its own verdict. The intervals of its few windows are so wide that nearly all candidates would tie.
+    blocks: list[PageBlock] = _verdicts(facts, views) if facts.advice is None else []
     if failed := [run for run in facts.runs if run["status"] != "done"]:
         names = [f"{run['variant']} seed {run['seed']} ({run['error']})" for run in failed[:5]]
         more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
@@ -293,6 +287,19 @@ def _answer(facts: ReportFacts, views: Sequence[parts.RankingView]) -> PageSecti
     if len(views) == 1:
         blocks += parts.picture(views[0])
     return PageSection("The answer" if facts.advice is None else "On the unseen windows", blocks=blocks)
+
+
+def _verdicts(facts: ReportFacts, views: Sequence[parts.RankingView]) -> list[PageBlock]:
+    if len(views) > MOST_OPEN:
+        return parts.answers(views)
+    shared = parts.common_keys(views)
+    carried = [capacity_words(facts.capacity)] if facts.capacity and len(views) == 1 else []
+    return [parts.verdict_block(view, view.name_without(shared), [*carried, *_assumed(view)]) for view in views]
+
+
+def _assumed(view: parts.RankingView) -> list[str]:
+    words = assumption_words(view.ranking.rows)
+    return [words] if words else []
 
 
 def _details(facts: ReportFacts, view: parts.RankingView) -> list[PageBlock]:
