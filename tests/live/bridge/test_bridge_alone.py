@@ -141,13 +141,15 @@ def test_a_bridge_asks_for_each_topic_once_and_listens_by_its_rules(play: Callab
 def test_an_event_waits_until_the_broker_has_it(play: Callable[..., None]) -> None:
     async def story(bridge: Bridge, town: Town, office: Office) -> None:
         town.calls[0][0](siren(1))
-        assert (bridge.waiting, office.sent) == (1, [])
+        assert (bridge.waiting, office.sent, list(bridge._timers)) == (1, [], ["flush"])
         bridge._flush()
         assert office.sent == [("city/car", 1, False, "car-1", "n")]
         assert (bridge.waiting, await bridge.drained(0.0)) == (1, False)
         office.calls["acknowledged"](7)
+        assert "forget" not in bridge._timers
         office.calls["acknowledged"](1)
         office.calls["acknowledged"](1)
+        assert "forget" in bridge._timers
         bridge._forget_acknowledged()
         assert (bridge.waiting, await bridge.drained(0.0)) == (0, True)
         assert bridge.counts == {"out": 1, "acknowledged": 1}
@@ -159,6 +161,7 @@ def test_a_message_that_nobody_acknowledges_is_sent_once_and_forgotten(play: Cal
     async def story(bridge: Bridge, town: Town, office: Office) -> None:
         heard(bridge, town, siren(1, type="Tick"))
         assert office.sent == [("ticks", 0, True, "car-1", "n")]
+        assert "forget" in bridge._timers
         bridge._forget_acknowledged()
         bridge._send_more()
         assert (bridge.waiting, len(office.sent)) == (0, 1)

@@ -3,6 +3,7 @@
 import sqlite3
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,9 @@ def test_the_newest_message_stays_even_if_it_is_too_large(tmp_path: Path) -> Non
     queue = WaitingMessages(tmp_path / "q.db", 100)
     queue.add([message(1), message(2, size=500)])
     assert (numbers(queue), queue.lost, len(queue)) == ([2], 1, 1)
+    alone = WaitingMessages(tmp_path / "alone.db", 100)
+    alone.add([message(1, size=500)])
+    assert (numbers(alone), alone.lost, len(alone)) == ([1], 0, 1)
 
 
 def test_removing_what_is_gone_changes_nothing(tmp_path: Path) -> None:
@@ -105,3 +109,32 @@ def test_a_message_is_read_back_as_it_was(tmp_path: Path) -> None:
     queue.add([kept])
     assert [found for _, found in queue.after(0, 9)] == [kept]
     assert queue.after(0, 9)[0][1].retain is True
+
+
+class FailingFile:
+    """A database whose changes cannot be committed."""
+
+    def __init__(self, file: sqlite3.Connection) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def execute(self, text: str, *values: Any) -> Any:
+        if text == "COMMIT":
+            raise sqlite3.OperationalError("the disk is full")
+        return self._file.execute(text, *values)
+
+
+def test_counts_are_those_of_the_file_after_a_change_that_failed(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 1000)
+    queue.add([message(1), message(2)])
+    kept, queue._file = queue._file, FailingFile(queue._file)  # type: ignore[assignment]
+    with pytest.raises(QueueFailed, match="the disk is full"):
+        queue.remove([1])
+    with pytest.raises(QueueFailed, match="the disk is full"):
+        queue.add([message(3)])
+    queue._file = kept
+    assert (len(queue), queue._bytes, numbers(queue)) == (2, 26, [1, 2])
+    queue.remove([1])
+    assert (len(queue), queue._bytes, numbers(queue)) == (1, 13, [2])

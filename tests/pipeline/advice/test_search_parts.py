@@ -58,6 +58,14 @@ def test_two_are_as_good_up_to_the_tolerance_and_a_twentieth_of_the_price() -> N
     assert [alike(0.5, 1.05), alike(0.5, 1.06), alike(0.5, 0.96), alike(0.5, 0.94)] == [True, False, True, False]
 
 
+def test_a_difference_of_exactly_the_tolerance_is_none() -> None:
+    nothing, little = (standing(name, *2 * [Measured(delivery, cost, 0.1)]) for name, delivery, cost in
+                       (("a", 0.0, 0.1), ("b", 0.01, 0.2)))  # fmt: skip
+    assert [one.candidate.protocol for one in ranked([little, nothing], Goal.DELIVERY)] == ["a", "b"]
+    assert as_good(standing("a", Measured(0.0, 0.0, 0.0)), standing("b", Measured(0.01, 0.0, 0.0)), Goal.DELIVERY)
+    assert as_good(standing("a", Measured(0.0, 0.0, 0.0)), standing("b", Measured(0.05, 0.0, 0.0)), Goal.LATENCY)
+
+
 def test_a_search_is_settled_only_if_everybody_else_is_apart() -> None:
     def measured(delivery: float) -> list[Measured]:
         return [Measured(delivery + 0.001 * n, 0.1, 0.1) for n in range(3)]

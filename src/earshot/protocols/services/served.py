@@ -104,7 +104,6 @@ class Served(Machine):
         self._areas_asked: dict[str, int] = {}
         self._questions = 0
         self._stating = False
-        self._telling_here = False
         self._here: dict[str, tuple[Position, float]] = {}
 
     @property
@@ -171,7 +170,6 @@ class Served(Machine):
 
     def tell_here(self, now: float) -> Effects:
         """Tell neighbours where this node is, every second from now on."""
-        self._telling_here = True
         self._at("here", now + self.random.uniform(0.0, HERE_EVERY_S))
         return self.effects()
 
