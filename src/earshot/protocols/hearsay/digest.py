@@ -63,6 +63,8 @@ def digest_size(events: int, bits_an_event: int, most_bytes: int) -> int:
 def mask_of(event_id: str, salt: int, size_bytes: int) -> int:
     """The bits that an event sets in a digest of this size. (Kept: every neighbour asks for it again.)"""
     hashed = int.from_bytes(blake2b(event_id.encode(), digest_size=2 * HASHES, salt=bytes([salt])).digest(), "big")
+    if not size_bytes:
+        return 0
     bits, mask = 8 * size_bytes, 0
     for _ in range(HASHES):
         mask |= 1 << ((hashed & 0xFFFF) * bits >> 16)
@@ -70,26 +72,21 @@ def mask_of(event_id: str, salt: int, size_bytes: int) -> int:
     return mask
 
 
-def mask_of_all(event_ids: Iterable[str], salt: int, size_bytes: int) -> int:
-    """The bits that these events set together."""
-    mask = 0
-    for event_id in event_ids:
-        mask |= mask_of(event_id, salt, size_bytes)
-    return mask
-
-
 def make_digest(event_ids: Iterable[str], salt: int, size_bytes: int) -> bytes:
     """The digest of these events; empty where it has no bytes."""
-    return mask_of_all(event_ids, salt, size_bytes).to_bytes(size_bytes, "big") if size_bytes else b""
+    bits = 0
+    for event_id in event_ids:
+        bits |= mask_of(event_id, salt, size_bytes)
+    return bits.to_bytes(size_bytes, "big")
 
 
 class HeldDigest:
     """A digest that arrived."""
 
-    __slots__ = ("_bits", "salt", "size_bytes", "span")
+    __slots__ = ("bits", "salt", "size_bytes", "span")
 
     def __init__(self, digest: bytes, salt: int, span: DigestSpan) -> None:
-        self._bits = int.from_bytes(digest, "big")
+        self.bits = int.from_bytes(digest, "big")
         self.size_bytes = len(digest)
         self.salt = salt
         self.span = span
@@ -99,8 +96,4 @@ class HeldDigest:
         if not self.size_bytes:
             return True
         mask = mask_of(event_id, self.salt, self.size_bytes)
-        return self._bits & mask != mask
-
-    def has_all(self, mask: int) -> bool:
-        """Whether it claims all events of this mask, of the same salt and size."""
-        return self.size_bytes > 0 and self._bits & mask == mask
+        return self.bits & mask != mask

@@ -6,23 +6,50 @@ live, many bytes. A node still knows such an event, and claims it in its digests
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from earshot.events import Event
-from earshot.protocols.hearsay.digest import mask_of, mask_of_all, quarter_of
+from earshot.protocols.hearsay.digest import HeldDigest, mask_of, quarter_of
 
 MOST_MASKS = 16
 
 
-class Copy:
+class Copy(NamedTuple):
     """An event said at some place, which this node heard or said itself."""
 
-    __slots__ = ("time", "x", "y")
+    time: float
+    x: float
+    y: float
 
-    def __init__(self, time: float, x: float, y: float) -> None:
-        self.time = time
-        self.x = x
-        self.y = y
+
+class DigestMasks:
+    """The bits of every live event in digests of one salt and size."""
+
+    __slots__ = ("_all", "by_id")
+
+    def __init__(self, event_ids: Iterable[str], salt: int, size_bytes: int) -> None:
+        self.by_id = {event_id: mask_of(event_id, salt, size_bytes) for event_id in event_ids}
+        self._all: int | None = None
+
+    def add(self, event_id: str, mask: int) -> None:
+        self.by_id[event_id] = mask
+        if self._all is not None:
+            self._all |= mask
+
+    def remove(self, event_id: str) -> None:
+        del self.by_id[event_id]
+        self._all = None
+
+    @property
+    def of_all(self) -> int:
+        """The bits of all events together: most hellos lack nothing, and one comparison shows it."""
+        if self._all is None:
+            self._all = 0
+            for mask in self.by_id.values():
+                self._all |= mask
+        return self._all
 
 
 class LiveEvent:
@@ -54,8 +81,8 @@ class LiveEvents:
         self.held_bytes = 0
         self.by_id: dict[str, LiveEvent] = {}
         self._ends: list[tuple[float, str]] = []
-        self._masks: dict[tuple[int, int], int] = {}
-        "Masks of all live events by salt and size: most hellos lack nothing, and one comparison shows it."
+        self._masks: dict[tuple[int, int], DigestMasks] = {}
+        "By salt and size of a digest."
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -65,8 +92,8 @@ class LiveEvents:
         if len(self.by_id) >= self.memory:
             self._remove(next(iter(self.by_id)))
         self.by_id[live.id] = live
-        for salt, size_bytes in self._masks:
-            self._masks[salt, size_bytes] |= mask_of(live.id, salt, size_bytes)
+        for (salt, size_bytes), masks in self._masks.items():
+            masks.add(live.id, mask_of(live.id, salt, size_bytes))
         self.held_bytes += live.size_bytes
         heappush(self._ends, (live.expires, live.id))
         if len(self._ends) > 2 * self.memory:
@@ -74,17 +101,25 @@ class LiveEvents:
         if self.held_bytes > self.carry_bytes:
             self._drop_least_useful(now)
 
-    def mask(self, salt: int, size_bytes: int) -> int:
-        """The bits of all live events in a digest of this salt and size."""
-        if not size_bytes:
-            return 0
+    def masks(self, salt: int, size_bytes: int) -> DigestMasks:
+        """The bits of the live events in a digest of this salt and size."""
         known = self._masks.get((salt, size_bytes))
         if known is None:
             if len(self._masks) >= MOST_MASKS:
-                self._masks.clear()
-            known = mask_of_all(self.by_id, salt, size_bytes)
-            self._masks[salt, size_bytes] = known
+                del self._masks[next(iter(self._masks))]
+            known = self._masks[salt, size_bytes] = DigestMasks(self.by_id, salt, size_bytes)
         return known
+
+    def lacked(self, digest: HeldDigest) -> list[LiveEvent]:
+        """The live events in the digest's span that its node surely lacks."""
+        if not self.by_id:
+            return []
+        by_id, bits, (since, until) = self.by_id, digest.bits, digest.span
+        masks = self.masks(digest.salt, digest.size_bytes)
+        if bits & masks.of_all == masks.of_all and digest.size_bytes:
+            return []
+        absent = [by_id[event_id] for event_id, mask in masks.by_id.items() if bits & mask != mask or not mask]
+        return [live for live in absent if since <= live.quarter < until]
 
     def forget(self, now: float) -> None:
         """Forget the events whose lifespan has ended."""
@@ -96,7 +131,8 @@ class LiveEvents:
 
     def _remove(self, event_id: str) -> None:
         live = self.by_id.pop(event_id)
-        self._masks.clear()
+        for masks in self._masks.values():
+            masks.remove(event_id)
         if live.event is not None:
             self.held_bytes -= live.size_bytes
 

@@ -7,14 +7,14 @@ routes, groups, trees or elections. docs/papers/hearsay.md has the rules with th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from math import ceil, hypot, isfinite
 from random import Random
 
 from earshot.events import Event
 from earshot.filters import Subscription
-from earshot.geometry import Area, Position
+from earshot.geometry import Area, Circle, Position
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys
 from earshot.protocols.hearsay.digest import (
     DigestSpan,
@@ -102,6 +102,8 @@ def near_area(area: Area, x: float, y: float, margin_m: float) -> bool:
     centre = area.centre
     dx, dy = centre.x_m - x, centre.y_m - y
     away_m = hypot(dx, dy)
+    if isinstance(area.shape, Circle):
+        return away_m <= area.shape.radius_m + margin_m
     if away_m > margin_m:
         x, y = x + dx * margin_m / away_m, y + dy * margin_m / away_m
     else:
@@ -219,7 +221,8 @@ class Hearsay(Machine):
             return
         self.remember_copy(live, said.at, now)
         if said.hops < self.settings.hop_limit:
-            self.pass_on(live, said.event, self.chances_from(said.at, now), sender, now)
+            heard = self.hear_it(said.at, self.neighbours.by_name.values(), now)
+            self.pass_on(live, said.event, heard, sender, now)
             if self.node in self.settings.gateways:
                 self.start_timer(("relay", live.id), now + self.random.uniform(0.0, self.settings.gateway_wait_s))
 
@@ -235,11 +238,9 @@ class Hearsay(Machine):
             self.drop(DropReason.HOP_LIMIT, event.id)
         return live
 
-    def pass_on(
-        self, live: LiveEvent, event: Event, heard_it: Callable[[Neighbour], float], sender: str, now: float
-    ) -> None:
-        """Wait to say it, if that would reach somebody. `heard_it` is the chance that a neighbour has heard it."""
-        lacking, gain = self.lacking_after(heard_it, sender, event, now)
+    def pass_on(self, live: LiveEvent, event: Event, heard: Iterable[float], sender: str, now: float) -> None:
+        """Wait to say it, if that would reach somebody. `heard` are the chances of the neighbours to have heard it."""
+        lacking, gain = self.lacking_after(heard, sender, event, now)
         if lacking:
             draw = self.random.random()
             frame_s = self.frame_s(live.size_bytes) / (1.0 - min(self.channel.busy_share(now), BUSIEST))
@@ -247,34 +248,36 @@ class Hearsay(Machine):
             self.wait_to_say(live, lacking, now + wait)
 
     def lacking_after(
-        self, heard_it: Callable[[Neighbour], float], sender: str, event: Event, now: float
+        self, heard: Iterable[float], sender: str, event: Event, now: float
     ) -> tuple[dict[str, float], float]:
         """The neighbours that we could reach and that probably did not hear this copy, with that chance; and how
         many of them we would reach."""
+        worth = self.settings.worth
+        most = 1.0 - worth
+        missed = [
+            (name, neighbour, 1.0 - chance)
+            for (name, neighbour), chance in zip(self.neighbours, heard, strict=True)
+            if chance <= most and name != sender and name != event.source
+        ]
         lacking: dict[str, float] = {}
         gain = 0.0
-        here, worth = self.place(now), self.settings.worth
-        for name, neighbour in self.neighbours:
-            missed = 1.0 - heard_it(neighbour)
-            if missed < worth or name in (sender, event.source):
-                continue
-            reached = missed * self.chance_from(here, neighbour, now)
-            if reached >= worth and self.was_wanted(event, neighbour, now):
-                lacking[name] = missed
-                gain += reached
+        if missed:
+            hear_us = self.hear_us([neighbour for _, neighbour, _ in missed], now)
+            for (name, neighbour, lacks), hears in zip(missed, hear_us, strict=True):
+                if lacks * hears >= worth and self.was_wanted(event, neighbour, now):
+                    lacking[name] = lacks
+                    gain += lacks * hears
         return lacking, gain
 
-    def chances_from(self, at: tuple[int, int] | None, now: float) -> Callable[[Neighbour], float]:
-        """The chance that a neighbour hears what another node says there. Where a place is unknown, it is the share
-        of common neighbours."""
-        if at is None:
-            return lambda _: UNKNOWN
-        chance, (x, y) = self.reach.chance, at
-        return lambda neighbour: chance(x, y, neighbour, now) if neighbour.placed else UNKNOWN
+    def hear_it(self, at: tuple[int, int] | None, neighbours: Collection[Neighbour], now: float) -> list[float]:
+        """The chances of these neighbours to hear what another node says there. Where a place is unknown, it is the
+        share of common neighbours."""
+        return [UNKNOWN] * len(neighbours) if at is None else self.reach.chances(*at, neighbours, now, UNKNOWN)
 
-    def chance_from(self, here: Place | None, neighbour: Neighbour, now: float) -> float:
-        """The chance that a neighbour hears us. Where a place is unknown it does, for we hear it."""
-        return 1.0 if here is None or not neighbour.placed else self.reach.chance(*here, neighbour, now)
+    def hear_us(self, neighbours: Collection[Neighbour], now: float) -> list[float]:
+        """The chances of these neighbours to hear us. Where a place is unknown they do, for we hear them."""
+        here = self.place(now)
+        return [1.0] * len(neighbours) if here is None else self.reach.chances(*here, neighbours, now, 1.0)
 
     def was_wanted(self, event: Event, neighbour: Neighbour, now: float) -> bool:
         """Whether the neighbour was in the event's area, or almost, when the event was published."""
@@ -296,16 +299,16 @@ class Hearsay(Machine):
         """Whom that sender reaches lacks it no longer; with nobody left, stay silent."""
         waiting = self.waiting[said.event.id]
         self.remember_copy(waiting.live, said.at, now)
-        here, by_name, worth = self.place(now), self.neighbours.by_name, self.settings.worth
-        there = self.chances_from(said.at, now)
+        by_name, worth, echo = self.neighbours.by_name, self.settings.worth, self.settings.echo
+        known = {name: by_name[name] for name in waiting.lacking if name in by_name}
         left: dict[str, float] = {}
-        for name, chance in waiting.lacking.items():
-            neighbour = by_name.get(name)
-            if neighbour is None:
-                continue
-            missed = chance * (1.0 - there(neighbour)) * self.settings.echo
-            if missed >= worth and missed * self.chance_from(here, neighbour, now) >= worth:
+        for name, hears in zip(known, self.hear_it(said.at, known.values(), now), strict=True):
+            missed = waiting.lacking[name] * (1.0 - hears) * echo
+            if missed >= worth:
                 left[name] = missed
+        if left:
+            hear_us = self.hear_us([by_name[name] for name in left], now)
+            left = {name: left[name] for name, hears in zip(left, hear_us, strict=True) if left[name] * hears >= worth}
         self.now_lacking(waiting, left)
 
     def now_lacking(self, waiting: WaitingToSay, left: dict[str, float]) -> None:
@@ -353,14 +356,11 @@ class Hearsay(Machine):
 
     def forget_neighbours(self, now: float) -> None:
         """Forget those that have been silent for too long, or have moved out of reach."""
-        here = self.place(now)
-        gone = [
-            name
-            for name, neighbour in self.neighbours
-            if neighbour.expires <= now or self.chance_from(here, neighbour, now) == 0.0
-        ]
-        for name in gone:
-            del self.neighbours.by_name[name]
+        by_name = self.neighbours.by_name
+        hear_us = self.hear_us(by_name.values(), now)
+        for (name, neighbour), hears in zip(list(by_name.items()), hear_us, strict=True):
+            if neighbour.expires <= now or hears == 0.0:
+                del by_name[name]
 
     def drifted(self, now: float) -> bool:
         here = self.place(now)
@@ -421,25 +421,22 @@ class Hearsay(Machine):
         known = self.neighbours.greeted(sender, neighbour)
         digest = HeldDigest(hello.digest, hello.salt, unwrapped(hello.since, hello.length, now))
         self.learn_from_numbers(neighbour, known, now)
+        absent = self.live.lacked(digest)
         if known is not None and neighbour.placed:
-            self.learn_from_digest(neighbour, known.greeted_at, digest, now)
-        lacked = self.lacked_by(sender, neighbour, digest, now)
+            self.learn_from_digest(neighbour, known.greeted_at, digest.span, {live.id for live in absent}, now)
+        lacked = self.worth_repairing(sender, neighbour, absent, now) if absent else []
         if self.waiting:
             self.strike_out(sender, digest)
-        if lacked and self.chance_from(self.place(now), neighbour, now) >= self.settings.worth:
+        if lacked and self.hear_us([neighbour], now)[0] >= self.settings.worth:
             self.repair(sender, lacked, now)
 
-    def lacked_by(self, name: str, neighbour: Neighbour, digest: HeldDigest, now: float) -> list[LiveEvent]:
-        """The events that we hold and the neighbour should have heard, but lacks."""
-        if digest.has_all(self.live.mask(digest.salt, digest.size_bytes)):
-            return []
+    def worth_repairing(self, name: str, neighbour: Neighbour, absent: list[LiveEvent], now: float) -> list[LiveEvent]:
+        """Of the events that the neighbour lacks, those that we hold and that it should have heard."""
         settled_at, lacked = self.settled_at(now), []
-        for live in self.live.by_id.values():
+        for live in absent:
             event = live.event
             if (
-                digest.span.holds(live.quarter)
-                and digest.lacks(live.id)
-                and event is not None
+                event is not None
                 and live.heard_at <= settled_at
                 and live.expires > now
                 and live.hops < self.settings.hop_limit
@@ -501,7 +498,7 @@ class Hearsay(Machine):
         if event.id not in self.heard.keys:
             live = self.first_hearing(event, packet.hops, now)
             if live is not None and packet.hops < self.settings.hop_limit:
-                self.pass_on(live, event, lambda _: 0.0, sender, now)
+                self.pass_on(live, event, [0.0] * len(self.neighbours), sender, now)
 
     # Learning the reach.
 
@@ -520,20 +517,22 @@ class Hearsay(Machine):
                 x, y = neighbour.place(middle)
                 self.reach.observe(hypot(x - here[0], y - here[1]), 0.0, float(skipped))
 
-    def learn_from_digest(self, neighbour: Neighbour, since: float, digest: HeldDigest, now: float) -> None:
+    def learn_from_digest(
+        self, neighbour: Neighbour, since: float, span: DigestSpan, absent: set[str], now: float
+    ) -> None:
         """Of the last events before its hello: it missed every copy that we know of, or probably heard the nearest."""
         settled_at, learnt = self.settled_at(now), 0
         for live in reversed(self.live.by_id.values()):
             if live.heard_at <= since or learnt == LEARNT_EVENTS:
                 return
-            if live.heard_at > settled_at or not live.copies or not digest.span.holds(live.quarter):
+            if live.heard_at > settled_at or not live.copies or not span.holds(live.quarter):
                 continue
             learnt += 1
             distances = []
-            for copy in live.copies:
-                x, y = neighbour.place(copy.time)
-                distances.append(hypot(x - copy.x, y - copy.y))
-            if digest.lacks(live.id):
+            for copied_at, x, y in live.copies:
+                there_x, there_y = neighbour.place(copied_at)
+                distances.append(hypot(there_x - x, there_y - y))
+            if live.id in absent:
                 for distance_m in distances:
                     self.reach.observe(distance_m, 0.0, 1.0)
             else:

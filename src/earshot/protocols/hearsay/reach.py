@@ -11,7 +11,8 @@ Errors of position blur the curve's edge as they blur the distances, so the deci
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Iterable
+from math import hypot
 
 from earshot.protocols.hearsay.neighbours import Neighbour
 
@@ -39,12 +40,18 @@ class Reach:
         self._hits = [trust * chance for chance in self._chances]
         self._misses = [trust * (1.0 - chance) for chance in self._chances]
 
-    def chance(self, x: float, y: float, neighbour: Neighbour, now: float) -> float:
-        """The chance that the neighbour hears a packet that is sent at (x, y)."""
-        ahead_s = now - neighbour.at_s
-        dx, dy = neighbour.x + neighbour.vx * ahead_s - x, neighbour.y + neighbour.vy * ahead_s - y
-        step = sqrt(dx * dx + dy * dy) * self._steps_per_m
-        return self._chances[int(step)] if step < FARTHEST else 0.0
+    def chances(self, x: float, y: float, neighbours: Iterable[Neighbour], now: float, unplaced: float) -> list[float]:
+        """The chance of each neighbour to hear a packet that is sent at (x, y); `unplaced` where its place is unknown.
+        (One loop without calls: most of a node's work is here.)"""
+        chances, steps_per_m, found = self._chances, self._steps_per_m, []
+        for one in neighbours:
+            if one.placed:
+                ahead_s = now - one.at_s
+                step = hypot(one.x + one.vx * ahead_s - x, one.y + one.vy * ahead_s - y) * steps_per_m
+                found.append(chances[int(step)] if step < FARTHEST else 0.0)
+            else:
+                found.append(unplaced)
+        return found
 
     def chance_at(self, distance_m: float) -> float:
         """The chance that a packet is heard at that distance."""
