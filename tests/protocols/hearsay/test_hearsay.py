@@ -11,7 +11,7 @@ from earshot.events import Event
 from earshot.filters import Filter, Subscription
 from earshot.geometry import Area, Circle, Position, Rectangle, Velocity
 from earshot.protocols.hearsay.digest import make_digest, quarter_of, wrapped
-from earshot.protocols.hearsay.machine import Hearsay, hello_interval_s, near_area, wait_s
+from earshot.protocols.hearsay.machine import Hearsay, hello_interval_s, longest_wait_s, near_area, wait_share
 from earshot.protocols.hearsay.packets import PLAIN, HearsaySettings, Hello, Relayed, Said
 from earshot.protocols.machine import (
     NOTHING,
@@ -110,19 +110,39 @@ def test_only_those_in_the_area_at_publication_are_spoken_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gain", "neighbours", "priority", "draw", "expected"),
+    ("gain", "nearness", "draw", "expected"),
     [
-        (6.2, 10, 0, 0.0, 0.0),
-        (6.2, 10, 0, 1.0, 0.25 * 0.096),
-        (3.1, 10, 0, 0.0, 0.375 * 0.096),
-        (3.1, 10, 2, 0.0, 0.375 * 0.048),
-        (7.44, 24, 0, 0.0, 0.375 * 0.192),
-        (31.0, 100, 0, 0.0, 0.375 * 0.288),
-        (0.62, 10, 0, 0.0, 0.675 * 0.96),
+        (6.2, 0.0, 0.0, 0.0),
+        (9.9, 0.0, 0.0, 0.0),
+        (6.2, 0.0, 1.0, 0.05),
+        (6.2, 1.0, 0.0, 0.35),
+        (3.1, 0.0, 0.0, 0.3),
+        (0.62, 0.0, 0.0, 0.54 * 10.0),
     ],
 )
-def test_waits(gain: float, neighbours: int, priority: int, draw: float, expected: float) -> None:
-    assert wait_s(gain, neighbours, 0.003, priority, draw, SLOW) == pytest.approx(expected)
+def test_the_best_placed_wait_least(gain: float, nearness: float, draw: float, expected: float) -> None:
+    assert wait_share(gain, 6.2, nearness, draw, SLOW) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "priority", "expected"), [(10, 0, 0.096), (10, 2, 0.048), (24, 0, 0.192), (100, 0, 0.288)]
+)
+def test_crowds_wait_longer_and_urgent_events_less(neighbours: int, priority: int, expected: float) -> None:
+    assert longest_wait_s(neighbours, 0.003, priority, SLOW) == pytest.approx(expected)
+
+
+def test_on_a_road_nodes_learn_what_the_best_placed_reaches() -> None:
+    a = node(90.0)
+    for k in range(10):
+        a.hear(hello(160 + k), f"far{k}", now=9.0)
+        a.hear(hello(10 + k), f"near{k}", now=9.0)
+        a.hear(hello(20 + k), f"nearer{k}", now=9.0)
+    waits = []
+    for k in range(60):
+        event = Event("CD", id=f"x-{k}", source="x", time=10.0)
+        waits.append(timer(a.hear(said(event), "s", now=10.1)).at - 10.1)
+    assert a.best_share == pytest.approx(1 / 3)
+    assert waits[-1] < waits[0] / 3
 
 
 def test_waits_stretch_with_the_time_on_air_and_with_a_busy_channel() -> None:
@@ -231,9 +251,20 @@ def test_hellos_come_with_the_interval_and_early_when_the_node_turns() -> None:
 
 
 def test_slow_radios_and_crowds_have_rarer_hellos() -> None:
-    assert hello_interval_s(12, 0.001, PLAIN) == 4.0
-    assert hello_interval_s(24, 0.001, PLAIN) == 8.0
-    assert hello_interval_s(19, 0.1, PLAIN) == pytest.approx(100.0)
+    assert hello_interval_s(12, 0.001, 0.0, PLAIN) == 6.0
+    assert hello_interval_s(24, 0.001, 0.0, PLAIN) == 12.0
+    assert hello_interval_s(19, 0.1, 1.0, PLAIN) == pytest.approx(100.0)
+
+
+def test_a_node_that_depends_on_repair_greets_more_often() -> None:
+    assert [hello_interval_s(1, 0.001, late, PLAIN) for late in (0.0, 0.05, 0.1, 1.0)] == [6.0, 4.0, 3.0, 3.0]
+    a = node(50.0)
+    for k in range(10):
+        a.hear(said(Event("CD", id=f"soon-{k}", source="x", time=10.0)), "s", now=10.1)
+    assert a.late_share == 0.0
+    for k in range(10):
+        a.hear(said(Event("CD", id=f"late-{k}", source="x", time=10.0)), "s", now=14.0)
+    assert a.late_share > 0.3
 
 
 def test_a_silent_neighbour_is_forgotten() -> None:
@@ -242,6 +273,7 @@ def test_a_silent_neighbour_is_forgotten() -> None:
     a.wake("check", 11.7)
     assert len(a.neighbours) == 1
     a.wake("check", 13.9)
+    a.wake("check", a.hello_due)
     assert len(a.neighbours) == 0
 
 
@@ -250,7 +282,7 @@ def test_a_neighbour_that_has_moved_out_of_reach_is_forgotten() -> None:
     a.hear(hello(10, velocity=(300, 0)), "b", now=1.0)
     a.wake("check", 2.1)
     assert len(a.neighbours) == 1
-    a.wake("check", 4.2)
+    a.wake("check", a.hello_due)
     assert len(a.neighbours) == 0
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from earshot.events import Event
 from earshot.protocols.hearsay.digest import HeldDigest, mask_of, quarter_of
 
-MOST_MASKS = 16
+MOST_MASKS = 8
 
 
 class Copy(NamedTuple):

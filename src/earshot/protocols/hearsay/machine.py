@@ -46,22 +46,30 @@ from earshot.records import DropReason
 from earshot.wire import Packet, size
 
 CHECK_S = 0.5
-"How often a node asks whether a hello is due."
-FORGET_S = 2.0
-"How often it looks for neighbours that are gone."
+"Rule 4: a node asks no more often than this whether it must greet early."
+USUAL_SPEED_M_S = 10.0
+"Rule 4: a node expects to drift no faster than this, or than twice its speed, and asks no sooner."
 USUAL_FRAME_S = 0.003
 "The time of a packet on air where the host cannot tell: an event at 1 Mb/s."
 FARTHEST_SHARE = 0.62
-"Of a node's neighbours, this share is at most beyond the reach of a sender that the node hears."
+"Rule 2: of a node's neighbours on a plane, at most this share is beyond the reach of a sender that the node hears."
+LEAST_SHARE = 0.2
+"Rule 2: on a road the best placed node reaches a smaller share anew. Nodes learn it, down to this,"
+SHARE_FADES = 0.98
+"by letting the best share that they remember fade so fast with each event."
 FEW = 1.5
 "Rule 2: who would reach fewer neighbours than this anew can wait: others may reach them, and repair comes."
+LATE_WEIGHT = 0.05
+"Rule 4: the weight of the last event in the share of events that came late, by repair;"
+MOST_LATE = 0.1
+"with this share and more, hellos come twice as often."
 BUSY = 0.5
 "Rule 3: on a channel busier than this, neighbours take turns."
 BUSIEST = 0.75
 "A channel that is busier than this stretches waits no further: to 4 times."
 REPAIR_BURST_S = 5.0
 "Repairs may use the airtime of this many seconds at once."
-LEARNT_EVENTS = 4
+LEARNT_EVENTS = 2
 "The reach is learnt from at most this many events of a digest."
 MOST_COPIES = 3
 "Places from which an event was heard, remembered to learn the reach."
@@ -80,35 +88,40 @@ class WaitingToSay:
     "By neighbour, the chance that it still lacks the event."
 
 
-def wait_s(
-    gain: float, neighbours: int, frame_s: float, priority: int, draw: float, settings: HearsaySettings
-) -> float:
-    """Rule 2: how long a node waits that can reach this number of new neighbours. `draw` is uniform from 0 to 1."""
-    share = min(1.0, gain / (FARTHEST_SHARE * neighbours)) if neighbours else 1.0
+def longest_wait_s(neighbours: int, frame_s: float, priority: int, settings: HearsaySettings) -> float:
+    """Rule 2: what the worst placed node waits that reaches more than one neighbour anew."""
     crowd = min(max(neighbours / settings.crowd, 1.0), settings.crowd_stretch)
-    longest_s = settings.wait_frames * frame_s * crowd / (1.0 + max(priority, 0) / 2.0)
-    return longest_s * (0.75 * (1.0 - share) + 0.25 * draw) * (settings.patience if gain < FEW else 1.0)
+    return settings.wait_frames * frame_s * crowd / (1.0 + max(priority, 0) / 2.0)
 
 
-def hello_interval_s(neighbours: int, airtime_s: float, settings: HearsaySettings) -> float:
+def wait_share(gain: float, best_gain: float, nearness: float, draw: float, settings: HearsaySettings) -> float:
+    """Rule 2: the share of the longest wait for a node that reaches this many neighbours anew, where the best placed
+    would reach `best_gain`. `nearness` is 1 at the sender and 0 at its range: of nodes that reach as many, the
+    farthest speaks first. `draw` is uniform from 0 to 1."""
+    share = 0.6 * (1.0 - min(1.0, gain / best_gain)) + 0.35 * nearness + 0.05 * draw
+    return share * (settings.patience if gain < FEW else 1.0)
+
+
+def hello_interval_s(neighbours: int, airtime_s: float, late_share: float, settings: HearsaySettings) -> float:
     """Rule 4: longer in a crowd, where each node is less needed, and where the hellos of the neighbourhood would take
-    more than their share of the airtime."""
+    more than their share of the airtime; down to a half where events come late: the node depends on repair."""
     crowd = min(max(neighbours / settings.crowd, 1.0), settings.crowd_stretch)
-    return max(settings.hello_interval_s * crowd, (neighbours + 1) * airtime_s / settings.hello_airtime)
+    wanted_s = settings.hello_interval_s * crowd / (1.0 + min(late_share / MOST_LATE, 1.0))
+    return max(wanted_s, (neighbours + 1) * airtime_s / settings.hello_airtime)
 
 
 def near_area(area: Area, x: float, y: float, margin_m: float) -> bool:
     """Whether the place lies in the area, or no more than the margin outside it."""
+    shape, at = area.shape, area.at
+    if type(shape) is Circle:
+        dx, dy = at.x_m - shape.reference.x_m - x, at.y_m - shape.reference.y_m - y
+        return hypot(dx, dy) <= shape.radius_m + margin_m
     centre = area.centre
     dx, dy = centre.x_m - x, centre.y_m - y
     away_m = hypot(dx, dy)
-    if isinstance(area.shape, Circle):
-        return away_m <= area.shape.radius_m + margin_m
-    if away_m > margin_m:
-        x, y = x + dx * margin_m / away_m, y + dy * margin_m / away_m
-    else:
-        x, y = centre.x_m, centre.y_m
-    return area.contains(Position(x, y))
+    if away_m <= margin_m:
+        return area.contains(centre)
+    return area.contains(Position(x + dx * margin_m / away_m, y + dy * margin_m / away_m))
 
 
 class Hearsay(Machine):
@@ -131,12 +144,15 @@ class Hearsay(Machine):
         "The airtime that repairs may still use,"
         self.repair_counted_at = 0.0
         "counted at this time."
+        self.late_share = 0.0
+        "Of the events that it heard, those that came late."
+        self.best_share = FARTHEST_SHARE
+        "Of its neighbours, what this node lately could reach anew at best."
         self.turned_at = self.turn_at = 0.0
         "When it last passed an event on, and when it may again."
         self.started_at = 0.0
         self.hellos = 0
         self.hello_due = 0.0
-        self.forget_due = 0.0
         self.last_hello: Neighbour | None = None
         "This node as its neighbours see it."
         self.older_until: int | None = None
@@ -148,7 +164,7 @@ class Hearsay(Machine):
         hello = guess(around.range_m / (10.0 * speed), 2.0, 8.0)
         moving = f"nodes move at {speed:.2g} m/s and must not leave a tenth of the range unannounced"
         return (
-            Tunable("wait_frames", 10.0, 4.0, 64.0, "longer waits save transmissions and cost latency"),
+            Tunable("wait_frames", 20.0, 4.0, 64.0, "longer waits save transmissions and cost latency"),
             Tunable("hello_interval_s", hello, 1.0, 16.0, moving),
             Tunable("worth", 0.2, 0.05, 0.5, "how likely a neighbour must lack an event to be spoken for"),
         )
@@ -219,10 +235,12 @@ class Hearsay(Machine):
         live = self.first_hearing(said.event, said.hops, now)
         if live is None:
             return
+        late = said.event.time < self.settled_at(now)
+        self.late_share += LATE_WEIGHT * (late - self.late_share)
         self.remember_copy(live, said.at, now)
         if said.hops < self.settings.hop_limit:
             heard = self.hear_it(said.at, self.neighbours.by_name.values(), now)
-            self.pass_on(live, said.event, heard, sender, now)
+            self.pass_on(live, said, heard, sender, now)
             if self.node in self.settings.gateways:
                 self.start_timer(("relay", live.id), now + self.random.uniform(0.0, self.settings.gateway_wait_s))
 
@@ -238,14 +256,26 @@ class Hearsay(Machine):
             self.drop(DropReason.HOP_LIMIT, event.id)
         return live
 
-    def pass_on(self, live: LiveEvent, event: Event, heard: Iterable[float], sender: str, now: float) -> None:
+    def pass_on(self, live: LiveEvent, packet: Said | Relayed, heard: Iterable[float], sender: str, now: float) -> None:
         """Wait to say it, if that would reach somebody. `heard` are the chances of the neighbours to have heard it."""
+        event, neighbours = packet.event, len(self.neighbours)
         lacking, gain = self.lacking_after(heard, sender, event, now)
-        if lacking:
-            draw = self.random.random()
-            frame_s = self.frame_s(live.size_bytes) / (1.0 - min(self.channel.busy_share(now), BUSIEST))
-            wait = wait_s(gain, len(self.neighbours), frame_s, event.priority, draw, self.settings)
-            self.wait_to_say(live, lacking, now + wait)
+        if not lacking:
+            return
+        if gain >= FEW:
+            self.best_share = max(gain / neighbours, self.best_share * SHARE_FADES, LEAST_SHARE)
+        frame_s = self.frame_s(live.size_bytes) / (1.0 - min(self.channel.busy_share(now), BUSIEST))
+        nearness = self.nearness(packet.at if isinstance(packet, Said) else None, now)
+        share = wait_share(gain, self.best_share * neighbours, nearness, self.random.random(), self.settings)
+        longest_s = longest_wait_s(neighbours, frame_s, event.priority, self.settings)
+        self.wait_to_say(live, lacking, now + longest_s * share)
+
+    def nearness(self, at: tuple[int, int] | None, now: float) -> float:
+        """1 at the sender, 0 at its range; random where a place is unknown."""
+        here = self.place(now)
+        if here is None or at is None:
+            return self.random.random()
+        return max(0.0, 1.0 - hypot(here[0] - at[0], here[1] - at[1]) / self.settings.range_m)
 
     def lacking_after(
         self, heard: Iterable[float], sender: str, event: Event, now: float
@@ -347,12 +377,14 @@ class Hearsay(Machine):
     def check(self, now: float) -> None:
         """Greet when it is time, or early when we are not where our neighbours believe us to be."""
         self.live.forget(now)
-        if now >= self.forget_due:
-            self.forget_due = now + FORGET_S
+        allowed_m = self.settings.hello_drift * self.settings.range_m
+        drifted_m = self.drifted_m(now)
+        if now >= self.hello_due or drifted_m > allowed_m:
             self.forget_neighbours(now)
-        if now >= self.hello_due or self.drifted(now):
             self.greet(now)
-        self.start_timer("check", at=min(now + CHECK_S, max(self.hello_due, now + 0.01)))
+            drifted_m = 0.0
+        soonest_s = (allowed_m - drifted_m) / max(2.0 * self.location.velocity(now).speed_m_s, USUAL_SPEED_M_S)
+        self.start_timer("check", at=min(now + max(soonest_s, CHECK_S), max(self.hello_due, now + 0.01)))
 
     def forget_neighbours(self, now: float) -> None:
         """Forget those that have been silent for too long, or have moved out of reach."""
@@ -362,12 +394,13 @@ class Hearsay(Machine):
             if neighbour.expires <= now or hears == 0.0:
                 del by_name[name]
 
-    def drifted(self, now: float) -> bool:
+    def drifted_m(self, now: float) -> float:
+        """How far we are from where our last hello puts us."""
         here = self.place(now)
         if here is None or self.last_hello is None:
-            return False
+            return 0.0
         x, y = self.last_hello.place(now)
-        return hypot(here[0] - x, here[1] - y) > self.settings.hello_drift * self.settings.range_m
+        return hypot(here[0] - x, here[1] - y)
 
     def greet(self, now: float) -> None:
         """Tell where we are, and what we hold."""
@@ -377,7 +410,8 @@ class Hearsay(Machine):
         salt = salt_at(now)
         size_bytes = digest_size(len(events), self.settings.digest_bits, self.settings.digest_bytes)
         digest = make_digest(events, salt, size_bytes)
-        interval_s = hello_interval_s(len(self.neighbours), self.channel.airtime_s(size_bytes + 24), self.settings)
+        airtime_s = self.channel.airtime_s(size_bytes + 24)
+        interval_s = hello_interval_s(len(self.neighbours), airtime_s, self.late_share, self.settings)
         hello = Hello(
             self.hellos % 256,
             self.place_to_tell(now),
@@ -498,7 +532,7 @@ class Hearsay(Machine):
         if event.id not in self.heard.keys:
             live = self.first_hearing(event, packet.hops, now)
             if live is not None and packet.hops < self.settings.hop_limit:
-                self.pass_on(live, event, [0.0] * len(self.neighbours), sender, now)
+                self.pass_on(live, packet, [0.0] * len(self.neighbours), sender, now)
 
     # Learning the reach.
 

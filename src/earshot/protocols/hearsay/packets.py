@@ -32,9 +32,9 @@ class HearsaySettings:
     lifespan_s: Positive = 60.0
     "For events without a lifespan of their own; older events are dropped."
 
-    area_margin: NotNegative = 0.05
+    area_margin: NotNegative = 0.02
     "Rule 2: neighbours this share of the range outside an event's area count as inside: places are rounded."
-    wait_frames: NotNegative = 10.0
+    wait_frames: NotNegative = 20.0
     "Rule 2: the longest wait before an event is passed on, in times that its packet takes on air."
     crowd: Positive = 12.0
     "Rules 2 and 4: with more neighbours than this, waits and hello intervals grow in proportion,"
@@ -46,11 +46,11 @@ class HearsaySettings:
     echo: Share = 0.3
     """Rule 3: each further copy leaves this share of the chance that a neighbour lacks the event, though its sender
     does not reach it: where many speak, others that we do not hear speak too."""
-    patience: Annotated[float, Meta(ge=1)] = 6.0
+    patience: Annotated[float, Meta(ge=1)] = 3.0
     "Rule 2: a node that would reach only one neighbour anew waits this many times longer."
 
-    hello_interval_s: Positive = 4.0
-    "Rule 4: the time between a node's hellos, on a radio that is fast enough."
+    hello_interval_s: Positive = 6.0
+    "Rule 4: the time between a node's hellos, on a radio that is fast enough; a half where it depends on repair."
     hello_airtime: Annotated[float, Meta(gt=0, le=1)] = 0.02
     "Rule 4: the hellos of a neighbourhood may take this share of the airtime; on slow radios they become rarer."
     hello_drift: NotNegative = 0.15
