@@ -13,7 +13,6 @@ from earshot.protocols.hearsay.digest import (
     digest_size,
     make_digest,
     mask_of,
-    mask_of_all,
     quarter_of,
     salt_at,
     unwrapped,
@@ -92,10 +91,3 @@ def test_a_span_holds_its_first_quarter_and_not_its_end() -> None:
 )
 def test_quarters_are_counted_between_the_ends_of_all_clocks(time: float, quarter: int) -> None:
     assert quarter_of(time) == quarter
-
-
-def test_a_digest_claims_a_mask_only_if_it_has_all_its_bits() -> None:
-    both, one = mask_of_all(["a", "b"], 1, 16), mask_of("a", 1, 16)
-    held = HeldDigest(make_digest(["a"], 1, 16), 1, ALWAYS)
-    assert (held.has_all(one), held.has_all(both), held.has_all(0)) == (True, False, True)
-    assert not HeldDigest(b"", 1, ALWAYS).has_all(0)

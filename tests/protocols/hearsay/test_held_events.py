@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earshot.events import Event
-from earshot.protocols.hearsay.digest import mask_of_all
+from earshot.protocols.hearsay.digest import DigestSpan, HeldDigest, make_digest
 from earshot.protocols.hearsay.held_events import LiveEvent, LiveEvents
 
 
@@ -97,22 +97,44 @@ def test_of_two_events_the_one_with_more_time_left_for_its_bytes_and_priority_st
     assert stays(50.0, ("a", 60.0, 100, 0), ("b", 54.0, 60, 0)) == ["a"]
 
 
-def test_a_mask_has_the_bits_of_all_live_events_while_they_change() -> None:
+def bits_of(names: list[str], salt: int, size: int) -> int:
+    return int.from_bytes(make_digest(names, salt, size), "big")
+
+
+def test_masks_have_the_bits_of_all_live_events_while_they_change() -> None:
     events = LiveEvents(3, 1000)
     expected: list[str] = []
     for name in "abcde":
         events.add(live(name, expires=60.0), 0.0)
         expected = [*expected, name][-3:]
-        assert events.mask(7, 16) == mask_of_all(expected, 7, 16)
+        assert events.masks(7, 16).of_all == bits_of(expected, 7, 16)
+        assert events.masks(7, 16).by_id == {one: bits_of([one], 7, 16) for one in expected}
     events.forget(60.0)
-    assert (events.mask(7, 16), events.mask(7, 0)) == (0, 0)
+    assert (events.masks(7, 16).of_all, events.masks(7, 0).of_all) == (0, 0)
 
 
-def test_masks_are_remembered_for_sixteen_digests() -> None:
+def test_masks_are_remembered_for_eight_digests() -> None:
     events = LiveEvents(3, 1000)
     events.add(live("a"), 0.0)
-    for salt in range(16):
-        events.mask(salt, 8)
-    assert len(events._masks) == 16
-    assert events.mask(99, 8) == mask_of_all(["a"], 99, 8)
-    assert len(events._masks) == 1
+    for salt in range(9):
+        assert events.masks(salt, 8).of_all == bits_of(["a"], salt, 8)
+    assert list(events._masks) == [(salt, 8) for salt in range(1, 9)]
+
+
+@given(
+    st.lists(st.sampled_from("abcdefgh"), unique=True),
+    st.lists(st.sampled_from("abcdefgh"), unique=True),
+    st.integers(0, 3),
+    st.integers(0, 4),
+)
+def test_the_lacked_events_are_those_in_the_span_that_the_digest_lacks(
+    ours: list[str], theirs: list[str], salt: int, size: int
+) -> None:
+    events = LiveEvents(9, 1000)
+    digest = HeldDigest(make_digest(theirs, salt, size), salt, DigestSpan(2, 6))
+    events.lacked(digest)
+    for name in ours:
+        events.add(LiveEvent(Event("CD", id=name, time="abcdefgh".index(name) / 4.0), 1, 0.0, 60.0, 9), 0.0)
+    expected = [name for name in ours if name in "cdef" and digest.lacks(name)]
+    assert [one.id for one in events.lacked(digest)] == expected
+    assert all(name not in theirs for name in expected) or size == 0
