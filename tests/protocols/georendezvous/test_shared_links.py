@@ -9,13 +9,20 @@ import pytest
 from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.geometry import Area, Circle, Position
-from earshot.protocols.georendezvous.cell_hash_routing import CellSettings, Heading, NodeEntered, RoutedPacket, Walk
+from earshot.protocols.georendezvous.cell_hash_routing import (
+    CellAppeared,
+    CellSettings,
+    Heading,
+    NodeEntered,
+    RoutedPacket,
+    Walk,
+)
 from earshot.protocols.georendezvous.machine import GeoRendezvous
-from earshot.protocols.georendezvous.rendezvous_cell import Notifications, Notify, NotifyAround
+from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notifications, Notify, NotifyAround
 from earshot.protocols.georendezvous.rendezvous_table import Subscribe
 from earshot.protocols.georendezvous.settings import PAPER, GeoRendezvousSettings
-from earshot.protocols.georendezvous.shared_links import LinkBeacon, SharedLinks
-from earshot.protocols.machine import FixedLocation, Send
+from earshot.protocols.georendezvous.shared_links import RETURN_S, LinkBeacon, SharedLinks
+from earshot.protocols.machine import Broadcast, FixedLocation, Send
 from earshot.simulation import load_scenario, run, summarise
 
 SETTINGS = CellSettings(range_m=160.0, cell_side_m=100.0)
@@ -83,6 +90,62 @@ def test_a_member_whose_first_beacon_was_lost_is_a_newcomer_all_the_same() -> No
     routing = links()
     assert routing.on_beacon(LinkBeacon((0, 0), False, 0), "late", 0.0) == NodeEntered("late")
     assert routing.on_beacon(LinkBeacon((0, 0), False, 0), "late", 1.0) is None
+
+
+def test_a_member_that_is_heard_again_lacks_only_what_has_changed() -> None:
+    routing = links()
+    beacon = LinkBeacon((0, 0), False, 0)
+    routing.on_beacon(beacon, "back", 1.0)
+    routing.forget("back")  # it did not answer
+    routing.on_beacon_timer(2.0)
+    assert routing.on_beacon(beacon, "back", 2.5) == NodeEntered("back", since=1.0)
+    routing.forget("back")
+    routing.on_beacon_timer(2.5 + RETURN_S)
+    assert routing.on_beacon(beacon, "back", 13.0) == NodeEntered("back")
+    routing.forget("back")
+    assert routing.on_beacon(LinkBeacon((0, 0), True, 0), "back", 14.0) == NodeEntered("back")  # it has been elsewhere
+    routing.on_beacon(LinkBeacon((1, 0), False, 0), "back", 15.0)
+    assert routing.on_beacon(beacon, "back", 16.0) == NodeEntered("back")
+
+
+def test_a_neighbouring_cell_that_is_heard_again_is_not_new() -> None:
+    routing = links()
+    beacon = LinkBeacon((1, 0), False, 0)
+    assert routing.on_beacon(beacon, "beside", 1.0) == CellAppeared((1, 0))
+    routing.forget("beside")
+    routing.on_beacon_timer(2.0)
+    assert routing.on_beacon(beacon, "beside", 3.0) is None
+    assert routing.neighbourhood == 1
+    routing.forget("beside")
+    routing.on_beacon_timer(3.0 + RETURN_S)
+    assert routing.on_beacon(beacon, "beside", 14.0) == CellAppeared((1, 0))
+
+
+def test_one_member_hands_a_newcomer_what_it_lacks_and_tells_the_others() -> None:
+    machine = GeoRendezvous("me", GeoRendezvousSettings(range_m=160.0, cell_side_m=100.0), FixedLocation(), Random(1))
+    machine.routing.on_beacon(LinkBeacon((0, 0), False, 0), "late", 0.0)
+    cell = machine.rendezvous
+    old, new = (Subscribe(Heading((0, 0)), 0, "cars", 0, owner, (5, 0), 0.0, 60.0) for owner in ("old", "new"))
+    cell.on_record(old, 1.0)
+    cell.on_record(new, 4.0)
+    for since, owners in ((-math.inf, ["new", "old"]), (2.0, ["new"])):
+        cell.newcomer("late", 5.0, since)
+        told, *handed = cell.hand_keys_to("late", 5.0)
+        assert told == Broadcast(Keep((0, 0), (), "late"))
+        assert [(effect.peer, [one.owner for one in effect.packet.records]) for effect in handed] == [("late", owners)]
+    cell.newcomer("late", 6.0, 5.5)
+    assert cell.hand_keys_to("late", 6.0) == []
+
+
+def test_a_subscriber_far_from_its_point_reports_every_second_cell() -> None:
+    wide = GeoRendezvousSettings(range_m=160.0, cell_side_m=100.0, width_m=4000.0, height_m=4000.0)
+    machine = GeoRendezvous("me", wide, FixedLocation(), Random(1))
+    found = {}
+    for topic in (f"topic {k}" for k in range(20)):
+        away_m = min(machine.location.position(0.0).distance_to(point) for point in wide.points(topic))
+        found[topic] = machine.reported_move(topic, 0.0)
+        assert found[topic] == (2 if away_m >= 1200.0 else 1)
+    assert set(found.values()) == {1, 2}
 
 
 def test_a_walk_that_is_too_long_returns_to_where_it_began() -> None:

@@ -162,6 +162,8 @@ class NodeEntered:
     """A node without keys has come into this node's cell."""
 
     node: str
+    since: float = -math.inf
+    "It lacks only what has changed since then: it was a member already, and was not heard for a while."
 
 
 @dataclass(slots=True)

@@ -68,6 +68,8 @@ BURST_S: Final = 0.05
 "Between two packets of a burst, or as many as are sent together."
 MOST_ARRIVALS: Final = 8
 "A packet that arrives at this node may cause another that arrives here too: at most this number in a row."
+FAR_CELLS: Final = 12
+"With shared links, a subscriber this many cells from its point reports each second cell that it enters."
 MOST_RENEWALS: Final = 8
 "However far away its point is, a record is renewed every eighth time at least."
 
@@ -303,8 +305,8 @@ class GeoRendezvous(Machine):
         match self.routing.on_beacon(beacon, sender, now):
             case CellAppeared(cell):
                 self.carry_out(self.rendezvous.cell_appeared(cell, now), now)
-            case NodeEntered(node):
-                self.carry_out(self.rendezvous.newcomer(node, now), now)
+            case NodeEntered(node, since):
+                self.carry_out(self.rendezvous.newcomer(node, now, since), now)
 
     def update_cell(self, now: float) -> None:
         """In another cell than before: send a beacon at once, and tell the rendezvous cells when the members of
@@ -320,9 +322,16 @@ class GeoRendezvous(Machine):
             if self.settings.links == "own" and not adjacent(published.advertised_from, here):
                 self.advertise(topic, now)
         for topic, subscribed in sorted(self.subscribed.items()):
-            moved_cells = 1 if self.settings.links == "shared" else 2
-            if cells_apart(subscribed.subscribed_from, here) >= moved_cells:
+            if cells_apart(subscribed.subscribed_from, here) >= self.reported_move(topic, now):
                 self.send_subscriptions(topic, now)
+
+    def reported_move(self, topic: str, now: float) -> int:
+        """How many cells a subscriber may move before it reports that. Reports to distant points cost the most."""
+        if self.settings.links == "own":
+            return 2
+        position = self.location.position(now)
+        away_m = min(position.distance_to(point) for point in self.settings.points(topic))
+        return 2 if away_m >= FAR_CELLS * self.routing.grid.side_m else 1
 
     # Sections 2.2 and 2.3: the publisher.
 

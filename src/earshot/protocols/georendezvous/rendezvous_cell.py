@@ -127,7 +127,8 @@ class RendezvousCell:
         self.place_margin_m = place_margin_m
         "A subscriber whose cell is farther from an event's area than this does not get the event."
         self.table = RendezvousTable(record_lifespan_s)
-        self._handing: set[str] = set()
+        self._handing: dict[str, float] = {}
+        "Newcomers that wait for the cell's keys, and since when they lack them."
         self._noted = 0
 
     def on_record(self, record: Record, now: float) -> Orders:
@@ -260,7 +261,7 @@ class RendezvousCell:
             return []
         orders: Orders = []
         if keep.newcomer in self._handing:
-            self._handing.discard(keep.newcomer)
+            del self._handing[keep.newcomer]
             orders.append(CancelTimer(("hand", keep.newcomer)))
         for record in keep.records:
             if isinstance(record, Advertise) or record.readable:
@@ -271,19 +272,21 @@ class RendezvousCell:
             orders += self.settle(sorted({record.key for record in keep.records}), [], now)
         return orders
 
-    def newcomer(self, node: str, now: float) -> Orders:
-        """A node has come into this cell: after a random delay one member hands it the keys."""
+    def newcomer(self, node: str, now: float, since: float = -math.inf) -> Orders:
+        """A node has come into this cell, or is back: after a random delay one member hands it what it lacks."""
         if not len(self.table):
             return []
-        self._handing.add(node)
+        self._handing[node] = min(since, self._handing.get(node, since))
         return [StartTimer(("hand", node), at=now + self.routing.random.random() * self.handover_delay_s)]
 
     def hand_keys_to(self, newcomer: str, now: float) -> Orders:
-        self._handing.discard(newcomer)
-        records = self.table.all_records(now)
+        since = self._handing.pop(newcomer, -math.inf)
+        records = self.table.all_records(now, since)
         if records and newcomer in self.routing.others():
             if self.keep_records:
-                return [Send(newcomer, keep) for keep in self._keeps(records, newcomer)]
+                # The other members do not hear acknowledged packets: an empty broadcast tells them that it is done.
+                done = Broadcast(Keep(self.routing.cell, (), newcomer))
+                return [done, *(Send(newcomer, keep) for keep in self._keeps(records, newcomer))]
             return [Broadcast(Keep(self.routing.cell, tuple(records), newcomer))]
         return []
 

@@ -6,6 +6,7 @@ share a record, hand it to a newcomer or send it on to another home cell unchang
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import msgspec
@@ -76,9 +77,10 @@ Record = Advertise | Subscribe
 
 @dataclass(slots=True)
 class StoredRecord:
-    """A record and when it expires unless it is renewed."""
+    """A record, when this node got it, and when it expires unless it is renewed."""
 
     record: Record
+    put_at: float
     expires_at: float
 
     def remaining(self, now: float) -> Record:
@@ -128,7 +130,7 @@ class RendezvousTable:
                 self.held_bytes -= weight(known.record)
             expires_at = now + min(record.lifespan_s, self.longest_s)
             if expires_at > now:
-                kept[record.slot] = StoredRecord(record, expires_at)
+                kept[record.slot] = StoredRecord(record, now, expires_at)
                 self.held_bytes += weight(record)
         if not kept:
             del self._points[record.key]
@@ -169,9 +171,10 @@ class RendezvousTable:
         """All that is kept at one point, ready to be sent on."""
         return [stored.remaining(now) for _, stored in sorted(self._points.get(key, {}).items())]
 
-    def all_records(self, now: float) -> list[Record]:
-        """The records of all points, ready to be sent on."""
-        return [record for key in self.points() for record in self.records(key, now)]
+    def all_records(self, now: float, since: float = -math.inf) -> list[Record]:
+        """The records of all points that have come or were renewed since then, ready to be sent on."""
+        stored = (one for key in self.points() for _, one in sorted(self._points[key].items()))
+        return [one.remaining(now) for one in stored if one.put_at >= since]
 
     def drop(self, key: PointKey) -> None:
         """Remove a point."""

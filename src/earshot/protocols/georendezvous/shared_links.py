@@ -10,11 +10,14 @@ routing still ends; a walk ends after `walk_limit` steps at the latest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from random import Random
+from typing import Final
 
 import msgspec
 
+from earshot.geometry import Position
 from earshot.protocols.georendezvous import cells
 from earshot.protocols.georendezvous.cell_hash_routing import (
     Beacon,
@@ -29,9 +32,12 @@ from earshot.protocols.georendezvous.cell_hash_routing import (
     sent,
 )
 from earshot.protocols.georendezvous.cells import Cell, Perimeter, rank, towards
-from earshot.protocols.machine import Drop, Send
+from earshot.protocols.machine import Drop, Effect, Send
 from earshot.records import DropReason
 from earshot.wire import Whole
+
+RETURN_S: Final = 10.0
+"A member or a cell that was not heard for less than this is not new: on a busy channel beacons are lost."
 
 
 class LinkBeacon(Beacon, frozen=True, tag="chr-links"):
@@ -47,6 +53,10 @@ class SharedLinks(CellHashRouting):
         super().__init__(node, settings, random)
         self.links: dict[str, int] = {}
         "Which cells around their own the neighbours hear."
+        self.lost_members: dict[str, float] = {}
+        "Members of this cell that are no longer heard or did not answer, and when they were heard last."
+        self.lost_cells: dict[Cell, float] = {}
+        "The same of neighbouring cells."
 
     def beacon(self) -> Beacon:
         plain = super().beacon()
@@ -58,13 +68,34 @@ class SharedLinks(CellHashRouting):
         changed = super().on_beacon(beacon, sender, now)
         if isinstance(beacon, LinkBeacon) and sender in self.neighbours:
             self.links[sender] = beacon.links & 0xFF
+        last_heard_at = self.lost_members.pop(sender, -math.inf)
         if changed is None and not was_member and beacon.cell == self.cell:
-            return NodeEntered(sender)  # its fresh beacon was lost
+            # It is back, or its fresh beacon was lost.
+            return NodeEntered(sender, last_heard_at)
+        if isinstance(changed, CellAppeared) and changed.cell in self.lost_cells:
+            return None
         return changed
 
+    def on_beacon_timer(self, now: float) -> list[Effect]:
+        self.lost_members = {node: at for node, at in self.lost_members.items() if now - at < RETURN_S}
+        self.lost_cells = {cell: at for cell, at in self.lost_cells.items() if now - at < RETURN_S}
+        return super().on_beacon_timer(now)
+
+    def move_to(self, position: Position) -> Cell | None:
+        left = super().move_to(position)
+        if left is not None:
+            self.lost_members.clear()
+            self.lost_cells.clear()
+        return left
+
     def forget(self, node: str) -> None:
+        known = self.neighbours.get(node)
+        if known is not None and known.cell == self.cell:
+            self.lost_members[node] = known.heard_at
         super().forget(node)
         self.links.pop(node, None)
+        if known is not None and known.cell not in self.members:
+            self.lost_cells[known.cell] = known.heard_at
 
     def shared_neighbourhood(self) -> int:
         """The neighbouring cells that some member of this cell hears, one bit a direction."""
