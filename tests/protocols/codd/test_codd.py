@@ -37,7 +37,7 @@ from earshot.protocols.codd.packets import (
 )
 from earshot.protocols.codd.recent_documents import bitmap
 from earshot.protocols.codd.settings import CoddSettings
-from earshot.protocols.machine import Announcement, Broadcast, Drop, FixedLocation, Send
+from earshot.protocols.machine import Announcement, Broadcast, Drop, FixedLocation, QuietChannel, Send, StartTimer
 
 TREE = "source-0#0"
 A, B, C = ('Document: category = "a"', 'Document: category = "b"', 'Document: category = "c"')
@@ -221,6 +221,39 @@ def test_an_orphan_joins_again_at_its_grandparent_and_then_at_the_seeds():
     effects = node.unreachable(KeepAlive((), ((TREE, 0),)), "p", 9.0)
     assert sent(effects) == [("g", Add(TREE, "n", 3, (A,)))]
     assert sent(node.wake(("candidates", TREE), 11.0)) == [("source-0", Add(TREE, "n", 4, (A,)))]
+
+
+class BusyChannel(QuietChannel):
+    """A channel that is busy for three quarters of the time."""
+
+    def busy_share(self, now):
+        return 0.75
+
+
+def test_on_a_busy_channel_a_peer_is_given_up_only_when_it_is_silent_for_longer():
+    node = member()
+    node.channel = BusyChannel()
+    node.hear(AddChild(TREE, 1, (B,), (B,), NEW), "x", 1.0)
+    assert node.unreachable(KeepAlive((), ((TREE, 0),)), "source-0", 2.0) == []
+    assert node.unreachable(KeepAlive(((TREE, 0, 0),), ()), "x", 2.0) == []
+    effects = node.wake("alive", 1.0 + 4 * SMALL.silence_s - 0.1)
+    assert list(node.trees[TREE].children) == ["x"]
+    assert StartTimer("alive", 1.0 + 4 * SMALL.silence_s - 0.1 + 4 * SMALL.keep_alive_s) in effects
+    node.wake("alive", 1.0 + 4 * SMALL.silence_s + 0.1)
+    assert node.trees[TREE].children == {}
+
+
+def test_on_a_busy_channel_a_newcomer_waits_longer_and_asks_its_agent_once():
+    node = Codd("n", SMALL, FixedLocation(), Random(1), BusyChannel())
+    effects = node.subscribe(Subscription("n/a", "n", Filter.where('category = "a"', type="Document")), 0.0)
+    assert StartTimer("asked", 4 * SMALL.candidate_wait_s) in effects
+    assert node.directory.ask(1.0) == []
+    effects = node.hear(SeedSet((Source(TREE, ("Document",), ("source-0",)),)), "source-0", 0.1)
+    assert StartTimer(("candidates", TREE), 0.1 + 4 * SMALL.candidate_wait_s) in effects
+    effects = node.wake("asked", 4 * SMALL.candidate_wait_s)
+    again_at = 4 * SMALL.candidate_wait_s + 4 * SMALL.retry_s
+    assert StartTimer("ask-again", again_at) in effects
+    assert sent(node.wake("ask-again", again_at)) == [("source-0", GetSeedSet())]
 
 
 def test_a_silent_parent_and_a_silent_child_are_given_up():

@@ -14,7 +14,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-GOLDEN = {"codd": "dace3f75086163d9", "siena": "f3b30895de228597"}
+GOLDEN = {"codd": "dace3f75086163d9", "siena": "37dbadf9b90bcab0"}
 
 
 def digest(protocol: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from earshot.errors import SettingsError
 from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
-from earshot.protocols.machine import Announcement, Drop, FixedLocation, Send
+from earshot.protocols.machine import Announcement, Drop, FixedLocation, Send, StartTimer
 from earshot.protocols.siena.machine import (
     Advertise,
     Connect,
@@ -127,6 +127,58 @@ def test_a_network_that_loses_a_broker_recovers():
     publish(table, "a00", 0, size=3)
     table.run(table.now + 10.0)
     assert receivers(table, publish(table, "a00", 1, size=3)) == [name for name in names[1:] if name != lost]
+
+
+def broker_of_two():
+    """A broker below "up" with the clients "x" and "y", which want everything above 1."""
+    broker = Siena("b", SETTINGS, FixedLocation(), Random(1))
+    broker.hear(Place(True, "up"), "a00", 0.0)
+    for name in ("x", "y"):
+        broker.hear(Connect(False), name, 0.0)
+        broker.hear(Subscribe(1, ("Document: size > 1",)), name, 0.0)
+    return broker
+
+
+def notify(number):
+    return Notify(Event("Document", {"size": 3}, str(number), "s"), 1)
+
+
+def test_a_client_that_cannot_be_reached_for_a_while_gets_what_it_missed():
+    broker = broker_of_two()
+    first, second = notify(1), notify(2)
+    sent = broker.hear(first, "up", 1.0)
+    assert [effect.peer for effect in sent] == ["x", "y"]
+    assert broker.unreachable(sent[0].packet, "x", 1.5) == [StartTimer(("again", "x"), 1.5 + SETTINGS.retry_s)]
+    assert [effect.peer for effect in broker.hear(second, "up", 2.0)] == ["y"]
+    again = broker.wake(("again", "x"), 6.5)
+    missed = [effect.packet for effect in again if isinstance(effect, Send)]
+    assert [(packet.event.id, effect.peer) for packet, effect in zip(missed, again, strict=False)] == [
+        ("1", "x"),
+        ("2", "x"),
+    ]
+    assert broker.wake(("again", "x"), 11.5) == []
+    assert [effect.peer for effect in broker.hear(notify(3), "up", 12.0)] == ["x", "y"]
+
+
+@pytest.mark.parametrize(("name", "patience_s"), [("x", 200.0), ("up", 20.0)])
+def test_a_neighbour_that_stays_away_is_gone(name, patience_s):
+    broker = broker_of_two()
+    packet, now = notify(1), 1.0
+    broker.unreachable(packet, name, now)
+    while name in broker.links:
+        now += SETTINGS.retry_s
+        broker.wake(("again", name), now)
+        broker.unreachable(packet, name, now + 0.1) if name in broker.links else None
+    assert 1.0 + patience_s < now <= 1.0 + patience_s + 2 * SETTINGS.retry_s
+    assert (broker.above is None) == (name == "up")
+
+
+def test_without_patience_a_neighbour_is_gone_at_once():
+    broker = Siena("b", SienaSettings(agents=("a00",), patience_s=0.0), FixedLocation(), Random(1))
+    broker.hear(Place(True, "up"), "a00", 0.0)
+    broker.hear(Connect(False), "x", 0.0)
+    broker.unreachable(notify(1), "x", 1.0)
+    assert list(broker.links) == ["up"]
 
 
 def test_events_published_before_the_node_has_a_place_are_sent_later():

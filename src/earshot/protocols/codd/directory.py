@@ -7,6 +7,7 @@ nodes speak to all in range, and every node keeps a register for itself alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
@@ -37,10 +38,12 @@ class Directory:
     Methods return effects. A packet may be for the node itself, where it is an agent: the machine hears it at once.
     """
 
-    def __init__(self, node: str, settings: CoddSettings, random: Random) -> None:
+    def __init__(self, node: str, settings: CoddSettings, random: Random, pace: Callable[[float], float]) -> None:
         self.node = node
         self.settings = settings
         self.random = random
+        self.pace = pace
+        "How many times longer a node waits now: the busier the channel, the longer."
         self.own: Register | None = None
         "What this node registers, where it is a source."
         self.sources: dict[str, Source] = {}
@@ -51,6 +54,7 @@ class Directory:
         "The nodes that asked here, and when."
         self._agent = self._failed_agents = 0
         self._visits = False
+        self._waits_until = 0.0
 
     # At a node.
 
@@ -81,18 +85,24 @@ class Directory:
         agents = self.settings.agents
         if not agents:
             return [Broadcast(GetSeedSet())]
+        pace = self.pace(now)
+        if pace > 1.0 and now < self._waits_until:
+            return []
+        self._waits_until = now + self.settings.candidate_wait_s * pace
         agent = agents[self._agent % len(agents)]
-        waits: list[Effect] = [StartTimer("asked", now + self.settings.candidate_wait_s)] if agent != self.node else []
+        waits: list[Effect] = [StartTimer("asked", self._waits_until)] if agent != self.node else []
         return [*waits, Send(agent, GetSeedSet())]
 
     def no_answer(self, now: float) -> list[Effect]:
         """Ask the next agent, each once; after the last one, again later."""
         self._agent += 1
         self._failed_agents += 1
+        self._waits_until = now
         if self._failed_agents < len(self.settings.agents):
             return self.ask(now)
         self._failed_agents = 0
-        return [Drop(DropReason.NO_AGENT_ANSWERS), StartTimer("ask-again", now + self.settings.retry_s)]
+        self._waits_until = now + self.settings.retry_s * self.pace(now)
+        return [Drop(DropReason.NO_AGENT_ANSWERS), StartTimer("ask-again", self._waits_until)]
 
     def on_seed_set(self, packet: SeedSet) -> None:
         """An agent's answer. Of several trees of one source only the newest counts."""

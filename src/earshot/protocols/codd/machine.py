@@ -42,6 +42,8 @@ from earshot.protocols.tuning import Surroundings, Tunable, clamp
 from earshot.records import DropReason
 from earshot.wire import Packet
 
+BUSIEST = 0.9375
+"A channel that is busier than this makes a node wait no longer: 16 times."
 MOST_RESENT = 1000
 "Lost documents that are sent again at a time."
 
@@ -70,7 +72,7 @@ class Codd(Machine):
         self.trees: dict[str, DisseminationTree] = {}
         self.own_tree: DisseminationTree | None = None
         self.own_types: tuple[str, ...] = ()
-        self.directory = Directory(node, settings, random)
+        self.directory = Directory(node, settings, random, self.pace)
         self._new_index = new_index
         self._join_requests = count(1)
         self._overhead_requests = count(1)
@@ -209,6 +211,8 @@ class Codd(Machine):
                 self.refused(self.trees[packet.tree], now, packet.request)
             case packets.GetOverhead() if packet.tree in self.trees:
                 self.no_overhead(self.trees[packet.tree], now, packet.request)
+        if self.channel.busy_share(now) > 0.0:
+            return self.effects()  # over a radio a packet may fail while the peer is there: its silence decides
         for tree in list(self.trees.values()):
             if peer in tree.children:
                 self._effects += tree.lose([peer])
@@ -295,7 +299,7 @@ class Codd(Machine):
         wants = tuple(sorted(tree.wants.holders))
         for seed in tree.join.next_seeds(next(self._join_requests)):
             self.send(seed, packets.Add(tree.id, self.node, tree.join.request, wants))
-        self.start_timer(("candidates", tree.id), at=now + self.settings.candidate_wait_s)
+        self.start_timer(("candidates", tree.id), at=now + self.settings.candidate_wait_s * self.pace(now))
 
     def join_failed(self, tree: DisseminationTree, now: float) -> None:
         """Figure 2 returns FAIL. It is reported after some attempts; a node never gives up for good."""
@@ -308,7 +312,11 @@ class Codd(Machine):
             wait_s = self.settings.retry_s
             self.carry_out(self.directory.ask(now), now)
         if tree.id in self.trees:
-            self.start_timer(("retry", tree.id), at=now + wait_s * self.random.uniform(0.5, 1.5))
+            self.start_timer(("retry", tree.id), at=now + wait_s * self.pace(now) * self.random.uniform(0.5, 1.5))
+
+    def pace(self, now: float) -> float:
+        """How many times longer a node waits for others: the busier the channel, the longer."""
+        return 1.0 / (1.0 - min(self.channel.busy_share(now), BUSIEST))
 
     def on_add_result(self, packet: packets.AddResult, tree: DisseminationTree, sender: str, now: float) -> None:
         """TYPE_ADDRESULT: a candidate."""
@@ -328,7 +336,7 @@ class Codd(Machine):
         wants = tuple(sorted(tree.wants.holders))
         tree.join.ask(event, peer, next(self._join_requests), wants)
         self.send(peer, packets.AddChild(tree.id, tree.join.request, tree.own, wants, tree.since, replaces))
-        self.start_timer(("answer", tree.id), at=now + self.settings.candidate_wait_s)
+        self.start_timer(("answer", tree.id), at=now + self.settings.candidate_wait_s * self.pace(now))
 
     def on_answer(self, packet: packets.Answer, tree: DisseminationTree, sender: str, now: float) -> None:
         """The response to TYPE_ADDCHILD."""
@@ -563,10 +571,10 @@ class Codd(Machine):
             self.send(peer, packets.KeepAlive(tuple(down.get(peer, ())), tuple(up.get(peer, ()))))
         self._sends_keep_alives = bool(self.trees)
         if self.trees:
-            self.start_timer("alive", at=now + self.settings.keep_alive_s)
+            self.start_timer("alive", at=now + self.settings.keep_alive_s * self.pace(now))
 
     def check_silence(self, tree: DisseminationTree, now: float) -> None:
-        silence_s = self.settings.silence_s
+        silence_s = self.settings.silence_s * self.pace(now)
         self._effects += tree.lose(name for name, child in tree.members.items() if now - child.heard_at > silence_s)
         if tree.parent and now - tree.parent_heard_at > silence_s:
             self.orphaned(tree, now)

@@ -19,7 +19,7 @@ from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.machine import QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
 from earshot.protocols.tuning import Surroundings, Tunable, clamp
 from earshot.records import DropReason
-from earshot.settings import AtLeastOne, Count, Positive, check_bounds
+from earshot.settings import AtLeastOne, Count, NotNegative, Positive, check_bounds
 from earshot.wire import FilterText, Packet, Whole, Word
 
 
@@ -34,6 +34,10 @@ class SienaSettings:
     "The number of children of a broker in the brokers' tree; 0: as many as clients."
     retry_s: Positive = 5.0
     "How long a node without a place waits before it asks again."
+    patience_s: NotNegative = 20.0
+    """What a broker above could not be sent is sent again, every `retry_s`, for this long; then the broker counts as
+    gone. A neighbour below is kept ten times as long: it would not notice that it is forgotten. 0: a neighbour that
+    cannot be reached is gone at once."""
     memory: AtLeastOne = 4096
     "How many events a node remembers as seen."
 
@@ -45,6 +49,8 @@ class SienaSettings:
 MOST_TEXT = 1 << 20
 "A broker keeps at most this number of characters of its neighbours' subscriptions, counting 64 more for each."
 MOST_LINKS = 1024
+PATIENCE_BELOW = 10
+"A neighbour below is kept this many times as long as the broker above."
 MOST_TYPES = 256
 "Event types that one publisher advertises."
 
@@ -154,6 +160,12 @@ class BrokerLink:
     "The number of the last message from it that came in order."
     early: dict[int, Packet] = field(default_factory=dict)
     "Messages that came before their turn: messages of a pair may overtake each other."
+    unsent: list[Packet] = field(default_factory=list)
+    "What waits until it can be reached again."
+    failing_since: float | None = None
+    "Since when it cannot be reached; None while it can."
+    failed: bool = False
+    "Whether the last attempt to reach it has failed."
 
     def next_order(self) -> int:
         """The number of the next message to it."""
@@ -260,12 +272,16 @@ class Siena(Machine):
             self.elect(now)
         elif timer == "elected" and self.elected == self.node:
             self.claim_control(now)
+        elif isinstance(timer, tuple) and timer[0] == "again":
+            self.send_again(str(timer[1]), now)
         return self.effects()
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
         if isinstance(packet, Enter | Place):
             self.drop(DropReason.NO_CONTROL)
             self.elected = "" if peer == self.elected else self.elected
+        elif peer in self.links and self.settings.patience_s:
+            self.keep_unsent(packet, peer, now)
         else:
             self.lost(peer, now)
         return self.effects()
@@ -274,6 +290,45 @@ class Siena(Machine):
         for name in self.links:
             self.send(name, Bye())
         return self.effects()
+
+    # Neighbours that cannot be reached for a while.
+
+    def send_to(self, name: str, packet: Packet) -> None:
+        """Send a neighbour this, or keep it until the neighbour can be reached again."""
+        link = self.links.get(name)
+        if link is None or link.failing_since is None:
+            self.send(name, packet)
+        elif len(link.unsent) < self.settings.memory:
+            link.unsent.append(packet)
+        else:
+            self.drop(DropReason.TOO_MANY_PACKETS_WAITING)
+
+    def keep_unsent(self, packet: Packet, name: str, now: float) -> None:
+        link = self.links[name]
+        if len(link.unsent) < self.settings.memory:
+            link.unsent.append(packet)
+        link.failed = True
+        if link.failing_since is None:
+            link.failing_since = now
+            self.start_timer(("again", name), at=now + self.settings.retry_s)
+
+    def send_again(self, name: str, now: float) -> None:
+        """Send what waits. Where nothing has failed since the last time, the neighbour is back."""
+        link = self.links.get(name)
+        if link is None or link.failing_since is None:
+            return
+        patience_s = self.settings.patience_s * (1 if name == self.above else PATIENCE_BELOW)
+        if link.failed and now - link.failing_since > patience_s:
+            self.lost(name, now)
+            return
+        unsent, link.unsent = link.unsent, []
+        for packet in unsent:
+            self.send(name, packet)
+        if link.failed:
+            link.failed = False
+            self.start_timer(("again", name), at=now + self.settings.retry_s)
+        else:
+            link.failing_since = None
 
     # A place in the network.
 
@@ -363,11 +418,11 @@ class Siena(Machine):
         """A new neighbour: advertise what is published on this side, and forward what is wanted."""
         self.links[name] = link
         if self.own_types:
-            self.send(name, Advertise(link.next_order(), self.node, self.own_types))
+            self.send_to(name, Advertise(link.next_order(), self.node, self.own_types))
         if link.broker:
             others = [other for known, other in self.links.items() if known != name]
             for publisher, types in [item for other in others for item in other.advertised.items()]:
-                self.send(name, Advertise(link.next_order(), publisher, types))
+                self.send_to(name, Advertise(link.next_order(), publisher, types))
         self.offer(name, self.texts.holders)
 
     def lost(self, name: str, now: float) -> None:
@@ -402,7 +457,7 @@ class Siena(Machine):
 
     def advertise_own(self) -> None:
         for name, link in self.links.items():
-            self.send(name, Advertise(link.next_order(), self.node, self.own_types))
+            self.send_to(name, Advertise(link.next_order(), self.node, self.own_types))
 
     def on_advertise(self, packet: Advertise, sender: str) -> None:
         """Pass it on to all other brokers; subscriptions follow it back."""
@@ -416,7 +471,7 @@ class Siena(Machine):
         if self.broker:
             for name, other in self.links.items():
                 if name != sender and other.broker:
-                    self.send(name, Advertise(other.next_order(), packet.publisher, packet.types))
+                    self.send_to(name, Advertise(other.next_order(), packet.publisher, packet.types))
         self.offer(sender, self.texts.holders)
 
     # What is wanted.
@@ -476,7 +531,7 @@ class Siena(Machine):
                 link.forwarded[text] = None
                 new.append(text)
         if new:
-            self.send(name, Subscribe(link.next_order(), tuple(new)))
+            self.send_to(name, Subscribe(link.next_order(), tuple(new)))
 
     def _others_want(self, text: str, name: str) -> bool:
         """Whether this node, or a neighbour other than that one, wants it."""
@@ -495,7 +550,7 @@ class Siena(Machine):
             if name != source and withdrawn:
                 for text in withdrawn:
                     del other.forwarded[text]
-                self.send(name, Unsubscribe(other.next_order(), tuple(withdrawn)))
+                self.send_to(name, Unsubscribe(other.next_order(), tuple(withdrawn)))
                 self.offer(name, self.texts.holders)
 
     # Events.
@@ -531,7 +586,7 @@ class Siena(Machine):
         packet = Notify(event, hops + 1)
         for name, link in self.links.items():
             if name != sender and (not self.broker or not met.isdisjoint(link.wants)):
-                self.send(name, packet)
+                self.send_to(name, packet)
 
 
 def covers(general: str, special: str) -> bool:
