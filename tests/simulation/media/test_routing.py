@@ -20,10 +20,12 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import summarise
 from earshot.simulation.faults import Crash, FaultSettings
+from earshot.simulation.media import open_medium
 from earshot.simulation.media.collision_free import OverlayNetwork
 from earshot.simulation.media.links import LinkChange, LinkScript
 from earshot.simulation.media.medium_settings import Contention, Lossy, Routing, UnitDisk
 from earshot.simulation.media.open_medium import Network
+from earshot.simulation.media.reactive_routing import ReactiveRouting
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.wire import size
@@ -276,6 +278,47 @@ def test_a_reactive_packet_arrives_or_its_sender_learns_that_it_did_not(seed: in
     ]
     assert sorted(text for _, text in calls) == sorted(str(k) for k in range(40))
     assert "hop-limit" not in bench.engine.counts.drops
+
+
+class WatchedRouting(ReactiveRouting):
+    """Follows the routes to a destination whenever one of them changes."""
+
+    learnt = 0
+
+    def _learn(self, node: int, destination: int, *route: Any) -> None:
+        super()._learn(node, destination, *route)
+        type(self).learnt += 1
+        passed: list[int] = []
+        at: int | None = node
+        while at is not None and at != destination:
+            assert at not in passed, f"packets for {destination} go in circles: {[*passed, at]}"
+            passed.append(at)
+            found = self._tables[at].get(destination)
+            at = found.next_hop if found is not None and found.valid and found.expires_at > self.queue.now else None
+
+
+@given(st.integers(0, 1000), st.sampled_from([0.0, 0.3]))
+@settings(max_examples=12, deadline=None)
+def test_no_routes_form_a_loop(seed: int, crashing: float) -> None:
+    """Independent of the packets that are sent: at every moment the next hops to a node lead to it, or end."""
+    chance = Random(seed)
+    walks = [
+        Trajectory.through(f"n{i}", [(6.0 * k, chance.uniform(0, 50), chance.uniform(0, 50)) for k in range(10)])
+        for i in range(20)
+    ]
+    down = [f"n{i}" for i in range(20) if chance.random() < crashing]
+    crashes = tuple(Crash(node=name, time_s=chance.uniform(5, 30), down_s=chance.uniform(1, 10)) for name in down)
+    medium = UnitDisk(range_m=18.0, routing="reactive")
+    WatchedRouting.learnt = 0
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(open_medium, "ReactiveRouting", WatchedRouting)
+        bench = Bench(
+            Trajectories(walks), Network(medium, routed=True), duration_s=54.0, faults=FaultSettings(crashes=crashes)
+        )
+        for k in range(120):
+            bench.do(1.0 + k / 3, f"n{chance.randrange(20)}", tell(f"n{chance.randrange(4)}", str(k)))
+        bench.run()
+    assert WatchedRouting.learnt > 1000
 
 
 # The same bytes for the same seed.

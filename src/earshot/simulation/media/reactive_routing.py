@@ -35,6 +35,9 @@ JITTER_S: Final = 0.01
 WAITING_PACKETS: Final = 64
 "At most this many packets wait for a search; the oldest is dropped."
 
+SEQUENCE_STEP: Final = 1000
+"""A node's own number grows by this with each request. The RFC's 1 is not more than what a broken link adds to the
+number that others know: its requests would then seem old, and its neighbours would have no way back to it."""
 UNKNOWN: Final = -1
 "A sequence number that is not known."
 
@@ -140,7 +143,9 @@ class ReactiveRouting(RoutedMedium):
 
     def node_down(self, node: int, graceful: bool) -> None:
         super().node_down(node, graceful)
-        self._tables[node] = {}
+        # It keeps the numbers; the RFC lets it wait instead (section 6.13). Without them old routes could form a loop.
+        for route in self._tables[node].values():
+            route.invalidate()
         for pair in [pair for pair in self._searches if pair[0] == node]:
             del self._searches[pair]
 
@@ -255,7 +260,7 @@ class ReactiveRouting(RoutedMedium):
         if self._searches.get((origin, destination)) is not search:
             return
         known, reach = self._known(origin, destination), search.reach
-        self._sequences[origin] += 1
+        self._sequences[origin] += SEQUENCE_STEP
         self._requests += 1
         self._heard[self._requests] = {origin}
         self.queue.on_air(now + 2 * self._network_s, self._forget, self._requests)
@@ -336,11 +341,7 @@ class ReactiveRouting(RoutedMedium):
         heard.add(node)
         now, origin, travelled = self.queue.now, request.origin, request.travelled + 1
         until = now + 2 * self._network_s - 2 * travelled * self._traversal_s
-        # A request is news of its origin, even where a broken link has raised the number that is known (section 6.5).
-        known, sequence = self._known(node, origin), request.origin_sequence
-        if known is not None and not known.valid:
-            sequence = max(sequence, known.sequence)
-        self._learn(node, origin, request.sender, travelled, sequence, until)
+        self._learn(node, origin, request.sender, travelled, request.origin_sequence, until)
         towards = self._known(node, request.destination)
         route = towards if towards is not None and towards.valid else None
         if node == request.destination:
