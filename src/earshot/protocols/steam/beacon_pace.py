@@ -63,5 +63,10 @@ def pace(
 
 def is_nearest(entry: RelevantProximity, of_its_group: Iterable[RelevantProximity]) -> bool:
     """Whether no other producer of the group is fewer hops away. A mobile proximity is a place of its own."""
-    rank = (entry.advert.hops, entry.key)
-    return entry.mobile or all(rank <= (one.advert.hops, one.key) for one in of_its_group if not one.mobile)
+    if entry.mobile:
+        return True
+    hops, key = entry.advert.hops, entry.key
+    # Hops are compared first: keys matter only between equals, and a group may have many producers.
+    return not any(
+        one.advert.hops <= hops and (one.advert.hops, one.key) < (hops, key) and not one.mobile for one in of_its_group
+    )

@@ -338,7 +338,7 @@ class Steam(Machine):
                 continue
             if now > entry.expires_at and not (self.settings.keep_stationary and entry.stationary):
                 self.forget(entry, fell_silent=True)
-            elif not entry.mobile and not entry.advert.is_near(position):
+            elif entry.stationary and not entry.advert.is_near(position):
                 self.forget(entry)
         due = []
         for announced in self.announcements.by_subject.values():

@@ -156,12 +156,6 @@ class ContentionRadio:
     # Waiting for the channel.
 
     def broadcast(self, transmission: Transmission) -> None:
-        self._enqueue(transmission)
-
-    def unicast(self, transmission: Transmission) -> None:
-        self._enqueue(transmission)
-
-    def _enqueue(self, transmission: Transmission) -> None:
         """Put the frame behind those of its own or a higher priority. A full queue drops its last frame of lower
         priority, or else this one."""
         station = self._stations[transmission.sender]
@@ -179,6 +173,8 @@ class ContentionRadio:
                 return
             self._drop(frames.pop())
         frames.insert(place, transmission)
+
+    unicast = broadcast
 
     def _drop(self, transmission: Transmission) -> None:
         """The queue is full."""
@@ -258,29 +254,28 @@ class ContentionRadio:
         station.tries += 1
         self._host.sent(transmission)
         ends_at = now + (self._airtimes_s.get(transmission.bytes) or self.airtime_s(transmission.bytes))
-        air = self._on_air(node, now, ends_at, station, transmission)
-        self._begin(air, now)
+        air = self._begin(node, now, ends_at, station, transmission)
         end = self._end_of_broadcast if transmission.peer_name == "" else self._end_of_unicast
         self._queue.on_air(ends_at, end, air)
 
-    def _on_air(self, node: int, now: float, ends_at: float, station: Station, transmission: Transmission) -> OnAir:
-        """What the node begins to send now, and whom it reaches."""
+    def _begin(self, sender: int, now: float, ends_at: float, station: Station, transmission: Transmission) -> OnAir:
+        """A node begins to send: whom it reaches, and whose countdown it stops."""
         self._begun = number = self._begun + 1
-        if self._drawn is not None:
-            sensed_by, in_range, faded, powers = self._drawn(node, now)
-            return OnAir(number, ends_at, node, station, transmission, (*sensed_by, node), in_range, faded, powers)
-        sensed_by = self._sensed_by(node, now)
-        in_range = sensed_by if self._heard_by is None else self._heard_by(node, now)
-        return OnAir(number, ends_at, node, station, transmission, (*sensed_by, node), in_range)
-
-    def _begin(self, air: OnAir, now: float) -> None:
-        self._on_channel((now, air.ends_at, air.sender, air.sensed_by))
+        if self._drawn is None:
+            sensed_by = self._sensed_by(sender, now)
+            in_range = sensed_by if self._heard_by is None else self._heard_by(sender, now)
+            air = OnAir(number, ends_at, sender, station, transmission, (*sensed_by, sender), in_range)
+        else:
+            sensed_by, in_range, faded, powers = self._drawn(sender, now)
+            air = OnAir(number, ends_at, sender, station, transmission, (*sensed_by, sender), in_range, faded, powers)
+        self._on_channel((now, ends_at, sender, air.sensed_by))
         self._reach(air, now)
         waiting = self._waiting
         if waiting:
             for node in air.sensed_by:
                 if node in waiting:
                     self._freeze(waiting[node], now)
+        return air
 
     def _reach(self, air: OnAir, now: float) -> None:
         """The frame begins at the nodes that sense it (rule 3)."""
@@ -366,8 +361,7 @@ class ContentionRadio:
     def _acknowledge(self, air: OnAir) -> None:
         now, peer = self._queue.now, air.transmission.peer
         ends_at = now + self._ack_s
-        acknowledgement = self._on_air(peer, now, ends_at, air.station, air.transmission)
-        self._begin(acknowledgement, now)
+        acknowledgement = self._begin(peer, now, ends_at, air.station, air.transmission)
         self._queue.on_air(ends_at, self._end_of_acknowledgement, acknowledgement)
 
     def _end_of_acknowledgement(self, air: OnAir) -> None:
