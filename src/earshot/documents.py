@@ -10,7 +10,6 @@ limits are refused with named errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -124,47 +123,68 @@ def _refusal(error: etree.XMLSyntaxError, limits: XmlLimits) -> XmlError:
     return XmlMalformed(f"not well-formed XML {where}: {message}")
 
 
+class _OpenElement:
+    """An element some of whose children are still to come."""
+
+    __slots__ = ("attributes", "awaited", "children", "node")
+
+    def __init__(self, node: etree._Element, attributes: dict[str, str], children: list[Element | str]) -> None:
+        self.node = node
+        self.attributes = attributes
+        self.children = children
+        self.awaited = len(node)
+        "How many elements, comments and processing instructions are still to come."
+
+
 def _tree(root: etree._Element, limits: XmlLimits) -> Element:
     """The tree, built children before parents and without recursion: a hostile document may be very deep."""
     from lxml import etree
 
     count = 0
-    open_elements: list[tuple[etree._Element, Iterator[etree._Element], list[Element | str]]] = []
-    node: etree._Element | None = root
-    while True:
-        if node is None:
-            node, _, children = open_elements.pop()
-            element = Element(_local(node.tag), _attributes(node, limits), tuple(children))
-            if not open_elements:
-                return element
-            open_elements[-1][2].append(element)
-        elif isinstance(node.tag, str):
+    open_elements: list[_OpenElement] = []
+    for node in root.iter():
+        tag, complete = node.tag, None
+        if isinstance(tag, str):
             count += 1
             if count > limits.elements:
                 raise XmlTooManyElements(f"more than {limits.elements:,} elements, at line {node.sourceline}")
-            open_elements.append((node, iter(node), [node.text] if node.text else []))
-            if len(open_elements) > limits.depth:
+            if len(open_elements) >= limits.depth:
                 raise XmlTooDeep(f"nested deeper than {limits.depth} elements at line {node.sourceline}")
-            node = next(open_elements[-1][1], None)
-            continue
-        elif node.tag is etree.Entity:
+            text = node.text
+            attributes = _attributes(node, limits)
+            if len(node):
+                open_elements.append(_OpenElement(node, attributes, [text] if text else []))
+                continue
+            complete = Element(_local(tag), attributes, (text,) if text else ())
+        elif tag is etree.Entity:
             raise XmlEntityRefused(f"the document uses the entity {node.text!r} at line {node.sourceline}")
-        _, siblings, children = open_elements[-1]
-        if node.tail:
-            children.append(node.tail)
-        node = next(siblings, None)
+        while open_elements:
+            above = open_elements[-1]
+            if complete is not None:
+                above.children.append(complete)
+            if tail := node.tail:
+                above.children.append(tail)
+            above.awaited -= 1
+            if above.awaited:
+                break
+            node = open_elements.pop().node
+            complete = Element(_local(node.tag), above.attributes, tuple(above.children))
+    assert complete is not None
+    return complete
 
 
 def _attributes(node: etree._Element, limits: XmlLimits) -> dict[str, str]:
     """An element's attributes in document order."""
-    if not node.attrib:
+    given = node.attrib
+    if not given:
         return {}
-    if len(node.attrib) > limits.attributes:
+    if len(given) > limits.attributes:
         raise XmlTooManyElements(f"more than {limits.attributes} attributes on one element, at line {node.sourceline}")
     found: dict[str, str] = {}
-    for name, value in cast("list[tuple[str, str]]", node.attrib.items()):
-        local = _local(name)
-        if local == name or local not in found:
+    for name, value in cast("list[tuple[str, str]]", given.items()):
+        if "}" not in name:
+            found[name] = value
+        elif (local := _local(name)) not in found:
             found[local] = value
     return found
 
