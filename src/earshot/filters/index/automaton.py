@@ -35,6 +35,7 @@ from earshot.filters.index.prefix_tree import (
     PrefixTree,
     Properties,
     Property,
+    Results,
     attribute,
     sorted_nodes,
     union,
@@ -93,10 +94,6 @@ class _GuardIndex:
         return [each for guard in admitting if guard.admits(value) for each in by_guard.get(guard, ())]
 
 
-Results = tuple[list[Any], list[Any]]
-"Answers and leads."
-
-
 class _State:
     """The nodes that a document has reached at the end of one sequence of names."""
 
@@ -126,7 +123,7 @@ class _State:
         "Nodes that are also reached here if their guards hold."
         self._changes = -1
         "When the following were found in the tree."
-        self._results: Results | None = None
+        self._results: tuple[Results, Results] | None = None
         self._sources: Nodes | None = None
         self._wild: dict[Label, Nodes] = {}
 
@@ -137,7 +134,7 @@ class _State:
             self._waiting = union([self._above, here]) if len(here) else self._above
         return self._waiting
 
-    def results(self, tree: PrefixTree) -> Results:
+    def results(self, tree: PrefixTree) -> tuple[Results, Results]:
         """The answers and the leads of the nodes reached here."""
         self._renew(tree)
         if self._results is None:
@@ -319,8 +316,8 @@ class PathAutomaton:
             return set(known[0]), known[1]
         states = frozenset().union(*[joint.states for joint in reached]) if self._guarded else reached
         results = [state.results(self._tree) for state in states]
-        answers: set[Any] = set().union(*[answers for answers, _ in results])
-        leads = set().union(*[leads for _, leads in results]) if self._tree.leads.total else ()
+        answers: set[Any] = set().union(*[answers.tolist() for answers, _ in results])
+        leads = set().union(*[leads.tolist() for _, leads in results]) if self._tree.leads.total else ()
         if reached not in self._results:
             if len(self._results) >= MOST_RESULTS:
                 self._results.clear()

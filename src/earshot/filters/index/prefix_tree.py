@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,6 +169,11 @@ def source_of(node: int, below: bool) -> int:
     return node << 1 | below
 
 
+Results = NDArray[np.object_]
+"In an array and not in a list: the garbage collector would visit every result in a list."
+NO_RESULTS: Results = np.empty(0, object)
+
+
 class NodeResults:
     """The results of nodes. Most nodes have at most one: it is kept in an array, and further ones beside it."""
 
@@ -176,7 +181,7 @@ class NodeResults:
 
     def __init__(self) -> None:
         self.counts: NDArray[np.int32] = np.zeros(0, np.int32)
-        self._first: NDArray[np.object_] = np.empty(0, object)
+        self._first: Results = np.empty(0, object)
         self._further: dict[int, set[Hashable]] = {}
         self.total = 0
 
@@ -206,16 +211,16 @@ class NodeResults:
         self.counts[node] -= 1
         self.total -= 1
 
-    def of(self, nodes: Nodes) -> list[Any]:
+    def of(self, nodes: Nodes) -> Results:
         """All results of the nodes."""
         if not self.total:
-            return []
+            return NO_RESULTS
         counts = self.counts.take(nodes)
-        found: list[Any] = self._first[nodes[counts > 0]].tolist()
-        if self._further:
-            for node in nodes[counts > 1].tolist():
-                found += self._further[node]
-        return found
+        found: Results = self._first[nodes[counts > 0]]
+        if not self._further:
+            return found
+        several = (result for node in nodes[counts > 1].tolist() for result in self._further[node])
+        return np.concatenate((found, np.fromiter(several, object)))
 
 
 class PrefixTree:
