@@ -135,7 +135,7 @@ def conjunctions(quick: bool) -> None:
     fractional = Workload(filters=10_000, texts=20, width=0.09, numbers=0)
     made, contents, events = workload.subscriptions(), workload.contents(2000), events_of(workload)
     index, naive, xpaths = indexed(made), peers.loop(made), peers.lxml_xpaths(made)
-    with patch("earshot.filters.index.tables.compiled_row_intersection", return_value=None):
+    with patch("earshot.filters.index.bits.compiled_loops", return_value=None):
         slower = indexed(made)
     documents = [peers.document_of(content) for content in contents[:50]]
     others: dict[str, peers.Match] = {"big-integer bitmaps (fixed)": peers.integer_bitmaps(made, workload)}

@@ -165,7 +165,10 @@ class RangeColumn(ValueColumn):
         return self._cells
 
     def add(self, slot: int, test: Between) -> bool:
-        rounded = sum(1 << i for i, bound in enumerate(_bounds(test)) if not self._use_bound(bound))
+        rounded = 0
+        for i, bound in enumerate(_bounds(test)):
+            if not self._use_bound(bound):
+                rounded |= 1 << i
         if rounded:
             self._rounded[slot] = rounded
         first, last = bisect_right(self._bounds, test.low), bisect_right(self._bounds, test.high)

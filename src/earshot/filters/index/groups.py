@@ -30,20 +30,17 @@ class IndexedPlan:
         self.key = key
         self.filter = filter
         self.plan = plan
-        self.text_test = next(
-            (
-                (test.source, test.wanted)
-                for test in plan.tests
-                if isinstance(test, SameText) and isinstance(test.source, str) and "." not in test.source
-            ),
-            None,
-        )
+        self.text_test: tuple[str, str] | None = None
         "A field outside of objects and the text it must have, where the plan asks for one: the cheapest test."
         self.group: PlanGroup | None = None
         self.slot: int | None = None
         "In the group's table; None where the plan is one of few."
         self.sure = False
         "Whether the group's own test is all that the plan asks for."
+        for test in plan.tests:
+            if isinstance(test, SameText) and isinstance(test.source, str) and "." not in test.source:
+                self.text_test = (test.source, test.wanted)
+                break
 
 
 class PlanGroup:
@@ -135,7 +132,7 @@ class PlanGroup:
         for test in tests:
             self._asked[test] += 1
         self._place(indexed, tests)
-        for test in tests:
+        for test in tests if self._by_value else ():
             group = self._by_value.get((type(test), test.source), {}).get(test.wanted)
             if group is not None and not self._is_rare(test):
                 self._forget(test)
