@@ -44,11 +44,13 @@ class Quality:
     def attributes(self) -> dict[str, str]:
         """What differs from the default, as an event type's attributes."""
         return {
-            one.name: attribute_text(value) for one in fields(self) if (value := getattr(self, one.name)) != one.default
+            attribute.name: attribute_text(value)
+            for attribute in fields(self)
+            if (value := getattr(self, attribute.name)) != attribute.default
         }
 
 
-NAMES = tuple(one.name for one in fields(Quality))
+NAMES = tuple(attribute.name for attribute in fields(Quality))
 
 
 def quality_of(subject: str, attributes: Mapping[str, str]) -> Quality:
@@ -72,15 +74,15 @@ def attribute_text(value: Any) -> str:
     return str(value)
 
 
-def check_honoured(subject: str, attributes: Mapping[str, str], protocol: str, honoured: frozenset[str]) -> None:
+def check_kept(subject: str, attributes: Mapping[str, str], protocol: str, kept: frozenset[str]) -> None:
     """Refuse unknown attributes, and attributes that the protocol cannot keep."""
     quality = quality_of(subject, attributes)
     for name in attributes:
         if name not in NAMES:
             raise QualityError(f"{subject}: there is no attribute {name!r}; {nearest_name(name, NAMES)}")
-        if name not in honoured and getattr(quality, name) != getattr(PLAIN, name):
+        if name not in kept and getattr(quality, name) != getattr(PLAIN, name):
             raise QualityError(
-                f"{subject}: {protocol} cannot honour {name} = {attributes[name]}: {_REASONS[name]}; choose another "
+                f"{subject}: {protocol} cannot keep {name} = {attributes[name]}: {_REASONS[name]}; choose another "
                 f"protocol, or announce the type without it"
             )
 

@@ -193,10 +193,10 @@ def test_nodes_that_use_a_type_with_other_attributes_are_refused() -> None:
     asyncio.run(run())
 
 
-def test_what_a_protocol_cannot_honour_is_refused_at_announce() -> None:
+def test_what_a_protocol_cannot_keep_is_refused_at_announce() -> None:
     async def run() -> None:
         async with Desk(protocol="siena").node("a") as a:
-            with pytest.raises(QualityError, match="Siren: siena cannot honour history = 3: its nodes have no neighbo"):
+            with pytest.raises(QualityError, match="Siren: siena cannot keep history = 3: its nodes have no neighbo"):
                 await a.announce(kind(history=3))
             await a.announce(kind(deadline_s=3))
 

@@ -37,8 +37,8 @@ def settings_of(protocol: str) -> Any:
     return build_settings(cls.Settings, facts)
 
 
-def honoured(protocol: str) -> frozenset[str]:
-    return PROTOCOLS[protocol].honours(settings_of(protocol))
+def kept(protocol: str) -> frozenset[str]:
+    return PROTOCOLS[protocol].kept_qualities(settings_of(protocol))
 
 
 def ran(protocol: str, actions: list[Action], medium: MediumSettings, duration_s: float, seed: int = 0) -> Rows:
@@ -116,21 +116,21 @@ EXAMPLES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
-def test_a_protocol_refuses_at_announce_what_it_cannot_honour(protocol: str, name: str) -> None:
+def test_a_protocol_refuses_at_announce_what_it_cannot_keep(protocol: str, name: str) -> None:
     actions = [announced(0, **{name: EXAMPLES[name]})]
-    if name in honoured(protocol):
+    if name in kept(protocol):
         assert ran(protocol, actions, SLOW, 3.0)["announce"]
     else:
-        with pytest.raises(QualityError, match=f"Tick: {protocol} cannot honour {name} = {EXAMPLES[name]}"):
+        with pytest.raises(QualityError, match=f"Tick: {protocol} cannot keep {name} = {EXAMPLES[name]}"):
             ran(protocol, actions, SLOW, 3.0)
 
 
 def test_only_protocols_with_neighbours_recover_events() -> None:
     for name in ("reliability", "history"):
-        assert {protocol for protocol in PROTOCOLS if name not in honoured(protocol)} == {"codd", "siena"}
+        assert {protocol for protocol in PROTOCOLS if name not in kept(protocol)} == {"codd", "siena"}
 
 
-def test_an_attribute_that_nobody_honours_is_refused() -> None:
+def test_an_attribute_that_nobody_keeps_is_refused() -> None:
     with pytest.raises(QualityError, match="there is no attribute 'prioriy'; did you mean 'priority'"):
         ran("flooding", [announced(0, prioriy=1)], SLOW, 3.0)
 
@@ -185,7 +185,7 @@ def test_no_event_is_delivered_after_its_lifespan_and_every_late_one_is_reported
 # Reliability: what was missed is recovered.
 
 
-@pytest.mark.parametrize("protocol", [name for name in sorted(PROTOCOLS) if "reliability" in honoured(name)])
+@pytest.mark.parametrize("protocol", [name for name in sorted(PROTOCOLS) if "reliability" in kept(name)])
 def test_over_a_lossy_radio_every_subscriber_gets_every_reliable_event(protocol: str) -> None:
     medium = Lossy(range_m=100.0, certain_m=60.0, exponent=2.0, latency_s=0.002)
     for seed in range(sized(10, 60) // 10):
@@ -203,7 +203,7 @@ def test_over_a_lossy_radio_every_subscriber_gets_every_reliable_event(protocol:
 # History: the last events to a late subscriber.
 
 
-@pytest.mark.parametrize("protocol", [name for name in sorted(PROTOCOLS) if "history" in honoured(name)])
+@pytest.mark.parametrize("protocol", [name for name in sorted(PROTOCOLS) if "history" in kept(name)])
 def test_a_late_subscriber_gets_the_last_events_once(protocol: str) -> None:
     for seed in range(sized(20, 60) // 10):
         random = Random(seed)

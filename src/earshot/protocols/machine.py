@@ -210,7 +210,7 @@ class Machine:
         return cls.needs_routing
 
     @classmethod
-    def honours(cls, settings: Any) -> frozenset[str]:
+    def kept_qualities(cls, settings: Any) -> frozenset[str]:
         """The attributes of an event type that hold with these settings (`earshot.quality`). Hosts see to them; for
         `reliability` and `history` a node asks its neighbours, and a protocol over routing may have none."""
         return ALONE if cls.uses_routing(settings) else ALONE | WITH_NEIGHBOURS

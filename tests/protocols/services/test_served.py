@@ -431,7 +431,7 @@ def test_a_question_for_areas_stops_at_its_source_and_its_hop_limit() -> None:
 
 def test_nodes_tell_each_other_where_they_are_every_second() -> None:
     machine = node()
-    assert machine.tell_here(1.0) == [timer("here", at=1.5)]
+    assert machine.state_position(1.0) == [timer("here", at=1.5)]
     assert wakes(machine, "here", now=1.5) == [Broadcast(Here(AT)), timer("here", at=2.5)]
 
 

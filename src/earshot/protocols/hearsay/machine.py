@@ -174,7 +174,7 @@ class Hearsay(Machine):
         return bool(settings.gateways)
 
     @classmethod
-    def honours(cls, settings: HearsaySettings) -> frozenset[str]:  # noqa: ARG003
+    def kept_qualities(cls, settings: HearsaySettings) -> frozenset[str]:  # noqa: ARG003
         return ALONE | WITH_NEIGHBOURS
 
     def start(self, now: float) -> Effects:

@@ -15,7 +15,7 @@ from earshot.errors import EventError, QualityError
 from earshot.events import EventType
 from earshot.geometry import Area, Position, Proximity, Velocity
 from earshot.protocols.machine import Announcement
-from earshot.quality import Quality, check_honoured, difference
+from earshot.quality import Quality, check_kept, difference
 from earshot.wire import NodeName, Packet, Whole, Word
 
 STATE_EVERY_S = 5.0
@@ -92,9 +92,9 @@ class Statement:
 class AnnouncedTypes:
     """The types that this node announces or has declared, and those that others state."""
 
-    def __init__(self, protocol: str, honoured: frozenset[str]) -> None:
+    def __init__(self, protocol: str, kept: frozenset[str]) -> None:
         self.protocol = protocol
-        self.honoured = honoured
+        self.kept = kept
         self.own: dict[str, Announcement] = {}
         self.declared: dict[str, EventType] = {}
         "By subscription, the type that the subscriber expects."
@@ -103,8 +103,8 @@ class AnnouncedTypes:
         "When the sources ended their announcements, by their clocks."
 
     def check(self, event_type: EventType) -> None:
-        """Refuse a type that this node cannot honour, or that another uses with other attributes."""
-        check_honoured(event_type.subject, event_type.attributes, self.protocol, self.honoured)
+        """Refuse a type that this node cannot keep, or that another uses with other attributes."""
+        check_kept(event_type.subject, event_type.attributes, self.protocol, self.kept)
         self.check_agreement(event_type)
 
     def check_agreement(self, event_type: EventType) -> None:
@@ -113,7 +113,7 @@ class AnnouncedTypes:
         for id, declared in self.declared.items():
             if declared.subject == subject and (why := difference(subject, here, declared.attributes, f"{id} here")):
                 raise QualityError(why)
-        others = {source: one.event_type for (source, about), one in self.heard.items() if about == subject}
+        others = {source: statement.event_type for (source, about), statement in self.heard.items() if about == subject}
         if subject in self.own:
             others["the announcement here"] = self.own[subject].event_type
         for who, other in others.items():
@@ -144,7 +144,7 @@ class AnnouncedTypes:
         if stated.ended:
             return statement
         if key not in self.heard and len(self.heard) >= MOST_STATEMENTS:
-            del self.heard[min(self.heard, key=lambda one: self.heard[one].heard_at)]
+            del self.heard[min(self.heard, key=lambda key: self.heard[key].heard_at)]
         self.heard[key] = statement
         mine = self.own.get(stated.subject)
         mine_type = mine.event_type if mine is not None else self.declared_as(stated.subject)
@@ -154,7 +154,7 @@ class AnnouncedTypes:
 
     def declared_as(self, subject: str) -> EventType | None:
         """The type that a subscriber here expects under this subject."""
-        return next((one for one in self.declared.values() if one.subject == subject), None)
+        return next((declared for declared in self.declared.values() if declared.subject == subject), None)
 
     def quality(self, source: str, subject: str) -> Quality | None:
         """What the publisher promises, as far as this node knows."""

@@ -84,7 +84,7 @@ class Served(Machine):
     def __init__(self, protocol: Machine, name: str, random: Random, neighbours: Neighbours | None = None) -> None:
         super().__init__(protocol.node, protocol.settings, protocol.location, random, protocol.channel)
         self.protocol = protocol
-        self.types = AnnouncedTypes(name, protocol.honours(protocol.settings))
+        self.types = AnnouncedTypes(name, protocol.kept_qualities(protocol.settings))
         self.history = History()
         self.fences = Fences()
         self._neighbours = neighbours
@@ -168,8 +168,8 @@ class Served(Machine):
         self.fences.remove(fence)
         return NOTHING
 
-    def tell_here(self, now: float) -> Effects:
-        """Tell neighbours where this node is, every second from now on."""
+    def state_position(self, now: float) -> Effects:
+        """State to neighbours where this node is, every second from now on."""
         self._at("here", now + self.random.uniform(0.0, HERE_EVERY_S))
         return self.effects()
 
@@ -502,7 +502,7 @@ class Served(Machine):
 
     def _on_here(self, here: Here, sender: str, now: float) -> None:
         if sender not in self._here and len(self._here) >= MOST_STATEMENTS:
-            self._here = {name: one for name, one in self._here.items() if now - one[1] <= HERE_LASTS_S}
+            self._here = {name: heard for name, heard in self._here.items() if now - heard[1] <= HERE_LASTS_S}
         self._here[sender] = (here.at, now)
 
 

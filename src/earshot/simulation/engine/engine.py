@@ -288,7 +288,7 @@ class Engine:
             self._hear[i] = self._checked_ear(i, self._hear[i])
         self.call(i, "start")
         if self._services.near:
-            self.call(i, "tell_here")
+            self.call(i, "state_position")
 
     def go(self, i: int, why: str, graceful: bool) -> None:
         """Node i leaves; if `graceful`, its machine is stopped first."""
