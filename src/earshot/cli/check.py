@@ -62,7 +62,11 @@ def same_in_both_hosts(cls: type[Machine]) -> None:
 
     How often a packet is repeated, and over how many hops it came, may differ: what happens at one moment has no
     order between hosts."""
-    facts = {one.name: FACTS[path] for one in fields(cls.Settings) if (path := one.metadata.get("scenario")) in FACTS}
+    facts = {
+        setting.name: FACTS[path]
+        for setting in fields(cls.Settings)
+        if (path := setting.metadata.get("scenario")) in FACTS
+    }
     settings = build_settings(cls.Settings, facts)
     simulated, live = _simulated(cls, settings), _live(cls, settings)
     for effect in sorted(simulated.keys() | live.keys(), key=str):
@@ -81,7 +85,7 @@ def _overheard(machine: Machine, into: Seen) -> Machine:
     def wrapped(entry_point: Any) -> Any:
         def call(*arguments: Any) -> Effects:
             effects: Effects = entry_point(*arguments)
-            into.update((machine.node, *_described(one)) for one in effects or () if _described(one))
+            into.update((machine.node, *_described(effect)) for effect in effects or () if _described(effect))
             return effects
 
         return call

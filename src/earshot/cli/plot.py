@@ -53,7 +53,10 @@ def plot(
     if as_json:
         names = ("mean", "low", "high", "seeds")
         print_json(
-            [{by: one.line, x: one.x, **{name: getattr(one.figure, name) for name in names}} for one in found.points]
+            [
+                {by: point.line, x: point.x, **{name: getattr(point.figure, name) for name in names}}
+                for point in found.points
+            ]
         )
     elif csv_to is None and out is None:
         click.echo(found.csv(), nl=False)
@@ -76,7 +79,7 @@ def metrics(as_json: bool) -> None:
     from earshot.pipeline.campaigns.leaderboard import COLUMNS
 
     better = {1: "more", -1: "less", 0: ""}
-    rows = [(one.metric, one.title, one.unit, better[one.better]) for one in COLUMNS]
+    rows = [(column.metric, column.title, column.unit, better[column.better]) for column in COLUMNS]
     names = ("metric", "title", "unit", "better")
     if as_json:
         print_json([dict(zip(names, row, strict=True)) for row in rows])

@@ -26,15 +26,18 @@ def plugins(as_json: bool) -> None:
       earshot plugins
       earshot plugins --json
     """
-    found = [one for kind in KINDS for one in installed(kind)]
+    found = [plugin for kind in KINDS for plugin in installed(kind)]
     if as_json:
         names = ("kind", "name", "reference", "origin")
-        print_json([{name: getattr(one, name) for name in names} for one in found])
+        print_json([{name: getattr(plugin, name) for name in names} for plugin in found])
         return
     if not found:
         click.echo("no plug-ins are installed; a class in a file works too: --protocol ./file.py:Class")
         return
-    print_table(("kind", "name", "object", "from"), [(one.kind, one.name, one.reference, one.origin) for one in found])
+    print_table(
+        ("kind", "name", "object", "from"),
+        [(plugin.kind, plugin.name, plugin.reference, plugin.origin) for plugin in found],
+    )
 
 
 @click.group()

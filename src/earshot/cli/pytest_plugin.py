@@ -36,9 +36,9 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     from earshot.cli.check import checked_properties
 
     items += [
-        PropertyItem.from_parent(session, name=f"{name}[{one}]", protocol=name, checked=one)
+        PropertyItem.from_parent(session, name=f"{name}[{rule}]", protocol=name, checked=rule)
         for name in dict.fromkeys(names)
-        for one in checked_properties()
+        for rule in checked_properties()
     ]
 
 

@@ -74,19 +74,19 @@ def reproduce(
     draft.replace(target)
     for name, page_path in targets.items():
         if page_path is not None:
-            write_claims(page_path, [one for one in judged if one.study == name])
+            write_claims(page_path, [verdict for verdict in judged if verdict.study == name])
     if as_json:
-        print_json([one.as_json() for one in judged])
+        print_json([verdict.as_json() for verdict in judged])
         return
-    for one in judged:
-        click.echo(f"\n{one.study}: {one.claim.claim} ({one.claim.where})")
-        click.echo(f"  paper     {one.claim.paper}")
-        for reading in one.finding.all_readings:
-            if len(one.finding.all_readings) > 1:
+    for verdict in judged:
+        click.echo(f"\n{verdict.study}: {verdict.claim.claim} ({verdict.claim.where})")
+        click.echo(f"  paper     {verdict.claim.paper}")
+        for reading in verdict.finding.all_readings:
+            if len(verdict.finding.all_readings) > 1:
                 click.echo(f"  reading   {reading.reading}")
             click.echo(f"  measured  {reading.measured} {reading.interval_text}".rstrip())
             click.echo(f"  {reading.verdict}" + (f": {reading.reason}" if reading.reason else ""))
-    held = sum(one.finding.holds is True for one in judged)
+    held = sum(verdict.finding.holds is True for verdict in judged)
     click.echo(f"\n{held} of {len(judged)} claims hold\nreport: {target}")
 
 

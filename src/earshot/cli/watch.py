@@ -154,8 +154,8 @@ def watch(
         reports.append(judge)
 
         def report(commit: Commit) -> None:
-            for one in reports:
-                one(commit)
+            for each in reports:
+                each(commit)
 
         watching = Watch(opened, spools, settings, subscriptions, report)
         pause = threading.Event()
@@ -264,7 +264,7 @@ def table_lines(commit: Commit) -> list[str]:
     for label in sorted({group[0] for group in figures}):
         rows.append([label, *_cells(figures.get((label, "all", ""), {}))])
         types = [(key, found) for (of, by, key), found in figures.items() if (of, by) == (label, "type")]
-        types.sort(key=lambda one: (-one[1]["expected"], one[0]))
+        types.sort(key=lambda row: (-row[1]["expected"], row[0]))
         rows += [[f"  {key}", *_cells(found)] for key, found in types[:MOST_TYPES]]
         if len(types) > MOST_TYPES:
             rows.append([f"  and {len(types) - MOST_TYPES} more types", *[""] * len(SHOWN)])

@@ -128,7 +128,7 @@ def _running(kind: str, name: str) -> Plugin | None:
 def _reference(name: str) -> tuple[str, str]:
     module, colon, attribute = name.rpartition(":")
     if not colon:
-        defined = ", ".join(f"{name}:{one}" for one in _classes_in(name)) or f"{name}:Class"
+        defined = ", ".join(f"{name}:{class_name}" for class_name in _classes_in(name)) or f"{name}:Class"
         raise PluginError(f"{name!r} lacks the class; write {defined}")
     if not module or not all(part.isidentifier() for part in attribute.split(".")):
         raise PluginError(f"{name!r} is not a plug-in; write module:Class or ./file.py:Class")
@@ -202,7 +202,7 @@ def _attribute(module: ModuleType, attribute: str, name: str) -> Any:
     value: Any = module
     for part in attribute.split("."):
         if not hasattr(value, part):
-            known = [one for one in vars(value) if not one.startswith("_")]
+            known = [name for name in vars(value) if not name.startswith("_")]
             raise PluginError(f"{name}: there is no {part!r} in it; {nearest_name(part, known)}")
         value = getattr(value, part)
     return value

@@ -49,7 +49,11 @@ class Nonconforming(EarshotError):
 
 def machine_on(cls: type[Machine], name: str, seed: int = 1) -> Machine:
     """A node in the row."""
-    facts = {one.name: FACTS[path] for one in fields(cls.Settings) if (path := one.metadata.get("scenario")) in FACTS}
+    facts = {
+        setting.name: FACTS[path]
+        for setting in fields(cls.Settings)
+        if (path := setting.metadata.get("scenario")) in FACTS
+    }
     at = FixedLocation(Position(SPACING_M * NODES.index(name), 0.0))
     return cls(name, build_settings(cls.Settings, facts), at, Random(f"{seed}:{name}"))
 
@@ -73,9 +77,9 @@ def exchange(cls: type[Machine], seed: int = 1) -> Tabletop:
 def repeats(cls: type[Machine]) -> None:
     """The same seed gives the same packets and deliveries."""
     first, second = exchange(cls), exchange(cls)
-    for one, other in zip(_bytes_sent(first), _bytes_sent(second), strict=False):
-        if one != other:
-            both = f"{short(decode(one))}, the other {short(decode(other))}"
+    for mine, other in zip(_bytes_sent(first), _bytes_sent(second), strict=False):
+        if mine != other:
+            both = f"{short(decode(mine))}, the other {short(decode(other))}"
             raise Nonconforming(f"with the same seed one run sent {both}")
     if (len(first.sent), first.delivered) != (len(second.sent), second.delivered):
         raise Nonconforming("two runs with the same seed sent or delivered differently")
@@ -90,7 +94,7 @@ def delivers(cls: type[Machine]) -> None:
     found = exchange(cls).delivered
     if not any(node == "b" for node, _, _ in found):
         raise Nonconforming("the publisher's neighbour subscribed and received none of three events")
-    if twice := next((one for number, one in enumerate(found) if one in found[:number]), None):
+    if twice := next((delivery for number, delivery in enumerate(found) if delivery in found[:number]), None):
         raise Nonconforming(f"{twice[1]} was delivered twice to {twice[0]} for the subscription {twice[2]}")
 
 
@@ -102,7 +106,7 @@ def duplicates(cls: type[Machine]) -> None:
         node.subscribe(Subscription("b/s", "b", Filter.where("n > 0", "Siren")), 0.0)
         for _ in range(3):
             effects = node.hear(packet, sender, 50.0)
-        again = [one for one in effects if isinstance(one, Deliver | Broadcast) and _passes_on(one)]
+        again = [effect for effect in effects if isinstance(effect, Deliver | Broadcast) and _passes_on(effect)]
         if again:
             raise Nonconforming(f"on hearing {short(packet)} for the third time it asked for {short(again[0])}")
 
@@ -147,13 +151,13 @@ def _objects_in(node: Machine) -> int:
     waiting: list[Any] = list(vars(node).values())
     code = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen or isinstance(one, code):
+        held = waiting.pop()
+        if id(held) in seen or isinstance(held, code):
             continue
-        seen.add(id(one))
-        waiting.extend(gc.get_referents(one))
-        if isinstance(one, msgspec.Struct):
-            waiting.extend(getattr(one, name) for name in one.__struct_fields__)
+        seen.add(id(held))
+        waiting.extend(gc.get_referents(held))
+        if isinstance(held, msgspec.Struct):
+            waiting.extend(getattr(held, name) for name in held.__struct_fields__)
     return len(seen)
 
 

@@ -77,7 +77,7 @@ class Tabletop:
         except EarshotError:
             raise
         except Exception as error:
-            shown = ", ".join(short(one) for one in arguments)
+            shown = ", ".join(short(argument) for argument in arguments)
             raise failure(machine, node, error, self.now, entry_point, shown, "") from error
         if entry_point == "subscribe":
             self._subscribed[node].add(arguments[0].id)

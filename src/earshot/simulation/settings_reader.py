@@ -107,8 +107,8 @@ def spelled_plugin(table: type[PluginTable], value: Mapping[str, Any]) -> Mappin
     own = {*fields_of(table), "kind"}
     inside = value.get("settings", {})
     if isinstance(inside, Mapping):
-        inside = {**inside, **{key: one for key, one in value.items() if key not in own}}
-    kept = {key: one for key, one in value.items() if key in own}
+        inside = {**inside, **{key: entry for key, entry in value.items() if key not in own}}
+    kept = {key: entry for key, entry in value.items() if key in own}
     return {**kept, "settings": UnreadSettings(plugin_class(table, value["use"]), inside)}
 
 
@@ -124,8 +124,8 @@ else:
 
     def _marker(name: str, *read_as: type) -> ABCMeta:
         made = ABCMeta(name, (), {"__module__": __name__})
-        for one in read_as:
-            made.register(one)
+        for readable in read_as:
+            made.register(readable)
         return made
 
     SpanSetting = _marker("SpanSetting", Span)
@@ -200,22 +200,22 @@ def _spelled_out(hint: Any, value: Any, default: Any = None) -> Any:
     if isinstance(value, Mapping):
         if origin is dict:
             inner = typing.get_args(chosen[0])[1]
-            return {key: _spelled_out(inner, one) for key, one in value.items()}
+            return {key: _spelled_out(inner, entry) for key, entry in value.items()}
         if chosen and is_table(chosen[0]):
             known = fields_of(chosen[0])
             return {
-                key: _spelled_out(known[key].hint, one, known[key].default) if key in known else one
-                for key, one in value.items()
+                key: _spelled_out(known[key].hint, entry, known[key].default) if key in known else entry
+                for key, entry in value.items()
             }
     elif isinstance(value, list) and origin is tuple and typing.get_args(chosen[0])[-1] is Ellipsis:
-        return [_spelled_out(typing.get_args(chosen[0])[0], one) for one in value]
+        return [_spelled_out(typing.get_args(chosen[0])[0], entry) for entry in value]
     elif isinstance(value, float) and value.is_integer() and _wants_int(chosen):
         return int(value)
     return value
 
 
 def _wants_int(chosen: tuple[Any, ...]) -> bool:
-    return any(int in (one, *typing.get_args(one)[:1]) for one in chosen)
+    return any(int in (hint, *typing.get_args(hint)[:1]) for hint in chosen)
 
 
 def _read_other(folder: Path, wanted: Any, value: Any) -> Any:
@@ -248,9 +248,9 @@ def _read_other(folder: Path, wanted: Any, value: Any) -> Any:
 def _span(value: Any) -> Span:
     if isinstance(value, list | tuple) and len(value) != 2:
         raise ScenarioError(f"must be a number or [low, high], got a list of {len(value)}")
-    for i, one in enumerate(value) if isinstance(value, list | tuple) else (("", value),):
-        if not isinstance(one, int | float) or isinstance(one, bool):
-            raise SettingsProblem(f"[{i}]" if i != "" else "", f"must be a number, got {shown(one)}")
+    for i, number in enumerate(value) if isinstance(value, list | tuple) else (("", value),):
+        if not isinstance(number, int | float) or isinstance(number, bool):
+            raise SettingsProblem(f"[{i}]" if i != "" else "", f"must be a number, got {shown(number)}")
     return Span(*value) if isinstance(value, list | tuple) else Span(value, value)
 
 
@@ -304,22 +304,22 @@ def as_table(value: Any, *, by_content: bool = False, sparse: bool = False) -> A
         case Circle() | Rectangle() | Ellipse() | Polygon() | Filter() | Path():
             return str(value)
         case Mapping():
-            return {str(key): as_table(one, by_content=by_content, sparse=sparse) for key, one in value.items()}
+            return {str(key): as_table(item, by_content=by_content, sparse=sparse) for key, item in value.items()}
         case tuple() | list():
-            return [as_table(one, by_content=by_content, sparse=sparse) for one in value]
+            return [as_table(item, by_content=by_content, sparse=sparse) for item in value]
         case set() | frozenset():
-            return sorted(as_table(one) for one in value)
+            return sorted(as_table(item) for item in value)
     if isinstance(value, PluginTable):
         return _plugin_as_table(value, by_content, sparse)
     if isinstance(value, SettingsTable):
         kind = kind_of(type(value))
         found = {"kind": kind} if kind else {}
         for name, key in fields_of(cast(Any, type(value))).items():
-            one = getattr(value, name)
-            if one is not None and not (sparse and not key.required and one == value.default_of(name)):
-                found[name] = as_table(one, by_content=by_content, sparse=sparse)
+            item = getattr(value, name)
+            if item is not None and not (sparse and not key.required and item == value.default_of(name)):
+                found[name] = as_table(item, by_content=by_content, sparse=sparse)
         if by_content and (held := value.content()):
-            found = {key: one for key, one in {**found, **held}.items() if one is not None}
+            found = {key: item for key, item in {**found, **held}.items() if item is not None}
         return found
     raise TypeError(f"{type(value).__name__} cannot be written as a table")
 
@@ -328,9 +328,9 @@ def _plugin_as_table(value: PluginTable, by_content: bool, sparse: bool) -> dict
     """A plug-in's table as its author writes it: the name as the kind, and all keys beside it."""
     found: dict[str, Any] = {"kind": value.use, **({"code": value.code} if by_content else {})}
     for name, key in fields_of(cast(Any, type(value))).items():
-        one = getattr(value, name)
-        if name not in ("use", "settings") and not (sparse and one == key.default):
-            found[name] = as_table(one, by_content=by_content, sparse=sparse)
+        item = getattr(value, name)
+        if name not in ("use", "settings") and not (sparse and item == key.default):
+            found[name] = as_table(item, by_content=by_content, sparse=sparse)
     return {**found, **as_table(value.settings, by_content=by_content, sparse=sparse)}
 
 

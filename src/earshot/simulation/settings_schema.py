@@ -111,13 +111,13 @@ def type_words(hint: Any) -> str:
     if origin is typing.Annotated:
         return type_words(arguments[0])
     if origin is typing.Literal:
-        return " or ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in arguments)
+        return " or ".join(f'"{literal}"' if isinstance(literal, str) else str(literal) for literal in arguments)
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(type_words(one) for one in alternatives(hint)))
+        return " or ".join(dict.fromkeys(type_words(choice) for choice in alternatives(hint)))
     if origin is tuple:
         if len(arguments) == 2 and arguments[1] is Ellipsis:
             return f"list of {type_words(arguments[0])}"
-        return f"[{', '.join(type_words(one) for one in arguments)}]"
+        return f"[{', '.join(type_words(argument) for argument in arguments)}]"
     if origin in (dict, Mapping):
         return "table of " + type_words(arguments[1])
     return "table" if is_dataclass(hint) or is_table(hint) else getattr(hint, "__name__", str(hint))
@@ -126,15 +126,15 @@ def type_words(hint: Any) -> str:
 def tables_within(cls: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """Every settings class inside another, with its key: `nodes.*.mobility` and so on."""
     yield key, cls
-    for name, one in fields_of(cls).items():
-        yield from _tables_in_type(one.hint, f"{key}.{name}" if key else name)
+    for name, key_type in fields_of(cls).items():
+        yield from _tables_in_type(key_type.hint, f"{key}.{name}" if key else name)
 
 
 def _tables_in_type(hint: Any, key: str) -> Iterator[tuple[str, Any]]:
-    for one in alternatives(hint):
-        origin, arguments = typing.get_origin(one), typing.get_args(one)
-        if is_table(one):
-            yield from tables_within(one, key)
+    for choice in alternatives(hint):
+        origin, arguments = typing.get_origin(choice), typing.get_args(choice)
+        if is_table(choice):
+            yield from tables_within(choice, key)
         elif origin is tuple:
             for item in arguments:
                 yield from _tables_in_type(item, f"{key}[]")
@@ -153,11 +153,11 @@ def reference(cls: Any) -> str:
     lines: list[str] = []
     for key, classes in sections.items():
         lines.extend((f"### {_heading(key)}", ""))
-        for one in classes:
+        for cls in classes:
             if len(classes) > 1:
-                lines.extend((f'#### kind = "{kind_of(one)}"', ""))
-            lines.extend((" ".join((inspect.getdoc(one) or "").split()), ""))
-            lines.extend(_rows(one))
+                lines.extend((f'#### kind = "{kind_of(cls)}"', ""))
+            lines.extend((" ".join((inspect.getdoc(cls) or "").split()), ""))
+            lines.extend(_rows(cls))
     return "\n".join(lines)
 
 
@@ -172,10 +172,10 @@ def _rows(cls: Any) -> list[str]:
     if not described:
         return ["No keys.", ""]
     lines = ["| key | value | default | |", "| --- | --- | --- | --- |"]
-    for one in described:
-        value = f"{one.type}, {one.unit}" if one.unit else one.type
-        default = "must be given" if one.required else "" if one.default in (None, [], {}) else _default(one.default)
-        lines.append(f"| `{one.name}` | {_cell(value)} | {_cell(default)} | {_cell(one.doc)} |")
+    for key in described:
+        value = f"{key.type}, {key.unit}" if key.unit else key.type
+        default = "must be given" if key.required else "" if key.default in (None, [], {}) else _default(key.default)
+        lines.append(f"| `{key.name}` | {_cell(value)} | {_cell(default)} | {_cell(key.doc)} |")
     return [*lines, ""]
 
 

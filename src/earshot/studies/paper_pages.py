@@ -17,8 +17,8 @@ COLUMNS = ("the paper says", "where", "reading", "measured", "seeds", "95 % inte
 
 def claims_text(judged: Sequence[Judged]) -> str:
     """One row a reading; then why something does not hold, and what would make the claims that hold fail."""
-    held = sum(one.finding.holds is True for one in judged)
-    failed = sum(one.finding.holds is False for one in judged)
+    held = sum(verdict.finding.holds is True for verdict in judged)
+    failed = sum(verdict.finding.holds is False for verdict in judged)
     lines = [
         f"{len(judged)} claims: {held} hold in their most natural reading, {failed} do not, "
         f"{len(judged) - held - failed} cannot be measured here.",
@@ -27,9 +27,9 @@ def claims_text(judged: Sequence[Judged]) -> str:
         _row(["---"] * len(COLUMNS)),
     ]
     reasons, mutations = [], []
-    for number, one in enumerate(judged, 1):
-        claim = one.claim
-        for place, reading in enumerate(one.finding.all_readings):
+    for number, verdict in enumerate(judged, 1):
+        claim = verdict.claim
+        for place, reading in enumerate(verdict.finding.all_readings):
             head = (f"{number}. {claim.claim}: {claim.paper}", claim.where) if place == 0 else ("", "")
             seeds = str(reading.seeds) if reading.seeds else "-"
             lines.append(
@@ -37,7 +37,7 @@ def claims_text(judged: Sequence[Judged]) -> str:
             )
             if reading.reason:
                 reasons.append(f"- {number}, {reading.reading}: {reading.reason}.")
-        if claim.fails_if and any(reading.holds for reading in one.finding.all_readings):
+        if claim.fails_if and any(reading.holds for reading in verdict.finding.all_readings):
             mutations.append(f"- {number} fails if {claim.fails_if}.")
     if reasons:
         lines += ["", "Why:", "", *reasons]

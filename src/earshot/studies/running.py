@@ -55,9 +55,14 @@ def run_study(
     code = f"{code_digest()} {_own_code(study)}"
     kept = folder / study.name
     jobs = [
-        _Job(one.name, one.measure, dict(case), kept / one.name / f"{one.case_id(case, code)}.json")
-        for one in study.experiments
-        for case in (one.quick if quick else one.cases)
+        _Job(
+            experiment.name,
+            experiment.measure,
+            dict(case),
+            kept / experiment.name / f"{experiment.case_id(case, code)}.json",
+        )
+        for experiment in study.experiments
+        for case in (experiment.quick if quick else experiment.cases)
     ]
     waiting = missing = [job for job in jobs if not job.kept_at.exists()]
 
@@ -116,21 +121,21 @@ def _keep(kept_at: Path, rows: Sequence[Row]) -> None:
 
 def studies_report(studies: Sequence[Study], judged: Sequence[Judged], quick: bool) -> ReportPage:
     """The report: for each study a table of claims, and figures with our numbers beside the paper's."""
-    sections = [_section(study, [one for one in judged if one.study == study.name]) for study in studies]
-    held = sum(one.finding.holds is True for one in judged)
+    sections = [_section(study, [verdict for verdict in judged if verdict.study == study.name]) for study in studies]
+    held = sum(verdict.finding.holds is True for verdict in judged)
     sizes = "smaller sizes of the experiments" if quick else "the papers' own sizes"
     return ReportPage("Earshot: the papers' claims", f"{held} of {len(judged)} claims hold; {sizes}", sections)
 
 
 def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
-    pairs = [(one.claim, one.finding) for one in judged]
+    pairs = [(verdict.claim, verdict.finding) for verdict in judged]
     rows = [
         (
-            *(claim.claim, one.verdict, one.reading, claim.where, claim.paper),
-            *(one.measured, one.seeds, one.interval_text, one.reason, claim.fails_if),
+            *(claim.claim, reading.verdict, reading.reading, claim.where, claim.paper),
+            *(reading.measured, reading.seeds, reading.interval_text, reading.reason, claim.fails_if),
         )
         for claim, finding in pairs
-        for one in finding.all_readings
+        for reading in finding.all_readings
     ]
     table = PageTable(
         f"claims-{study.name}",
@@ -148,13 +153,13 @@ def _section(study: Study, judged: Sequence[Judged]) -> PageSection:
 def _figure(claim: Claim, finding: Finding, marks: Mapping[str, Mark]) -> PageFigure:
     """A claim's lines; numbers from the paper's text are hollow marks."""
     lines = []
-    for one in finding.series:
-        low, high = (ends if ends else [math.nan] * len(one.y) for ends in (one.low, one.high))
-        figures = [Figure(*figure, 0) for figure in zip(one.y, low, high, strict=True)]
-        points = list(zip(one.x, figures, strict=True))
-        lines.append(ChartLine(one.name, marks[one.name], points, connected=not one.paper))
+    for series in finding.series:
+        low, high = (ends if ends else [math.nan] * len(series.y) for ends in (series.low, series.high))
+        figures = [Figure(*figure, 0) for figure in zip(series.y, low, high, strict=True)]
+        points = list(zip(series.x, figures, strict=True))
+        lines.append(ChartLine(series.name, marks[series.name], points, connected=not series.paper))
     x, y = Measure(claim.x_label, ""), Measure(claim.y_label, "")
-    rows = [[line.name, at, one.mean, one.low, one.high] for line in lines for at, one in line.points]
+    rows = [[line.name, at, figure.mean, figure.low, figure.high] for line in lines for at, figure in line.points]
     return PageFigure(
         claim.claim,
         line_chart(lines, x, y, log_x=claim.log_x),

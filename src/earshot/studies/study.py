@@ -75,7 +75,11 @@ class ClaimReading:
     interval: tuple[float, float] | None = None
     "The 95 % confidence interval of the figure that decides; None where it has none."
     reason: str = ""
-    "Why it does not hold or cannot be measured, if known."
+    "Why it does not hold or cannot be measured, if known; a reading that holds drops it."
+
+    def __post_init__(self) -> None:
+        if self.holds:
+            object.__setattr__(self, "reason", "")
 
     @property
     def verdict(self) -> str:
@@ -100,6 +104,10 @@ class Finding:
     readings: Sequence[ClaimReading] = ()
     "All readings, the most natural one first; empty where there is one only."
 
+    def __post_init__(self) -> None:
+        if self.holds:
+            object.__setattr__(self, "reason", "")
+
     @property
     def all_readings(self) -> Sequence[ClaimReading]:
         """At least one."""
@@ -111,7 +119,7 @@ class Finding:
         first, *others = self.all_readings
         if first.holds is None:
             return first.verdict
-        differing = [one.reading for one in others if one.holds is (not first.holds)]
+        differing = [reading.reading for reading in others if reading.holds is (not first.holds)]
         if not differing:
             return first.verdict
         return (
@@ -119,9 +127,17 @@ class Finding:
         )
 
 
-def verdict(measured: str, holds: bool, reason: str = "", series: Sequence[Series] = ()) -> Finding:
-    """A finding that gives the reason only where the claim does not hold."""
-    return Finding(measured, holds, "" if holds else reason, series)
+def read_as(
+    reading: str,
+    measured: str,
+    holds: bool | None,
+    of: int | Iterable[Row],
+    decides: Estimate | Line | None = None,
+    why: str = "",
+) -> ClaimReading:
+    """The claim read in one way, `of` these rows or this number of seeds; `decides` has the interval."""
+    seeds = of if isinstance(of, int) else seeds_of(of)
+    return ClaimReading(reading, measured, holds, seeds, decides.interval if decides else None, why)
 
 
 def found(first: ClaimReading, *others: ClaimReading, series: Sequence[Series] = ()) -> Finding:
@@ -223,7 +239,8 @@ class Judged:
             "verdict": self.finding.verdict,
             "reason": self.finding.reason,
             "readings": [
-                {**asdict(one), "interval": one.interval and list(one.interval)} for one in self.finding.all_readings
+                {**asdict(reading), "interval": reading.interval and list(reading.interval)}
+                for reading in self.finding.all_readings
             ],
             "fails_if": self.claim.fails_if,
             "series": [{"name": line.name, "x": list(line.x), "y": list(line.y)} for line in self.finding.series],
@@ -279,6 +296,11 @@ class Line:
     intercept: float
     low: float
     high: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The slope's."""
+        return self.low, self.high
 
     def __format__(self, spec: str) -> str:
         """The slope and its interval, each in this format."""
@@ -342,7 +364,9 @@ class Curve:
 
     def series(self, name: str) -> Series:
         """The curve as a line of a figure."""
-        return Series(name, self.x, self.y, [one.low for one in self.estimates], [one.high for one in self.estimates])
+        return Series(
+            name, self.x, self.y, [point.low for point in self.estimates], [point.high for point in self.estimates]
+        )
 
 
 def curve(rows: Iterable[Row], x: str, y: str) -> Curve:

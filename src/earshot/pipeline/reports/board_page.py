@@ -167,12 +167,12 @@ def verdict_block(view: RankingView, heading: str, more: Sequence[str] = ()) -> 
 def _types_in_a_word(view: RankingView) -> list[tuple[str, Mark]]:
     """The winner of each event type with its delivery, and how many it ties with."""
     found = []
-    for one in view.ranking.by_type:
-        if (verdict := one.verdict) and len(view.rows) > 1:
+    for ranked in view.ranking.by_type:
+        if (verdict := ranked.verdict) and len(view.rows) > 1:
             tied = f" {TIE} {len(verdict.ties)} others" if len(verdict.ties) > 1 else ""
             tied = f" {TIE} {verdict.ties[0]}" if len(verdict.ties) == 1 else tied
             delivered = measure_of(verdict.delivery_metric).label(verdict.delivery.mean)
-            found.append((f"{one.event_type}: {verdict.winner} {delivered}{tied}", view.marks[verdict.winner]))
+            found.append((f"{ranked.event_type}: {verdict.winner} {delivered}{tied}", view.marks[verdict.winner]))
     return found if len(found) <= MOST_TYPES else []
 
 
@@ -188,8 +188,8 @@ def headline(verdict: BoardVerdict) -> str:
 def types_table(view: RankingView) -> list[PageBlock]:
     """The verdict for each event type, where there are several."""
     rows = []
-    for one in view.ranking.by_type:
-        verdict = one.verdict
+    for ranked in view.ranking.by_type:
+        verdict = ranked.verdict
         if verdict is None:
             continue
         measure = measure_of(verdict.delivery_metric)
@@ -199,7 +199,7 @@ def types_table(view: RankingView) -> list[PageBlock]:
         ceiling = verdict.ceiling.mean if verdict.ceiling else math.nan
         rows.append(
             [
-                PageCell(one.event_type, css="short"),
+                PageCell(ranked.event_type, css="short"),
                 PageCell(verdict.winner, mark=view.marks[verdict.winner]),
                 _figure_cell(verdict.delivery, measure),
                 listed(verdict.ties) or "none",
@@ -208,7 +208,7 @@ def types_table(view: RankingView) -> list[PageBlock]:
             ]
         )
     header = ["event type", "delivers most", "delivered", "ties with", "the next", "reachable at all"]
-    if all(one.verdict is None or one.verdict.ceiling is None for one in view.ranking.by_type):
+    if all(ranked.verdict is None or ranked.verdict.ceiling is None for ranked in view.ranking.by_type):
         header, rows = header[:-1], [row[:-1] for row in rows]
     note = "Of those that deliver as much as the best, the one with the least traffic in the whole run is named."
     return [PageTable("event-types", header, rows, note, less=(3, 5))] if rows else []
@@ -227,7 +227,7 @@ def _figure_cell(figure: Figure | None, measure: Measure, note: str = "", css: s
 
 def picture(view: RankingView) -> list[PageBlock]:
     """Delivery against cost, latency as bubbles, with the front."""
-    cost = next((one for one in COSTS if any(one in row.figures for row in view.rows)), None)
+    cost = next((metric for metric in COSTS if any(metric in row.figures for row in view.rows)), None)
     rows = [row for row in view.rows if cost in row.figures and view.delivery in row.figures]
     if cost is None or len(rows) < 2:
         return []
@@ -303,7 +303,7 @@ def _bar(view: RankingView, row: BoardRow, metric: str, most: float) -> str:
 def bars_data(rows: Sequence[BoardRow], metric: str) -> PageTable:
     """What a ranking's bars show, for a download."""
     figures = [(row.variant, row.figures[metric]) for row in rows]
-    lines = [[name, one.mean, one.low, one.high, one.seeds] for name, one in figures]
+    lines = [[name, figure.mean, figure.low, figure.high, figure.seeds] for name, figure in figures]
     return PageTable(metric, ["protocol", metric, "low", "high", "seeds"], lines)
 
 
@@ -352,9 +352,18 @@ def figures_table(view: RankingView) -> PageTable:
 def figures_data(view: RankingView) -> PageTable:
     """The table's facts for programs: a line a protocol and metric, all that were measured."""
     lines = [
-        [row.variant, row.point.network, name, one.mean, one.low, one.high, one.seeds, " ".join(row.ties.get(name, ()))]
+        [
+            row.variant,
+            row.point.network,
+            name,
+            figure.mean,
+            figure.low,
+            figure.high,
+            figure.seeds,
+            " ".join(row.ties.get(name, ())),
+        ]
         for row in view.rows
-        for name, one in sorted(row.figures.items())
+        for name, figure in sorted(row.figures.items())
     ]
     return PageTable("leaderboard", ["protocol", "network", "metric", "mean", "low", "high", "seeds", "ties"], lines)
 
@@ -422,12 +431,12 @@ def _settings(advice: Advice) -> tuple[list[str], list[list[object]]]:
 
 
 def _round(number: int, advice: Advice) -> PageTable:
-    one = advice.search.rounds[number]
+    search_round = advice.search.rounds[number]
     header = ["#", "candidate", "delivery of the reachable", "cost", "latency p95 (s)"]
-    rows = [_row(place, standing) for place, standing in enumerate(one.standings, 1)]
-    words = f"Round {number + 1}: {listed([str(window) for window in one.windows])}."
-    if one.failed:
-        words += f" Not judged: {listed([str(candidate) for candidate in one.failed])}."
+    rows = [_row(place, standing) for place, standing in enumerate(search_round.standings, 1)]
+    words = f"Round {number + 1}: {listed([str(window) for window in search_round.windows])}."
+    if search_round.failed:
+        words += f" Not judged: {listed([str(candidate) for candidate in search_round.failed])}."
     return PageTable(f"round-{number + 1}", header, rows, words)
 
 

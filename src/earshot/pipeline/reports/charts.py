@@ -67,7 +67,7 @@ def delivery_against_cost(spots: Sequence[Spot], delivery: Measure, cost: Measur
     costs = [end for spot in spots for end in _ends(spot.cost) if end > 0] or [1.0]
     means = [spot.cost.mean for spot in spots]
     log = min(means) > 0 and max(means) / min(means) >= LOG_FROM
-    x = log_range([max(one, min(means) / 3) for one in costs]) if log else rounded_range([0.0, *costs], 0.0)
+    x = log_range([max(value, min(means) / 3) for value in costs]) if log else rounded_range([0.0, *costs], 0.0)
     least = min(spot.delivery.mean for spot in spots)
     ends = [max(end, least - max(1 - least, 0.05)) for spot in spots for end in _ends(spot.delivery)]
     low, _ = rounded_range(ends, 0.0)  # of few seeds, an interval may be wider than all differences
@@ -149,14 +149,14 @@ def _placed(
         px, py = places[spot.name]
         others = [place for name, place in places.items() if name != spot.name]
         free = [
-            one
-            for one in _tries(px, py, width_of(spot.name, 13) + 2)
-            if one.inside(paper) and not any(_overlap(one.box, other) for other in taken)
+            label
+            for label in _tries(px, py, width_of(spot.name, 13) + 2)
+            if label.inside(paper) and not any(_overlap(label.box, other) for other in taken)
         ]
         own = [
-            one
-            for one in free
-            if all(math.dist(one.anchor, (px, py)) < math.dist(one.anchor, place) for place in others)
+            label
+            for label in free
+            if all(math.dist(label.anchor, (px, py)) < math.dist(label.anchor, place) for place in others)
         ]
         chosen = next(iter([*own, *free]), _LabelPlace(px, py, 11, 0, "start", width_of(spot.name, 13)))
         taken.append(chosen.box)
@@ -214,8 +214,8 @@ def _tries(x: float, y: float, wide: float) -> list[_LabelPlace]:
     ]
 
 
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(box: Box, other: Box) -> bool:
+    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
 
 
 def bar(figure: Figure, most: float, mark: Mark, ceiling: float = math.nan) -> str:
@@ -269,8 +269,8 @@ def line_chart(
     log_x: bool = False, bounded: bool = False, goal: float = math.nan,
 ) -> str:  # fmt: skip
     """Lines with intervals; `bounded` values are shares, whose axis ends at 1; `goal` is drawn across."""
-    xs = sorted({point for one in lines for point, _ in one.points})
-    ys = [end for one in lines for _, figure in one.points for end in _ends(figure) if math.isfinite(end)]
+    xs = sorted({point for series in lines for point, _ in series.points})
+    ys = [end for series in lines for _, figure in series.points for end in _ends(figure) if math.isfinite(end)]
     if not xs or not ys:
         return ""
     log_x = log_x and xs[0] > 0
@@ -287,9 +287,9 @@ def line_chart(
     parts = paper.drawn()
     if not math.isnan(goal):
         parts.append(line(paper.x.start, paper.y(goal), paper.x.end, paper.y(goal), "goal"))
-    for number, one in enumerate(lines):
+    for number, series in enumerate(lines):
         aside = (number - (len(lines) - 1) / 2) * min(3.0, 24 / max(len(lines), 1)) if few else 0.0
-        parts.append(_series(one, paper, x, y, aside))
+        parts.append(_series(series, paper, x, y, aside))
     return svg(width, height, f"{y.title} by {x.title}", parts)
 
 
@@ -300,17 +300,17 @@ def dash_key(dashes: int, words: str) -> str:
     return f'<svg class="dashes" viewBox="0 0 {n(wide)} 20" width="{n(wide)}" height="20">{drawn}</svg>'
 
 
-def _series(one: ChartLine, paper: Axes, x: Measure, y: Measure, aside: float) -> str:
-    name = f"{one.name} ({one.note})" if one.note else one.name
-    places = [(paper.x(value) + aside, paper.y(figure.mean)) for value, figure in one.points]
-    drawn = [polyline(places, f"line dash-{one.dashes % 4}")] if one.connected else []
-    for (px, py), (value, figure) in zip(places, one.points, strict=True):
+def _series(series: ChartLine, paper: Axes, x: Measure, y: Measure, aside: float) -> str:
+    name = f"{series.name} ({series.note})" if series.note else series.name
+    places = [(paper.x(value) + aside, paper.y(figure.mean)) for value, figure in series.points]
+    drawn = [polyline(places, f"line dash-{series.dashes % 4}")] if series.connected else []
+    for (px, py), (value, figure) in zip(places, series.points, strict=True):
         inner = line(px, paper.y(figure.low), px, paper.y(figure.high), "whisker") if figure.has_interval else ""
         drawn.append(
-            titled(f"{name}, {x.title} {x.label(value)}: {y.words(figure)}", inner + one.mark.drawn(px, py, 4.5))
+            titled(f"{name}, {x.title} {x.label(value)}: {y.words(figure)}", inner + series.mark.drawn(px, py, 4.5))
         )
-    css = f"series {one.mark.css}" if one.connected else f"series open {one.mark.css}"
-    return f'<g class="{css}" data-name="{escape(one.name)}">{"".join(drawn)}</g>'
+    css = f"series {series.mark.css}" if series.connected else f"series open {series.mark.css}"
+    return f'<g class="{css}" data-name="{escape(series.name)}">{"".join(drawn)}</g>'
 
 
 @dataclass(frozen=True, slots=True)

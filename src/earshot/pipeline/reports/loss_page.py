@@ -48,9 +48,9 @@ def losses_of(rows: Iterable[BoardRow], causes: Sequence[KeyedRow], areas: Seque
     """The losses of each row, in the rows' order."""
     found = []
     for row in rows:
-        own = {one.key: one.figures["lost"].mean for one in causes if _is_about(one, row)}
+        own = {keyed.key: keyed.figures["lost"].mean for keyed in causes if _is_about(keyed, row)}
         ordered = dict(sorted(own.items(), key=lambda cause: (-cause[1], cause[0])))
-        cells = [cell for one in areas if _is_about(one, row) and (cell := _cell(one))]
+        cells = [cell for keyed in areas if _is_about(keyed, row) and (cell := _cell(keyed))]
         if expected := row.figures.get("expected"):
             found.append(RowLosses(row, expected.mean, ordered, cells))
     return found
@@ -70,7 +70,7 @@ def _cell(area: KeyedRow) -> AreaCell | None:
 
 def loss_blocks(losses: Sequence[RowLosses], marks: Mapping[str, Mark], tracks: Sequence[Track]) -> list[PageBlock]:
     """Bars by cause with the reasons in words, the map, and every reason behind a click."""
-    if not any(one.causes for one in losses):
+    if not any(loss.causes for loss in losses):
         return []
     blocks: list[PageBlock] = [_bars(losses, marks)]
     if maps := _maps(losses, marks, tracks):
@@ -80,18 +80,18 @@ def loss_blocks(losses: Sequence[RowLosses], marks: Mapping[str, Mark], tracks: 
 
 
 def _bars(losses: Sequence[RowLosses], marks: Mapping[str, Mark]) -> PageTable:
-    most = max(one.share() for one in losses)
+    most = max(loss.share() for loss in losses)
     lines = []
-    for one in sorted(losses, key=lambda one: (one.share(), one.row.rank)):
-        mark = marks[one.row.variant]
-        parts = [(css, f"{words}: {percent(one.share(css))}", one.share(css)) for css, words in STYLES.items()]
-        shares = {cause: count / one.expected for cause, count in one.causes.items()}
+    for loss in sorted(losses, key=lambda loss: (loss.share(), loss.row.rank)):
+        mark = marks[loss.row.variant]
+        parts = [(css, f"{words}: {percent(loss.share(css))}", loss.share(css)) for css, words in STYLES.items()]
+        shares = {cause: count / loss.expected for cause, count in loss.causes.items()}
         why = "; ".join(f"{cause_words(cause)} {percent(lost)}" for cause, lost in list(shares.items())[:MOST_REASONS])
         lines.append(
             [
-                PageCell(one.row.variant, mark=mark),
-                PageCell(one.share(), " ", drawing=stacked(parts, most, mark)),
-                PageCell(one.share(), percent(one.share()), css="number"),
+                PageCell(loss.row.variant, mark=mark),
+                PageCell(loss.share(), " ", drawing=stacked(parts, most, mark)),
+                PageCell(loss.share(), percent(loss.share()), css="number"),
                 PageCell(why, why or "nothing", css="why"),
             ]
         )
@@ -99,7 +99,7 @@ def _bars(losses: Sequence[RowLosses], marks: Mapping[str, Mark]) -> PageTable:
         "Shares of the expected deliveries. Solid: lost by the protocol though a path existed at once. "
         "Light: somebody had to carry the event. Dashed frame: impossible for any protocol."
     )
-    if not any(one.share("impossible") or one.share("carrying") for one in losses):
+    if not any(loss.share("impossible") or loss.share("carrying") for loss in losses):
         note = "Shares of the expected deliveries."
     header = ["protocol", "", "lost", "why"]
     return PageTable("lost-deliveries", header, lines, note, css="bars causes", data=causes_table(losses, marks))
@@ -125,26 +125,26 @@ def causes_table(losses: Sequence[RowLosses], marks: Mapping[str, Mark]) -> Page
     """Every cause of every row."""
     lines = [
         [
-            PageCell(one.row.variant, mark=marks[one.row.variant]),
+            PageCell(loss.row.variant, mark=marks[loss.row.variant]),
             STYLES[style_of(cause)],
             PageCell(cause, cause_words(cause)),
             PageCell(count, amount(count), css="number"),
-            PageCell(count / one.expected, percent(count / one.expected), css="number"),
+            PageCell(count / loss.expected, percent(count / loss.expected), css="number"),
         ]
-        for one in losses
-        for cause, count in one.causes.items()
+        for loss in losses
+        for cause, count in loss.causes.items()
     ]
     return PageTable("lost-deliveries", ["protocol", "cause", "reason", "lost a run", "of the expected"], lines)
 
 
 def _maps(losses: Sequence[RowLosses], marks: Mapping[str, Mark], tracks: Sequence[Track]) -> list[PageBlock]:
-    shown = [one for one in losses if one.causes and one.cells]
+    shown = [loss for loss in losses if loss.causes and loss.cells]
     if not shown:
         return []
     name = f"tracks-{shown[0].row.point.id}".replace(" ", "-")
-    ground = ground_of((cell for one in shown for cell in one.cells), AREA_M, tracks, name)
+    ground = ground_of((cell for loss in shown for cell in loss.cells), AREA_M, tracks, name)
     side_m = AREA_M * max(1, math.ceil(max(ground.wide_m, ground.high_m) / AREA_M / MOST_SQUARES))
-    maps = [(one.row.variant, merged_cells(one.cells, side_m)) for one in shown]
+    maps = [(loss.row.variant, merged_cells(loss.cells, side_m)) for loss in shown]
     most = max(cell.lost / cell.expected for _, cells in maps for cell in cells if cell.expected)
     return [
         PageFigure(

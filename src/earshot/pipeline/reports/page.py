@@ -127,7 +127,6 @@ class PageFold:
     kind: ClassVar[str] = "fold"
     title: str
     blocks: Sequence[PageBlock]
-    is_open: bool = False
 
 
 PageBlock = PageTable | PageFigure | PageWords | PageVerdict | PageFold

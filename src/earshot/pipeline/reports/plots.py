@@ -55,7 +55,7 @@ class Plot:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow((self.by, self.x, self.y, "low", "high", "seeds"))
         for point in self.points:
-            bounds = [_shown(one) for one in (point.figure.mean, point.figure.low, point.figure.high)]
+            bounds = [_shown(value) for value in (point.figure.mean, point.figure.low, point.figure.high)]
             writer.writerow((point.line, _shown(point.x), *bounds, point.figure.seeds))
         return text.getvalue()
 
@@ -136,8 +136,10 @@ def draw_plot(plot: Plot, out: Path, width: str = "column", title: str = "") -> 
             points = [point for point in plot.points if point.line == line]
             at = [places[str(point.x)] if named else float(point.x) for point in points]
             means = [point.figure.mean for point in points]
-            below = [0.0 if math.isnan(one.figure.low) else one.figure.mean - one.figure.low for one in points]
-            above = [0.0 if math.isnan(one.figure.high) else one.figure.high - one.figure.mean for one in points]
+            below = [0.0 if math.isnan(point.figure.low) else point.figure.mean - point.figure.low for point in points]
+            above = [
+                0.0 if math.isnan(point.figure.high) else point.figure.high - point.figure.mean for point in points
+            ]
             axes.errorbar(
                 at, means, [below, above], label=line, capsize=2, elinewidth=0.7,
                 color=COLOURS[number % len(COLOURS)], marker=MARKERS[number % len(MARKERS)],

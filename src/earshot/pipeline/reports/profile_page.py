@@ -28,7 +28,7 @@ def profile_section(found: Profile) -> PageSection:
 
 def profile_blocks(found: Profile) -> list[PageBlock]:
     """Tables, figures over time and the map."""
-    marks = marks_of([f"{one.range_m:g} m" for one in found.ranges])
+    marks = marks_of([f"{of_range.range_m:g} m" for of_range in found.ranges])
     return [
         PageTable("what the trace holds", ["", ""], facts_rows(found)),
         PageTable("by the radios' range", RANGE_HEADER, range_rows(found), note=RANGE_NOTE),
@@ -46,12 +46,13 @@ def profile_blocks(found: Profile) -> list[PageBlock]:
 
 def _over_time(found: Profile, marks: dict[str, Mark], title: str, name: str, y: Measure, bounded: bool) -> PageFigure:
     lines = [
-        ChartLine(f"{one.range_m:g} m", marks[f"{one.range_m:g} m"], _points(found, one, name)) for one in found.ranges
+        ChartLine(f"{of_range.range_m:g} m", marks[f"{of_range.range_m:g} m"], _points(found, of_range, name))
+        for of_range in found.ranges
     ]
     rows = [
-        [f"{moment.time - found.start:.1f}", f"{one.range_m:g}", getattr(moment, name)]
-        for one in found.ranges
-        for moment in one.over_time
+        [f"{moment.time - found.start:.1f}", f"{of_range.range_m:g}", getattr(moment, name)]
+        for of_range in found.ranges
+        for moment in of_range.over_time
     ]
     return PageFigure(
         f"{title} over time, by range",
@@ -61,10 +62,10 @@ def _over_time(found: Profile, marks: dict[str, Mark], title: str, name: str, y:
     )
 
 
-def _points(found: Profile, one: RangeProfile, name: str) -> list[tuple[float, Figure]]:
+def _points(found: Profile, of_range: RangeProfile, name: str) -> list[tuple[float, Figure]]:
     return [
         (moment.time - found.start, Figure(float(getattr(moment, name)), math.nan, math.nan, 1))
-        for moment in one.over_time
+        for moment in of_range.over_time
     ]
 
 

@@ -133,12 +133,12 @@ class Recording:
         kept = time >= since
         nodes = node_names(set(names[kept].tolist()), (row["node"] for row in self.rows if row["time"] >= since))
         number = {node: i for i, node in enumerate(nodes)}
-        numbers = np.array([number[one] for one in names[kept]], dtype=np.int32)
+        numbers = np.array([number[node] for node in names[kept]], dtype=np.int32)
         starts = [float(time[kept].min())] if kept.any() else []
         start = min([*starts, *(float(event.time) for event in events.values())], default=0.0)
         reader = self.sessions()
         if range_m is None:
-            range_m = next((one.range_m for one in _by_start(reader) if one.range_m is not None), None)
+            range_m = next((session.range_m for session in _by_start(reader) if session.range_m is not None), None)
         return World(
             key=key,
             name=name,

@@ -53,7 +53,9 @@ def world_from_tables(
     nodes = node_names(set(names))
     number = {node: i for i, node in enumerate(nodes)}
     columns = [positions.column(column).to_numpy() for column in ("time", "x_m", "y_m")]
-    trajectories = TrajectoryColumns.of(len(nodes), np.array([number[one] for one in names], dtype=np.int32), *columns)
+    trajectories = TrajectoryColumns.of(
+        len(nodes), np.array([number[node] for node in names], dtype=np.int32), *columns
+    )
     medium = scenario.medium if scenario else None
     return World(
         key=key,
@@ -129,7 +131,7 @@ class FolderCatalogue(RunCatalogue):
 
     def _title(self, run: str) -> str:
         name = str(self._runs[run][1]["protocol"])
-        same = [one for one in self._runs if self._runs[one][1]["protocol"] == name]
+        same = [run for run in self._runs if self._runs[run][1]["protocol"] == name]
         return name if len(same) == 1 else f"{name} ({run})"
 
     def _scenario(self, folder: Path, run_file: Mapping[str, Any]) -> Scenario | None:

@@ -194,7 +194,7 @@ def facts_json(facts: ReportFacts) -> dict[str, Any]:
         ],
     }
     if facts.profiles:
-        told["profiles"] = [one.as_json() for one in facts.profiles]
+        told["profiles"] = [profile.as_json() for profile in facts.profiles]
     return {**told, "capacity": facts.capacity.as_json()} if facts.capacity else told
 
 
@@ -243,7 +243,7 @@ def lake_page(facts: ReportFacts, replays: Mapping[str, str]) -> ReportPage:
     else:
         folds = [PageFold(f"{view.title_without(shared)} over {view.network}", _details(facts, view)) for view in views]
         sections.append(PageSection("Each point", "All of the above for one point alone.", folds))
-    sections += [profile_section(one) for one in facts.profiles]
+    sections += [profile_section(profile) for profile in facts.profiles]
     sections += [
         PageSection("Over time", blocks=_over_time(facts.minutes, marks)),
         PageSection("Packet drops", _DROPS, _drops(facts.drops, marks)),

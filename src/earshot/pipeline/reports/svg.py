@@ -73,7 +73,7 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         low, high, here = (
-            (math.log10(max(one, 1e-12)) for one in (self.low, self.high, value))
+            (math.log10(max(end, 1e-12)) for end in (self.low, self.high, value))
             if self.log
             else (self.low, self.high, value)
         )
@@ -103,7 +103,7 @@ def log_ticks(low: float, high: float, about: int = 5) -> list[float]:
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     for factors in ((1, 2, 5), (1, 3), (1,)):
         found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-        found = [one for one in found if low * 0.999 <= one <= high * 1.001]
+        found = [tick for tick in found if low * 0.999 <= tick <= high * 1.001]
         if len(found) <= about + 2 or factors == (1,):
             return found[:: max(1, math.ceil(len(found) / (about + 2)))]
     return []

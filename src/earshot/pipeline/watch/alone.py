@@ -130,8 +130,8 @@ class Lease:
 
         def change(snapshot: Snapshot) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
             before = files_of(kind, snapshot, {"watch": self.name})
-            for one in before:
-                for row in log.read_file(one, kind.data_columns).to_pylist():
+            for old in before:
+                for row in log.read_file(old, kind.data_columns).to_pylist():
                     if row["owner"] != self.owner and row["until"] > self._clock():
                         raise _runs_already(self.lake, self.name, f" on {row['host']}")
             return before, [file]
@@ -141,5 +141,5 @@ class Lease:
         except EarshotError:
             self.lake.folder.delete(f"{TABLE}/{file.path}")
             raise
-        for one in log.removed:
-            self.lake.folder.delete(f"{TABLE}/{one.path}")
+        for removed in log.removed:
+            self.lake.folder.delete(f"{TABLE}/{removed.path}")

@@ -178,10 +178,10 @@ class Share(InputPartition):
 def shares(start: Offsets, end: Offsets, tasks: int, ended: Positions | None = None) -> list[Share]:
     """The pieces between two offsets, spread over the tasks; a session stays together."""
     work = [(name, until.more, pieces) for name, until, pieces in pieces_between(start, end, ended)]
-    work.sort(key=lambda one: (-sum((piece.end or 0) - piece.start for piece in one[2]), one[0]))
+    work.sort(key=lambda session: (-sum((piece.end or 0) - piece.start for piece in session[2]), session[0]))
     dealt: list[list[tuple[str, bool, list[Piece]]]] = [[] for _ in range(max(1, tasks))]
-    for number, one in enumerate(work):
-        dealt[number % len(dealt)].append(one)
+    for number, session in enumerate(work):
+        dealt[number % len(dealt)].append(session)
     return [Share(sessions) for sessions in dealt if sessions]
 
 

@@ -110,15 +110,15 @@ def _kept(lake: Lake, rows: DataFrame, name: str) -> SpoolSummary:
     ids = sorted(partition["run"] for partition in written)
     ask_oracle(lake, ids, again=True)
     measure(lake, ids, again=True)
-    known = [one for one in sessions if one.first <= one.last]
+    known = [session for session in sessions if session.first <= session.last]
     return SpoolSummary(
         name,
         ids,
-        len({one.node for one in known}),
+        len({session.node for session in known}),
         counts.records,
         counts.rejects,
-        min(one.first for one in known),
-        max(one.last for one in known),
+        min(session.first for session in known),
+        max(session.last for session in known),
     )
 
 
@@ -274,7 +274,7 @@ def _run_row(sessions: WatchedSessions, name: str, run: str, community: Communit
         "variant": protocol,
         "settings": json.dumps(ours[0].settings, sort_keys=True),
         "seed": 0,
-        "duration_s": max(one.last for one in ours) - min(one.first for one in ours),
+        "duration_s": max(session.last for session in ours) - min(session.first for session in ours),
         "warm_up_s": 0.0,
         "status": "done",
         "error": None,

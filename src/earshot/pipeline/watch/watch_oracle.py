@@ -116,7 +116,11 @@ class _Fold:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             found = trajectories_of(self.positions.rows())
-            rows = [(*key, one.times[-1], one.xs[-1], one.ys[-1]) for key, one in found.items() if key in self.known]
+            rows = [
+                (*key, trajectory.times[-1], trajectory.xs[-1], trajectory.ys[-1])
+                for key, trajectory in found.items()
+                if key in self.known
+            ]
             table = pa.Table.from_pylist([dict(zip(PLACES.names, row, strict=True)) for row in rows], schema=PLACES)
             file = DataFiles(self.positions.folder).write_table("watched_positions", table, watch=self.watch)
             yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})

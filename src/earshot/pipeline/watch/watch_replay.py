@@ -122,7 +122,9 @@ class WatchCatalogue(AnswerableCatalogue):
             _want(watch.wanted, pa.Table.from_batches([_recent(some, "published_at", watch.since)]))
         watch.batch = batch
         watch.recording.forget(watch.since)
-        watch.log = [one for one in watch.log if len(one) and float(np.max(one.column("time"))) >= watch.since]
+        watch.log = [
+            records for records in watch.log if len(records) and float(np.max(records.column("time"))) >= watch.since
+        ]
         watch.wanted = {pair: time for pair, time in watch.wanted.items() if time >= watch.since}
 
     def _new(self, watch: _Watch, table: str, columns: list[str], until: int) -> Iterator[pa.RecordBatch]:
@@ -137,8 +139,8 @@ class WatchCatalogue(AnswerableCatalogue):
     def _labels(self, watch: _Watch) -> dict[str, tuple[str, str]]:
         """The networks and protocols that are shown, by their label."""
         found: set[tuple[str, str]] = set()
-        for one in watch.log:
-            rows = pa.Table.from_batches([one.select(["network", "protocol"])]).group_by(["network", "protocol"])
+        for records in watch.log:
+            rows = pa.Table.from_batches([records.select(["network", "protocol"])]).group_by(["network", "protocol"])
             found.update((row["network"], row["protocol"]) for row in rows.aggregate([]).to_pylist())
         return {label_of(*community): community for community in sorted(found) if community[1]}
 
@@ -164,8 +166,12 @@ class WatchCatalogue(AnswerableCatalogue):
                         if metric in whole
                     ],
                     "minutes": [
-                        {"minute": minute, "expected": int(one.get("expected", 0)), "met": int(one.get("met", 0))}
-                        for minute, one in by_minute
+                        {
+                            "minute": minute,
+                            "expected": int(figures.get("expected", 0)),
+                            "met": int(figures.get("met", 0)),
+                        }
+                        for minute, figures in by_minute
                     ],
                     "alarmed": any((alarm["network"], alarm["protocol"]) == community for alarm in alarms),
                 }
@@ -187,7 +193,10 @@ class WatchCatalogue(AnswerableCatalogue):
     def _read_run(self, world_key: str, key: str, batch: int) -> AnswerableRun:
         watch, world = self._watches[world_key], self._world(world_key, batch)
         network, protocol = self._labels(watch).get(key, ("", ""))
-        own = [one.filter(pc.and_(_is(one, "network", network), _is(one, "protocol", protocol))) for one in watch.log]
+        own = [
+            records.filter(pc.and_(_is(records, "network", network), _is(records, "protocol", protocol)))
+            for records in watch.log
+        ]
         given = watch.recording.settings.get(protocol, {})
         return answerable_run(
             world,

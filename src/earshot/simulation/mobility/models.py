@@ -90,7 +90,7 @@ class OutsideMobility(PluginTable, frozen=True, tag=PLUGIN):
         self, names: Sequence[str], extent: Extent, randoms: Sequence[Random], until_s: float
     ) -> list[Trajectory]:
         found: list[Trajectory] = list(self.settings.paths(names, extent, randoms, until_s))
-        if [one.name for one in found] != list(names):
+        if [trajectory.name for trajectory in found] != list(names):
             raise ScenarioError(f"mobility: {self.use} must give one trajectory for each name, in their order")
         return found
 

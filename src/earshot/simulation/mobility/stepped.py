@@ -77,7 +77,10 @@ class SteppedTrajectories(Trajectories):
         """`known[i]` is ignored where i is among the `stepped` nodes, apart from its name."""
         moving = set(stepped)
         super().__init__(
-            [Trajectory.standing(one.name, *away(i)) if i in moving else one for i, one in enumerate(known)]
+            [
+                Trajectory.standing(trajectory.name, *away(i)) if i in moving else trajectory
+                for i, trajectory in enumerate(known)
+            ]
         )
         self.jump_times = np.union1d(self.jump_times, step_times)
         self.max_speed_m_s = max(self.max_speed_m_s, fastest_m_s)
@@ -93,7 +96,7 @@ class SteppedTrajectories(Trajectories):
         "Who has left at the begin of the present step."
         self._now = np.array([(*away(i), 0.0, 0.0) for i in self._histories], dtype=np.float64).reshape(-1, 4).T.copy()
         "Columns: x, y and velocity of the stepped nodes at the begin of the present step."
-        self.presence = tuple(() if i in moving else one.presence for i, one in enumerate(known))
+        self.presence = tuple(() if i in moving else trajectory.presence for i, trajectory in enumerate(known))
 
     def advance(self, end: float, places: Mapping[int, Place]) -> tuple[list[int], list[int]]:
         """The step that begins now ends at `end`, with the nodes at these places.

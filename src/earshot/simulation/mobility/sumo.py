@@ -75,10 +75,16 @@ class Sumo(KindTable, frozen=True, tag="sumo"):
             return found
         # Where drivers react, a vehicle that found no room without them may find it: it subscribes when it is due.
         return [
-            one
-            if one.presence
-            else Trajectory(one.name, one.times, one.xs, one.ys, ((traffic.due[one.name], math.inf),))
-            for one in found
+            trajectory
+            if trajectory.presence
+            else Trajectory(
+                trajectory.name,
+                trajectory.times,
+                trajectory.xs,
+                trajectory.ys,
+                ((traffic.due[trajectory.name], math.inf),),
+            )
+            for trajectory in found
         ]
 
     def placed(self, x_m: float, y_m: float) -> Place:
@@ -134,7 +140,7 @@ def _traffic_alone(config: Path, _content: str, seed: int, until_s: float) -> Tr
         for time in times.tolist():
             step: SumoStep = sumo.step()
             types.update(step.types)
-            places.append({one.name: (one.x_m, one.y_m) for one in step.vehicles})
+            places.append({vehicle.name: (vehicle.x_m, vehicle.y_m) for vehicle in step.vehicles})
             if time <= until_s:
                 for name in (*places[-1], *step.pending):
                     due.setdefault(name, time)
@@ -169,5 +175,5 @@ def _files_of(config: Path) -> list[Path]:
         tree = lxml.etree.parse(str(config), lxml.etree.XMLParser(resolve_entities=False, no_network=True))
     except (lxml.etree.XMLSyntaxError, OSError) as error:
         raise ScenarioError(f"{config.name}: not a configuration of SUMO: {error}") from None
-    values = [one.get("value", "") for name in FILE_OPTIONS for one in tree.iter(name)]
+    values = [option.get("value", "") for name in FILE_OPTIONS for option in tree.iter(name)]
     return [config.parent / name.strip() for value in values for name in value.split(",") if name.strip()]

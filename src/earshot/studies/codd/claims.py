@@ -27,6 +27,7 @@ from earshot.studies.study import (
     fit_line,
     found,
     grouped,
+    read_as,
     rows_at,
     seeds_of,
 )
@@ -56,10 +57,6 @@ STILL = "reorganisation moves nobody"
 
 def _values(rows: Sequence[Row], column: str, **values: object) -> Estimate:
     return estimate(row[column] for row in rows_at(rows, **values))
-
-
-def _reading(name: str, measured: str, holds: bool, seeds: int, decides: Estimate, reason: str = "") -> ClaimReading:
-    return ClaimReading(name, measured, holds, seeds, decides.interval, "" if holds else reason)
 
 
 def _documents(rows: Sequence[Row]) -> str:
@@ -98,14 +95,14 @@ def halved(rows: Rows) -> Finding:
     for column, name in WAYS.items():
         without, with_, lower = _gain(default, column)
         measured = f"{_documents(default)}: {_change(without, with_, lower.mean)}"
-        readings.append(_reading(name, measured, lower.mean > 0.5, seeds_of(default), lower, _SHUFFLES))
+        readings.append(read_as(name, measured, lower.mean > 0.5, default, lower, _SHUFFLES))
     top = {
         system: estimate(math.fsum(row["top_100"]) / 100 for row in rows_at(default, system=system)) for system in BOTH
     }
     less = 1 - top["codd-r"].mean / top["codd-nr"].mean
     measured = _change(top["codd-nr"].mean, top["codd-r"].mean, less)
     as_shown = "the 100 highest overheads, as the figure shows"
-    readings.append(_reading(as_shown, measured, less > 0.5, seeds_of(default), top["codd-r"]))
+    readings.append(read_as(as_shown, measured, less > 0.5, default, top["codd-r"]))
     by_reading = {name: group for (name,), group in grouped(rows["readings"], "reading").items()}
     short = ""
     for name in sorted(by_reading, key=lambda name: (name != AS_READ, name)):
@@ -114,7 +111,7 @@ def halved(rows: Rows) -> Finding:
             without, with_, lower_then = _gain(group, "node_overhead")
             measured = f"{_documents(group)}, whole run: {_change(without, with_, lower_then.mean)}"
             words = "as the first reading, but a shorter run" if name == AS_READ else name
-            readings.append(_reading(words, measured, lower_then.mean > 0.5, seeds_of(group), lower_then, short))
+            readings.append(read_as(words, measured, lower_then.mean > 0.5, group, lower_then, short))
             if name == AS_READ and lower_then.mean <= 0.5:
                 short = "at this length the first reading does not hold either"
     return found(*readings, series=[_ranked(default, system) for system in BOTH])
@@ -151,7 +148,7 @@ def top_requests(rows: Rows) -> Finding:
     )
     holds = over.mean <= 1.1 and control[1] < control[0]
     why = "the paper gives no c: a larger one costs less overhead and more messages"
-    return found(_reading("c = 5", measured, holds, seeds_of(few), over, why))
+    return found(read_as("c = 5", measured, holds, few, over, why))
 
 
 @claim(
@@ -166,7 +163,7 @@ def below_multicast(rows: Rows) -> Finding:
     codd = estimate(row["system_overhead"] for row in runs)
     measured = f"CoDD-R {codd.mean:.3f}; of documents sent to every node {multicast.mean:.3f} are not wanted there"
     holds = codd.mean <= multicast.mean / 2
-    return found(_reading("the system's overhead", measured, holds, seeds_of(runs), codd, "it is more than half"))
+    return found(read_as("the system's overhead", measured, holds, runs, codd, "it is more than half"))
 
 
 @claim(
@@ -186,7 +183,7 @@ def below_siena(rows: Rows) -> Finding:
             tree = "" if system == "siena" else ", brokers in a binary tree"
             measured = f"CoDD-R {codd.mean:.3f}, Siena {siena.mean:.3f}"
             why = "a broker's clients want different things, so most that it passes on is wanted by one of them"
-            readings.append(_reading(name + tree, measured, codd.mean < siena.mean, seeds_of(default), siena, why))
+            readings.append(read_as(name + tree, measured, codd.mean < siena.mean, default, siena, why))
     lines = [_ranked(default, "codd-r"), _ranked(default, "siena", "own, ranked")]
     return found(*readings, series=lines)
 
@@ -212,7 +209,7 @@ def the_29th_broker(rows: Rows) -> Finding:
                 if kind == "own"
                 else f"{runs[0]['interior_brokers'] + 1} of {runs[0]['brokers'] + 1} brokers have others below them"
             )
-            readings.append(ClaimReading(f"{tree}, {name}", measured, holds, len(runs), None, "" if holds else why))
+            readings.append(read_as(f"{tree}, {name}", measured, holds, len(runs), None, why))
     return found(*readings)
 
 
@@ -238,7 +235,7 @@ def more_leaves(rows: Rows) -> Finding:
             )
             holds = shares["codd-r"].mean > siena.mean
             why = "moves give most nodes of CoDD-R children at some time"
-            readings.append(_reading(f"{tree}, {name}", measured, holds, seeds_of(runs), shares["codd-r"], why))
+            readings.append(read_as(f"{tree}, {name}", measured, holds, runs, shares["codd-r"], why))
     return found(*readings)
 
 
@@ -265,7 +262,7 @@ def steep_then_flat(rows: Rows) -> Finding:
         )
         holds = first > 0 and first > 2 * abs(later)
         why = "a wide tree mainly has fewer interior nodes; each of them has as much overhead"
-        readings.append(_reading(name, measured, holds, seeds_of(rows["fan-outs"]), line.estimates[0], why))
+        readings.append(read_as(name, measured, holds, rows["fan-outs"], line.estimates[0], why))
     return found(*readings, series=[_by_fan_out(rows, system, "node_overhead").series(NAMES[system]) for system in ALL])
 
 
@@ -286,9 +283,7 @@ def siena_rises(rows: Rows) -> Finding:
             if column.startswith("clients")
             else ("a broker's own query does not become rarer with more clients, and the tree becomes flatter")
         )
-        holds = fit.low > 0
-        interval = (fit.low, fit.high)
-        readings.append(ClaimReading(name, measured, holds, seeds_of(rows["fan-outs"]), interval, "" if holds else why))
+        readings.append(read_as(name, measured, fit.low > 0, rows["fan-outs"], fit, why))
     return found(*readings)
 
 
@@ -324,7 +319,7 @@ def size_lowered(rows: Rows) -> Finding:
                 lines += [line.series(f"{NAMES[system]}, f = {fan_out}") for system, line in curves.items()]
         why = "lower at every size, but not slower to rise" if lower else "not lower at every size"
         text = f"{_documents(rows['sizes'])}, {'; '.join(measured)}"
-        readings.append(_reading(name, text, lower and slower, seeds_of(rows["sizes"]), last, why))
+        readings.append(read_as(name, text, lower and slower, rows["sizes"], last, why))
     return found(*readings, series=lines)
 
 
@@ -345,7 +340,7 @@ def depth_lowered(rows: Rows) -> Finding:
             f"{_documents(group)}: mean {depth['codd-nr'].mean:.2f} without, {depth['codd-r'].mean:.2f} with; the "
             f"greatest {most['codd-nr'].mean:.2f} and {most['codd-r'].mean:.2f}"
         )
-        return _reading(name, measured, holds, seeds_of(group), depth["codd-r"], _FIRST_FREE)
+        return read_as(name, measured, holds, group, depth["codd-r"], _FIRST_FREE)
 
     others = [
         reading(name, rows_at(rows["readings"], reading=name))
@@ -354,7 +349,7 @@ def depth_lowered(rows: Rows) -> Finding:
     ]
     default = rows["default"]
     depths = {system: rows_at(default, system=system)[0]["depths"] for system in BOTH}
-    lines = [Series(NAMES[system], list(range(1, len(one) + 1)), one) for system, one in depths.items()]
+    lines = [Series(NAMES[system], list(range(1, len(depth) + 1)), depth) for system, depth in depths.items()]
     return found(reading(AS_READ, default), *others, series=lines)
 
 
@@ -397,7 +392,7 @@ def _depth_grows(rows: Rows, system: str, wanted: str, why: str) -> Finding:
     misfits = f"misfit of a log {misfit['log']:.3f}, of a line {misfit['line']:.3f}"
     measured = f"{_documents(rows['sizes'])}, by nodes {line:.2f}; {misfits}"
     name = f"a {'logarithm' if wanted == 'log' else 'line'} fits better"
-    reading = _reading(name, measured, fits == wanted, seeds_of(rows["sizes"]), line.estimates[-1], why)
+    reading = read_as(name, measured, fits == wanted, rows["sizes"], line.estimates[-1], why)
     return found(reading, series=[line.series(NAMES[system])])
 
 
@@ -425,7 +420,7 @@ def join_messages(rows: Rows) -> Finding:
             why = "a candidate answers, the newcomer asks it, and the query goes up to the root: about 2 h more"
             holds = max(over) <= 1.0
             runs = seeds_of(group)
-            readings.append(ClaimReading(f"{name}, s = {seeds}", measured, holds, runs, None, "" if holds else why))
+            readings.append(read_as(f"{name}, s = {seeds}", measured, holds, runs, None, why))
     return found(*readings)
 
 
@@ -444,13 +439,13 @@ def joined_depth(rows: Rows) -> Finding:
     log, line = _misfit(x, y), _misfit([place for place, _ in points], y)
     fit = fit_line(x, y)
     return found(
-        ClaimReading(
+        read_as(
             "the levels of the tree: a logarithm fits better than a line",
             f"{biggest} nodes: {fit:.2f} levels a doubling, {max(y)} levels; misfit of a log {log:.1f}, of a line "
             f"{line:.1f}",
             log < line,
             len(runs),
-            (fit.low, fit.high),
+            fit,
         )
     )
 
@@ -470,21 +465,21 @@ def xml_overhead(rows: Rows) -> Finding:
         mine = rows_at(rows["xml"], dtds=[dtd])
         curves = {system: curve(rows_at(mine, system=system), "fan_out", "system_overhead") for system in BOTH}
         lines += [line.series(f"{dtd}, {NAMES[system]}") for system, line in curves.items()]
-        worst = max(curves["codd-r"].estimates, key=lambda one: one.mean)
+        worst = max(curves["codd-r"].estimates, key=lambda point: point.mean)
         measured = (
             f"{_sizes(mine)}, by fan-out, with {curves['codd-r']:.3f}, without {curves['codd-nr']:.3f}; selectivity "
             f"{estimate(row['selectivity'] for row in mine).mean:.2f}"
         )
-        readings.append(_reading(f"the set {dtd}", measured, worst.mean < 0.1, seeds_of(mine), worst, why))
+        readings.append(read_as(f"the set {dtd}", measured, worst.mean < 0.1, mine, worst, why))
     return found(_all_sets(readings), *readings, series=lines)
 
 
 def _all_sets(readings: Sequence[ClaimReading]) -> ClaimReading:
     """What is said of all three sets holds if it holds for each."""
-    held = sum(bool(one.holds) for one in readings)
-    seeds = min(one.seeds for one in readings)
-    why = "" if held == len(readings) else "see each set"
-    return ClaimReading("all three sets", f"{held} of {len(readings)}", held == len(readings), seeds, None, why)
+    held = sum(bool(reading.holds) for reading in readings)
+    seeds = min(reading.seeds for reading in readings)
+    why = "see each set"
+    return read_as("all three sets", f"{held} of {len(readings)}", held == len(readings), seeds, None, why)
 
 
 @claim(
@@ -500,7 +495,7 @@ def first_below_second(rows: Rows) -> Finding:
         holds = all(news.means[x] < protein.means[x] for x in news.means)
         measured = f"by fan-out, news {news:.3f}, protein {protein:.3f}"
         why = "not at every fan-out"
-        readings.append(_reading(name, measured, holds, seeds_of(rows["xml"]), news.estimates[0], why))
+        readings.append(read_as(name, measured, holds, rows["xml"], news.estimates[0], why))
     return found(*readings)
 
 
@@ -528,7 +523,7 @@ def changed_set(rows: Rows) -> Finding:
         second = estimate(row["halves"][1] for row in changed)
         measured = f"second half {second.mean:.3f}, {over.mean:.2f} times that of the second set alone"
         why = "places were chosen by the first set, and moves do not make up for it"
-        readings.append(_reading(NAMES[system], measured, over.mean <= 1.2, seeds_of(changed), over, why))
+        readings.append(read_as(NAMES[system], measured, over.mean <= 1.2, changed, over, why))
     return found(*readings)
 
 
@@ -558,7 +553,7 @@ def same_shape(rows: Rows) -> Finding:
             f"{mean_depth.mean:.2f}, {size.mean:.2f} kB"
         )
         text = f"{dtd}, our own DTD in the shape of {name}"
-        readings.append(_reading(text, measured, holds, seeds_of(mine), mean_depth, "elements are placed differently"))
+        readings.append(read_as(text, measured, holds, mine, mean_depth, "elements are placed differently"))
     return found(_all_sets(readings), *readings)
 
 
@@ -595,7 +590,7 @@ def _falls(name: str, runs: Sequence[Row]) -> ClaimReading:
     means = f"{first.mean:.3f} in the second fifth, {last.mean:.3f} in the last"
     measured = f"{_documents(runs)}: mean of positive overheads {means}"
     why = "the two overlap within their spread" if last.mean < first.mean else _SHUFFLES
-    return _reading(name, measured, last.high < first.low, len(runs), last, why)
+    return read_as(name, measured, last.high < first.low, len(runs), last, why)
 
 
 @claim(
@@ -611,7 +606,7 @@ def favourable(rows: Rows) -> Finding:
         siena = _values(default, column, system="siena")
         measured = f"CoDD-R {codd.mean:.3f}, Siena {siena.mean:.3f}"
         why = "what clients want is not counted as a broker's overhead, what children want is counted as a node's"
-        readings.append(_reading(BROKERS[column], measured, codd.mean < siena.mean, seeds_of(default), siena, why))
+        readings.append(read_as(BROKERS[column], measured, codd.mean < siena.mean, default, siena, why))
     return found(*readings)
 
 
@@ -638,7 +633,7 @@ def late_moves(rows: Rows) -> Finding:
         )
         why = "statistics are as good after the first 200 documents as they will ever be: a window forgets"
         name = f"the first and the last {'third' if parts == 3 else 'tenth'} of {len(pairs):,} reorganisations"
-        readings.append(_reading(name, measured, good[1] > good[0] + 0.1 and after.mean < 1, seeds, after, why))
+        readings.append(read_as(name, measured, good[1] > good[0] + 0.1 and after.mean < 1, seeds, after, why))
     return found(*readings, series=[Series("after / before", [x for x, _ in pairs], [y for _, y in pairs])])
 
 
@@ -664,7 +659,7 @@ def exact(rows: Rows) -> Finding:
         f"precision {precision:.4f}"
     )
     holds = different == 0 and ratio == 1.0 and precision == 1.0 and once
-    return found(ClaimReading("by the simulator's oracle", measured, holds, seeds_of(still)))
+    return found(read_as("by the simulator's oracle", measured, holds, still))
 
 
 @claim(
@@ -679,7 +674,7 @@ def few_messages(rows: Rows) -> Finding:
         runs = rows_at(rows["default"], system=system)
         share = estimate(row["control"] / row["transfers"] for row in runs)
         measured = f"{share.mean:.3f} control messages for each transfer of a document"
-        readings.append(_reading(NAMES[system], measured, share.mean <= 0.1, len(runs), share))
+        readings.append(read_as(NAMES[system], measured, share.mean <= 0.1, len(runs), share))
     return found(*readings)
 
 
@@ -698,15 +693,16 @@ def efficient(rows: Rows) -> Finding:
             f"{median(row[column] for row in times):.2g} for {name}; the documents' own matching is not counted"
         )
         why = "both take microseconds here"
-        readings.append(_reading(f"{name} of two queries", measured, share.mean <= 0.1, seeds_of(times), share, why))
+        readings.append(read_as(f"{name} of two queries", measured, share.mean <= 0.1, times, share, why))
     return found(*readings)
 
 
 def _lowest(name: str, line: Curve, least: float, rows: Sequence[Row], extra: str) -> Finding:
-    worst = min(line.estimates, key=lambda one: one.mean)
+    worst = min(line.estimates, key=lambda point: point.mean)
     measured = f"delivered {line:.4f}{extra}"
     return found(
-        _reading(name, measured, worst.mean >= least, seeds_of(rows), worst), series=[line.series("delivery ratio")]
+        read_as(name, measured, worst.mean >= least, rows, worst),
+        series=[line.series("delivery ratio")],
     )
 
 
@@ -747,9 +743,9 @@ def under_loss(rows: Rows) -> Finding:
         curve(rows_at(rows["loss"], protocol=protocol), "loss", "delivery_ratio") for protocol in ("codd", "siena")
     )
     up_to = [point for x, point in zip(codd.x, codd.estimates, strict=True) if x <= 0.1]
-    worst = min(up_to, key=lambda one: one.mean)
+    worst = min(up_to, key=lambda point: point.mean)
     measured = f"by share lost, CoDD {codd:.4f}; Siena {siena:.4f}"
     return found(
-        _reading("delivery ratio", measured, worst.mean >= 0.95, seeds_of(rows["loss"]), worst),
+        read_as("delivery ratio", measured, worst.mean >= 0.95, rows["loss"], worst),
         series=[codd.series("CoDD"), siena.series("Siena")],
     )

@@ -114,7 +114,7 @@ class XmlStream:
         for dtd in dtds:
             scenario = load_scenario(f"codd-{dtd}")
             (publish,), (subscribe,) = scenario.publish.values(), scenario.subscribe.values()
-            sources = {name: one.events for name, one in scenario.publish.items()}
+            sources = {name: published.events for name, published in scenario.publish.items()}
             random = Random(f"{seed}:queries")
             self.types += publish.events.types()[:1]
             self._events.append(publish.events)
@@ -197,7 +197,12 @@ class SystemRun:
 
     def _levels(self) -> int:
         """The levels of CoDD's tree, the root's among them."""
-        trees = (tree for one in self.pipes.machines.values() if isinstance(one, Codd) for tree in one.trees.values())
+        trees = (
+            tree
+            for machine in self.pipes.machines.values()
+            if isinstance(machine, Codd)
+            for tree in machine.trees.values()
+        )
         return 1 + max((len(tree.ancestors) for tree in trees if tree.parent), default=0)
 
     def publish(self, event: Event, number: int) -> None:
@@ -249,11 +254,11 @@ class SystemRun:
             if overhead:
                 positive.append(overhead)
         self.series.append((number, _mean(positive)))
-        for one in reversed(self.reorganisations):
-            if number - one.document > PERIOD + SNAPSHOT:
+        for change in reversed(self.reorganisations):
+            if number - change.document > PERIOD + SNAPSHOT:
                 break
-            if one.after is None and number - one.document >= PERIOD:
-                _, one.after = self._since(one.node, one.counted)
+            if change.after is None and number - change.document >= PERIOD:
+                _, change.after = self._since(change.node, change.counted)
 
     def figures(self, documents: int) -> dict[str, Any]:
         """What the paper's figures show of the run."""
@@ -264,21 +269,21 @@ class SystemRun:
         depths = sorted(self.pipes.depth_sums[name] / self.pipes.sent_to[name] for name in received)
         transfers, extraneous = sum(received.values()), sum(extraneous for _, extraneous in counts.values())
         halves = (self.halfway, (transfers - self.halfway[0], extraneous - self.halfway[1]))
-        moves = [one for one in self.reorganisations if one.moved]
+        moves = [change for change in self.reorganisations if change.moved]
         return {
             "system": self.system,
             "system_overhead": extraneous / transfers,
             "halves": [round(bad / all, 4) if all else 0.0 for all, bad in halves],
             "node_overhead": _mean([overhead[name] for name in sorted(self.ever_interior) if name in overhead]),
             "interior_overhead": _mean(self.interior),
-            "top_100": [round(one, 4) for one in ranked[:100]],
-            "with_overhead": sum(one > 0 for one in ranked),
+            "top_100": [round(overhead, 4) for overhead in ranked[:100]],
+            "with_overhead": sum(overhead > 0 for overhead in ranked),
             **self._of_brokers(),
             "depths": [round(depth, 3) for depth in depths],
             "depth": _mean(depths),
             "joins": self.joins,
-            "series": [[number, round(one, 4)] for number, one in self.series],
-            "ratios": [[one.document, round(one.after / one.before, 4)] for one in moves if one.after is not None],
+            "series": [[number, round(overhead, 4)] for number, overhead in self.series],
+            "ratios": [[move.document, round(move.after / move.before, 4)] for move in moves if move.after is not None],
             "requests": len(self.reorganisations),
             "moves": len(moves),
             "transfers": transfers,
@@ -290,15 +295,15 @@ class SystemRun:
     def _of_brokers(self) -> dict[str, Any]:
         """The overheads of Siena's brokers, against their own queries, and against those of their clients too."""
         machines = [self.pipes.machines[name] for name in self.names]
-        brokers = [one for one in machines if isinstance(one, Siena) and one.broker]
+        brokers = [machine for machine in machines if isinstance(machine, Siena) and machine.broker]
         if not brokers:
             return {}
-        kinds = {"own": [one.extraneous for one in brokers], "clients": [one.unwanted for one in brokers]}
+        kinds = {"own": [broker.extraneous for broker in brokers], "clients": [broker.unwanted for broker in brokers]}
         shares = {
-            kind: [count / max(1, one.transfers) for count, one in zip(counts, brokers, strict=True)]
+            kind: [count / max(1, broker.transfers) for count, broker in zip(counts, brokers, strict=True)]
             for kind, counts in kinds.items()
         }
-        above = [_is_interior(one) for one in brokers]
+        above = [_is_interior(broker) for broker in brokers]
         found: dict[str, Any] = {"brokers": len(brokers), "interior_brokers": sum(above)}
         for kind, values in shares.items():
             found[f"{kind}, all brokers"] = _mean(values)
@@ -397,7 +402,7 @@ def shapes(case: Case) -> Sequence[Row]:
         {
             "elements": len(load_dtd(built_in_dtd(case["dtd"])).elements),
             "depth": max(map(max, levels)),
-            "mean_depth": _mean([level for one in levels for level in one]),
+            "mean_depth": _mean([level for run in levels for level in run]),
             "size_kb": _mean([len(write_xml(event.root)) / 1000.0 for event in events]),
         }
     ]
@@ -415,7 +420,9 @@ def overlap_times(case: Case) -> Sequence[Row]:
     stream = XmlStream([case["dtd"]], case["queries"], case["documents"], case["seed"])
     queries = [stream.filters(node)[0] for node in range(case["queries"])]
     documents = list(stream.documents())
-    met = [bitmap((number for number, one in enumerate(documents) if query.matches(one)), 0) for query in queries]
+    met = [
+        bitmap((number for number, document in enumerate(documents) if query.matches(document)), 0) for query in queries
+    ]
     random = Random(f"{case['seed']}:pairs")
     rows = []
     for _ in range(case["pairs"]):

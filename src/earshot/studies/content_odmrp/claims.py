@@ -27,6 +27,7 @@ from earshot.studies.study import (
     fit_line,
     found,
     grouped,
+    read_as,
     rows_at,
     seeds_of,
 )
@@ -63,7 +64,7 @@ def exactly(rows: Rows) -> Finding:
         return ClaimReading(words, ", ".join(f"{name} {count}" for name, count in got.items()), exact, seeds=0)
 
     plain = (("one channel", "ODMRP, one channel"), ("N channels", "ODMRP, N channels"))
-    return found(*(reading(*one) for one in (*THREE_WAYS, *plain)))
+    return found(*(reading(*way) for way in (*THREE_WAYS, *plain)))
 
 
 def _bytes_in(rows: Rows, system: str, brokers: Sequence[str] = RECEIVERS) -> list[float]:
@@ -84,14 +85,14 @@ def _all_brokers(rows: Rows) -> list[str]:
 )
 def twice(rows: Rows) -> Finding:
     def reading(system: str, words: str, brokers: Sequence[str] = RECEIVERS) -> ClaimReading:
-        one, extended, many = (sum(_bytes_in(rows, name, brokers)) for name in ("one channel", system, "N channels"))
-        holds = 1.5 <= one / extended <= 2.5 and 1.5 <= one / many <= 2.5
-        measured = f"one channel over the extension {one / extended:.2f}, over N channels {one / many:.2f}"
+        single, extended, many = (sum(_bytes_in(rows, name, brokers)) for name in ("one channel", system, "N channels"))
+        holds = 1.5 <= single / extended <= 2.5 and 1.5 <= single / many <= 2.5
+        measured = f"one channel over the extension {single / extended:.2f}, over N channels {single / many:.2f}"
         return ClaimReading(words, measured, holds, seeds=0)
 
     shown = ("as written", "one channel", "N channels")
     return found(
-        *(reading(*one) for one in THREE_WAYS),
+        *(reading(*way) for way in THREE_WAYS),
         reading("as written", "as written, at all 11 nodes", _all_brokers(rows)),
         series=[Series(system, list(range(1, 6)), _bytes_in(rows, system)) for system in shown],
     )
@@ -107,7 +108,7 @@ def comparable(rows: Rows) -> Finding:
         ratio = sum(_bytes_in(rows, system)) / sum(_bytes_in(rows, "N channels"))
         return ClaimReading(words, f"extension over N channels {ratio:.3f}", abs(ratio - 1) <= 0.25, seeds=0)
 
-    return found(*(reading(*one) for one in THREE_WAYS))
+    return found(*(reading(*way) for way in THREE_WAYS))
 
 
 @figure_7(
@@ -123,16 +124,16 @@ def unmatched(rows: Rows) -> Finding:
         measured = f"of a matched broker's bytes, broker 3 {share['R3']:.0%}, broker 5 {share['R5']:.0%}"
         return ClaimReading(words, measured, min(share.values()) >= 0.2, seeds=0)
 
-    return found(*(reading(*one) for one in THREE_WAYS))
+    return found(*(reading(*way) for way in THREE_WAYS))
 
 
 def _gains(rows: Sequence[Row], system: str) -> dict[float, Estimate]:
     """By interval: how many more messages per second than one channel, over the same seeds."""
     gains = {}
     for (interval_s,), group in grouped(rows, "interval_s").items():
-        one = {row["seed"]: row["throughput_per_s"] for row in rows_at(group, system="one channel")}
+        single = {row["seed"]: row["throughput_per_s"] for row in rows_at(group, system="one channel")}
         gains[interval_s] = estimate(
-            row["throughput_per_s"] - one[row["seed"]] for row in rows_at(group, system=system)
+            row["throughput_per_s"] - single[row["seed"]] for row in rows_at(group, system=system)
         )
     return gains
 
@@ -164,10 +165,8 @@ def keeps_up(rows: Rows) -> Finding:
             holds,
             seeds=most.count,
             interval=most.interval,
-            reason=""
-            if holds
-            else f"significantly fewer at {', '.join(f'{one:g} s' for one in worse) or 'no interval'}, more at "
-            f"{', '.join(f'{one:g} s' for one in better) or 'no interval'}; Join Tables that collide cost routes, "
+            reason=f"significantly fewer at {', '.join(f'{at_s:g} s' for at_s in worse) or 'no interval'}, more at "
+            f"{', '.join(f'{at_s:g} s' for at_s in better) or 'no interval'}; Join Tables that collide cost routes, "
             "and the processor's time that the paper's brokers save is not billed here",
         )
 
@@ -194,13 +193,13 @@ def as_channels(rows: Rows) -> Finding:
         pairs = [(row, many.get(row["seed"])) for row in rows_at(sent, system="as written")]
         over = estimate(row["throughput_per_s"] / other for row, other in pairs if other)
         readings.append(
-            ClaimReading(
+            read_as(
                 f"as written, a message each {interval_s:g} s",
                 f"extension over N channels {over.mean:.3f}",
                 abs(over.mean - 1) <= 0.25,
                 over.count,
-                over.interval,
-                "" if abs(over.mean - 1) <= 0.25 else "Join Tables that collide cost routes",
+                over,
+                "Join Tables that collide cost routes",
             )
         )
     return found(*readings)
@@ -232,7 +231,7 @@ def same_throughput(rows: Rows) -> Finding:
     line, bytes_in = curve(many, "subscribers", "throughput_per_s"), curve(many, "subscribers", "bytes_in")
     means = list(line.means.values())
     traffic_grows = bytes_in.estimates[-1].mean / bytes_in.estimates[0].mean
-    worst = min(line.estimates, key=lambda one: one.mean)
+    worst = min(line.estimates, key=lambda point: point.mean)
     holds = max(means) - min(means) <= 0.05 * max(means) and traffic_grows > 1.2
     return found(
         ClaimReading(
@@ -241,7 +240,7 @@ def same_throughput(rows: Rows) -> Finding:
             holds,
             seeds=worst.count,
             interval=worst.interval,
-            reason="" if holds else "more brokers answer each request at once, and their Join Tables collide",
+            reason="more brokers answer each request at once, and their Join Tables collide",
         ),
         series=[line.series("as written")],
     )
@@ -265,7 +264,7 @@ def conversion_is_constant(rows: Rows) -> Finding:
             f"microseconds {line.at(10, last):.3g}: {growth:.2f} times; each one adds {fit.slope:.2f}",
             growth <= 1.5,
             seeds=seeds_of(rows["conversion"]),
-            interval=(fit.low, fit.high),
+            interval=fit.interval,
             reason=""
             if growth <= 1.5
             else "each is read once"
@@ -292,7 +291,7 @@ def conversion_is_constant(rows: Rows) -> Finding:
 def fraction(rows: Rows) -> Finding:
     share = estimate(row["comparison_us"] / (row["event_us"] + row["innermost_us"]) for row in rows["conversion"])
     measured = f"comparing a digest with a summary takes {share} of converting both"
-    return found(ClaimReading("as stated", measured, share.high < 0.25, seeds_of(rows["conversion"]), share.interval))
+    return found(read_as("as stated", measured, share.high < 0.25, rows["conversion"], share))
 
 
 speed_claim = partial(CLAIMS.claim, x_label="seconds per move", log_x=True)
@@ -336,20 +335,20 @@ def falls_with_speed(rows: Rows) -> Finding:
     reason = "once both forwarding nodes have carried a Join Table, either link works at any speed"
     falls = gap.count > 1 and gap.low > 0
     return found(
-        ClaimReading(
+        read_as(
             "after start-up, fast against middle",
             f"delivery ratio {late:.3g}; middle less fast {gap}",
             falls,
             gap.count,
-            gap.interval,
-            "" if falls else reason,
+            gap,
+            reason,
         ),
-        ClaimReading(
+        read_as(
             "start-up included, all speeds",
             f"delivery ratio {whole:.3g}; ten times slower: {fit:+.3f}",
             fit.low > 0,
             gap.count,
-            (fit.low, fit.high),
+            fit,
         ),
         series=[late.series("after start-up"), whole.series("whole run")],
     )
@@ -372,11 +371,11 @@ def kilometres_an_hour(_: Rows) -> Finding:
 def mesh(rows: Rows) -> Finding:
     def reading(world: str, words: str) -> ClaimReading:
         line = curve(_extended(rows, world), "step_s", "delivery_ratio")
-        worst = min(line.estimates, key=lambda one: one.mean)
+        worst = min(line.estimates, key=lambda point: point.mean)
         reason = "what is sent between a break and the first request by the other route is lost"
         holds = worst.mean == 1.0
         measured = f"delivery ratio {line:.3g}"
-        return ClaimReading(words, measured, holds, worst.count, worst.interval, "" if holds else reason)
+        return read_as(words, measured, holds, worst.count, worst, reason)
 
     return found(
         reading("flapping", "figure 9A, as described"),
@@ -403,7 +402,7 @@ def mesh_used(rows: Rows) -> Finding:
         reason = "the link is down half of the time at every speed: how fast it flaps changes little"
         measured = f"share by the longer route {line:.3g}"
         first = line.estimates[0]
-        return ClaimReading(words, measured, holds, first.count, first.interval, "" if holds else reason)
+        return read_as(words, measured, holds, first.count, first, reason)
 
     return found(
         reading("flapping", "figure 9A, as described"),
@@ -429,8 +428,8 @@ def constants(rows: Rows) -> Finding:
             widest, seeds = max(widest, spread), line.estimates[0].count
             parts.append(f"{name} {min(line.y):.3g} to {max(line.y):.3g} ({spread:.0%})")
         holds = widest <= 0.05
-        reason = "" if holds else "where the other route must first be found, what is lost differs by speed"
-        return ClaimReading(words, "; ".join(parts), holds, seeds, reason=reason)
+        reason = "where the other route must first be found, what is lost differs by speed"
+        return read_as(words, "; ".join(parts), holds, seeds, why=reason)
 
     return found(
         reading("flapping", "figure 9A, as described"),
@@ -450,12 +449,12 @@ def on_requests(rows: Rows) -> Finding:
     line = curve(walk, "step_s", "share_on_requests")
     fit = _over_speed(walk, "share_on_requests")
     return found(
-        ClaimReading(
+        read_as(
             "share of the delivered messages, all speeds",
             f"{line:.3g}; ten times slower: {fit:+.3f}",
             fit.high < 0,
             line.estimates[0].count,
-            (fit.low, fit.high),
+            fit,
         ),
         series=[line.series("on Join Requests")],
     )
@@ -477,6 +476,6 @@ def two_ratios(rows: Rows) -> Finding:
         reason = "the paper does not state its two speeds; " + (
             "both figures occur among the speeds tried" if within else "the speeds tried do not reach both figures"
         )
-        return ClaimReading(words, f"{shown:.3g}", None if within else False, shown.estimates[0].count, reason=reason)
+        return read_as(words, f"{shown:.3g}", None if within else False, shown.estimates[0].count, why=reason)
 
     return found(reading("all messages", line), reading("after start-up", late), series=[line.series("all messages")])

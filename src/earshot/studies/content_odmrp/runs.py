@@ -110,7 +110,7 @@ def conversion(case: Case) -> list[Row]:
     summary = Summary.of([innermost])
 
     def summarising(filter: Filter) -> float:
-        return _median_us(lambda: filter, lambda one: Summary.of([one]))
+        return _median_us(lambda: filter, lambda each: Summary.of([each]))
 
     return [
         {
@@ -171,7 +171,7 @@ def moving(case: Case) -> list[Row]:
     delivered = [ids[result.deliveries.event[place]] for place in deliveries]
     on_requests = sum(by_packet[event].endswith("join-request") for event in delivered)
     hops = [result.deliveries.hops[place] for place in deliveries]
-    detours = sum(one > min(hops) for one in hops)
+    detours = sum(count > min(hops) for count in hops)
     last = max((result.deliveries.time[place] for place in deliveries), default=0.0)
     lasting_s = max(last, result.published[-1].time) - result.published[0].time
     return [
@@ -367,7 +367,7 @@ class WatchedGroups(ContentOdmrp):
 
     def send_to_group(self, event: Event, wanting: frozenset[str], due: bool, now: float) -> None:
         super().send_to_group(event, wanting, due, now)
-        group = max(self.groups.by_id.values(), key=lambda one: (one.used_at, one.id), default=None)
+        group = max(self.groups.by_id.values(), key=lambda group: (group.used_at, group.id), default=None)
         if group is not None and wanting:
             members = self.groups.members(group, now)
             self.noise += len(members - wanting)
@@ -392,14 +392,14 @@ def grain(case: Case) -> list[Row]:
     result = run(scenario, WatchedGroups, settings, seed=case["seed"])
     machines = list(WatchedGroups.made_here)
     figures = summarise(scenario, result)
-    noise, sent_to = sum(one.noise for one in machines), sum(one.sent_to for one in machines)
+    noise, sent_to = sum(machine.noise for machine in machines), sum(machine.sent_to for machine in machines)
     return [
         {
             **_sizes_of(result, figures),
             "noise": noise / sent_to if sent_to else 0.0,
-            "groups": sum(one.groups.made for one in machines),
-            "split": sum(one.groups.split for one in machines),
-            "combined": sum(one.groups.combined for one in machines),
+            "groups": sum(machine.groups.made for machine in machines),
+            "split": sum(machine.groups.split for machine in machines),
+            "combined": sum(machine.groups.combined for machine in machines),
         }
     ]
 

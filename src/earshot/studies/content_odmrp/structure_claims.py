@@ -16,8 +16,8 @@ from earshot.studies.study import (
     estimate,
     found,
     grouped,
+    read_as,
     rows_at,
-    seeds_of,
 )
 
 CLAIMS = Claims()
@@ -37,7 +37,7 @@ def only_false_positives(rows: Rows) -> Finding:
         line = curve(of, "subscriptions", "false_share")
         measured = f"{missed} of {matching:,} matches missed; unwanted events that pass, by subscriptions: {line:.2g}"
         last = line.estimates[-1]
-        return ClaimReading(words, measured, missed == 0 and matching > 0, last.count, last.interval)
+        return read_as(words, measured, missed == 0 and matching > 0, last.count, last)
 
     return found(
         reading("four structures", "the paper's four structures"),
@@ -59,12 +59,12 @@ def aggregation_shrinks(rows: Rows) -> Finding:
     still = rows_at(rows["changes"], still=True, advertise=False)
     entries = {row["aggregate"]: row["reporters"] for row in still}
     return found(
-        ClaimReading(
+        read_as(
             "a broker's 100 subscriptions in one summary",
             f"{ratio} of the bytes of their texts",
             ratio.high < 1,
             ratio.count,
-            ratio.interval,
+            ratio,
         ),
         ClaimReading(
             "a node next to the source reports for all below it (an option)",
@@ -140,7 +140,7 @@ def _by_grain(rows: Rows, column: str, speed: float | None = None) -> dict[str, 
 
 
 def _texts(of: dict[str, Estimate], spec: str) -> str:
-    return ", ".join(f"{name} {one.mean:{spec}}" for name, one in of.items())
+    return ", ".join(f"{name} {value.mean:{spec}}" for name, value in of.items())
 
 
 @claim(
@@ -154,15 +154,15 @@ def coarse_or_fine(rows: Rows) -> Finding:
     in_mesh = _by_grain(rows, "mesh_bytes")
     coarse, fine = "least constrained", "finest"
     return found(
-        ClaimReading(
+        read_as(
             "members that do not want the event; groups made",
             f"noise {_texts(noise, '.0%')}; groups {_texts(groups, '.0f')}; data in the mesh "
             f"{_texts(in_mesh, ',.0f')} B",
             noise[coarse].low > noise[fine].high and groups[fine].low > groups[coarse].high
             if noise[coarse].count > 1
             else noise[coarse].mean > noise[fine].mean and groups[fine].mean > groups[coarse].mean,
-            seeds_of(rows["grain"]),
-            noise[coarse].interval,
+            rows["grain"],
+            noise[coarse],
         )
     )
 
@@ -181,21 +181,21 @@ def fine_groups_when_moving(rows: Rows) -> Finding:
     holds = fast[fine].mean < fast[coarse].mean
     reason = "every group that a source makes is offered by a Join Request, and each offer takes bytes of every request"
     return found(
-        ClaimReading(
+        read_as(
             "control bytes",
             f"at 20 m/s {_texts(fast, ',.0f')}; at 1 m/s {_texts(slow, ',.0f')}; delivery ratio at 20 m/s "
             f"{_texts(delivered, '.3f')}",
             holds,
             fast[fine].count,
-            fast[fine].interval,
-            "" if holds else reason,
+            fast[fine],
+            reason,
         ),
-        ClaimReading(
+        read_as(
             "all bytes",
             f"at 20 m/s {_texts(whole, ',.0f')}",
             whole[fine].mean < whole[coarse].mean,
             whole[fine].count,
-            whole[fine].interval,
+            whole[fine],
         ),
     )
 
@@ -251,7 +251,7 @@ def below_one_channel(rows: Rows) -> Finding:
 def _fewer_bytes(rows: Rows, than: str) -> Finding:
     by_size, holds = [], True
     for (brokers, each), group in grouped(rows["growing"], "brokers", "subscriptions").items():
-        ours, theirs = (fmean(row["bytes"] for row in rows_at(group, system=one)) for one in ("ours", than))
+        ours, theirs = (fmean(row["bytes"] for row in rows_at(group, system=system)) for system in ("ours", than))
         by_size.append(f"{brokers} x {each}: {ours / theirs:.2f}")
         holds &= ours < theirs
     why = (
@@ -259,7 +259,7 @@ def _fewer_bytes(rows: Rows, than: str) -> Finding:
         "then summaries and Join Tables are all the extension adds"
     )
     measured = f"ours over {than}, by brokers x subscriptions: {', '.join(by_size)}"
-    return found(ClaimReading(OURS, measured, holds, seeds_of(rows["growing"]), reason="" if holds else why))
+    return found(read_as(OURS, measured, holds, rows["growing"], why=why))
 
 
 @claim(
@@ -274,12 +274,12 @@ def exact_at_scale(rows: Rows) -> Finding:
     ratio = estimate(row["delivery_ratio"] for row in ours)
     flooded = estimate(row["delivery_ratio"] for row in rows_at(rows["growing"], system="flooding"))
     return found(
-        ClaimReading(
+        read_as(
             OURS,
-            f"precision {', '.join(f'{one:g}' for one in sorted(precise))}; delivery ratio {ratio}, flooding {flooded}",
+            f"precision {', '.join(f'{of:g}' for of in sorted(precise))}; delivery ratio {ratio}, flooding {flooded}",
             precise == {1.0},
-            seeds_of(ours),
-            ratio.interval,
+            ours,
+            ratio,
         )
     )
 
@@ -301,13 +301,13 @@ def false_positives(rows: Rows) -> Finding:
     delivered = curve(rows["budgets"], "summary_bytes", "delivery_ratio")
     ratios = list(delivered.means.values())
     return found(
-        ClaimReading(
+        read_as(
             OURS,
             f"bytes of data in the mesh, against the least, by a summary's budget: {extra}; control bytes "
             f"{control:.3g}; delivery ratio {delivered:.3g}",
             in_mesh[min(in_mesh)] > in_mesh[max(in_mesh)] and max(ratios) - min(ratios) < 0.01,
             delivered.estimates[0].count,
-            delivered.estimates[0].interval,
+            delivered.estimates[0],
         ),
         series=[line.series("data in the mesh"), control.series("control")],
     )
@@ -334,13 +334,13 @@ def prediction(rows: Rows) -> Finding:
     )
     why = "some link of some route is always about to break, so requests come more often than every 5 s"
     return found(
-        ClaimReading(
+        read_as(
             "both",
             f"delivers {'at least as much' if delivers else 'less'}, sends {'no more' if saves else 'more'}",
             delivers and saves,
             ratio[True].count,
-            reason="" if delivers and saves else "see each",
+            why="see each",
         ),
-        ClaimReading("delivery ratio", delivered, delivers, ratio[True].count, ratio[True].interval),
-        ClaimReading("bytes", sent, saves, megabytes[True].count, megabytes[True].interval, "" if saves else why),
+        read_as("delivery ratio", delivered, delivers, ratio[True].count, ratio[True]),
+        read_as("bytes", sent, saves, megabytes[True].count, megabytes[True], why),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -34,8 +35,8 @@ from earshot.studies.study import (
     estimate,
     found,
     grouped,
+    read_as,
     rows_at,
-    seeds_of,
 )
 
 CLAIMS = Claims()
@@ -60,12 +61,6 @@ def _direction(values: Sequence[float]) -> int:
     return 0
 
 
-def _reading(
-    name: str, measured: str, holds: bool, rows: Sequence[Row], decides: Estimate, why: str = ""
-) -> ClaimReading:
-    return ClaimReading(name, measured, holds, seeds_of(rows), decides.interval, "" if holds else why)
-
-
 def _units(rows: Sequence[Row]) -> str:
     return f"{min(row['units'] for row in rows)} units"
 
@@ -87,7 +82,7 @@ def _trend(rows: Sequence[Row], x: str, lines: str, columns: dict[str, str], sig
             if place == 0:
                 series.append(line.series(label))
         text = f"{'; '.join(measured)}, {_units(rows)}"
-        readings.append(_reading(name, text, all(right), rows, last, f"{sum(right)} of {len(right)} lines do; {why}"))
+        readings.append(read_as(name, text, all(right), rows, last, f"{sum(right)} of {len(right)} lines do; {why}"))
     return found(*readings, series=series)
 
 
@@ -137,7 +132,7 @@ def _held(name: str, rows: Sequence[Row], why: str) -> ClaimReading:
         f"more than m + l at {more.mean:.1%} of the deliveries; {mean.mean:.1f} brokers on average, at most "
         f"{max(row['held_most'] for row in rows)}"
     )
-    return _reading(name, measured, more.mean == 0, rows, more, why)
+    return read_as(name, measured, more.mean == 0, rows, more, why)
 
 
 LOST = {"lost": "share of the expected deliveries that is lost"}
@@ -218,15 +213,15 @@ def below_epidemic(rows: Rows) -> Finding:
         for (m,), group in sorted(grouped(rows["delay"], "copies").items(), reverse=True):
             measured, lower, ratio = _compared(group, rows["epidemic"], ("DRIP", "SF"), y)
             text = f"{measured}; DRIP over SF {ratio.mean:.2f}, {_units(group)}"
-            readings.append(_reading(f"{name}, m = {m}", text, lower, group, ratio, _LATE))
+            readings.append(read_as(f"{name}, m = {m}", text, lower, group, ratio, _LATE))
             if y == "delay_s":
                 lines.append(_line(group, "brokers", y).series(f"DRIP, m = {m}"))
     for (rate,), group in grouped(rows["load"], "rate").items():
         drip, epidemic = (rows_at(group, protocol=protocol) for protocol in NAMES)
         measured, lower, ratio = _compared(drip, epidemic, ("DRIP", "SF"), "delay_s")
-        arrived = [estimate(row["delivery_ratio"] for row in one).mean for one in (drip, epidemic)]
+        arrived = [estimate(row["delivery_ratio"] for row in group).mean for group in (drip, epidemic)]
         text = f"{measured}; delivered {arrived[0]:.2f} and {arrived[1]:.2f}, {_units(group)}"
-        readings.append(_reading(f"mean delay at {rate:g} events a second", text, lower, group, ratio, _LATE))
+        readings.append(read_as(f"mean delay at {rate:g} events a second", text, lower, group, ratio, _LATE))
     return found(*readings, series=lines)
 
 
@@ -241,10 +236,10 @@ def cheaper(rows: Rows) -> Finding:
     measured, lower, ratio = _compared(group, rows["epidemic"], ("DRIP", "SF"), "cost")
     every, all_lower, all_ratio = _compared(group, rows["epidemic"], ("DRIP", "SF"), "transmissions_per_s")
     return found(
-        _reading(
+        read_as(
             "transmissions with events, for each event", f"{measured}; {ratio.mean:.2f} times", lower, group, ratio
         ),
-        _reading(
+        read_as(
             "all transmissions a second",
             f"{every}; {all_ratio.mean:.2f} times",
             all_lower,
@@ -269,7 +264,7 @@ def subset(rows: Rows) -> Finding:
     text = f"{measured}; {ratio.mean:.2f} times, {_units(group)}"
     lines = [_line(group, "brokers", "coverage"), _line(rows["epidemic"], "brokers", "coverage")]
     return found(
-        _reading("brokers that had held the event when a subscriber got it, over k; m = 2", text, lower, group, ratio),
+        read_as("brokers that had held the event when a subscriber got it, over k; m = 2", text, lower, group, ratio),
         series=[lines[0].series("DRIP"), lines[1].series("SF")],
     )
 
@@ -291,7 +286,7 @@ def small_subscriptions(rows: Rows) -> Finding:
         )
         text = f"{asked.mean:.0f} bytes, an event {event.mean:.0f}"
         why = "an event of the number intervals is one number; a subscription has two, and names its l brokers"
-        readings.append(_reading(words, text, asked.mean < event.mean, rows["packets"], asked, why))
+        readings.append(read_as(words, text, asked.mean < event.mean, rows["packets"], asked, why))
     return found(*readings)
 
 
@@ -325,7 +320,7 @@ def selection(rows: Rows) -> Finding:
     for y, name in DELAYS.items():
         measured, lower, ratio = _compared(group, rows["selection"], ("by ability", "at random"), y)
         text = f"{measured}; {ratio.mean:.2f} times, {_units(group)}"
-        readings.append(_reading(name, text, lower, group, ratio, why))
+        readings.append(read_as(name, text, lower, group, ratio, why))
     lines = [_line(group, "brokers", "delay_s"), _line(rows["selection"], "brokers", "delay_s")]
     return found(*readings, series=[lines[0].series("by ability"), lines[1].series("at random")])
 
@@ -341,7 +336,7 @@ def selection_cost(rows: Rows) -> Finding:
     measured, lower, ratio = _compared(group, rows["selection"], ("by ability", "at random"), "cost")
     why = "most transmissions carry copies between brokers and floods in regions, which cost the same"
     text = f"{measured}; {ratio.mean:.2f} times"
-    return found(_reading("transmissions with events, for each event", text, lower, group, ratio, why))
+    return found(read_as("transmissions with events, for each event", text, lower, group, ratio, why))
 
 
 @claim(
@@ -384,8 +379,8 @@ def logarithmic(_: Rows) -> Finding:
         steps = [factor(2 * n) - factor(n) for n in (4, 8, 16)]
         holds = max(steps) <= 1.1 * min(steps)
         text = "E[T] m lambda grows by " + ", ".join(f"{step:.2f}" for step in steps) + " from l = 4 to 8, 16, 32"
-        why = "" if holds else "a logarithm grows by the same amount with each doubling; this is a square"
-        readings.append(ClaimReading(words, text, holds, 0, reason=why))
+        why = "a logarithm grows by the same amount with each doubling; this is a square"
+        readings.append(read_as(words, text, holds, 0, why=why))
     return found(*readings)
 
 
@@ -406,11 +401,13 @@ def meeting(rows: Rows) -> Finding:
         ("with 2^alpha in place of 2 alpha, as in its reference [9]", meeting_time),
     ):
         expected = [formula(reach(k, grid), grid) for k in walked.x]
-        holds = all(abs(one / steps - 1) <= 0.2 for one, steps in zip(expected, walked.y, strict=True))
-        by_k = ", ".join(f"{k:g}: {one:.0f}" for k, one in zip(walked.x, expected, strict=True))
+        holds = all(
+            abs(steps_expected / steps - 1) <= 0.2 for steps_expected, steps in zip(expected, walked.y, strict=True)
+        )
+        by_k = ", ".join(f"{k:g}: {steps_expected:.0f}" for k, steps_expected in zip(walked.x, expected, strict=True))
         text = f"N = {grid} (by k) {by_k} steps; random walks on a torus {walked:.0f}"
         why = "an exponent of the reference has become a factor" if words == "as printed" else "it is an approximation"
-        readings.append(_reading(words, text, holds, rows["walks"], walked.estimates[-1], why))
+        readings.append(read_as(words, text, holds, rows["walks"], walked.estimates[-1], why))
         lines.append(Series(words, walked.x, expected, paper=True))
     return found(*readings, series=lines)
 
@@ -427,10 +424,10 @@ def brokers_for_a_delay(_: Rows) -> Finding:
         delays = [formula(k, 4, 2, 400) for k in (10, 20, 30)]
         holds = delays[-1] >= 1.1 * delays[0]
         text = "l = 4, m = 2, N = 400: " + ", ".join(
-            f"k = {k}: {one:.0f}" for k, one in zip((10, 20, 30), delays, strict=True)
+            f"k = {k}: {delay:.0f}" for k, delay in zip((10, 20, 30), delays, strict=True)
         )
-        why = "" if holds else "alpha / (2 alpha - 1) is near a half for every alpha of a few steps"
-        readings.append(ClaimReading(words, f"{text} steps", holds, 0, reason=why))
+        why = "alpha / (2 alpha - 1) is near a half for every alpha of a few steps"
+        readings.append(read_as(words, f"{text} steps", holds, 0, why=why))
     return found(*readings)
 
 
@@ -458,7 +455,7 @@ def expected_delay(rows: Rows) -> Finding:
             "neighbouring regions communicate at once and distant ones not for a long time, and destinations that are "
             "not reached within an event's life are not in the measured mean"
         )
-        readings.append(_reading(name, measured, 0.5 <= ratio.mean <= 2, group, ratio, why))
+        readings.append(read_as(name, measured, 0.5 <= ratio.mean <= 2, group, ratio, why))
         series.append(_line(at, "brokers", column).series(name))
     return found(*readings, series=series)
 
@@ -480,17 +477,10 @@ def time_to_all(rows: Rows) -> Finding:
         ("k", _trend(rows["delay"], "brokers", "copies", REACHED, 1, "few reach all").all_readings[0]),
         ("l alone (k = 20, m = 2)", _trend(by_l, "nearest", "brokers", REACHED, 1, "few reach all").all_readings[0]),
     ]
-    readings = [
-        ClaimReading(f"with {name}", one.measured, one.holds, one.seeds, one.interval, one.reason)
-        for name, one in parts
-    ]
-    held = sum(bool(one.holds) for one in readings)
-    every = ClaimReading(
-        "all three",
-        f"{held} of 3; m and k over all lines of the other",
-        held == 3,
-        seeds_of(rows["delay"]),
-        reason="" if held == 3 else "see each",
+    readings = [replace(part, reading=f"with {name}") for name, part in parts]
+    held = sum(bool(reading.holds) for reading in readings)
+    every = read_as(
+        "all three", f"{held} of 3; m and k over all lines of the other", held == 3, rows["delay"], why="see each"
     )
     return found(every, *readings, series=[_line(by_l, "nearest", "destinations_s").series("k = 20, m = 2")])
 
@@ -515,7 +505,7 @@ def more_destinations(rows: Rows) -> Finding:
     rises = line.y[-1] > line.y[0] and all(b >= a - 0.01 for a, b in pairwise(line.y))
     why = "destinations beyond the first few are seldom reached, and the copies for them load the channel"
     return found(
-        _reading("l varied alone, k = 20, m = 2", measured, rises, by_l, line.estimates[-1], why),
+        read_as("l varied alone, k = 20, m = 2", measured, rises, by_l, line.estimates[-1], why),
         series=[line.series("delivery ratio")],
     )
 
@@ -533,11 +523,11 @@ def no_storm(rows: Rows) -> Finding:
     readings, lines = [], []
     for experiment, l in (("delay", 5), ("coverage", 4)):  # noqa: E741
         line = _line(rows[experiment], "brokers", "forwarded")
-        most = max(line.estimates, key=lambda one: one.mean)
+        most = max(line.estimates, key=lambda point: point.mean)
         holds = most.mean <= 2 * l
         why = "copies that were faster than the first are forwarded again"
         text = f"forwarded by a node in an interval (by k) {line:.1f}"
-        readings.append(_reading(f"l = {l}", text, holds, rows[experiment], most, why))
+        readings.append(read_as(f"l = {l}", text, holds, rows[experiment], most, why))
         lines.append(line.series(f"l = {l}"))
     return found(*readings, series=lines)
 
@@ -550,10 +540,10 @@ def no_storm(rows: Rows) -> Finding:
 )
 def always_attached(rows: Rows) -> Finding:
     share = curve(rows["delay"], "brokers", "attached_share")
-    worst = min(share.estimates, key=lambda one: one.mean)
+    worst = min(share.estimates, key=lambda point: point.mean)
     measured = f"share of node time with a broker (by k) {share:.4f}"
     why = "nodes that are out of range of all others have none"
-    return found(_reading("after the warm-up", measured, worst.mean >= 0.99, rows["delay"], worst, why))
+    return found(read_as("after the warm-up", measured, worst.mean >= 0.99, rows["delay"], worst, why))
 
 
 @claim(
@@ -572,10 +562,10 @@ def always_nearest(rows: Rows) -> Finding:
         ("next_nearest_share", "no other broker is more than one hop nearer"),
     ):
         line = curve(runs, "brokers", column)
-        worst = min(line.estimates, key=lambda one: one.mean)
+        worst = min(line.estimates, key=lambda point: point.mean)
         why = "between two announcements, 2 s apart, a node moves by up to 40 m and the routes change"
         text = f"share of the nodes, every 5 s (by k) {line:.3f}"
-        readings.append(_reading(words, text, worst.mean >= 0.9, runs, worst, why))
+        readings.append(read_as(words, text, worst.mean >= 0.9, runs, worst, why))
         lines.append(line.series(words))
     return found(*readings, series=lines)
 
@@ -591,14 +581,14 @@ def delivery(rows: Rows) -> Finding:
     readings, lines = [], []
     for (m,), group in grouped(rows["delay"], "copies").items():
         ratio = curve(group, "brokers", "delivery_ratio")
-        worst = min(ratio.estimates, key=lambda one: one.mean)
+        worst = min(ratio.estimates, key=lambda point: point.mean)
         text = f"(by k) {ratio:.3f}; {_tally(group, 'fates')}; {_units(group)}"
-        readings.append(_reading(f"DRIP, m = {m}", text, worst.mean >= 0.95, group, worst, _most_lost(group)))
+        readings.append(read_as(f"DRIP, m = {m}", text, worst.mean >= 0.95, group, worst, _most_lost(group)))
         lines.append(ratio.series(f"DRIP, m = {m}"))
     ratio = curve(rows["epidemic"], "brokers", "delivery_ratio")
-    worst = min(ratio.estimates, key=lambda one: one.mean)
+    worst = min(ratio.estimates, key=lambda point: point.mean)
     holds = worst.mean >= 0.95
-    readings.append(_reading("SF", f"(by k) {ratio:.3f}", holds, rows["epidemic"], worst, _most_lost(rows["epidemic"])))
+    readings.append(read_as("SF", f"(by k) {ratio:.3f}", holds, rows["epidemic"], worst, _most_lost(rows["epidemic"])))
     return found(*readings, series=[*lines, ratio.series("SF")])
 
 
@@ -635,7 +625,7 @@ def accounts(rows: Rows) -> Finding:
     once = _total(runs, "across")["delivered twice"] == 0 and bool(_total(runs, "across"))
     rate = estimate(row["handovers_per_node_s"] for row in runs)
     text = f"{_tally(runs, 'across')}; {rate.mean:.2f} handovers a node and second"
-    return found(_reading("receivers that changed their broker meanwhile", text, once, runs, rate, "delivered twice"))
+    return found(read_as("receivers that changed their broker meanwhile", text, once, runs, rate, "delivered twice"))
 
 
 @beyond_the_paper(
@@ -656,11 +646,11 @@ def settings(rows: Rows) -> Finding:
             for point, group in by_point.items()
             for y in ("coverage", "delay_s", "delivery_ratio")
         }
-        one, four, few, many = ((k, m, "drip", "ability") for k, m in ((20, 1), (20, 4), (10, 2), (30, 2)))
+        one_copy, four, few, many = ((k, m, "drip", "ability") for k, m in ((20, 1), (20, 4), (10, 2), (30, 2)))
         answers[name] = (
-            value[one, "coverage"] < value[four, "coverage"],
+            value[one_copy, "coverage"] < value[four, "coverage"],
             value[few, "coverage"] > value[many, "coverage"],
-            value[one, "delay_s"] > value[four, "delay_s"],
+            value[one_copy, "delay_s"] > value[four, "delay_s"],
             value[few, "delay_s"] < value[many, "delay_s"],
             value[four, "delay_s"] < value[(20, 2, "drip-sf", "ability"), "delay_s"],
             value[four, "delay_s"] < value[(20, 4, "drip", "random"), "delay_s"],
@@ -673,14 +663,14 @@ def settings(rows: Rows) -> Finding:
         )
         same = answers[name] == next(iter(answers.values()))
         decides = estimate(row["delay_s"] for row in by_point[four])
-        readings.append(_reading(name, text, same, mine, decides, "not the answers of the first reading"))
-    every = all(one.holds for one in readings)
-    first = ClaimReading(
+        readings.append(read_as(name, text, same, mine, decides, "not the answers of the first reading"))
+    every = all(reading.holds for reading in readings)
+    first = read_as(
         "all readings give the same six answers",
-        f"{sum(bool(one.holds) for one in readings)} of {len(readings)}",
+        f"{sum(bool(reading.holds) for reading in readings)} of {len(readings)}",
         every,
-        seeds_of(rows["settings"]),
-        reason="" if every else "see each",
+        rows["settings"],
+        why="see each",
     )
     return found(first, *readings)
 
@@ -696,11 +686,11 @@ def growing(rows: Rows) -> Finding:
     readings, lines = [], []
     for (radio,), group in grouped(rows["growing"], "radio").items():
         ratio = curve(group, "nodes", "delivery_ratio")
-        worst = min(ratio.estimates, key=lambda one: one.mean)
+        worst = min(ratio.estimates, key=lambda point: point.mean)
         biggest = rows_at(group, nodes=max(row["nodes"] for row in group))
         text = f"(by nodes) {ratio:.3f}; largest: {_tally(biggest, 'fates')}"
         holds = worst.mean >= 0.9
-        readings.append(_reading(f"{radio} radio", text, holds, group, worst, _most_lost(biggest)))
+        readings.append(read_as(f"{radio} radio", text, holds, group, worst, _most_lost(biggest)))
         lines.append(ratio.series(radio))
     return found(*readings, series=lines)
 
@@ -722,7 +712,7 @@ def crashes(rows: Rows) -> Finding:
         f"delivered (by brokers crashed of 10) {ratio:.3f}; {replaced} of {crashed} replaced, {waits.mean:.1f} s later"
     )
     return found(
-        _reading("delivery ratio", text, holds, runs, ratio.estimates[-1], "see the figures"),
+        read_as("delivery ratio", text, holds, runs, ratio.estimates[-1], "see the figures"),
         series=[ratio.series("delivery ratio")],
     )
 
@@ -748,4 +738,4 @@ def routing(rows: Rows) -> Finding:
     )
     holds = ratio["network"].mean >= ratio["announcements"].mean - 0.02
     why = "routes break every few seconds at 10 to 20 m/s, and the floods that look for others fill the channel"
-    return found(_reading("AODV for every packet", text, holds, rows["routing"], ratio["network"], why))
+    return found(read_as("AODV for every packet", text, holds, rows["routing"], ratio["network"], why))

@@ -29,6 +29,7 @@ from earshot.studies.study import (
     fit_line,
     found,
     grouped,
+    read_as,
     rows_at,
 )
 
@@ -48,10 +49,6 @@ NOT_KEPT = "a subscriber keeps the first of its paths instead of the shortest"
 
 def _count(rows: Sequence[Row], name: str = "network") -> int:
     return len({(row["nodes"], row[name]) for row in rows})
-
-
-def _reading(name: str, measured: str, holds: bool, networks: int, decides: Estimate, reason: str = "") -> ClaimReading:
-    return ClaimReading(name, measured, holds, networks, decides.interval, "" if holds else reason)
 
 
 def _ratio_of(rows: Sequence[Row], above: str, below: str) -> Estimate:
@@ -76,14 +73,14 @@ def less_than_eight(rows: Rows) -> Finding:
         decides = line.at(7).estimates[0]
         lines.append(line.series(name))
         measured = f"600 nodes, by cells: {line.at(1, 2, 4, 7, 8, 16):.2f}"
-        readings.append(_reading(name, measured, decides.mean <= SIMILAR, _count(at_600), decides, why))
+        readings.append(read_as(name, measured, decides.mean <= SIMILAR, _count(at_600), decides, why))
     at_7 = rows_at(rows["paths"], n=7)
     for column, name in AVERAGES.items():
         line = curve(at_7, "nodes", column)
-        worst = max(line.estimates, key=lambda one: one.mean)
+        worst = max(line.estimates, key=lambda point: point.mean)
         measured = f"7 cells, by nodes: {line:.2f}"
         every = f"{name}, at every size"
-        readings.append(_reading(every, measured, worst.mean <= SIMILAR, _count(at_7), worst, why))
+        readings.append(read_as(every, measured, worst.mean <= SIMILAR, _count(at_7), worst, why))
     return found(*readings, series=lines)
 
 
@@ -97,11 +94,11 @@ def more_than_eight(rows: Rows) -> Finding:
     at_600, readings = rows_at(rows["paths"], nodes=600), []
     for column, name in AVERAGES.items():
         per_network = [{row["n"]: row[column] for row in group} for group in grouped(at_600, "network").values()]
-        gained = estimate(one[1] - one[8] for one in per_network)
-        more = estimate(one[8] - one[16] for one in per_network)
+        gained = estimate(by_cells[1] - by_cells[8] for by_cells in per_network)
+        more = estimate(by_cells[8] - by_cells[16] for by_cells in per_network)
         measured = f"1 to 8 cells save {gained.mean:.2f} of a direct path, 8 to 16 another {more.mean:.2f}"
         holds = more.mean <= gained.mean / 5
-        readings.append(_reading(name, measured, holds, len(per_network), more, "the curve still falls at 16"))
+        readings.append(read_as(name, measured, holds, len(per_network), more, "the curve still falls at 16"))
     return found(*readings)
 
 
@@ -134,7 +131,7 @@ def size_independent(rows: Rows) -> Finding:
             else "the larger the network, the farther is the rendezvous cell of a pair that is close together"
         )
         networks = _count(rows_at(rows["paths"], n=1))
-        readings.append(ClaimReading(name, measured, flat, networks, (worst.low, worst.high), why))
+        readings.append(read_as(name, measured, flat, networks, worst, why))
     return found(*readings, series=lines)
 
 
@@ -157,12 +154,12 @@ def cells_needed(rows: Rows) -> Finding:
             holds = math.isfinite(spread) and spread <= 1
             shown = ", ".join(f"{nodes}: {'more than 16' if math.isinf(n) else n}" for nodes, n in needed.items())
             readings.append(
-                ClaimReading(
+                read_as(
                     f"{name}, at most {most:g}, within one cell",
                     f"cells needed, by nodes: {shown}",
                     holds,
                     _count(rows_at(rows["paths"], n=1)),
-                    reason="" if holds else "larger networks need more: see the claim above",
+                    why="larger networks need more: see the claim above",
                 )
             )
     return found(*readings)
@@ -181,10 +178,12 @@ def two_of_eight(rows: Rows) -> Finding:
     for column, name in AVERAGES.items():
         line = curve(rows["nearest"], "m", column)
         lines.append(line.series(name))
-        per_network = [{row["m"]: row[column] for row in one} for one in grouped(rows["nearest"], "network").values()]
-        over = estimate(one[2] / one[8] for one in per_network)
+        per_network = [
+            {row["m"]: row[column] for row in group} for group in grouped(rows["nearest"], "network").values()
+        ]
+        over = estimate(by_cells[2] / by_cells[8] for by_cells in per_network)
         measured = f"two nearest {line.means[2]:.2f}, all eight {line.means[8]:.2f}: {over.mean:.3f} times"
-        readings.append(_reading(name, measured, over.mean <= CLOSE, len(per_network), over))
+        readings.append(read_as(name, measured, over.mean <= CLOSE, len(per_network), over))
     return found(*readings, series=lines)
 
 
@@ -201,7 +200,7 @@ def two_against_direct(rows: Rows) -> Finding:
         decides = line.at(2).estimates[0]
         measured = f"over the direct path, by nearest cells tried: {line.at(1, 2, 3, 8):.2f}"
         why = "a path through a cell near the subscriber can still be a detour for a publisher that is near too"
-        readings.append(_reading(name, measured, decides.mean <= SIMILAR, decides.count, decides, why))
+        readings.append(read_as(name, measured, decides.mean <= SIMILAR, decides.count, decides, why))
     return found(*readings)
 
 
@@ -219,7 +218,7 @@ def nearest_against_random(rows: Rows) -> Finding:
         over = estimate(value / random[network] for network, value in near)
         means = estimate(value for _, value in near).mean, estimate(random[network] for network, _ in near).mean
         measured = f"two nearest of 8 {means[0]:.2f}, two in all {means[1]:.2f}: {over.mean:.3f} times"
-        readings.append(_reading(name, measured, over.high <= 0.9, over.count, over, "the hint of position gains less"))
+        readings.append(read_as(name, measured, over.high <= 0.9, over.count, over, "the hint of position gains less"))
     return found(*readings)
 
 
@@ -250,7 +249,7 @@ def _judge_trees(rows: Rows, shown: Sequence[float], holds: Iterable[tuple[bool,
     curves = _tree_curves(rows)
     networks = len(grouped(rows["trees"], "network"))
     readings = [
-        _reading(name, f"over one cell's cost, by subscribers: {line.at(*shown):.2f}", answer, networks, decides, why)
+        read_as(name, f"over one cell's cost, by subscribers: {line.at(*shown):.2f}", answer, networks, decides, why)
         for (name, line), (answer, decides) in zip(curves.items(), holds, strict=True)
     ]
     return found(*readings, series=[line.series(name) for name, line in curves.items()])
@@ -267,10 +266,12 @@ _tree_claim = partial(CLAIMS.claim, where="section 4, figure 3(d)", x_label="sub
 )
 def trees_below_eight(rows: Rows) -> Finding:
     worst = [
-        max((point for x, point in zip(line.x, line.estimates, strict=True) if x < 8), key=lambda one: one.high)
+        max((point for x, point in zip(line.x, line.estimates, strict=True) if x < 8), key=lambda point: point.high)
         for line in _tree_curves(rows).values()
     ]
-    return _judge_trees(rows, (1, 2, 4, 6), [(one.high < 1, one) for one in worst], "a ratio below 8 is not below 1")
+    return _judge_trees(
+        rows, (1, 2, 4, 6), [(point.high < 1, point) for point in worst], "a ratio below 8 is not below 1"
+    )
 
 
 @_tree_claim(
@@ -284,7 +285,7 @@ def trees_at_eight(rows: Rows) -> Finding:
         "sent as copies, a notification costs a path for each subscriber, and the paths from 8 cells are the shorter "
         "ones at every number of subscribers; the curve peaks at four"
     )
-    return _judge_trees(rows, (4, 6, 8, 12), [(0.9 <= one.mean <= 1.05, one) for one in points], why)
+    return _judge_trees(rows, (4, 6, 8, 12), [(0.9 <= point.mean <= 1.05, point) for point in points], why)
 
 
 @_tree_claim(
@@ -307,9 +308,9 @@ def trees_beyond_eight(rows: Rows) -> Finding:
     fails_if="every subscriber is served through the first of the 8 cells",
 )
 def shorter_trees(rows: Rows) -> Finding:
-    worst = [max(line.estimates, key=lambda one: one.high) for line in _tree_curves(rows).values()]
+    worst = [max(line.estimates, key=lambda point: point.high) for line in _tree_curves(rows).values()]
     return _judge_trees(
-        rows, (1, 4, 8, 16, 32), [(one.high < 1, one) for one in worst], "not at every number of subscribers"
+        rows, (1, 4, 8, 16, 32), [(point.high < 1, point) for point in worst], "not at every number of subscribers"
     )
 
 
@@ -326,7 +327,7 @@ def below_single(rows: Rows) -> Finding:
         two = [(row["network"], row[column]) for row in rows_at(rows["nearest"], m=2)]
         over = estimate(value / single[network] for network, value in two if network in single)
         measured = f"the two nearest of 8 over a single cell: {over.mean:.2f}"
-        readings.append(_reading(name, measured, over.high <= 0.8, over.count, over))
+        readings.append(read_as(name, measured, over.high <= 0.8, over.count, over))
     return found(*readings)
 
 
@@ -358,7 +359,7 @@ def does_not_vanish(rows: Rows) -> Finding:
             f"{share.estimates[0].mean:.2f} at {share.x[0]:g} nodes, {last.mean:.2f} at {share.x[-1]:g}; the theorem's "
             f"bound {bound.estimates[-1].mean:.4f}, a continuous square's limit {ends:.2f}"
         )
-        readings.append(_reading(f"k = {k:g}", measured, above and last.high >= 0.95 * ends, _count(at_k), last))
+        readings.append(read_as(f"k = {k:g}", measured, above and last.high >= 0.95 * ends, _count(at_k), last))
         lines += [share.series(f"measured, k = {k:g}"), bound.series(f"bound, k = {k:g}")]
     return found(*readings, series=lines)
 
@@ -383,17 +384,17 @@ def nearly_constant(rows: Rows) -> Finding:
             "of it; the chance falls towards a continuous square's"
         )
         measured = f"chance of a path within l + 2kl, by nodes: {share:.2f}"
-        readings.append(_reading(f"the theorem's chance, k = {k:g}", measured, holds, _count(at_k), least, why))
+        readings.append(read_as(f"the theorem's chance, k = {k:g}", measured, holds, _count(at_k), least, why))
     single = curve(rows_at(rows["paths"], n=1), "nodes", "ratio")
     low, high = min(single.estimates, key=_mean), max(single.estimates, key=_mean)
     measured = f"hops through one random cell over the direct ones, by nodes: {single:.2f}"
     networks = _count(rows_at(rows["paths"], n=1))
-    readings.append(_reading("figure 3(b) with one cell", measured, low.mean >= 0.9 * high.mean, networks, low))
+    readings.append(read_as("figure 3(b) with one cell", measured, low.mean >= 0.9 * high.mean, networks, low))
     return found(*readings)
 
 
-def _mean(one: Estimate) -> float:
-    return one.mean
+def _mean(point: Estimate) -> float:
+    return point.mean
 
 
 @claim(
@@ -408,14 +409,14 @@ def assumptions(rows: Rows) -> Finding:
     share = curve([{**row, "share": row["mean_length"] / row["diameter"]} for row in at_k], "nodes", "share")
     most, least = growth.estimates[-1], share.estimates[-1]
     return found(
-        _reading(
+        read_as(
             "Δ does not rise beyond 3,000 nodes (by more than a tenth)",
             f"largest |N(X, 2r)| / |N(X, r)| found, by nodes: {growth:.1f}",
             most.mean <= 1.1 * growth.at(3000, 600).y[-1],
             _count(at_k),
             most,
         ),
-        _reading(
+        read_as(
             "E[l] / L does not fall below a quarter",
             f"mean path over diameter, by nodes: {share:.2f}",
             min(share.y) > 0.25,
@@ -439,7 +440,7 @@ def unused_cells(rows: Rows) -> Finding:
         holds &= all(row["unnecessary"] == row["expected"] for row in group)
         parts.append(f"{n}: {estimate(row['unnecessary'] for row in full).mean:g} over {len(full)} new subscribers")
         seeds = max(seeds, len({row["seed"] for row in group}))
-    return found(ClaimReading("messages, each once however many hops", "; ".join(parts), holds, seeds))
+    return found(read_as("messages, each once however many hops", "; ".join(parts), holds, seeds))
 
 
 @claim(
@@ -456,7 +457,7 @@ def three_messages(rows: Rows) -> Finding:
         holds = bool(extra) and set(extra) == {3} and decides.mean <= SIMILAR
         measured = f"{estimate(extra).mean:g} messages, {decides.mean:.2f} of the direct path's hops"
         why = "three messages, but more than a quarter more hops"
-        readings.append(_reading(name, measured, holds, decides.count, decides, why))
+        readings.append(read_as(name, measured, holds, decides.count, decides, why))
     return found(*readings)
 
 
@@ -473,7 +474,7 @@ def converges(rows: Rows) -> Finding:
     line = curve(rows["growing"], "nodes", "delivery_ratio")
     stretch = curve(rows["growing"], "nodes", "stretch")
     return found(
-        ClaimReading(
+        read_as(
             "delivery ratio of the machines on still networks",
             f"by nodes: {line:.4f}; hops over the direct route's {stretch:.2f}",
             min(row["delivery_ratio"] for row in rows["growing"]) == 1.0,
@@ -507,7 +508,7 @@ def motion(rows: Rows) -> Finding:
     measured = f"delivered, by m/s: {line:.3f}; stretch {stretch:.2f}; control bytes a node and second {control:.0f}"
     seeds = len({row["seed"] for row in moving})
     return found(
-        _reading("delivery ratio", measured, worst.mean >= 0.95, seeds, worst),
+        read_as("delivery ratio", measured, worst.mean >= 0.95, seeds, worst),
         series=[line.series("delivery ratio"), stretch.series("stretch")],
     )
 
@@ -523,7 +524,8 @@ def crashes(rows: Rows) -> Finding:
     measured = f"delivered among the living, by share of nodes: {line:.3f}; stretch {stretch:.2f}"
     seeds = len({row["seed"] for row in rows["crashing"]})
     return found(
-        _reading("delivery ratio", measured, worst.mean >= 0.95, seeds, worst), series=[line.series("delivery ratio")]
+        read_as("delivery ratio", measured, worst.mean >= 0.95, seeds, worst),
+        series=[line.series("delivery ratio")],
     )
 
 
@@ -542,6 +544,6 @@ def state(rows: Rows) -> Finding:
         mean, most = curve(group, "nodes", "mean"), curve(group, "nodes", "most")
         flat = max(mean.means.values()) <= 1.25 * min(mean.means.values())
         measured = f"records a populated cell keeps, by nodes: {mean:.1f}; the fullest cell {most:.0f}"
-        readings.append(_reading(name, measured, flat, _count(group), mean.estimates[-1]))
+        readings.append(read_as(name, measured, flat, _count(group), mean.estimates[-1]))
         lines += [mean.series(f"mean, {name}"), most.series(f"fullest, {name}")]
     return found(*readings, series=lines)

@@ -228,18 +228,18 @@ def trees(case: Case) -> Sequence[Row]:
             publisher, *subscribers = random.permutation(len(network))[: max(SUBSCRIBERS) + 1].tolist()
             points = network.points(f"{number}/{draw}", case["rendezvous"])
             many = _tree(network, points, case["nearest"], publisher, subscribers, random)
-            one = _tree(network, points[:1], 1, publisher, subscribers, random)
+            single = _tree(network, points[:1], 1, publisher, subscribers, random)
             rows += [
                 {
                     "network": number,
                     "draw": draw,
                     "subscribers": count,
                     "many": many.cost(count),
-                    "one": one.cost(count),
+                    "one": single.cost(count),
                     "shared_many": many.shared_cost(count),
-                    "shared_one": one.shared_cost(count),
-                    "ratio": many.cost(count) / one.cost(count),
-                    "shared_ratio": many.shared_cost(count) / one.shared_cost(count),
+                    "shared_one": single.shared_cost(count),
+                    "ratio": many.cost(count) / single.cost(count),
+                    "shared_ratio": many.shared_cost(count) / single.shared_cost(count),
                     "used": len(many.in_use(count)),
                 }
                 for count in SUBSCRIBERS

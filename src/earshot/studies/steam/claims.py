@@ -22,9 +22,9 @@ from earshot.studies.study import (
     fit_line,
     found,
     grouped,
+    read_as,
     rows_at,
     seeds_of,
-    verdict,
 )
 
 CLAIMS = Claims()
@@ -53,7 +53,7 @@ def one_message_within_range(rows: Rows) -> Finding:
 
     def reading(words: str, column: str) -> ClaimReading:
         right = sum(row[column] == 1 for row in near)
-        return ClaimReading(words, f"1 in {right} of {len(near)} runs", right == len(near), seeds_of(near))
+        return read_as(words, f"1 in {right} of {len(near)} runs", right == len(near), near)
 
     return found(reading("raised with a beacon", "cost"), reading("raised half-way between two beacons", "later_cost"))
 
@@ -82,11 +82,11 @@ def one_message_and_one_of_each_consumer(rows: Rows) -> Finding:
         for (scenario, saturation), group in grouped(rows["cost"], "scenario", "saturation").items()
     ]
     return found(
-        ClaimReading(
+        read_as(
             "raised with a beacon: all inside are members",
             f"exactly so in {right} of {len(far)} runs",
             right == len(far),
-            seeds_of(far),
+            far,
         ),
         ClaimReading(
             "raised half-way between two beacons",
@@ -94,7 +94,7 @@ def one_message_and_one_of_each_consumer(rows: Rows) -> Finding:
             later == len(far),
             seeds_of(far),
             percent_interval(less),
-            "" if later == len(far) else "consumers that came in since the last beacon are not members yet",
+            "consumers that came in since the last beacon are not members yet",
         ),
         series=lines,
     )
@@ -116,7 +116,7 @@ def cost_rises(rows: Rows) -> Finding:
         measured = f"rises at every step in {rising} of {len(groups)} lines; messages at the ends "
         ends = curve(at, x, "cost")
         measured += f"{ends.at(ends.x[0], ends.x[-1]):.0f}"
-        return ClaimReading(words, measured, rising == len(groups), seeds_of(at))
+        return read_as(words, measured, rising == len(groups), at)
 
     whole = rows_at(beyond, proximity_m=widest)
     reached = sum(row["reached"] for row in whole)
@@ -124,12 +124,12 @@ def cost_rises(rows: Rows) -> Finding:
     return found(
         reading("by proximity in m", "proximity_m", ("scenario", "saturation"), beyond),
         reading("by saturation", "saturation", ("scenario", "proximity_m"), beyond),
-        ClaimReading(
+        read_as(
             f"all consumers of the road at {widest} m",
             f"{reached:,} of {everyone:,} reached",
             reached == everyone,
-            seeds_of(whole),
-            reason="" if reached == everyone else "in a sparse road a gap can be wider than the range",
+            whole,
+            why="in a sparse road a gap can be wider than the range",
         ),
     )
 
@@ -143,7 +143,7 @@ def cost_rises(rows: Rows) -> Finding:
 def announcements_cost_the_same(rows: Rows) -> Finding:
     right = sum(row["announcement_cost"] == row["cost"] for row in rows["cost"])
     measured = f"equal in {right} of {len(rows['cost'])} runs"
-    return found(ClaimReading("as stated", measured, right == len(rows["cost"]), seeds_of(rows["cost"])))
+    return found(read_as("as stated", measured, right == len(rows["cost"]), rows["cost"]))
 
 
 @claim(
@@ -191,25 +191,22 @@ def speed_does_not_matter(rows: Rows) -> Finding:
     holds = slope.low <= 0.0 <= slope.high
     span = max(shortfall.y) - min(shortfall.y)
     return found(
-        ClaimReading(
+        read_as(
             "half-way between two beacons",
             f"percent fewer messages than 1 + N_CP, by miles an hour: {shortfall:.2g}; {slope.slope:+.3f} for each",
             holds,
-            seeds_of(beyond),
-            (slope.low, slope.high),
-            "" if holds else "the faster they are, the more consumers have come in since the last beacon",
+            beyond,
+            slope,
+            "the faster they are, the more consumers have come in since the last beacon",
         ),
-        ClaimReading(
+        read_as(
             f"half-way between two beacons, within {ALIKE:.0%}, as for a moving producer",
             f"{span:.1f} % of the messages between the lowest and the highest speed",
             span <= 100 * ALIKE,
-            seeds_of(beyond),
+            beyond,
         ),
-        ClaimReading(
-            "at the beacon's instant",
-            f"flat in {flat} of {len(groups)} lines",
-            flat == len(groups),
-            seeds_of(rows["speed"]),
+        read_as(
+            "at the beacon's instant", f"flat in {flat} of {len(groups)} lines", flat == len(groups), rows["speed"]
         ),
         series=lines,
     )
@@ -227,7 +224,9 @@ def nothing_is_lost(rows: Rows) -> Finding:
         counted = {name: sum(row[name] for row in of) for name in ("expected", "delivered", "right")}
         lost = counted["expected"] - counted["right"]
         by_seed = grouped(of, "seed").values()
-        share = estimate(1 - sum(row["right"] for row in one) / sum(row["expected"] for row in one) for one in by_seed)
+        share = estimate(
+            1 - sum(row["right"] for row in group) / sum(row["expected"] for row in group) for group in by_seed
+        )
         precise = counted["right"] == counted["delivered"]
         return ClaimReading(
             words,
@@ -236,17 +235,17 @@ def nothing_is_lost(rows: Rows) -> Finding:
             lost == 0 and precise,
             seeds_of(of),
             percent_interval(share),
-            "" if lost == 0 else "they were raised between a consumer's entry and its first beacon",
+            "they were raised between a consumer's entry and its first beacon" if lost else "",
         )
 
     lost = sum(row["covered"] - row["reached"] for row in rows["cost"])
     return found(
         reading("the prototype, at a random phase", False),
-        ClaimReading(
+        read_as(
             "the prototype, raised with a beacon",
             f"{lost} of {sum(row['covered'] for row in rows['cost']):,} deliveries lost",
             lost == 0,
-            seeds_of(rows["cost"]),
+            rows["cost"],
         ),
         reading("ours with recovery, at a random phase", True),
     )
@@ -265,12 +264,12 @@ def beacon_trade_off(rows: Rows) -> Finding:
     rises = all(a < b for a, b in pairwise(delay.y))
     falls = all(a > b for a, b in pairwise(beacons.y))
     return found(
-        ClaimReading(
+        read_as(
             "mean over speeds",
             f"seconds to discovery by period: {delay:.2g}; beacons a second: {beacons:.2g}",
             rises and falls,
-            seeds_of(rows["discovery"]),
-            delay.estimates[-1].interval,
+            rows["discovery"],
+            delay.estimates[-1],
         ),
         series=[delay.series("delay")],
     )
@@ -292,12 +291,12 @@ def fast_consumers(rows: Rows) -> Finding:
     slow, fast = by_speed[min(by_speed)], by_speed[max(by_speed)]
     listed = "; ".join(f"{speed} miles an hour: {line:.3g}" for speed, line in by_speed.items())
     return found(
-        ClaimReading(
+        read_as(
             "a proximity of 40 m, share that discovers it by beacon period in s",
             listed,
             fast.y[-1] < 1.0 and fast.y[-1] < slow.y[-1],
-            seeds_of(rows["discovery"]),
-            fast.estimates[-1].interval,
+            rows["discovery"],
+            fast.estimates[-1],
         ),
         series=[line.series(f"{speed} miles an hour") for speed, line in by_speed.items()],
     )
@@ -316,7 +315,7 @@ def by_lane(rows: Rows) -> list[dict[str, float]]:
 
 def _stated(finding: Finding, seeds: int) -> Finding:
     """The finding as one reading, with its number of seeds."""
-    reading = ClaimReading("as stated", finding.measured, finding.holds, seeds, reason=finding.reason)
+    reading = read_as("as stated", finding.measured, finding.holds, seeds, why=finding.reason)
     return found(reading, series=finding.series)
 
 
@@ -334,15 +333,15 @@ def _events(rows: Rows, which: str, reason: str = "") -> Finding:
     """Whether our events per vehicle are within 5 % of the table's on each lane."""
     ours, theirs = by_lane(rows), [getattr(lane, which) for lane in TABLE_1]
     off = [
-        100 * (one[which] / one["vehicles"]) / (paper / lane.vehicles) - 100
-        for one, lane, paper in zip(ours, TABLE_1, theirs, strict=True)
+        100 * (counts[which] / counts["vehicles"]) / (paper / lane.vehicles) - 100
+        for counts, lane, paper in zip(ours, TABLE_1, theirs, strict=True)
     ]
-    each = [one[which] / one["vehicles"] for one in ours]
+    each = [counts[which] / counts["vehicles"] for counts in ours]
     measured = "events a vehicle " + _lanes_text(
         f"{count:.2f} ({percent:+.1f} %)" for count, percent in zip(each, off, strict=True)
     )
     scaled = [count * lane.vehicles for count, lane in zip(each, TABLE_1, strict=True)]
-    return verdict(measured, all(abs(percent) <= 5.0 for percent in off), reason, _lanes(scaled, theirs))
+    return Finding(measured, all(abs(percent) <= 5.0 for percent in off), reason, _lanes(scaled, theirs))
 
 
 @claim(
@@ -382,11 +381,11 @@ def filtered_events(rows: Rows) -> Finding:
     fails_if="the content filter is left out",
 )
 def fewer_events(rows: Rows) -> Finding:
-    ours = [100 - 100 * one["filtered"] / one["unfiltered"] for one in by_lane(rows)]
+    ours = [100 - 100 * counts["filtered"] / counts["unfiltered"] for counts in by_lane(rows)]
     theirs = [lane.decrease for lane in TABLE_1]
     off = [decrease - paper for decrease, paper in zip(ours, theirs, strict=True)]
     measured = _lanes_text(f"{decrease:.1f} % ({points:+.1f})" for decrease, points in zip(ours, off, strict=True))
-    return verdict(measured, all(abs(points) <= 1.0 for points in off), series=_lanes(ours, theirs))
+    return Finding(measured, all(abs(points) <= 1.0 for points in off), series=_lanes(ours, theirs))
 
 
 @claim(
@@ -396,7 +395,7 @@ def fewer_events(rows: Rows) -> Finding:
     fails_if="the light announces 400 m around it instead of 40",
 )
 def beacons_cost_little(rows: Rows) -> Finding:
-    total = {name: sum(one[name] for one in by_lane(rows)) for name in ("vehicles", "unfiltered", "filtered")}
+    total = {name: sum(counts[name] for counts in by_lane(rows)) for name in ("vehicles", "unfiltered", "filtered")}
     exact = rows_at(rows["braking"], location_interval_s=0.0)
 
     def reading(words: str, beacons: float) -> ClaimReading:
@@ -405,7 +404,7 @@ def beacons_cost_little(rows: Rows) -> Finding:
         holds = abs(without - counted - 1.4) <= 0.1 and counted > 93.0
         change = f"{counted:.1f} % fewer" if counted >= 0 else f"{-counted:.1f} % more"
         measured = f"{without - counted:.2f} points less, {change} in all"
-        return ClaimReading(words, measured, holds, 1)
+        return read_as(words, measured, holds, 1)
 
     heard = {
         period: fmean(row["beacons"] for row in group)
@@ -434,11 +433,9 @@ def two_events_before_braking(rows: Rows) -> Finding:
         holds = share.mean == 1.0
         reason = "the first beacon, or the location's update, may come up to a period after the vehicle has entered"
         measured = f"{share.mean:.1%} of the vehicles get two"
-        readings.append(
-            ClaimReading(words, measured, holds, share.count, percent_interval(share), "" if holds else reason)
-        )
-    as_stated = [one for one in readings if one.reading.endswith("location each 1 s")]
-    return found(*as_stated, *(one for one in readings if one not in as_stated))
+        readings.append(ClaimReading(words, measured, holds, share.count, percent_interval(share), reason))
+    as_stated = [reading for reading in readings if reading.reading.endswith("location each 1 s")]
+    return found(*as_stated, *(reading for reading in readings if reading not in as_stated))
 
 
 # Section 5.3: latency.
@@ -618,13 +615,13 @@ def dense_areas_do_not_partition(rows: Rows) -> Finding:
     def reading(words: str, of: Sequence[Row]) -> ClaimReading:
         dense = [row for row in of if row["saturation"] > 60]
         good, seeds = seeds_where(dense, all_reached)
-        return ClaimReading(
+        return read_as(
             words,
             f"no partition at all in {good} of {seeds} seeds ({seeds_text(dense, all_reached)}); "
             f"mean share unreached over all proximities: {shares_text(dense)}",
             good > seeds / 2,
             seeds,
-            reason="" if good > seeds / 2 else reason,
+            why=reason,
         )
 
     return found(*(reading(words, of) for words, of in _areas_of_d(rows).items()))
@@ -658,14 +655,14 @@ def sparse_areas_partition(rows: Rows) -> Finding:
         far, _ = seeds_where(spread, partitions_above_300_m)
         both, _ = seeds_where(spread, lambda group: all_reached_up_to_300_m(group) and partitions_above_300_m(group))
         holds = both > seeds / 2
-        return ClaimReading(
+        return read_as(
             words,
             f"the pattern in {both} of {seeds} seeds: none up to 300 m in {near} "
             f"({seeds_text(spread, all_reached_up_to_300_m)}), some above it in all three in {far} "
             f"({seeds_text(spread, partitions_above_300_m)}); mean share unreached {shares_text(spread)}",
             holds,
             seeds,
-            reason="" if holds else "the areas of C, D and E are our choice, and the paper shows one run of each",
+            why="the areas of C, D and E are our choice, and the paper shows one run of each",
         )
 
     sparse = rows_at(rows["accuracy"], saturation=60)
@@ -696,7 +693,7 @@ def gossip_saves(rows: Rows) -> Finding:
         lost = [row["covered"] - row["reached_with_gossip"] for row in dense]
         good, seeds = seeds_where(dense, all_reached_by_gossip)
         holds = mean > 0 and good > seeds / 2
-        return ClaimReading(
+        return read_as(
             words,
             f"{mean:.1f} % fewer messages beyond the range; all inside reached in every run of {good} of {seeds} seeds "
             f"({seeds_text(dense, all_reached_by_gossip)}); of the deliveries that flooding makes "
@@ -704,9 +701,7 @@ def gossip_saves(rows: Rows) -> Finding:
             f"none of them in {sum(missing == 0 for missing in lost)} of {len(dense)} runs",
             holds,
             seeds,
-            reason=""
-            if holds
-            else "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
+            why="" if holds else "some of D's consumers are out of flooding's reach too, and gossip loses a few more",
         )
 
     by_scenario = grouped(saved(rows["accuracy"]), "scenario").items()

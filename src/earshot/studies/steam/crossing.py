@@ -81,7 +81,7 @@ def crossing(case: Case) -> Sequence[Row]:
     return [
         {
             "lane": number,
-            "vehicles": sum(lane is one for one, _ in passing),
+            "vehicles": sum(lane is other for other, _ in passing),
             "unfiltered": unfiltered[number],
             "filtered": filtered[number],
         }
@@ -132,7 +132,7 @@ def delivered(
 
 def vehicle_path(name: str, lane: LaneRow, passes_at: float) -> Trajectory:
     """Straight past the light; the vehicle is present only from its entry to its exit."""
-    lanes = [one.number for one in TABLE_1 if one.approach == lane.approach]
+    lanes = [entry.number for entry in TABLE_1 if entry.approach == lane.approach]
     beside = (lane.number - (len(lanes) + 1) / 2) * LANE_WIDTH_M
     knots = []
     for time, along in ((passes_at - ACROSS_S, -SCENE_M), (passes_at + ACROSS_S, SCENE_M)):
@@ -179,7 +179,9 @@ def braking(case: Case) -> Sequence[Row]:
         for row in log.rows()
         if row["node"] in names
     )
-    return [{"warned": sum(one >= 2 for one in events), "beacons": beacons / count, "events": sum(events) / count}]
+    return [
+        {"warned": sum(received >= 2 for received in events), "beacons": beacons / count, "events": sum(events) / count}
+    ]
 
 
 def discovery(case: Case) -> Sequence[Row]:
