@@ -280,6 +280,7 @@ def _run_row(sessions: WatchedSessions, name: str, run: str, community: Communit
         "error": None,
         "traceback": None,
         "took_s": 0.0,
+        "processor_s": None,
     }
 
 
