@@ -29,6 +29,7 @@ from statistics import median
 from earshot.live.spool import Spool
 from earshot.pipeline.lake.arrow_lake import ArrowLake
 from earshot.pipeline.lake.lake import Lake
+from earshot.pipeline.lake.tables import table_named
 from earshot.pipeline.session import spark_session
 from earshot.pipeline.watch.stream import DRIVER_MEMORY, Watch
 from earshot.pipeline.watch.watch_state import Commit, StateLog, WatchSettings
@@ -48,6 +49,8 @@ class Sample:
     batch_s: float
     memory_mb: float
     files: int
+    "All below the lake: those of the tables, and those that were replaced and stay for a minute."
+    table_files: int
     state_kb: float
     offsets_kb: float
 
@@ -135,7 +138,9 @@ def look(commit: Commit, lake: ArrowLake) -> Sample:
     offsets = sorted((root / "_watches/live/checkpoint/offsets").glob("[0-9]*"), key=lambda path: int(path.name))
     size = offsets[-1].stat().st_size if offsets else 0
     files = sum(len(names) for _, _, names in os.walk(root))
-    return Sample(commit.batch, commit.batch_s, memory_mb(), files, state / 1024.0, size / 1024.0)
+    tables = [table_named(path.name) for path in root.iterdir() if path.name.startswith("watch")]
+    in_tables = sum(len(snapshot.files) for kind in tables if (snapshot := lake.snapshot(kind)))
+    return Sample(commit.batch, commit.batch_s, memory_mb(), files, in_tables, state / 1024.0, size / 1024.0)
 
 
 def main() -> None:
@@ -183,7 +188,8 @@ def soak(folder: Path, asked: argparse.Namespace) -> None:
             samples.append(look(commits[-1], lake.arrow))
             if len(samples) % 10 == 1:
                 one = samples[-1]
-                size = f"{one.files:5} files  state {one.state_kb:6.0f} KB  offsets {one.offsets_kb:5.1f} KB"
+                files = f"{one.files:5} files, {one.table_files} of tables"
+                size = f"{files}  state {one.state_kb:6.0f} KB  offsets {one.offsets_kb:5.1f} KB"
                 spent = f"batch {one.batch:5}  {one.batch_s:5.1f} s  {one.memory_mb:6.0f} MB"
                 print(f"day {(now - START) / DAY_S:5.2f}  {spent}  {size}", flush=True)
     town.close()
@@ -202,7 +208,7 @@ def level(samples: list[Sample]) -> None:
     """Whether each figure levels off."""
     quarter = max(1, len(samples) // 4)
     print(f"\n{'':12}{'second quarter':>16}{'last quarter':>16}{'ratio':>8}")
-    for name in ("batch_s", "memory_mb", "files", "state_kb", "offsets_kb"):
+    for name in ("batch_s", "memory_mb", "files", "table_files", "state_kb", "offsets_kb"):
         second = median(getattr(one, name) for one in samples[quarter : 2 * quarter] or samples)
         end = median(getattr(one, name) for one in samples[-quarter:])
         print(f"{name:12}{second:16.1f}{end:16.1f}{end / second if second else 1.0:8.2f}")

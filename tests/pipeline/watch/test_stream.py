@@ -313,7 +313,7 @@ def test_killed_twenty_times_at_random_moments_it_ends_with_the_same_tables(
     lake, random = tmp_path / "lake", Random(5)
     script = Path(__file__).with_name("killed_watch.py")
     # Small batches: there are more moments to be killed at, and some batches are left at the end.
-    arguments = [str(lake), str(spools), str(spools.parent / "wanted.txt"), str(SETTINGS.most_bytes // 8)]
+    arguments = [str(lake), str(spools), str(spools.parent / "wanted.txt"), str(SETTINGS.most_bytes // 40)]
     kills = commits = 0
     for _ in range(60):
         with subprocess.Popen([sys.executable, script, *arguments], stdout=subprocess.PIPE, text=True) as process:
