@@ -313,7 +313,7 @@ def test_killed_twenty_times_at_random_moments_it_ends_with_the_same_tables(
     lake, random = tmp_path / "lake", Random(5)
     script = Path(__file__).with_name("killed_watch.py")
     # Small batches: there are more moments to be killed at, and some batches are left at the end.
-    arguments = [str(lake), str(spools), str(spools.parent / "wanted.txt"), str(SETTINGS.most_bytes // 40)]
+    arguments = [str(lake), str(spools), str(spools.parent / "wanted.txt"), str(SETTINGS.most_bytes // 80)]
     kills = commits = 0
     for _ in range(60):
         with subprocess.Popen([sys.executable, script, *arguments], stdout=subprocess.PIPE, text=True) as process:
@@ -322,7 +322,7 @@ def test_killed_twenty_times_at_random_moments_it_ends_with_the_same_tables(
             if kills % 2 and process.stdout.readline() == "commit\n":
                 commits += 1
             try:
-                process.wait(random.uniform(0.0, 4.0 if kills % 2 else 12.0))
+                process.wait(random.uniform(0.0, 2.0 if kills % 2 else 8.0))
             except subprocess.TimeoutExpired:
                 kills += 1
             process.kill()
