@@ -1,9 +1,12 @@
 """The parts of the search by themselves: who is separated, what is combined, when it is settled."""
 
+from collections.abc import Sequence
+
 from earshot.pipeline.advice.search import (
     Goal,
     HalvingSearch,
     Measured,
+    Results,
     Round,
     Standing,
     TunedProtocol,
@@ -13,6 +16,7 @@ from earshot.pipeline.advice.search import (
     ranked,
     standing_of,
 )
+from earshot.pipeline.advice.verdict import judge_choice
 from earshot.pipeline.advice.windows import QUICK, THOROUGH, Lengths, TraceSlot, _spread, plan_windows
 from earshot.protocols.tuning import Tunable
 
@@ -152,3 +156,60 @@ def test_slots_without_nodes_are_left_out_where_there_are_others() -> None:
     assert [one.present for one in _spread(slots, 2)] == [9.0, 5.0]
     assert [one.present for one in _spread(slots, 1)] == [9.0]
     assert [one.present for one in _spread(slots[:2], 2)] == [5.0, 0.0]
+
+
+def test_the_cheapest_is_a_rival_only_if_it_delivers_nearly_as_much() -> None:
+    def named(protocol: str, delivery: float, cost: float) -> Standing:
+        return standing(protocol, Measured(delivery, cost, 0.1))
+
+    others = [named("b", 0.9, 0.2), named("c", 0.9, 0.3)]
+    for delivery, cheap in ((0.885, ["d"]), (0.87, [])):
+        found = contenders([named("a", 0.9, 0.1), *others, named("e", 0.5, 0.01), named("d", delivery, 0.05)])
+        assert [one.protocol for one in found] == ["a", "b", *(cheap or ["c"])]
+
+
+def test_protocols_near_the_best_and_the_better_half_stay() -> None:
+    def kept(*deliveries: float) -> list[str]:
+        some = [
+            standing(name, Measured(delivery, 0.1, 0.1)) for name, delivery in zip("abcdefgh", deliveries, strict=False)
+        ]
+        return [one.candidate.protocol for one in searching()._protocols_to_keep(some)]
+
+    assert kept(0.9, 0.5, 0.4, 0.3, 0.2) == ["a", "b", "c"]
+    assert kept(0.9, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05) == ["a", "b", "c", "d"]
+    assert kept(0.05, 0.04, 0.03, 0.0, 0.0) == ["a", "b", "c", "d", "e"]
+    assert kept(0.06, 0.04, 0.03, 0.0, 0.02) == ["a", "b", "c", "e"]
+
+
+def test_a_candidate_that_fails_on_one_of_the_unseen_windows_is_out() -> None:
+    first, second = TunedProtocol("a"), TunedProtocol("b")
+
+    def judge(*_: object) -> Results:
+        one = Measured(0.9, 0.1, 1.0)
+        return {(first, "u"): one, (second, "u"): one, (second, "v"): one}
+
+    verdict = judge_choice([first, second], [["u", "v"]], judge, {}, Goal.DELIVERY, lambda some, *_: some)
+    assert (verdict.chosen, verdict.windows, len(verdict.standings)) == (second, ("u", "v"), 1)
+
+
+def test_a_price_of_nothing_is_not_divided_by() -> None:
+    first, second = TunedProtocol("a"), TunedProtocol("b")
+
+    def judge(_: object, windows: Sequence[str]) -> Results:
+        delivery = {first: 0.9, second: 0.905}
+        return {(one, window): Measured(delivery[one], 0.0, 1.0) for one in delivery for window in windows}
+
+    groups = [["u", "v"], ["w", "x"]]
+    verdict = judge_choice([first, second], groups, judge, {}, Goal.DELIVERY, lambda some, *_: some)
+    assert (verdict.chosen, verdict.windows, verdict.overturned) == (first, ("u", "v"), ())
+
+
+def test_a_second_judgement_has_other_parts_of_a_long_trace() -> None:
+    first, second = plan_windows([(0.0, 200.0), (300.0, 90.0), (600.0, 40.0)], 900.0, THOROUGH).unseen
+    assert (len(first), len(second)) == (3, 3)
+    assert not any(one.start_s < other.end_s and other.start_s < one.end_s for one in first for other in second)
+
+
+def test_two_slots_with_nodes_are_enough_to_leave_out_the_others() -> None:
+    slots = [TraceSlot(float(n), n + 1.0, present=present) for n, present in enumerate((0.0, 5.0, 9.0))]
+    assert [one.present for one in _spread(slots, 3)] == [9.0, 5.0]
