@@ -218,6 +218,7 @@ def test_an_address_stands_for_the_files_of_its_folder_or_pattern(
     folder = "s3a://bucket"
     listed = {
         "": [],
+        "/night": [],
         "/day": ["a.csv", "b.csv", "c.txt"],
         "/day/": ["a.csv", "b.csv", "c.txt"],
         "/day/*.csv": ["a.csv", "b.csv"],
@@ -243,3 +244,26 @@ def test_an_order_one_metre_away_is_followed() -> None:
 def test_a_line_with_one_number_that_is_not_finite_is_a_problem() -> None:
     found = list(parse_bonnmotion(io.BytesIO(b"0 1 2 5 4 6\n0 nan 2\n"), "trace", TraceOptions()))
     assert [(one.node, one.line) for one in found if one.problem] == [("1", 2)]
+
+
+def test_options_are_read_from_texts_in_any_case() -> None:
+    assert TraceOptions.of({}) == TraceOptions()
+    given = {"Columns": "node=bus", "GEO": "True", "timeFormat": "%d", "swapped": "true", "others": "TRUE"}
+    given["timefactor"] = "0.1"
+    assert TraceOptions.of(given) == TraceOptions({"node": "bus"}, True, "%d", True, 0.1, True)
+    for name in ("geo", "swapped", "others"):
+        assert TraceOptions.of({name: "false"}) == TraceOptions()
+
+
+def test_moments_of_a_parquet_file_are_seconds_since_the_epoch(tmp_path: Path) -> None:
+    moments = pa.array([1_500_000, None], pa.timestamp("us", "UTC"))
+    rows = {"node": [7, 8], "time": moments, "x": [1, 2], "y": [3.0, 4.0]}
+    pq.write_table(pa.table(rows), tmp_path / "t.parquet")
+    found = read_trace(tmp_path / "t.parquet")
+    assert (list(found.node), list(found.time), list(found.x_m)) == (["7"], [1.5], [1.0])
+    assert len(found.problems) == 1
+
+
+def test_a_bad_line_of_numbers_says_what_is_wrong() -> None:
+    found = list(parse_bonnmotion(io.BytesIO(b"0 1 2 5 4 6\n5 1 2 0 4 6\n0 1\n"), "trace", TraceOptions()))
+    assert [one.problem for one in found if one.problem] == ["times go back", "2 numbers are not 'time x y' each"]

@@ -1,10 +1,13 @@
 """A trace in a lake, read without Spark: the rows that say where nodes are in a window of time."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from earshot.errors import TraceError
+from earshot.traces import lake_tables
 from earshot.traces.lake_tables import TraceAbout, open_table, trace_about, trace_rows
 
 
@@ -73,3 +76,20 @@ def test_a_trace_that_is_not_there_is_named_beside_those_that_are(lake: str) -> 
         open_table(lake, "positions", "trace", "v", "make v")
     with pytest.raises(TraceError, match="cannot read the table nothing"):
         open_table(lake, "nothing", "trace", "t", "make it")
+
+
+def test_a_lake_may_be_named_by_a_local_address(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rows(f"file://{lake}") == rows(lake)
+    monkeypatch.setenv("HOME", str(Path(lake).parent))
+    assert rows(f"~/{Path(lake).name}") == rows(lake)
+
+
+def test_a_table_that_vanished_is_named_beside_its_lake(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = open_table(lake, "positions", "trace", "t", "make t")
+
+    def away(*_: str) -> None:
+        raise OSError("away")
+
+    monkeypatch.setattr(lake_tables, "_delta", away)
+    with pytest.raises(TraceError, match=f"cannot read the table positions of the lake {lake}: away"):
+        table.read(["time"])
