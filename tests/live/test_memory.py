@@ -13,24 +13,41 @@ from earshot.documents import Element
 from earshot.events import Event
 from earshot.geometry import Position
 from earshot.live.datagrams import Frame
-from earshot.live.memory import EventBytes, weight
+from earshot.live.memory import SMALL_BYTES, EventBytes, weight
 from earshot.live.node import Node
 from earshot.protocols.catalogue import PROTOCOLS
 from earshot.protocols.common.filter_texts import TextCache
 from earshot.protocols.flooding import Flood
+from earshot.protocols.services.packets import Here
 from sizes import sized
 
 
 def test_events_count_while_something_holds_them() -> None:
     memory = EventBytes(10_000)
-    first = Event("Siren", {"text": "x" * 6000})
-    assert memory.admits(first)
-    assert not memory.admits(Event("Siren", {"text": "y" * 6000}))
+    first = Flood(Event("Siren", {"text": "x" * 6000}), 1)
+    assert memory.admits(first, 6000)
+    assert not memory.admits(Flood(Event("Siren", {"text": "y" * 6000}), 1), 6000)
     del first
     assert memory.held_bytes == 0
-    second = Event("Siren", {"text": "z" * 6000})
-    assert memory.admits(second)
-    assert memory.held_bytes == weight(second) > 6000
+    second = Flood(Event("Siren", {"text": "z" * 6000}), 1)
+    assert memory.admits(second, 6000)
+    assert memory.held_bytes == weight(second.event) > 6000
+
+
+def test_small_events_are_estimated_and_packets_without_events_pass() -> None:
+    memory = EventBytes(1_000_000)
+    kept = []
+    for number in range(10_000):
+        made = Flood(siren(f"id-{number}", "x" * 200), 1)
+        if not memory.admits(made, 300):
+            break
+        kept.append(made.event)
+    taken = sum(map(weight, kept))
+    assert 0.5 * 1_000_000 < taken < 2 * 1_000_000, "some 70 events are counted, so the estimate is that good"
+    assert not any(memory.admits(Flood(siren(f"more-{number}", ""), 1), 300) for number in range(100))
+    assert memory.admits(Here(Position(0.0, 0.0)), 30)
+    kept.clear()
+    assert memory.held_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -38,6 +55,8 @@ def test_events_count_while_something_holds_them() -> None:
     [
         {str(n): n for n in range(5000)},
         Element("T", {}, tuple(Element(f"e{n}", {"a": "b"}, ("t",)) for n in range(5000))),
+        {"lists": [[] for _ in range(5000)]},
+        {"objects": [{"a": n} for n in range(5000)]},
     ],
 )
 def test_the_weight_of_an_event_is_about_what_it_takes(content: dict[str, int] | Element) -> None:
@@ -75,6 +94,27 @@ def test_a_slow_subscriber_of_large_events_holds_no_more_than_the_budget() -> No
             gc.collect()
             flood(target, "m", 301, wire.encode(Flood(siren("again", "x" * 100_000), 1)))
             assert len(waiting) == 1
+
+    asyncio.run(run())
+
+
+def test_a_slow_subscriber_of_small_events_with_many_values_holds_no_more_than_the_budget() -> None:
+    """A packet of less than a kilobyte can become an event of fifty."""
+
+    async def run() -> None:
+        async with Desk(memory_bytes=16_000_000).node("target") as target:
+            waiting = target.subscribe("Siren")
+            gc.collect()
+            before = resident_bytes()
+            for number in range(3000):
+                content = {"lists": [[] for _ in range(800)]}
+                made = Event("Siren", content, id=f"id-{number}", source="m", time=4e9)
+                data = wire.encode(Flood(made, 1))
+                assert len(data) < SMALL_BYTES
+                flood(target, "m", number, data)
+            assert 0 < len(waiting) < 300
+            assert target.drops["out-of-memory"] == 3000 - len(waiting)
+            assert resident_bytes() - before < 32_000_000
 
     asyncio.run(run())
 

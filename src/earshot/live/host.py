@@ -23,7 +23,7 @@ from earshot.live.channel import MeasuredChannel
 from earshot.live.credentials import Credentials
 from earshot.live.datagrams import MAX_NAME, Frame
 from earshot.live.location import STALE_S, LocationService, TrackedLocation, plane_name
-from earshot.live.memory import COUNTED_BYTES, EventBytes
+from earshot.live.memory import EventBytes
 from earshot.live.network import NetworkSettings
 from earshot.live.spool import Spool
 from earshot.live.transport import Transport
@@ -463,11 +463,9 @@ class Host:
             except Refused as refused:
                 self.dropped(refused.reason, frame.sender)
                 return
-        if len(data) >= COUNTED_BYTES:
-            event = getattr(packet, "event", None)
-            if isinstance(event, Event) and not self.memory.admits(event):
-                self.dropped(DropReason.OUT_OF_MEMORY, frame.sender)
-                return
+        if not self.memory.admits(packet, len(data)):
+            self.dropped(DropReason.OUT_OF_MEMORY, frame.sender)
+            return
         self.counts["receive"] += 1
         self.channel.count(len(data), now)
         if self.spool is not None:

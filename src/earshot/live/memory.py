@@ -1,58 +1,78 @@
 """How many bytes of heard events are alive: in the machine's tables, in queues of subscribers, or with the application.
 
-The host counts each event that it accepts, and a weak reference shows when the event is gone: its bytes count while
-anything holds it, and no table has to count. Small events are not counted, because every table has a limited number of
-entries.
+The host counts the events that it accepts, and a weak reference shows when an event is gone: its bytes count while
+anything holds it, and no table has to count. Of small packets, one in sixteen is chosen at random and its events count
+sixteen times: that is an estimate of all of them at a fraction of the work.
 """
 
 from __future__ import annotations
 
 import sys
 import weakref
+from random import Random
+from typing import Any
 
 from earshot.documents import Element
 from earshot.events import Event
+from earshot.live.packet_events import events_in
+from earshot.wire import Packet
 
-COUNTED_BYTES = 1024
-"Events in smaller packets are not counted."
+SMALL_BYTES = 1024
+"Packets of fewer bytes are small."
+SAMPLE_BITS = 4
+"One in 2 ** SAMPLE_BITS small packets is counted."
+EVENT_BYTES = 600
+"About how many bytes an event takes beside its content."
 ENTRY_BYTES = 150
 "About how many bytes one value or element takes beside its texts."
 
 
 def weight(event: Event) -> int:
-    """About how many bytes the event's content takes in memory."""
-    if not isinstance(event.content, Element):
-        texts = sum(sys.getsizeof(name) + sys.getsizeof(value) for name, value in event.content.items())
-        return texts + ENTRY_BYTES * len(event.content)
-    total = 0
-    waiting: list[Element | str] = [event.content]
+    """About how many bytes the event takes in memory."""
+    total = EVENT_BYTES
+    waiting: list[Any] = [event.content]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, str):
-            total += sys.getsizeof(part)
-        else:
+        if isinstance(part, Element):
             total += 2 * ENTRY_BYTES + sys.getsizeof(part.name) + sys.getsizeof(part.attributes)
             total += sum(sys.getsizeof(name) + sys.getsizeof(text) for name, text in part.attributes.items())
             waiting += part.children
+        elif isinstance(part, dict):
+            total += ENTRY_BYTES * len(part) + sum(map(sys.getsizeof, part))
+            waiting += part.values()
+        else:
+            total += sys.getsizeof(part)
+            if isinstance(part, list):
+                waiting += part
     return total
 
 
 class EventBytes:
-    """Counts the bytes of large events that are alive."""
+    """Counts the bytes of the events that are alive."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.held_bytes = 0
         self._alive: dict[int, tuple[weakref.ref[Event], int]] = {}
+        self._random_bits = Random().getrandbits
 
-    def admits(self, event: Event) -> bool:
-        """Count the event until it is gone; False if there is no room for it."""
-        size = weight(event)
-        if self.held_bytes + size > self.limit_bytes:
+    def admits(self, packet: Packet, size_bytes: int) -> bool:
+        """Count the packet's events until they are gone; False if there is no room for them."""
+        full, times = self.held_bytes >= self.limit_bytes, 1
+        if size_bytes < SMALL_BYTES:
+            if not full and self._random_bits(SAMPLE_BITS):
+                return True
+            times <<= SAMPLE_BITS
+        weights = [(event, weight(event) * times) for event in events_in(packet)]
+        if not weights:
+            return True
+        # A small packet may exceed the limit: otherwise those that are not chosen would still be let in.
+        if full or (times == 1 and self.held_bytes + sum(size for _, size in weights) > self.limit_bytes):
             return False
-        reference = weakref.ref(event, self._release)
-        self._alive[id(reference)] = reference, size
-        self.held_bytes += size
+        for event, size in weights:
+            reference = weakref.ref(event, self._release)
+            self._alive[id(reference)] = reference, size
+            self.held_bytes += size
         return True
 
     def _release(self, reference: weakref.ref[Event]) -> None:
