@@ -1,7 +1,9 @@
 """Signed events and hellos: by their source, end to end, through every protocol."""
 
 import asyncio
+import contextlib
 import logging
+import socket
 import stat
 import time
 from collections.abc import Iterable
@@ -18,7 +20,7 @@ from earshot.errors import MalformedPacket, UsageError
 from earshot.events import Element, Event, EventType
 from earshot.geometry import Area, Circle, Position
 from earshot.live import datagrams
-from earshot.live.datagrams import Frame
+from earshot.live.datagrams import PLAIN, Challenge, Echo, Frame
 from earshot.live.identity import (
     Identity,
     certificate_line,
@@ -30,7 +32,8 @@ from earshot.live.identity import (
     parse_named_key,
     read_identity,
 )
-from earshot.live.signatures import FAILURES_A_SECOND, TrustFile, Verifier, events_in, read_trust, trust_line
+from earshot.live.packet_events import events_in
+from earshot.live.signatures import FAILURES_A_SECOND, TrustFile, Verifier, read_trust, trust_line
 from earshot.live.trust import Refused
 from earshot.protocols.catalogue import PROTOCOLS
 from earshot.protocols.flooding import Flood
@@ -372,6 +375,47 @@ def test_a_signed_hello_takes_a_name_back_from_an_impostor(tmp_path: Path, caplo
 
     with caplog.at_level(logging.CRITICAL, logger="earshot.live"):
         asyncio.run(run())
+
+
+def test_a_signed_hello_that_another_host_repeats_does_not_take_the_name(tmp_path: Path) -> None:
+    """The hello was lost at its receiver, so it is new there, and the other host answers all challenges."""
+
+    found = files(tmp_path, "a")
+
+    async def run() -> None:
+        desk = Desk(trust=found["trust"])
+        async with desk.node("b") as b, desk.node("a", identity=found["a"]) as a:
+            await acquainted(a, b)
+            await until(lambda: b.peers()[0].both_ways)
+            wanted, bell = b.subscribe("Bell"), await a.announce("Bell")
+            transport = a.host.transport
+            hello = transport._identity.sign_hello(transport._frame(None, []))  # type: ignore[union-attr]
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as thief:
+                thief.bind(("127.0.0.1", 0))
+                thief.setblocking(False)
+                thief.sendto(PLAIN + datagrams.encode(hello), b.host.transport.address)
+                challenges = 0
+
+                def answer() -> int:
+                    nonlocal challenges
+                    with contextlib.suppress(BlockingIOError):
+                        short = datagrams.decode(thief.recv(65_535)[4:])
+                        if isinstance(short, Challenge):
+                            challenges += 1
+                            echo = datagrams.encode(Echo(short.cookie, short.digest))
+                            thief.sendto(PLAIN + echo, b.host.transport.address)
+                    return challenges
+
+                await until(answer)
+                before = b.host.transport.peers._proven["a"]
+                echoes = before.echoed_at
+                await until(lambda: answer() and before.echoed_at > echoes and not b.host.transport.peers._contests)
+                for number in range(3):
+                    sent = await bell.publish(n=number)
+                    assert await taken(wanted, 1) == [sent]
+                assert [peer.address for peer in b.peers()] == [transport.address]
+
+    asyncio.run(run())
 
 
 def test_what_makes_no_sense_is_refused_at_once(tmp_path: Path) -> None:

@@ -242,12 +242,12 @@ class Peers:
         del self._proven[peer.name]
         del self._by_address[peer.address]
 
-    def release(self, name: str, address: Address, life: int) -> None:
-        """A signature says that the name belongs to the host at this address: no other host keeps it."""
+    def release(self, name: str, has_signed: Callable[[Peer], bool]) -> None:
+        """A host has signed that it has this name: hosts that have not signed lose it."""
         known, newcomer = self._proven.get(name), self._newcomers.get(name)
-        if known is not None and (known.address, known.life) != (address, life):
+        if known is not None and not has_signed(known):
             self._forget(known)
-        if newcomer is not None and (newcomer.address, newcomer.life) != (address, life):
+        if newcomer is not None and not has_signed(newcomer):
             self._dismiss(newcomer)
 
     # Asking.

@@ -14,19 +14,15 @@ signature binds a name that is not in the list. With `require_signed`, everythin
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
-from typing import Any, get_type_hints
-
-import msgspec
+from typing import TypeVar
 
 from earshot.errors import UsageError
-from earshot.events import Event
 from earshot.live.datagrams import Frame
 from earshot.live.identity import (
     SIGNATURE_BYTES,
@@ -38,10 +34,13 @@ from earshot.live.identity import (
     key_text,
     parse_key,
 )
+from earshot.live.packet_events import events_in
 from earshot.live.peers import Peer
 from earshot.live.trust import Address, Refused
 from earshot.records import DropReason
 from earshot.wire import Packet
+
+K = TypeVar("K")
 
 MAX_OWNERS = 16
 REMEMBERED = 16_384
@@ -213,27 +212,30 @@ class Verifier:
         return allowance[0] >= 1.0
 
 
-@dataclass(slots=True)
-class _SignedName:
-    address: Address
-    life: int
-    time: float
-    "The time in the latest hello: an older hello proves nothing."
-    at: float
-    "When that hello arrived, on the monotonic clock."
+HostKey = tuple[str, Address, int]
+"A name, the address of a host that uses it, and the host's life."
 
 
 class SignedNames:
-    """Which host has proved with a signed hello that a name is its own.
+    """Which hosts have sent a signed hello for a name.
 
-    A name that must sign counts only where such a hello came from, and while such hellos come.
+    A name that must sign counts only where such a hello came from, and while such hellos come. A hello does not state
+    its sender's address, so somebody else may repeat a hello that was lost here: then two hosts have sent one, and a
+    challenge decides between them (`peers.py`).
     """
 
     def __init__(self, verifier: Verifier, expiry_s: float, clock_skew_s: float) -> None:
         self._verifier = verifier
         self._expiry_s = expiry_s
         self._clock_skew_s = clock_skew_s
-        self._names: OrderedDict[str, _SignedName] = OrderedDict()
+        self._times: OrderedDict[str, float] = OrderedDict()
+        "The time in the latest hello of each name: an older hello proves nothing."
+        self._hosts: OrderedDict[HostKey, float] = OrderedDict()
+        "When a hello of each host arrived, on the monotonic clock."
+
+    def has_signed(self, name: str, address: Address, life: int, ticks: float) -> bool:
+        """Whether a signed hello for this name came recently from this host."""
+        return ticks - self._hosts.get((name, address, life), -inf) <= self._expiry_s
 
     def admits(self, frame: Frame, address: Address, now: float, ticks: float, peer: Peer | None) -> bool:
         """Whether this frame gives its name to its sender; Refused if the name must sign and is not its sender's.
@@ -241,67 +243,21 @@ class SignedNames:
         `now` is the time of the wall clock, `ticks` that of the monotonic one, `peer` the proven peer at the address.
         """
         name = frame.sender
-        known = self._names.get(name)
         if frame.signature is None:
-            if self._verifier.must_sign(name) and (
-                known is None
-                or (known.address, known.life) != (address, frame.life)
-                or ticks - known.at > self._expiry_s
-            ):
+            if self._verifier.must_sign(name) and not self.has_signed(name, address, frame.life, ticks):
                 raise Refused(DropReason.NOT_SIGNED)
             return False
         if not self._verifier.proves(frame, "" if peer is None else peer.name, now):
             return False
-        if abs(frame.time - now) > self._clock_skew_s or (known is not None and frame.time <= known.time):
+        if abs(frame.time - now) > self._clock_skew_s or frame.time <= self._times.get(name, -inf):
             raise Refused(DropReason.STALE_DATAGRAM)
-        self._names[name] = _SignedName(address, frame.life, frame.time, ticks)
-        self._names.move_to_end(name)
-        if len(self._names) > REMEMBERED:
-            self._names.popitem(last=False)
+        _remember(self._times, name, frame.time)
+        _remember(self._hosts, (name, address, frame.life), ticks)
         return True
 
 
-def _remember(table: OrderedDict[bytes, float], key: bytes, until: float) -> None:
+def _remember(table: OrderedDict[K, float], key: K, until: float) -> None:
     table[key] = until
+    table.move_to_end(key)
     if len(table) > REMEMBERED:
         table.popitem(last=False)
-
-
-# The events in a packet.
-
-
-def events_in(packet: Packet) -> Iterator[Event]:
-    """All events that a packet carries, however deep."""
-    for name in _event_fields(type(packet)):
-        yield from _events_of(getattr(packet, name))
-
-
-def _events_of(value: Any) -> Iterator[Event]:
-    if isinstance(value, Event):
-        yield value
-    elif isinstance(value, list | tuple | frozenset):
-        for inner in value:
-            yield from _events_of(inner)
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _events_of(inner)
-    elif isinstance(value, msgspec.Struct):
-        for name in _event_fields(type(value)):
-            yield from _events_of(getattr(value, name))
-
-
-@cache
-def _event_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields of a struct that may hold events."""
-    hints = get_type_hints(kind)
-    return tuple(name for name in kind.__struct_fields__ if _may_hold_events(hints[name], (kind,)))
-
-
-def _may_hold_events(hint: Any, above: tuple[Any, ...]) -> bool:
-    if hint is Event or hint is Any:
-        return True
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        if hint in above:
-            return False
-        return any(_may_hold_events(inner, (*above, hint)) for inner in get_type_hints(hint).values())
-    return any(_may_hold_events(inner, above) for inner in getattr(hint, "__args__", ()))

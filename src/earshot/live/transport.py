@@ -520,8 +520,9 @@ class Transport:
             return 0
         now = self._clock()
         self._check(frame, now)
-        if self._names is not None and self._names.admits(frame, address, now, ticks, known):
-            self.peers.release(frame.sender, address, frame.life)
+        names = self._names
+        if names is not None and names.admits(frame, address, now, ticks, known):
+            self.peers.release(frame.sender, lambda peer: names.has_signed(peer.name, peer.address, peer.life, ticks))
         peer = self.peers.find(frame, address, frame.time - now, ticks)
         if self._seal.keyed and self._is_stale(frame, peer, now):
             self.peers.ask(peer, frame.time - now, ticks)
