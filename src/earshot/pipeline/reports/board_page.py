@@ -341,8 +341,8 @@ def figures_table(view: RankingView) -> PageTable:
     over = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
     what = view.ranking.point.repeats
     note = (
-        f"Means over {over} {what}s, below them 95 % confidence intervals. {TIE}: the {what}s do not tell it from the "
-        "best."
+        f"Means over {over} {what}s, below them 95 % confidence intervals. {TIE}: it does not differ significantly "
+        "from the best."
     )
     if seeds == {1}:
         note = f"One {what}: no intervals, and differences may be chance."

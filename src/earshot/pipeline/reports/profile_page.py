@@ -57,7 +57,7 @@ def _over_time(found: Profile, marks: dict[str, Mark], title: str, name: str, y:
     return PageFigure(
         f"{title} over time, by range",
         line_chart(lines, _SINCE, y, bounded=bounded),
-        keys=[(key, mark, "") for key, mark in marks.items()],
+        keys=[(line.name, line.mark, "") for line in lines],
         table=PageTable(title, ["time_s", "range_m", name], rows),
     )
 
