@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 from desk import Desk, resident_bytes
-from earshot.protocols.services.packets import Here
 from packets import packet, packet_classes
 
 from earshot import wire
@@ -19,6 +18,7 @@ from earshot.live.node import Node
 from earshot.protocols.catalogue import PROTOCOLS
 from earshot.protocols.common.filter_texts import TextCache
 from earshot.protocols.flooding import Flood
+from earshot.protocols.services.fences import Here
 from sizes import sized
 
 
