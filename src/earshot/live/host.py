@@ -335,12 +335,11 @@ class Host:
 
     def _action_table(self) -> dict[type, Callable[[Any], None]]:
         """How the host carries out each kind of effect. (A table, because patterns would be tried one by one.)"""
-        transport = self.transport
         return {
-            machines.Broadcast: lambda effect: transport.broadcast(effect.packet, effect.group),
-            machines.Send: lambda effect: transport.send(effect.peer, effect.packet),
-            machines.JoinGroup: lambda effect: transport.join(effect.group),
-            machines.LeaveGroup: lambda effect: transport.leave(effect.group),
+            machines.Broadcast: lambda effect: self.transport.broadcast(effect.packet, effect.group),
+            machines.Send: lambda effect: self.transport.send(effect.peer, effect.packet),
+            machines.JoinGroup: lambda effect: self.transport.join(effect.group),
+            machines.LeaveGroup: lambda effect: self.transport.leave(effect.group),
             machines.Deliver: self._deliver,
             machines.Drop: self._count_drop,
             machines.StartTimer: self._start_timer,
