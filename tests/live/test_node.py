@@ -9,7 +9,7 @@ import earshot
 from earshot.errors import ContentMismatch, NetworkUnavailable, SettingsError, UnknownName, UsageError
 from earshot.events import Event, EventType
 from earshot.geometry import Area, Circle, Position
-from earshot.live.node import Node
+from earshot.live.node import YIELD_EVERY, Node
 from earshot.live.sockets import MulticastSockets, open_own
 from earshot.live.spool import read_records
 from earshot.protocols.catalogue import PROTOCOLS as CATALOGUE
@@ -40,6 +40,27 @@ def test_a_node_receives_what_another_publishes_and_it_subscribed_to(protocol: s
             assert await taken(fast, 1) == [sent]
             assert (sent.source, sent.position, sent.content) == ("ambulance", Position(0.0, 0.0), {"speed": 18.0})
             assert sent.area == Area(Circle(300), Position(0.0, 0.0))
+
+    asyncio.run(run())
+
+
+def test_other_tasks_run_while_a_node_publishes_without_pause() -> None:
+    async def run() -> None:
+        async with Desk(protocol="flooding").node("a") as a:
+            siren = await a.announce(SIREN)
+            turns = 0
+
+            async def take_turns() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            other = asyncio.create_task(take_turns())
+            for _ in range(10 * YIELD_EVERY):
+                await siren.publish(speed=18.0)
+            other.cancel()
+            assert turns >= 10
 
     asyncio.run(run())
 

@@ -108,7 +108,8 @@ class Host:
         self._actions = self._action_table()
         self._outside = not is_ours(protocol)
         "The effects of a machine that is not part of this package are checked."
-        self._published = 0
+        self.published = 0
+        "How many events were published: an event's id ends with its number."
         self._announcements: dict[str, Announcement] = {}
         self._handlers: dict[str, Handler] = {}
         self._subscriptions: dict[str, Subscription] = {}
@@ -299,11 +300,11 @@ class Host:
             if quality is not PLAIN:
                 lifespan_s = quality.lifespan_s if lifespan_s is None else lifespan_s
                 priority = priority or quality.priority
-        self._published += 1
+        self.published += 1
         event = Event(
             subject,
             content,
-            f"{self.name}-{self.life:x}-{self._published}",
+            f"{self.name}-{self.life:x}-{self.published}",
             self.name,
             position,
             self.location.velocity(now),

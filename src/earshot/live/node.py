@@ -175,7 +175,7 @@ class Node:
     async def _yield_to_loop(self) -> None:
         """Let other tasks run now and then, and wait while the socket is congested."""
         host = self.host
-        if not host.counts["send"] % YIELD_EVERY:
+        if not host.published % YIELD_EVERY:
             await asyncio.sleep(0)
         while host.transport.congested:
             await asyncio.sleep(0.001)
@@ -303,7 +303,7 @@ class Publisher:
             event = host.publish(kind.read(Event(kind.subject, given)))
         else:
             event = host.publish_new(kind.subject, given)
-        if host.transport.congested or not host.counts["send"] % YIELD_EVERY:
+        if host.transport.congested or not host.published % YIELD_EVERY:
             await self._node._yield_to_loop()
         return event
 
