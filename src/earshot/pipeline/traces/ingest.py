@@ -339,7 +339,7 @@ def _doubts(
         if row["source"] != source_of(files, settings):
             said.append(
                 f"this replaces the trace {trace} of {row['nodes']:,} nodes, which was read from "
-                f"{', '.join(row['files'][:2])}; --trace NAME keeps both"
+                f"{', '.join(row['files'][:2])}; `earshot ingest --trace NAME` keeps both"
             )
     return said
 
