@@ -34,9 +34,9 @@ def small_city() -> Scenario:
     return load_scenario("city").with_(**SMALL)
 
 
-def recorded(protocol: str, scratch: Path, seed: int = 0) -> list[Record]:
+def recorded(protocol: str, scratch: Path, seed: int = 0, duration_s: float = 60.0) -> list[Record]:
     """What the nodes of a small city would have recorded, in order of time."""
-    city = small_city()
+    city = small_city().with_(duration_s=duration_s)
     log = scratch / f"{protocol}-{seed}.parquet"
     with Log(log) as into:
         run(city, protocol, {}, seed, into)
