@@ -475,36 +475,45 @@ def test_the_state_expires(spark: SparkSession, tmp_path: Path, monkeypatch: pyt
     assert sizes == [(2, 1, 0), (1, 1, 1), (2, 1, 1)]
 
 
-def test_a_node_that_writes_again_after_it_was_forgotten_is_judged_as_before(
+def test_nodes_that_write_again_after_they_were_forgotten_are_judged_as_before(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Its spool came late, say: b's network was down for longer than the watch waits. Its subscription still holds."""
-    network = {"group": "239.0.0.1:4000", "keys": ["ab"]}
-    join = json.dumps({"protocol": "flooding", "settings": {}, "network": network})
+    """Their spools came late, say. Both networks have an a and a b; the b of the north wants sirens, the b of the south
+    traffic, and it joined later."""
+    networks = {1: {"group": "239.0.0.1:4000", "keys": ["ab"]}, 2: {"group": "239.0.0.2:4000", "keys": ["ab"]}}
     settings = WatchSettings(delay_s=1.0, patience_s=2.0, forget_s=60.0)
-    lake, recorder = Lake(spark, tmp_path / "lake"), Recorder(tmp_path / "spools")
-    recorder.write([Record(0.0, node, "join", detail=join, x_m=0.0, y_m=0.0) for node in ("a", "b")])
-    recorder.write([Record(0.0, "b", "subscribe", subscription="b/1", detail="Traffic: true")])
-    recorder.write([Record(0.5, "b", "unsubscribe", subscription="b/1")])
-    recorder.write([Record(1.0, "b", "subscribe", subscription="b/2", detail="Siren: true")])
-    recorder.write([Record(float(second), "a", "position", x_m=0.0, y_m=0.0) for second in range(1, 100)])
+    lake = Lake(spark, tmp_path / "lake")
+    recorders = {life: Recorder(tmp_path / f"spools/{life}", life) for life in networks}
+    for life, recorder in recorders.items():
+        join = json.dumps({"protocol": "flooding", "settings": {}, "life": life, "network": networks[life]})
+        start, first, then = 0.25 * life, *(("Traffic", "Siren") if life == 1 else ("Siren", "Traffic"))
+        recorder.write([Record(start, node, "join", detail=join, x_m=0.0, y_m=0.0) for node in ("a", "b")])
+        recorder.write([Record(start, "b", "subscribe", subscription="b/1", detail=f"{first}: true")])
+        recorder.write([Record(start + 0.5, "b", "unsubscribe", subscription="b/1")])
+        recorder.write([Record(start + 1.0, "b", "subscribe", subscription="b/2", detail=f"{then}: true")])
+        recorder.write([Record(float(second), "a", "position", x_m=0.0, y_m=0.0) for second in range(2, 100)])
     watched(lake, tmp_path / "spools", settings)
     sessions, _, _ = StateLog(lake.arrow, "live").read({})
-    assert [session.node for session in sessions] == ["a"]
-    events = [
-        Record(100.0 + number, "a", "publish", event=id, detail=json.dumps(event))
-        for number, type in enumerate(("Siren", "Traffic"))
-        for id in [f"e{number}"]
-        for event in [{"type": type, "id": id, "source": "a", "time": 100.0 + number}]
-    ]
-    recorder.write([*events, Record(100.2, "b", "deliver", event="e0", subscription="b/2", hops=1)])
-    recorder.write([Record(float(second), n, "position", x_m=0.0, y_m=0.0) for second in range(102, 110) for n in "ab"])
+    assert [session.node for session in sessions] == ["a", "a"]
+    for life, recorder in recorders.items():
+        for number, type in enumerate(("Siren", "Traffic", "Traffic")):
+            event = json.dumps({"type": type, "id": f"{life}-{number}", "source": "a", "time": 100.0 + number})
+            recorder.write([Record(100.0 + number, "a", "publish", event=f"{life}-{number}", detail=event)])
+        got = Record(100.2 if life == 1 else 101.2, "b", "deliver", event=f"{life}-{life - 1}", subscription="b/2")
+        recorder.write([got])
+        ticks = [(float(second), node) for second in range(103, 110) for node in "ab"]
+        recorder.write([Record(time, node, "position", x_m=0.0, y_m=0.0) for time, node in ticks])
     *_, commit = watched(lake, tmp_path / "spools", settings)
-    recorder.close()
+    for recorder in recorders.values():
+        recorder.close()
     figures = {(row["network"], row["metric"]): row["value"] for row in commit.figures if row["by"] == "all"}
-    assert {key[0] for key in figures} == {"239.0.0.1:4000#ab"}
-    assert [figures["239.0.0.1:4000#ab", metric] for metric in ("events", "expected", "met")] == [2, 1, 1]
-    assert {row["network"] for row in lake.read("watched_log").select("network").collect()} == {"239.0.0.1:4000#ab"}
+    names = ("239.0.0.1:4000#ab", "239.0.0.2:4000#ab")
+    assert {network for network, _ in figures} == set(names)
+    assert [[figures[name, metric] for metric in ("events", "expected", "met")] for name in names] == [
+        [3, 1, 1],
+        [3, 2, 1],
+    ]
+    assert {row["network"] for row in lake.read("watched_log").select("network").collect()} == set(names)
 
 
 def test_a_watch_that_goes_on_takes_what_comes_and_new_subscriptions(spark: SparkSession, tmp_path: Path) -> None:

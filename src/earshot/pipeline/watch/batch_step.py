@@ -152,7 +152,7 @@ class BatchStep:
         """What the log has of the sessions of these nodes."""
         log = self.lake.read_or_empty("watched_log", watch=self.settings.name)
         found = log.where(F.col("node").isin(list(nodes)) & F.col("kind").isin(list(SESSION_KINDS)))
-        return [row.asDict() for row in found.select(*COLUMNS).collect()]
+        return [row.asDict() for row in found.select("network", "protocol", *COLUMNS).collect()]
 
     # -- 1: the log
 

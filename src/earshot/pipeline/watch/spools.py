@@ -30,7 +30,7 @@ from earshot.pipeline.watch.sessions import Community, WatchedSessions
 from earshot.pipeline.watch.spool_segments import check_folders
 from earshot.pipeline.watch.watch_state import Changes
 from earshot.records import COLUMNS, Kind
-from earshot.records.details import UNKNOWN_NETWORK
+from earshot.records.details import UNKNOWN_NETWORK, read_join
 from earshot.records.sessions import SESSION_KINDS, UNKNOWN
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class LineCounts:
 
 
 Earlier = Callable[[Sequence[str]], Iterable[Mapping[str, Any]]]
-"The records of `SESSION_KINDS` that were read of these nodes before."
+"The records of `SESSION_KINDS` that were read of these nodes before, with their network and protocol."
 
 
 def take_in(
@@ -174,22 +174,38 @@ def _returned(
     records: Sequence[Mapping[str, Any]],
     earlier: Earlier,
 ) -> list[dict[str, Any]]:
-    """What was read before of spools that are not known and do not begin now: from their node's last join on."""
+    """What was read before of spools that are not known and do not begin now: from their last join on."""
     joined = {row["life"] for row in records if row["kind"] == Kind.JOIN}
-    back = {
-        whole.node: (row["life"], whole.first)
+    back = [
+        (row["life"], whole.node, whole.first)
         for row, whole in sums
         if whole.first is not None and row["life"] not in sessions.sessions and row["life"] not in joined
-    }
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in sorted(earlier(sorted(back)) if back else (), key=lambda row: float(row["time"])):
-        spool, first = back[row["node"]]
-        if row["time"] <= first:
-            known = found.setdefault(row["node"], [])
-            if row["kind"] == Kind.JOIN:
-                known.clear()
-            known.append({**row, "life": spool})
-    return [row for known in found.values() for row in known]
+    ]
+    known = sorted(earlier(sorted({node for _, node, _ in back})) if back else (), key=lambda row: float(row["time"]))
+    return [
+        {**row, "life": spool}
+        for spool, node, first in back
+        for row in _of_spool(spool, [row for row in known if row["node"] == node and row["time"] <= first])
+    ]
+
+
+def _of_spool(spool: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows of a node, in order of time, from the last join of this spool on. (Another network may have a node of
+    the same name; a spool's name ends with the life that its join states.)"""
+    joins = [row for row in rows if row["kind"] == Kind.JOIN]
+    lives = [read_join(row["detail"]).life for row in joins]
+    own = [row for row, life in zip(joins, lives, strict=True) if life is None or spool.endswith(f"-{life}")]
+    if not own:
+        return []
+    last, keys = own[-1], ("network", "protocol")
+    return [
+        last,
+        *(
+            row
+            for row in rows
+            if row["kind"] != Kind.JOIN and row["time"] >= last["time"] and all(row[key] == last[key] for key in keys)
+        ),
+    ]
 
 
 def run_names(name: str, communities: Iterable[Community]) -> dict[Community, str]:
