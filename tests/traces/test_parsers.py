@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from earshot.errors import TraceError
 from earshot.pipeline.traces import sources
 from earshot.traces.files import open_trace
-from earshot.traces.formats import FORMATS, FoundFormat
-from earshot.traces.sightings import Parse, Sighting, TraceOptions
+from earshot.traces.formats import FORMATS, FoundFormat, read_trace
+from earshot.traces.sightings import Parse, Sighting, TraceOptions, epoch_seconds
 from earshot.traces.text_formats import (
     Knot,
     SetDestination,
@@ -343,6 +343,29 @@ def test_a_csv_that_does_not_name_what_is_needed_is_refused(tmp_path: Path, cont
     path.write_text(content)
     with pytest.raises(TraceError, match=message):
         csv_rows(path)
+
+
+def test_a_file_with_semicolons_may_write_decimal_commas(tmp_path: Path) -> None:
+    path = tmp_path / "german.csv"
+    path.write_text("Zeit;Bus;Breite;Länge\n2026-05-03T08:00:00,5Z;7;53,55;9,99\n0;8;1.053,55;9,99\n")
+    columns = {"time": "Zeit", "node": "Bus", "lat": "Breite", "lon": "Länge"}
+    trace = read_trace(path, options=TraceOptions(columns=columns))
+    assert (trace.lat_deg.tolist(), trace.lon_deg.tolist()) == ([53.55], [9.99])
+    assert trace.time.tolist() == [epoch_seconds("2026-05-03T08:00:00.5Z", None)]
+    assert [problem.problem for problem in trace.problems] == ["latitude '1.053.55' is not a number"]
+
+
+def test_a_file_without_names_has_its_columns_numbered(tmp_path: Path) -> None:
+    path = tmp_path / "bare.csv"
+    path.write_bytes(b"\xef\xbb\xbf0,v0,-3.5,2\r\n1,v0,-3,2.5\r\n")
+    with pytest.raises(TraceError, match=r"no column names in its first line.*--columns node=1,time=2"):
+        csv_rows(path)
+    options = TraceOptions(columns={"time": "1", "node": "2", "x": "3", "y": "4"})
+    trace = read_trace(path, options=options)
+    assert list(zip(trace.time, trace.node, trace.x_m, trace.y_m, strict=True)) == [
+        (0.0, "v0", -3.5, 2.0),
+        (1.0, "v0", -3.0, 2.5),
+    ]
 
 
 def test_a_compressed_file_cut_short_keeps_its_rows_and_says_so(tmp_path: Path) -> None:

@@ -102,8 +102,10 @@ def ingest(
     with ProgressBar("ingest") as bar, open_lake(lake, files, bar) as opened:
         bar.say("reading")
         summary = ingest_files(opened, files, trace, settings)
-        bar.say("finding contacts")
-        met = None if range_m is None else find_contacts(opened, summary.trace, range_m)
+        met = None
+        if range_m is not None:
+            bar.say("finding contacts")
+            met = find_contacts(opened, summary.trace, range_m)
     if as_json:
         result = summary.as_json() if met is None else {**summary.as_json(), "contacts": met.as_json()}
         print_json(result)

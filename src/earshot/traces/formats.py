@@ -99,7 +99,7 @@ def _find_one(file: str, name: str | None, options: TraceOptions) -> FoundFormat
         if guess is not None and not (guess[0] == name or (guess[1] in forms and guess[1] in ("csv", "parquet"))):
             raise TraceError(f"{file} looks like {guess[0]}, not like {name}; try --format {guess[0]}")
     if form in ("csv", "parquet"):
-        names = csv_header(file)[0] if form == "csv" else parquet_columns(file)
+        names = csv_header(file, options.columns.values()).names if form == "csv" else parquet_columns(file)
         geo = find_columns(file, names, options).geo
     else:
         geo = name == "gpx" or options.geo or (name == "sumo-fcd" and says_geo(header_of(file)))

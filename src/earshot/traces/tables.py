@@ -10,10 +10,10 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,7 @@ MILLISECONDS_FROM = 1e11
 "A larger time is in milliseconds: in seconds it would be after the year 5138."
 
 _KILOMETRES_AN_HOUR = {"speedkmh", "speedkph", "spdkmh"}
+_MEASURED = ("time", "x", "y", "lat", "lon", "speed", "heading")
 _SUMO = ("vehicle", "person", "container")
 _BLOCK_BYTES = 4 << 20
 EMPTY_LINE = "an empty line"
@@ -263,8 +264,18 @@ def _times(values: Values, time_format: str | None, problems: list[str | None], 
 # -- CSV
 
 
-def csv_header(file: str) -> tuple[list[str], str]:
-    """The names in the file's first line, and the delimiter between them."""
+class CsvHeader(NamedTuple):
+    """What the first line of a CSV file says."""
+
+    names: list[str]
+    "The columns' names; their numbers, from 1, where the first line is a row of values."
+    delimiter: str
+    named: bool
+
+
+def csv_header(file: str, given: Collection[str] = ()) -> CsvHeader:
+    """The file's columns, and the delimiter between them. `given` are the columns that the user named: a file without
+    names has its columns numbered."""
     with open_trace(file) as stream:
         first = stream.readline(1 << 20).decode("utf-8-sig", "replace").strip("\r\n")
         if not first and (why := break_in(stream)):
@@ -273,22 +284,38 @@ def csv_header(file: str) -> tuple[list[str], str]:
         raise TraceError(f"{file} is empty or begins with an empty line; its first line must name the columns")
     delimiter = max(";,\t|", key=first.count)
     names = [name.strip() for name in next(csv.reader([first], delimiter=delimiter))]
-    if len(names) < 3 or all(is_number(name) for name in names if name):
+    if len(names) >= 3 and not _are_values(names, delimiter):
+        return CsvHeader(names, delimiter, named=True)
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    if len(names) < 3 or not given or not set(given) <= set(numbers):
         raise TraceError(
-            f"{file} has no column names in its first line ({first[:60]!r}); "
-            "a CSV trace begins with a line like node,time,x,y"
+            f"{file} has no column names in its first line ({first[:60]!r}); a CSV trace begins with a line like "
+            "node,time,x,y, or has its columns numbered, as in --columns node=1,time=2,x=3,y=4"
         )
-    return names, delimiter
+    return CsvHeader(numbers, delimiter, named=False)
+
+
+def _are_values(cells: Sequence[str], delimiter: str) -> bool:
+    """Whether this is a row of values: half of it is numbers, and nothing in it names a role."""
+    known = {name for names in KNOWN.values() for name in names}
+    numbers = sum(is_number(_with_point(cell, delimiter)) for cell in cells)
+    return 2 * numbers >= len([cell for cell in cells if cell]) and not any(plain(cell) in known for cell in cells)
+
+
+def _with_point(text: str, delimiter: str) -> str:
+    """A number as Python reads it. Files with semicolons write 9,99 where others write 9.99."""
+    return text.replace(",", ".") if delimiter == ";" else text
 
 
 def parse_csv(stream: IO[bytes], file: str, options: TraceOptions, first_line: int = 1) -> Iterator[Sightings]:
     """The rows of a CSV file, or of a piece of it that begins with line `first_line`."""
-    names, delimiter = csv_header(file)
+    names, delimiter, named = csv_header(file, options.columns.values())
     columns = find_columns(file, names, options)
+    measured = {name for role in _MEASURED for name in columns.of(role)} if delimiter == ";" else set()
     places = {name: names.index(name) for name in (*columns.used, *columns.others)}
     line = first_line
     bad: list[Sighting] = []
-    if first_line == 1:
+    if first_line == 1 and named:
         stream.readline()
         line = 2
     while raw := stream.readlines(_BLOCK_BYTES):
@@ -296,6 +323,8 @@ def parse_csv(stream: IO[bytes], file: str, options: TraceOptions, first_line: i
         line += len(raw)
         bad += wrong
         by_name = {name: values[i :: len(names)] for name, i in places.items()}
+        for name in measured:
+            by_name[name] = [_with_point(text, delimiter) for text in by_name[name]]
         yield checked_block(file, by_name, lines, columns, options.time_format)
     if why := break_in(stream):
         bad.append(Sighting(line=line, problem=f"the file breaks off: {why}"))
@@ -310,7 +339,14 @@ def _split(
     A value does not span lines. Lines with quotes come last. One list for all rows, instead of one for each row,
     saves time in Python's garbage collector.
     """
-    lines = b"".join(raw).decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n").split("\n")
+    lines = (
+        b"".join(raw)
+        .decode("utf-8", "replace")
+        .removeprefix("\ufeff")
+        .replace("\r\n", "\n")
+        .removesuffix("\n")
+        .split("\n")
+    )
     plain_lines, numbers, others, wrong = [], [], [], []
     for number, text in enumerate(lines, first_line):
         if text.count(delimiter) == width - 1 and '"' not in text:
