@@ -145,7 +145,8 @@ def _calls(node: ast.Call) -> Iterator[tuple[ast.expr, ast.AST, str]]:
         other.func.id = EXCHANGED[node.func.id]
         yield node, other, f"{other.func.id} for {node.func.id}"
     plain = [one for one in node.args if not isinstance(one, ast.Starred)]
-    if isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    if name in ("min", "max", "hypot", "uniform"):
         return  # Their order makes no difference.
     if len(plain) >= 2 and len(plain) == len(node.args) and ast.dump(plain[0]) != ast.dump(plain[1]):
         swapped = deepcopy(node)
@@ -250,7 +251,7 @@ def main() -> None:
     paths = sorted({found for name in options.modules for found in _files(SOURCE / name)} or set(lines or ()))
     if not paths:
         parser.error("name modules, as in protocols/cbf.py, or give --since COMMIT")
-    state: dict[str, str] = json.loads(STATE.read_text()) if STATE.exists() else {}
+    state = _known()
     some = {
         path: chosen(path, options.count, options.seed, None if lines is None else lines.get(path, set()))
         for path in paths
@@ -280,6 +281,11 @@ def main() -> None:
         print("\n".join(list(shown)[2:]))
     if stopped:
         print("\nNot all were run: the same command goes on from here.")
+
+
+def _known() -> dict[str, str]:
+    """The verdicts so far."""
+    return dict(json.loads(STATE.read_text())) if STATE.exists() else {}
 
 
 def _files(place: Path) -> list[Path]:
@@ -313,10 +319,12 @@ def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argpar
 
     def judged(number: int, verdict: Verdict) -> None:
         path, one = left[number]
-        state[key(path, one)] = verdict.word
+        state.update(_known(), **{key(path, one): verdict.word})  # another run may write too
         by = f" by {verdict.test}" if verdict.test else ""
         tell(f"{path.relative_to(SOURCE)}:{one.line}: {one.what}: {verdict.word}{by}")
-        STATE.write_text(json.dumps(state, indent=0))
+        draft = STATE.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(state, indent=0))
+        draft.replace(STATE)
 
     cases = [Case(path, one.start, one.applied(path.read_text())) for path, one in left]
     tell(f"{len(left)} mutants; first the tests run once without a change")

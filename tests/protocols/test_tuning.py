@@ -103,6 +103,7 @@ CROWD = replace(CITY, mean_neighbours=499.0, packet_airtime_s=0.01, width_m=90_0
         ("cbf", QUIET, [("longest_wait_s", 0.02, 0.01, 0.5, 2.0), ("hop_limit", 2, 2, 64, 2.0)]),
         ("cbf", CROWD, [("longest_wait_s", 0.2, 0.01, 0.5, 2.0), ("hop_limit", 64, 2, 64, 2.0)]),
         ("flooding", CITY, [("jitter_s", 0.025, 0.001, 0.3, 3.0)]),
+        ("flooding", replace(CITY, mean_neighbours=26.3), [("jitter_s", 0.027, 0.001, 0.3, 3.0)]),
         ("flooding", QUIET, [("jitter_s", 0.004, 0.001, 0.3, 3.0)]),
         ("flooding", CROWD, [("jitter_s", 0.1, 0.001, 0.3, 3.0)]),
         (

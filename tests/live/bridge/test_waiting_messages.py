@@ -132,9 +132,24 @@ def test_counts_are_those_of_the_file_after_a_change_that_failed(tmp_path: Path)
     kept, queue._file = queue._file, FailingFile(queue._file)  # type: ignore[assignment]
     with pytest.raises(QueueFailed, match="the disk is full"):
         queue.remove([1])
+    assert (len(queue), queue._bytes) == (2, 26)
     with pytest.raises(QueueFailed, match="the disk is full"):
         queue.add([message(3)])
     queue._file = kept
     assert (len(queue), queue._bytes, numbers(queue)) == (2, 26, [1, 2])
     queue.remove([1])
     assert (len(queue), queue._bytes, numbers(queue)) == (1, 13, [2])
+
+
+def test_a_queue_that_has_a_tenth_free_loses_no_more(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 1000)
+    queue.add(message(n, size=147) for n in range(6))
+    assert (queue._bytes, queue.lost) == (900, 0)
+    queue.add([message(6, size=147)])
+    assert (numbers(queue), queue.lost, queue._bytes) == ([*range(1, 7)], 1, 900)
+
+
+def test_a_batch_is_written_to_the_log_of_the_file_so_that_a_kill_loses_none_of_it(tmp_path: Path) -> None:
+    queue = WaitingMessages(tmp_path / "q.db", 1000)
+    asked = ("journal_mode", "synchronous", "locking_mode")
+    assert [queue._file.execute(f"PRAGMA {one}").fetchone()[0] for one in asked] == ["wal", 1, "exclusive"]

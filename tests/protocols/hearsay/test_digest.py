@@ -56,6 +56,10 @@ def test_sizes(events: int, expected: int) -> None:
     assert digest_size(events, 8, 192) == expected
 
 
+def test_a_digest_grows_by_eight_bytes_after_each_64_bits() -> None:
+    assert [digest_size(bits, 1, 192) for bits in (64, 65, 128, 129)] == [8, 16, 16, 24]
+
+
 @given(st.text(max_size=8), st.integers(0, 255), st.integers(1, 192))
 def test_each_of_four_hashes_of_16_bits_sets_the_bit_at_its_share_of_the_digest(id: str, salt: int, size: int) -> None:
     hashes = unpack(">4H", blake2b(id.encode(), digest_size=8, salt=bytes([salt])).digest())

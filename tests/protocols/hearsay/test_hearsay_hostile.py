@@ -138,3 +138,49 @@ def test_impossible_hellos_are_refused_when_decoded(fields: list[object]) -> Non
     assert isinstance(wire.decode(good), Hello)
     with pytest.raises(MalformedPacket):
         wire.decode(good[:1] + wire._encoder.encode(["hi", *fields]))
+
+
+FARTHEST_M, FASTEST = 100_000_000, 100_000
+
+
+def decoded(fields: list[object]) -> bool:
+    try:
+        wire.decode(bytes([wire.WIRE_VERSION]) + wire._encoder.encode(["hi", *fields]))
+    except MalformedPacket:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("place", "least", "most"),
+    [
+        (0, 0, 255),
+        (1, [-FARTHEST_M, -FARTHEST_M], [FARTHEST_M, FARTHEST_M]),
+        (2, [-FASTEST, -FASTEST], [FASTEST, FASTEST]),
+        (3, 1, 0xFFFF),
+        (4, 0, 0xFFFF),
+        (5, 0, 0xFFFF),
+        (6, 0, 255),
+    ],
+    ids=["number", "at", "velocity", "again_s", "since", "length", "salt"],
+)
+def test_each_field_of_a_hello_has_these_bounds(place: int, least: object, most: object) -> None:
+    def with_it(value: object) -> list[object]:
+        fields: list[object] = [1, None, [0, 0], 4, 0, 0, 7, b""]
+        fields[place] = value
+        return fields
+
+    assert decoded(with_it(least))
+    assert decoded(with_it(most))
+    for bound, step in ((least, -1), (most, 1)):
+        if isinstance(bound, list):
+            wrong: list[object] = [[bound[0] + step, bound[1]], [bound[0], bound[1] + step]]
+        else:
+            assert isinstance(bound, int)
+            wrong = [bound + step]
+        assert not any(decoded(with_it(one)) for one in wrong)
+
+
+def test_a_digest_may_have_512_bytes() -> None:
+    assert decoded([1, None, [0, 0], 4, 0, 0, 7, b"x" * 512])
+    assert not decoded([1, None, [0, 0], 4, 0, 0, 7, b"x" * 513])

@@ -92,6 +92,8 @@ def test_of_two_events_the_one_with_more_time_left_for_its_bytes_and_priority_st
 
     assert stays(0.0, ("a", 60.0, 100, 0), ("b", 61.0, 100, 0)) == ["b"]
     assert stays(0.0, ("a", 60.0, 100, 1), ("b", 61.0, 100, 0)) == ["a"]
+    assert stays(0.0, ("a", 60.0, 100, 1), ("b", 119.0, 100, 0)) == ["a"], "priority 1 counts twice"
+    assert stays(0.0, ("a", 60.0, 100, 1), ("b", 121.0, 100, 0)) == ["b"]
     assert stays(0.0, ("a", 60.0, 100, -5), ("b", 59.0, 100, 0)) == ["a"], "a negative priority counts as none"
     assert stays(0.0, ("a", 60.0, 100, 0), ("b", 60.0, 60, 0)) == ["b"]
     assert stays(50.0, ("a", 60.0, 100, 0), ("b", 54.0, 60, 0)) == ["a"]

@@ -2,6 +2,8 @@
 
 from random import Random
 
+from earshot.protocols.hearsay.neighbours import Neighbour
+from earshot.protocols.hearsay.packets import Hello
 from earshot.protocols.hearsay.reach import Reach
 
 
@@ -64,3 +66,32 @@ def test_beyond_sixty_four_observations_older_ones_count_half() -> None:
     trusted.observe(55.0, 0.0, 64.0)
     trusted.observe(55.0, 0.0, 64.0)
     assert trusted.chance_at(55.0) == 64.0 / 192.0
+
+
+def neighbour(at: tuple[int, int] | None, velocity: tuple[int, int] = (0, 0)) -> Neighbour:
+    return Neighbour(Hello(1, at, velocity, 4, 0, 0, 7, b""), 10.0, 20.0)
+
+
+def test_the_chance_of_a_neighbour_is_that_at_its_distance_where_it_is_now() -> None:
+    reach = Reach(100.0, 4.0)
+    reach.observe(55.0, 0.0, 4.0)
+    reach.observe(395.0, 12.0, 0.0)
+    some = [
+        neighbour((33, 144)),
+        neighbour((0, 94), velocity=(150, 100)),
+        neighbour(None),
+        neighbour((3, 498)),
+        neighbour((3, 504)),
+    ]
+    assert reach.chances(3.0, 104.0, some, 12.0, 0.7) == [0.5, 1.0, 0.7, 0.75, 0.0]
+    assert reach.chances(3.0, 104.0, [neighbour((36, 60))], 10.0, 0.7) == [0.5]
+    assert reach.chances(-35.0, 114.0, [neighbour((3, 94), velocity=(0, -200))], 11.0, 0.7) == [0.5]
+    assert reach.chances(-35.0, 114.0, [neighbour((3, 94), velocity=(0, -200))], 10.0, 0.7) == [1.0]
+
+
+def test_nothing_is_heard_from_four_times_the_range_on() -> None:
+    reach = Reach(100.0, 4.0)
+    reach.observe(400.0, 12.0, 0.0)
+    reach.observe(1e9, 12.0, 0.0)
+    assert [reach.chance_at(x) for x in (399.0, 400.0, 401.0)] == [0.0, 0.0, 0.0]
+    assert reach.chances(0.0, 0.0, [neighbour((400, 0)), neighbour((0, 401))], 10.0, 0.7) == [0.0, 0.0]
