@@ -53,10 +53,10 @@ def test_json_has_every_reading() -> None:
 def test_a_page_gets_one_row_a_reading_between_its_marks(tmp_path: Path) -> None:
     page = tmp_path / "a-study.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write_claims(page, [judged(YES, NO)])
+    write_claims(page, [judged(YES, NO)], "From one case.")
     assert page.read_text() == (
         f"before\n{BEGIN}\n"
-        "1 claims: 1 hold in their most natural reading, 0 do not, 0 cannot be measured here.\n\n"
+        "1 claims: 1 hold in their most natural reading, 0 do not, 0 cannot be measured here. From one case.\n\n"
         "| the paper says | where | reading | measured | seeds | 95 % interval | verdict |\n"
         "| --- | --- | --- | --- | --- | --- | --- |\n"
         "| 1. it is fast: ten / a second | figure 1 | per node | 12 a second | 5 | [11, 13] | holds |\n"
@@ -69,7 +69,7 @@ def test_a_page_gets_one_row_a_reading_between_its_marks(tmp_path: Path) -> None
 
 def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no place for the claims"):
-        write_claims(tmp_path / "missing.md", [])
+        write_claims(tmp_path / "missing.md", [], "")
 
 
 @pytest.mark.parametrize("name", ["codd", "content-odmrp", "drip", "georendezvous", "steam"])

@@ -58,14 +58,15 @@ def reproduce(
     for name, page_path in targets.items():
         if page_path is None:
             click.echo(f"{pages}/{name}.md has no marks for claims: it is left as it is", err=True)
-    judged = []
+    judged, origins = [], {}
     folder = Path(out) if out else Path(lake.lake) / "studies"
     with open_lake(lake) as opened:
         for paper in chosen:
             total = sum(len(experiment.quick if quick else experiment.cases) for experiment in paper.experiments)
             with ProgressBar(f"study {paper.name}", total) as bar:
-                rows = run_study(opened.session, paper, Path(lake.lake) / "results", quick, bar.runs)
-            judged += judge(paper, rows)
+                done = run_study(opened.session, paper, Path(lake.lake) / "results", quick, bar.runs)
+            judged += judge(paper, done.rows)
+            origins[paper.name] = done.origin
     page = studies_report(chosen, judged, quick)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / "studies.html"
@@ -74,7 +75,7 @@ def reproduce(
     draft.replace(target)
     for name, page_path in targets.items():
         if page_path is not None:
-            write_claims(page_path, [verdict for verdict in judged if verdict.study == name])
+            write_claims(page_path, [verdict for verdict in judged if verdict.study == name], origins[name])
     if as_json:
         print_json([verdict.as_json() for verdict in judged])
         return

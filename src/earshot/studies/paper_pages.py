@@ -15,13 +15,14 @@ BEGIN, END = "<!-- claims: written by `earshot reproduce --pages` -->", "<!-- en
 COLUMNS = ("the paper says", "where", "reading", "measured", "seeds", "95 % interval", "verdict")
 
 
-def claims_text(judged: Sequence[Judged]) -> str:
-    """One row a reading; then why something does not hold, and what would make the claims that hold fail."""
+def claims_text(judged: Sequence[Judged], origin: str) -> str:
+    """What the table comes from, and one row a reading; then why something does not hold, and what would make the
+    claims that hold fail."""
     held = sum(verdict.finding.holds is True for verdict in judged)
     failed = sum(verdict.finding.holds is False for verdict in judged)
     lines = [
         f"{len(judged)} claims: {held} hold in their most natural reading, {failed} do not, "
-        f"{len(judged) - held - failed} cannot be measured here.",
+        f"{len(judged) - held - failed} cannot be measured here. {origin}",
         "",
         _row(COLUMNS),
         _row(["---"] * len(COLUMNS)),
@@ -60,13 +61,13 @@ def pages_of(folder: Path, studies: Iterable[str]) -> dict[str, Path | None]:
     return found
 
 
-def write_claims(page: Path, judged: Sequence[Judged]) -> None:
+def write_claims(page: Path, judged: Sequence[Judged], origin: str) -> None:
     """Replace what stands between the page's marks."""
     around = _around_claims(page)
     if around is None:
         raise UsageError(f"{page} has no place for the claims: write {BEGIN!r} and {END!r} where they belong")
     before, after = around
-    page.write_text(f"{before}{BEGIN}\n{claims_text(judged)}\n{END}{after}", "utf-8")
+    page.write_text(f"{before}{BEGIN}\n{claims_text(judged, origin)}\n{END}{after}", "utf-8")
 
 
 def _around_claims(page: Path) -> tuple[str, str] | None:

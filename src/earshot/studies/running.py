@@ -8,6 +8,7 @@ import inspect
 import json
 import math
 import os
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,10 +45,28 @@ class _Job:
     kept_at: Path
 
 
+@dataclass(frozen=True)
+class StudyRun:
+    """What a study measured, and what that took."""
+
+    rows: dict[str, list[Row]]
+    "All rows by experiment; each row also holds the parameters of its case."
+    cases: int
+    processor_s: float
+    "Of all cases together, those of earlier runs included."
+    quick: bool
+
+    @property
+    def origin(self) -> str:
+        """What the measurements come from, as one sentence."""
+        sizes = "at smaller sizes (`--quick`)" if self.quick else "at the sizes stated on this page"
+        return f"From {self.cases:,} cases {sizes}; they took {self.processor_s / 60:,.0f} minutes of processor time."
+
+
 def run_study(
     spark: SparkSession, study: Study, folder: Path, quick: bool = False, progress: Progress | None = None
-) -> dict[str, list[Row]]:
-    """All rows of the study by experiment; each row also holds the parameters of its case.
+) -> StudyRun:
+    """Run the cases of the study that have not been run.
 
     `folder` is where the lake keeps results: one small file per finished case, written atomically, so
     that an interrupted run continues where it stopped.
@@ -78,11 +97,14 @@ def run_study(
         answered = json.loads(answer)
         if answered["error"]:
             raise CaseFailed(f"{study.name}: the case {job.case} failed:\n{answered['error']}")
-        _keep(job.kept_at, answered["rows"])
+        _keep(job.kept_at, answer)
     rows: dict[str, list[Row]] = {experiment.name: [] for experiment in study.experiments}
+    processor_s = 0.0
     for job in jobs:
-        rows[job.experiment] += [{**job.case, **row} for row in json.loads(job.kept_at.read_text("utf-8"))]
-    return rows
+        kept_case = json.loads(job.kept_at.read_text("utf-8"))
+        rows[job.experiment] += [{**job.case, **row} for row in kept_case["rows"]]
+        processor_s += kept_case["processor_s"]
+    return StudyRun(rows, len(jobs), processor_s, quick)
 
 
 def _own_code(study: Study) -> str:
@@ -95,27 +117,28 @@ def _own_code(study: Study) -> str:
 
 
 def _measure(job: _Job) -> str:
-    """In a Spark task: measure one case and return its rows, or its error, as text.
+    """In a Spark task: measure one case and return its rows and processor time, or its error, as text.
 
-    The task also writes the rows to the lake, so that an interrupted study keeps its finished cases. If
+    The task also writes them to the lake, so that an interrupted study keeps its finished cases. If
     the executor does not share the driver's disk, the driver writes them again.
     """
+    start = time.process_time()
     try:
         rows = [dict(row) for row in job.measure(job.case)]
-        answer = json.dumps({"error": "", "rows": rows})
+        answer = json.dumps({"error": "", "rows": rows, "processor_s": time.process_time() - start})
     except Exception:
-        return json.dumps({"error": traceback.format_exc(), "rows": []})
+        return json.dumps({"error": traceback.format_exc()})
     with contextlib.suppress(OSError):
-        _keep(job.kept_at, rows)
+        _keep(job.kept_at, answer)
     return answer
 
 
-def _keep(kept_at: Path, rows: Sequence[Row]) -> None:
+def _keep(kept_at: Path, answer: str) -> None:
     if kept_at.exists():
         return
     kept_at.parent.mkdir(parents=True, exist_ok=True)
     draft = kept_at.with_suffix(f".{os.getpid()}.draft")
-    draft.write_text(json.dumps(rows), "utf-8")
+    draft.write_text(answer, "utf-8")
     draft.replace(kept_at)
 
 

@@ -17,7 +17,7 @@ from earshot.protocols.drip.sharing import Sharing
 from earshot.studies.drip.claims import _direction
 from earshot.studies.drip.run_log import RunLog, _total_wait
 from earshot.studies.drip.runs import grown, simulated, walks
-from earshot.studies.drip.study import POINTS, RADIOS, SMALL, STUDY
+from earshot.studies.drip.study import EPIDEMIC_IGNORES, POINTS, RADIOS, SMALL, STUDY, VARIANTS
 from earshot.studies.study import Finding, judge, study
 
 QUICK: dict[str, Any] = {"brokers": 10, "nearest": 4, "copies": 2, "units": 15, "seed": 0, "scenario": SMALL}
@@ -119,9 +119,8 @@ def test_the_printed_equation_is_reported_as_not_following() -> None:
 
 
 def test_settings_that_change_an_answer_would_show() -> None:
-    rows = [
-        {
-            "variant": variant,
+    def run(point: dict[str, Any]) -> dict[str, Any]:
+        return {
             **point,
             "seed": 0,
             "units": 15,
@@ -129,12 +128,24 @@ def test_settings_that_change_an_answer_would_show() -> None:
             "delay_s": float(point["brokers"]),
             "delivery_ratio": 0.9,
         }
-        for variant in ("as fixed", "another")
-        for point in POINTS
-    ]
-    assert finding("The answers do not depend", settings=rows).holds is True
-    changed = [{**row, "coverage": 1 / row["copies"]} if row["variant"] == "another" else row for row in rows]
-    assert finding("The answers do not depend", settings=changed).holds is False
+
+    *drip, random, epidemic = map(run, POINTS)
+    fixed = {"delay": drip, "selection": [random], "epidemic": [epidemic]}
+    another = [{**row, "variant": "another"} for row in (*drip, random)]
+    assert finding("The answers do not depend", settings=another, **fixed).holds is True
+    changed = [{**row, "coverage": 1 / row["copies"]} for row in another]
+    assert finding("The answers do not depend", settings=changed, **fixed).holds is False
+
+
+def test_a_variant_that_sf_does_not_know_has_no_run_of_sf() -> None:
+    (settings,) = (one for one in STUDY.experiments if one.name == "settings")
+    epidemic = {case["variant"] for case in settings.cases if case["protocol"] == "drip-sf"}
+    assert epidemic == set(VARIANTS) - set(EPIDEMIC_IGNORES)
+    case = {**QUICK, "units": 3, "protocol": "drip-sf"}
+    fixed, *others = (
+        simulated({**case, **changed}) for changed in ({}, *(VARIANTS[name] for name in EPIDEMIC_IGNORES))
+    )
+    assert others == [fixed, fixed]
 
 
 def test_a_run_is_measured_whole() -> None:
