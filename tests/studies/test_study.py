@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from earshot.errors import UsageError
+from earshot.studies.figures import curve, mean_of, ratio_to
 from earshot.studies.paper_pages import BEGIN, END, pages_of, write_claims
-from earshot.studies.running import _own_code
-from earshot.studies.study import Claim, ClaimReading, Experiment, Finding, Judged, Study, found, study
+from earshot.studies.running import StudyRun, _Job, _measure, _own_code
+from earshot.studies.study import Claim, ClaimReading, Experiment, Finding, Judged, Study, all_hold, found, study
 
 
 def judged(*readings: ClaimReading) -> Judged:
@@ -114,3 +117,44 @@ def test_a_change_of_what_an_experiment_uses_runs_it_again_and_a_change_of_the_c
     assert _own_code(paper) == before
     (package / "helper.py").write_text("# other positions")
     assert _own_code(paper) != before
+
+
+def test_a_column_over_that_of_the_row_with_the_same_seed() -> None:
+    rows = [{"seed": 0, "s": 2.0}, {"seed": 1, "s": None}, {"seed": 2, "s": 9.0}, {"seed": 3, "s": 3.0}]
+    others = [{"seed": 0, "s": 4.0}, {"seed": 1, "s": 1.0}, {"seed": 2, "s": 0.0}, {"seed": 3, "s": 2.0}]
+    ratio = ratio_to(rows, others, "s", "seed")
+    assert (ratio.mean, ratio.count) == (1.0, 2)
+    assert mean_of(rows, "s", seed=1).count == 0
+    assert mean_of(rows, "s").mean == pytest.approx(14 / 3)
+
+
+def test_a_curve_knows_its_lowest_and_highest_point() -> None:
+    line = curve([{"x": 1, "y": 5.0}, {"x": 2, "y": 3.0}, {"x": 3, "y": 4.0}], "x", "y")
+    assert (line.lowest.mean, line.highest.mean) == (3.0, 5.0)
+
+
+@pytest.mark.parametrize(("parts", "holds", "text"), [([YES, YES], True, "2 of 2"), ([YES, NO], False, "1 of 2")])
+def test_what_is_said_of_all_parts_holds_if_it_holds_for_each(
+    parts: list[ClaimReading], holds: bool, text: str
+) -> None:
+    every = all_hold("all", parts)
+    assert (every.holds, every.measured, every.seeds) == (holds, text, 5)
+
+
+def test_a_page_says_what_its_table_comes_from() -> None:
+    whole = StudyRun({}, cases=1210, processor_s=3540.0, quick=False)
+    assert whole.origin == (
+        "From 1,210 cases at the sizes stated on this page; they took 59 minutes of processor time."
+    )
+    assert "at smaller sizes (`--quick`)" in replace(whole, quick=True).origin
+
+
+def test_a_case_keeps_its_rows_and_its_processor_time(tmp_path: Path) -> None:
+    kept_at = tmp_path / "a-study" / "runs" / "case.json"
+    job = _Job("runs", lambda case: [{"answer": case["seed"]}], {"seed": 7}, kept_at)
+    assert _measure(job) == kept_at.read_text()
+    kept = json.loads(kept_at.read_text())
+    assert (kept["rows"], kept["error"], kept["processor_s"] >= 0) == ([{"answer": 7}], "", True)
+    failed = json.loads(_measure(_Job("runs", lambda case: [case["missing"]], {}, tmp_path / "failed.json")))
+    assert "KeyError" in failed["error"]
+    assert not (tmp_path / "failed.json").exists()

@@ -22,7 +22,8 @@ from earshot.pipeline.reports.charts import ChartLine, Measure, line_chart
 from earshot.pipeline.reports.page import PageFigure, PageSection, PageTable, ReportPage
 from earshot.pipeline.reports.svg import Mark, marks_of
 from earshot.pipeline.spark.tasks import each_in_a_task
-from earshot.studies.study import Case, Claim, Finding, Judged, Row, Study
+from earshot.studies.figures import Row
+from earshot.studies.study import Case, Claim, Finding, Judged, Study
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,18 +11,16 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
 from earshot.errors import UnknownName
+from earshot.studies.figures import Estimate, Line, Row, Series, seeds_of
 
 Case = Mapping[str, Any]
 "One point of an experiment: its parameters and seed, as JSON values."
-Row = Mapping[str, Any]
-"One measurement that an experiment's function returns: JSON values by name."
 Rows = Mapping[str, Sequence[Row]]
 "All rows by the name of their experiment; each row also holds the parameters of its case."
 
@@ -47,18 +45,6 @@ def cases(**parameters: Iterable[Any]) -> list[dict[str, Any]]:
     """The product of the parameters: `cases(nodes=[80, 600], seed=range(3))` gives six."""
     names = list(parameters)
     return [dict(zip(names, values, strict=True)) for values in product(*map(list, parameters.values()))]
-
-
-@dataclass(frozen=True)
-class Series:
-    """The numbers of one line of a figure. `paper` marks numbers from the paper's text."""
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
-    paper: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,6 +129,18 @@ def read_as(
 def found(first: ClaimReading, *others: ClaimReading, series: Sequence[Series] = ()) -> Finding:
     """A finding from its readings, the most natural one first."""
     return Finding(first.measured, first.holds, first.reason, series, (first, *others))
+
+
+def not_measurable(reading: str, why: str) -> Finding:
+    """A claim that cannot be judged here."""
+    return found(ClaimReading(reading, "-", None, seeds=0, reason=why))
+
+
+def all_hold(reading: str, parts: Sequence[ClaimReading]) -> ClaimReading:
+    """What is said of all parts together: it holds if it holds for each."""
+    held = sum(bool(part.holds) for part in parts)
+    seeds = min(part.seeds for part in parts)
+    return ClaimReading(reading, f"{held} of {len(parts)}", held == len(parts), seeds, reason="see each")
 
 
 Judge = Callable[[Rows], Finding]
@@ -250,126 +248,3 @@ class Judged:
 def judge(study: Study, rows: Rows) -> list[Judged]:
     """Every claim of the study, judged by its rows."""
     return [Judged(study.name, claim, claim.judge(rows)) for claim in study.claims]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean with its 95 % confidence interval over seeds."""
-
-    mean: float
-    low: float
-    high: float
-    count: int
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """None where one value has none."""
-        return (self.low, self.high) if self.count > 1 else None
-
-    def __str__(self) -> str:
-        if self.count < 2:
-            return f"{self.mean:.3g}"
-        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
-
-
-def estimate(values: Iterable[float]) -> Estimate:
-    """Student's t interval of the mean."""
-    from scipy.stats import t
-
-    sample = [float(value) for value in values if not math.isnan(value)]
-    count = len(sample)
-    if count == 0:
-        return Estimate(math.nan, math.nan, math.nan, 0)
-    mean = math.fsum(sample) / count
-    if count == 1:
-        return Estimate(mean, mean, mean, 1)
-    variance = math.fsum((value - mean) ** 2 for value in sample) / (count - 1)
-    half = float(t.ppf(0.975, count - 1)) * math.sqrt(variance / count)
-    return Estimate(mean, mean - half, mean + half, count)
-
-
-@dataclass(frozen=True)
-class Line:
-    """A least-squares line through points, with the slope's 95 % confidence interval."""
-
-    slope: float
-    intercept: float
-    low: float
-    high: float
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The slope's."""
-        return self.low, self.high
-
-    def __format__(self, spec: str) -> str:
-        """The slope and its interval, each in this format."""
-        return f"{self.slope:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
-
-
-def fit_line(x: Sequence[float], y: Sequence[float]) -> Line:
-    """The least-squares line, for claims that something grows, falls or stays flat."""
-    from scipy.stats import linregress, t
-
-    fit = linregress(x, y)
-    half = float(t.ppf(0.975, len(x) - 2)) * float(fit.stderr) if len(x) > 2 else math.inf
-    slope = float(fit.slope)
-    return Line(slope, float(fit.intercept), slope - half, slope + half)
-
-
-def seeds_of(rows: Iterable[Row]) -> int:
-    """How many seeds the rows are of."""
-    return len({row["seed"] for row in rows})
-
-
-def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Rows by the values of these columns, sorted by the values."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in names), []).append(row)
-    return dict(sorted(groups.items()))
-
-
-def rows_at(rows: Iterable[Row], **values: object) -> list[Row]:
-    """The rows with these values in these columns."""
-    return [row for row in rows if all(row[name] == value for name, value in values.items())]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Means with intervals for each value of one column: a figure's line from raw rows."""
-
-    x: list[float] = field(default_factory=list)
-    estimates: list[Estimate] = field(default_factory=list)
-
-    def __format__(self, spec: str) -> str:
-        """The means by x: in this format, or with their intervals where it is empty."""
-        points = [f"{point.mean:{spec}}" if spec else str(point) for point in self.estimates]
-        return ", ".join(f"{x:g}: {point}" for x, point in zip(self.x, points, strict=True))
-
-    def at(self, *chosen: float) -> Curve:
-        """The curve at the chosen x only."""
-        kept = [(x, point) for x, point in zip(self.x, self.estimates, strict=True) if x in chosen]
-        return Curve([x for x, _ in kept], [point for _, point in kept])
-
-    @property
-    def means(self) -> dict[float, float]:
-        """The means by x."""
-        return dict(zip(self.x, self.y, strict=True))
-
-    @property
-    def y(self) -> list[float]:
-        """The means in order."""
-        return [point.mean for point in self.estimates]
-
-    def series(self, name: str) -> Series:
-        """The curve as a line of a figure."""
-        return Series(
-            name, self.x, self.y, [point.low for point in self.estimates], [point.high for point in self.estimates]
-        )
-
-
-def curve(rows: Iterable[Row], x: str, y: str) -> Curve:
-    """The mean of `y` for each value of `x`."""
-    by_x = grouped(rows, x)
-    return Curve([key[0] for key in by_x], [estimate(row[y] for row in group) for group in by_x.values()])

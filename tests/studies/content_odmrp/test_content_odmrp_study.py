@@ -28,7 +28,8 @@ from earshot.studies.content_odmrp.runs import (
     traffic,
 )
 from earshot.studies.content_odmrp.study import CHANGES, EXPERIMENTS, STUDY, TREE_SYSTEMS
-from earshot.studies.study import Finding, Row, Rows, judge
+from earshot.studies.figures import Row
+from earshot.studies.study import Finding, Rows, judge
 
 
 def rows_of(measure: Any, *cases: dict[str, Any]) -> list[Row]:

@@ -16,7 +16,8 @@ from earshot.simulation.engine.summary import quantile, summarise
 from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
-from earshot.studies.study import Case, Row
+from earshot.studies.figures import Row
+from earshot.studies.study import Case
 
 DOWN_S = 20.0
 "How long a node that has crashed stays away."

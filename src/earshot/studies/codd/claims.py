@@ -9,28 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import median
 
 from earshot.studies.codd.runs import AS_READ, READINGS
-from earshot.studies.study import (
-    ClaimReading,
-    Claims,
+from earshot.studies.figures import (
     Curve,
     Estimate,
-    Finding,
     Row,
-    Rows,
     Series,
     curve,
     estimate,
     fit_line,
-    found,
     grouped,
-    read_as,
+    mean_of,
+    ratio_to,
     rows_at,
     seeds_of,
 )
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, not_measurable, read_as
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -55,10 +53,6 @@ BROKERS = {
 STILL = "reorganisation moves nobody"
 
 
-def _values(rows: Sequence[Row], column: str, **values: object) -> Estimate:
-    return estimate(row[column] for row in rows_at(rows, **values))
-
-
 def _documents(rows: Sequence[Row]) -> str:
     return f"{min((row.get('documents', 0) for row in rows), default=0):,} documents"
 
@@ -76,10 +70,10 @@ def _ranked(rows: Sequence[Row], system: str, column: str = "top_100") -> Series
 
 def _gain(rows: Sequence[Row], column: str) -> tuple[float, float, Estimate]:
     """The column without and with reorganisation, and the share by which it is lower, seed by seed."""
-    with_, without = (_values(rows, column, system=system).mean for system in BOTH)
-    by_seed = grouped(rows, "seed").values()
-    pairs = [[rows_at(group, system=system)[0][column] for system in BOTH] for group in by_seed]
-    return without, with_, estimate(1 - after / before for after, before in pairs if before)
+    after, before = (rows_at(rows, system=system) for system in BOTH)
+    ratio = ratio_to(after, before, column, "seed")
+    less = replace(ratio, mean=1 - ratio.mean, low=1 - ratio.high, high=1 - ratio.low)
+    return mean_of(before, column).mean, mean_of(after, column).mean, less
 
 
 @claim(
@@ -137,11 +131,9 @@ def top_requests(rows: Rows) -> Finding:
         for name in (AS_READ, "only the 5 highest requests at a time")
     )
     if not few:
-        return found(ClaimReading("c = 5", "-", None, 0, reason="the short study does not run it"))
-    pairs = {row["seed"]: row["node_overhead"] for row in every}
-    over = estimate(row["node_overhead"] / pairs[row["seed"]] for row in few if row["seed"] in pairs)
-    control = [estimate(row["control"] for row in runs).mean for runs in (every, few)]
-    moves = [estimate(row["moves"] for row in runs).mean for runs in (every, few)]
+        return not_measurable("c = 5", "the short study does not run it")
+    over = ratio_to(few, every, "node_overhead", "seed")
+    control, moves = ([mean_of(runs, column).mean for runs in (every, few)] for column in ("control", "moves"))
     measured = (
         f"{over.mean:.2f} times the overhead, {moves[1]:.0f} moves instead of {moves[0]:.0f}, {control[1]:,.0f} "
         f"control messages instead of {control[0]:,.0f}; {_documents(few)}"
@@ -160,7 +152,7 @@ def top_requests(rows: Rows) -> Finding:
 def below_multicast(rows: Rows) -> Finding:
     runs = rows_at(rows["default"], system="codd-r")
     multicast = estimate(1 - row["selectivity"] for row in runs)
-    codd = estimate(row["system_overhead"] for row in runs)
+    codd = mean_of(runs, "system_overhead")
     measured = f"CoDD-R {codd.mean:.3f}; of documents sent to every node {multicast.mean:.3f} are not wanted there"
     holds = codd.mean <= multicast.mean / 2
     return found(read_as("the system's overhead", measured, holds, runs, codd, "it is more than half"))
@@ -176,10 +168,10 @@ def below_multicast(rows: Rows) -> Finding:
 )
 def below_siena(rows: Rows) -> Finding:
     default, readings = rows["default"], []
-    codd = _values(default, "node_overhead", system="codd-r")
+    codd = mean_of(default, "node_overhead", system="codd-r")
     for system in ("siena", "siena-binary"):
         for column, name in BROKERS.items():
-            siena = _values(default, column, system=system)
+            siena = mean_of(default, column, system=system)
             tree = "" if system == "siena" else ", brokers in a binary tree"
             measured = f"CoDD-R {codd.mean:.3f}, Siena {siena.mean:.3f}"
             why = "a broker's clients want different things, so most that it passes on is wanted by one of them"
@@ -333,7 +325,7 @@ def size_lowered(rows: Rows) -> Finding:
 )
 def depth_lowered(rows: Rows) -> Finding:
     def reading(name: str, group: Sequence[Row]) -> ClaimReading:
-        depth = {system: _values(group, "depth", system=system) for system in BOTH}
+        depth = {system: mean_of(group, "depth", system=system) for system in BOTH}
         most = {system: estimate(row["depths"][-1] for row in rows_at(group, system=system)) for system in BOTH}
         holds = depth["codd-r"].mean < 0.9 * depth["codd-nr"].mean and most["codd-r"].mean < most["codd-nr"].mean
         measured = (
@@ -465,21 +457,13 @@ def xml_overhead(rows: Rows) -> Finding:
         mine = rows_at(rows["xml"], dtds=[dtd])
         curves = {system: curve(rows_at(mine, system=system), "fan_out", "system_overhead") for system in BOTH}
         lines += [line.series(f"{dtd}, {NAMES[system]}") for system, line in curves.items()]
-        worst = max(curves["codd-r"].estimates, key=lambda point: point.mean)
+        worst = curves["codd-r"].highest
         measured = (
             f"{_sizes(mine)}, by fan-out, with {curves['codd-r']:.3f}, without {curves['codd-nr']:.3f}; selectivity "
-            f"{estimate(row['selectivity'] for row in mine).mean:.2f}"
+            f"{mean_of(mine, 'selectivity').mean:.2f}"
         )
         readings.append(read_as(f"the set {dtd}", measured, worst.mean < 0.1, mine, worst, why))
-    return found(_all_sets(readings), *readings, series=lines)
-
-
-def _all_sets(readings: Sequence[ClaimReading]) -> ClaimReading:
-    """What is said of all three sets holds if it holds for each."""
-    held = sum(bool(reading.holds) for reading in readings)
-    seeds = min(reading.seeds for reading in readings)
-    why = "see each set"
-    return read_as("all three sets", f"{held} of {len(readings)}", held == len(readings), seeds, None, why)
+    return found(all_hold("all three sets", readings), *readings, series=lines)
 
 
 @claim(
@@ -499,8 +483,12 @@ def first_below_second(rows: Rows) -> Finding:
     return found(*readings)
 
 
-def _xml_at(rows: Rows, dtd: str) -> list[Row]:
-    return rows_at(rows["xml"], dtds=[dtd], system="codd-r")
+def _xml_at(rows: Rows, dtd: str, system: str = "codd-r") -> list[Row]:
+    return rows_at(rows["xml"], dtds=[dtd], system=system)
+
+
+def _second_half(rows: Sequence[Row]) -> list[Row]:
+    return [{**row, "second_half": row["halves"][1]} for row in rows]
 
 
 @claim(
@@ -515,12 +503,10 @@ def changed_set(rows: Rows) -> Finding:
     switched = rows_at(rows["xml"], dtds=list(DTDS[:2]))
     for system in BOTH:
         changed = rows_at(switched, system=system)
-        alone = {
-            (row["fan_out"], row["seed"]): row["halves"][1]
-            for row in rows_at(rows["xml"], dtds=[DTDS[1]], system=system)
-        }
-        over = estimate(row["halves"][1] / alone[row["fan_out"], row["seed"]] for row in changed)
-        second = estimate(row["halves"][1] for row in changed)
+        over = ratio_to(
+            _second_half(changed), _second_half(_xml_at(rows, DTDS[1], system)), "second_half", "fan_out", "seed"
+        )
+        second = mean_of(_second_half(changed), "second_half")
         measured = f"second half {second.mean:.3f}, {over.mean:.2f} times that of the second set alone"
         why = "places were chosen by the first set, and moves do not make up for it"
         readings.append(read_as(NAMES[system], measured, over.mean <= 1.2, changed, over, why))
@@ -545,7 +531,7 @@ def same_shape(rows: Rows) -> Finding:
     readings = []
     for dtd, (elements, levels, depth, size_kb, name) in PAPERS_SETS.items():
         mine = rows_at(rows["shapes"], dtd=dtd)
-        mean_depth, size = (estimate(row[column] for row in mine) for column in ("mean_depth", "size_kb"))
+        mean_depth, size = (mean_of(mine, column) for column in ("mean_depth", "size_kb"))
         holds = max(row["depth"] for row in mine) == levels and mine[0]["elements"] == elements
         holds &= abs(mean_depth.mean / depth - 1) <= 1 / 7 and abs(size.mean / size_kb - 1) <= 1 / 7
         measured = (
@@ -554,7 +540,7 @@ def same_shape(rows: Rows) -> Finding:
         )
         text = f"{dtd}, our own DTD in the shape of {name}"
         readings.append(read_as(text, measured, holds, mine, mean_depth, "elements are placed differently"))
-    return found(_all_sets(readings), *readings)
+    return found(all_hold("all three sets", readings), *readings)
 
 
 @claim(
@@ -601,9 +587,9 @@ def _falls(name: str, runs: Sequence[Row]) -> ClaimReading:
 )
 def favourable(rows: Rows) -> Finding:
     default, readings = rows["default"], []
-    codd = _values(default, "interior_overhead", system="codd-r")
+    codd = mean_of(default, "interior_overhead", system="codd-r")
     for column in ("own, interior brokers", "clients, interior brokers"):
-        siena = _values(default, column, system="siena")
+        siena = mean_of(default, column, system="siena")
         measured = f"CoDD-R {codd.mean:.3f}, Siena {siena.mean:.3f}"
         why = "what clients want is not counted as a broker's overhead, what children want is counted as a node's"
         readings.append(read_as(BROKERS[column], measured, codd.mean < siena.mean, default, siena, why))
@@ -698,12 +684,8 @@ def efficient(rows: Rows) -> Finding:
 
 
 def _lowest(name: str, line: Curve, least: float, rows: Sequence[Row], extra: str) -> Finding:
-    worst = min(line.estimates, key=lambda point: point.mean)
-    measured = f"delivered {line:.4f}{extra}"
-    return found(
-        read_as(name, measured, worst.mean >= least, rows, worst),
-        series=[line.series("delivery ratio")],
-    )
+    reading = read_as(name, f"delivered {line:.4f}{extra}", line.lowest.mean >= least, rows, line.lowest)
+    return found(reading, series=[line.series("delivery ratio")])
 
 
 @beyond_the_paper(
@@ -742,8 +724,7 @@ def under_loss(rows: Rows) -> Finding:
     codd, siena = (
         curve(rows_at(rows["loss"], protocol=protocol), "loss", "delivery_ratio") for protocol in ("codd", "siena")
     )
-    up_to = [point for x, point in zip(codd.x, codd.estimates, strict=True) if x <= 0.1]
-    worst = min(up_to, key=lambda point: point.mean)
+    worst = codd.at(*(x for x in codd.x if x <= 0.1)).lowest
     measured = f"by share lost, CoDD {codd:.4f}; Siena {siena:.4f}"
     return found(
         read_as("delivery ratio", measured, worst.mean >= 0.95, rows["loss"], worst),

@@ -29,7 +29,8 @@ from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.workload.codd_workload import CoddDocuments
 from earshot.simulation.workload.dtd import built_in_dtd, load_dtd
 from earshot.studies.codd.pipe_host import Pipes, SharedIndex, SharedLocal
-from earshot.studies.study import Case, Row
+from earshot.studies.figures import Row
+from earshot.studies.study import Case
 
 SOURCE = "source"
 SNAPSHOT = 50

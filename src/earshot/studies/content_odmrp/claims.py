@@ -12,25 +12,20 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import fmean
 
-from earshot.studies.study import (
-    ClaimReading,
-    Claims,
+from earshot.studies.figures import (
     Curve,
     Estimate,
-    Finding,
     Line,
     Row,
-    Rows,
     Series,
     curve,
     estimate,
     fit_line,
-    found,
     grouped,
-    read_as,
+    ratio_to,
     rows_at,
-    seeds_of,
 )
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, found, not_measurable, read_as
 
 WRITTEN = "as written, the smallest group"
 LEAST = "least constrained as one group for the type"
@@ -159,16 +154,12 @@ def keeps_up(rows: Rows) -> Finding:
         most = max(gains.values(), key=lambda gain: gain.mean)
         holds = bool(better) and not worse
         listed = ", ".join(f"{interval_s:g} s: {gain}" for interval_s, gain in gains.items())
-        return ClaimReading(
-            words,
-            f"more messages per second than one channel: {listed}",
-            holds,
-            seeds=most.count,
-            interval=most.interval,
-            reason=f"significantly fewer at {', '.join(f'{at_s:g} s' for at_s in worse) or 'no interval'}, more at "
-            f"{', '.join(f'{at_s:g} s' for at_s in better) or 'no interval'}; Join Tables that collide cost routes, "
-            "and the processor's time that the paper's brokers save is not billed here",
+        fewer, more = (", ".join(f"{at_s:g} s" for at_s in of) or "no interval" for of in (worse, better))
+        why = (
+            f"significantly fewer at {fewer}, more at {more}; Join Tables that collide cost routes, and the "
+            "processor's time that the paper's brokers save is not billed here"
         )
+        return read_as(words, f"more messages per second than one channel: {listed}", holds, most.count, most, why)
 
     return found(
         reading("as written", "broadcast Join Tables on both sides"),
@@ -189,33 +180,18 @@ def as_channels(rows: Rows) -> Finding:
     five, readings = rows_at(rows["throughput"], subscribers=5), []
     for interval_s in sorted({row["interval_s"] for row in five}, reverse=True):
         sent = rows_at(five, interval_s=interval_s)
-        many = {row["seed"]: row["throughput_per_s"] for row in rows_at(sent, system="N channels")}
-        pairs = [(row, many.get(row["seed"])) for row in rows_at(sent, system="as written")]
-        over = estimate(row["throughput_per_s"] / other for row, other in pairs if other)
-        readings.append(
-            read_as(
-                f"as written, a message each {interval_s:g} s",
-                f"extension over N channels {over.mean:.3f}",
-                abs(over.mean - 1) <= 0.25,
-                over.count,
-                over,
-                "Join Tables that collide cost routes",
-            )
-        )
+        written, many = (rows_at(sent, system=system) for system in ("as written", "N channels"))
+        over = ratio_to(written, many, "throughput_per_s", "seed")
+        name, measured = f"as written, a message each {interval_s:g} s", f"extension over N channels {over.mean:.3f}"
+        why = "Join Tables that collide cost routes"
+        readings.append(read_as(name, measured, abs(over.mean - 1) <= 0.25, over.count, over, why))
     return found(*readings)
 
 
 @claim("ODMRP with one channel suffers from matching at every broker", "figure 6", "in words")
 def matching_costs(_: Rows) -> Finding:
-    return found(
-        ClaimReading(
-            "processor time of the brokers",
-            "-",
-            None,
-            seeds=0,
-            reason="the simulator bills airtime, not the processors of 2004 that this is about",
-        )
-    )
+    why = "the simulator bills airtime, not the processors of 2004 that this is about"
+    return not_measurable("processor time of the brokers", why)
 
 
 @claim(
@@ -231,19 +207,11 @@ def same_throughput(rows: Rows) -> Finding:
     line, bytes_in = curve(many, "subscribers", "throughput_per_s"), curve(many, "subscribers", "bytes_in")
     means = list(line.means.values())
     traffic_grows = bytes_in.estimates[-1].mean / bytes_in.estimates[0].mean
-    worst = min(line.estimates, key=lambda point: point.mean)
     holds = max(means) - min(means) <= 0.05 * max(means) and traffic_grows > 1.2
-    return found(
-        ClaimReading(
-            WRITTEN,
-            f"messages per second by subscribers: {line:.3g}; bytes in grow {traffic_grows:.1f} times",
-            holds,
-            seeds=worst.count,
-            interval=worst.interval,
-            reason="more brokers answer each request at once, and their Join Tables collide",
-        ),
-        series=[line.series("as written")],
-    )
+    measured = f"messages per second by subscribers: {line:.3g}; bytes in grow {traffic_grows:.1f} times"
+    why = "more brokers answer each request at once, and their Join Tables collide"
+    reading = read_as(WRITTEN, measured, holds, line.lowest.count, line.lowest, why)
+    return found(reading, series=[line.series("as written")])
 
 
 @claim(
@@ -259,18 +227,9 @@ def conversion_is_constant(rows: Rows) -> Finding:
         line = curve(rows["conversion"], x, column)
         growth = line.means[last] / line.means[10]
         fit = fit_line([row[x] for row in rows["conversion"]], [float(row[column]) for row in rows["conversion"]])
-        return ClaimReading(
-            what,
-            f"microseconds {line.at(10, last):.3g}: {growth:.2f} times; each one adds {fit.slope:.2f}",
-            growth <= 1.5,
-            seeds=seeds_of(rows["conversion"]),
-            interval=fit.interval,
-            reason=""
-            if growth <= 1.5
-            else "each is read once"
-            if growth <= 3 * last / 10
-            else "it grows as their square",
-        )
+        measured = f"microseconds {line.at(10, last):.3g}: {growth:.2f} times; each one adds {fit.slope:.2f}"
+        why = "each is read once" if growth <= 3 * last / 10 else "it grows as their square"
+        return read_as(what, measured, growth <= 1.5, rows["conversion"], fit, why)
 
     columns = ("event_us", "innermost_us", "terms_us")
     return found(
@@ -298,6 +257,11 @@ speed_claim = partial(CLAIMS.claim, x_label="seconds per move", log_x=True)
 
 
 FAST, MIDDLE = (0.1, 0.2), (1.0, 2.0, 5.0)
+FLAPPING = {
+    "flapping": "figure 9A, as described",
+    "flapping mesh": "a second receiver, so that both nodes forward from the start",
+}
+"The second experiment's world, and how it is read."
 
 
 def _extended(rows: Rows, world: str) -> list[Row]:
@@ -371,20 +335,11 @@ def kilometres_an_hour(_: Rows) -> Finding:
 def mesh(rows: Rows) -> Finding:
     def reading(world: str, words: str) -> ClaimReading:
         line = curve(_extended(rows, world), "step_s", "delivery_ratio")
-        worst = min(line.estimates, key=lambda point: point.mean)
-        reason = "what is sent between a break and the first request by the other route is lost"
-        holds = worst.mean == 1.0
-        measured = f"delivery ratio {line:.3g}"
-        return read_as(words, measured, holds, worst.count, worst, reason)
+        worst, why = line.lowest, "what is sent between a break and the first request by the other route is lost"
+        return read_as(words, f"delivery ratio {line:.3g}", worst.mean == 1.0, worst.count, worst, why)
 
-    return found(
-        reading("flapping", "figure 9A, as described"),
-        reading("flapping mesh", "a second receiver, so that both nodes forward from the start"),
-        series=[
-            curve(_extended(rows, world), "step_s", "delivery_ratio").series(world)
-            for world in ("flapping", "flapping mesh")
-        ],
-    )
+    lines = [curve(_extended(rows, world), "step_s", "delivery_ratio").series(world) for world in FLAPPING]
+    return found(*(reading(*way) for way in FLAPPING.items()), series=lines)
 
 
 @speed_claim(
@@ -404,10 +359,7 @@ def mesh_used(rows: Rows) -> Finding:
         first = line.estimates[0]
         return read_as(words, measured, holds, first.count, first, reason)
 
-    return found(
-        reading("flapping", "figure 9A, as described"),
-        reading("flapping mesh", "a second receiver, so that both nodes forward from the start"),
-    )
+    return found(*(reading(*way) for way in FLAPPING.items()))
 
 
 @speed_claim(
@@ -431,10 +383,7 @@ def constants(rows: Rows) -> Finding:
         reason = "where the other route must first be found, what is lost differs by speed"
         return read_as(words, "; ".join(parts), holds, seeds, why=reason)
 
-    return found(
-        reading("flapping", "figure 9A, as described"),
-        reading("flapping mesh", "a second receiver, so that both nodes forward from the start"),
-    )
+    return found(*(reading(*way) for way in FLAPPING.items()))
 
 
 @speed_claim(
@@ -448,16 +397,9 @@ def on_requests(rows: Rows) -> Finding:
     walk = _extended(rows, "walking")
     line = curve(walk, "step_s", "share_on_requests")
     fit = _over_speed(walk, "share_on_requests")
-    return found(
-        read_as(
-            "share of the delivered messages, all speeds",
-            f"{line:.3g}; ten times slower: {fit:+.3f}",
-            fit.high < 0,
-            line.estimates[0].count,
-            fit,
-        ),
-        series=[line.series("on Join Requests")],
-    )
+    name, measured = "share of the delivered messages, all speeds", f"{line:.3g}; ten times slower: {fit:+.3f}"
+    reading = read_as(name, measured, fit.high < 0, line.estimates[0].count, fit)
+    return found(reading, series=[line.series("on Join Requests")])
 
 
 @speed_claim(

@@ -28,7 +28,8 @@ from earshot.simulation.engine.summary import summarise
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.simulation.workload.interests import FIGURE_3
 from earshot.studies.content_odmrp import worlds
-from earshot.studies.study import Case, Row
+from earshot.studies.figures import Row
+from earshot.studies.study import Case
 
 
 def _run(scenario: Scenario, case: Case, **settings: Any) -> tuple[RunResult, Log]:

@@ -6,19 +6,8 @@ from __future__ import annotations
 from statistics import fmean
 
 from earshot.studies.content_odmrp.claims import OURS, WRITTEN
-from earshot.studies.study import (
-    ClaimReading,
-    Claims,
-    Estimate,
-    Finding,
-    Rows,
-    curve,
-    estimate,
-    found,
-    grouped,
-    read_as,
-    rows_at,
-)
+from earshot.studies.figures import Estimate, curve, estimate, grouped, mean_of, rows_at
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, found, read_as
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -136,7 +125,7 @@ def advertised(rows: Rows) -> Finding:
 
 def _by_grain(rows: Rows, column: str, speed: float | None = None) -> dict[str, Estimate]:
     chosen = rows["grain"] if speed is None else rows_at(rows["grain"], speed_m_s=speed)
-    return {grain: estimate(row[column] for row in group) for (grain,), group in grouped(chosen, "grain").items()}
+    return {grain: mean_of(group, column) for (grain,), group in grouped(chosen, "grain").items()}
 
 
 def _texts(of: dict[str, Estimate], spec: str) -> str:
@@ -271,8 +260,7 @@ def _fewer_bytes(rows: Rows, than: str) -> Finding:
 def exact_at_scale(rows: Rows) -> Finding:
     ours = rows_at(rows["growing"], system="ours")
     precise = {row["precision"] for row in ours if row["precision"] is not None}
-    ratio = estimate(row["delivery_ratio"] for row in ours)
-    flooded = estimate(row["delivery_ratio"] for row in rows_at(rows["growing"], system="flooding"))
+    ratio, flooded = (mean_of(rows["growing"], "delivery_ratio", system=name) for name in ("ours", "flooding"))
     return found(
         read_as(
             OURS,

@@ -22,22 +22,8 @@ from earshot.protocols.drip.delay import (
     reach,
     series_factor,
 )
-from earshot.studies.study import (
-    ClaimReading,
-    Claims,
-    Curve,
-    Estimate,
-    Finding,
-    Row,
-    Rows,
-    Series,
-    curve,
-    estimate,
-    found,
-    grouped,
-    read_as,
-    rows_at,
-)
+from earshot.studies.figures import Curve, Estimate, Row, Series, curve, estimate, grouped, mean_of, ratio_to, rows_at
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, not_measurable, read_as
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -126,8 +112,7 @@ def few_copies(rows: Rows) -> Finding:
 
 
 def _held(name: str, rows: Sequence[Row], why: str) -> ClaimReading:
-    more = estimate(row["held_more"] for row in rows if row["held_more"] is not None)
-    mean = estimate(row["held"] for row in rows if row["held"] is not None)
+    more, mean = mean_of(rows, "held_more"), mean_of(rows, "held")
     measured = (
         f"more than m + l at {more.mean:.1%} of the deliveries; {mean.mean:.1f} brokers on average, at most "
         f"{max(row['held_most'] for row in rows)}"
@@ -185,14 +170,9 @@ def _compared(rows: Sequence[Row], others: Sequence[Row], names: tuple[str, str]
     """Whether y is lower in the first rows, at every k; in words, and the ratio seed by seed."""
     line, other = _line(rows, "brokers", y), _line(others, "brokers", y)
     shared = [k for k in line.means if k in other.means]
-    pairs = {(row["brokers"], row["seed"]): row[y] for row in others if row[y]}
-    ratios = [
-        row[y] / pairs[row["brokers"], row["seed"]]
-        for row in rows
-        if row[y] is not None and (row["brokers"], row["seed"]) in pairs
-    ]
     measured = f"(by k) {names[0]} {line:.2f}, {names[1]} {other:.2f}"
-    return measured, all(line.means[k] < other.means[k] for k in shared) and bool(shared), estimate(ratios)
+    lower = bool(shared) and all(line.means[k] < other.means[k] for k in shared)
+    return measured, lower, ratio_to(rows, others, y, "brokers", "seed")
 
 
 _LATE = (
@@ -219,7 +199,7 @@ def below_epidemic(rows: Rows) -> Finding:
     for (rate,), group in grouped(rows["load"], "rate").items():
         drip, epidemic = (rows_at(group, protocol=protocol) for protocol in NAMES)
         measured, lower, ratio = _compared(drip, epidemic, ("DRIP", "SF"), "delay_s")
-        arrived = [estimate(row["delivery_ratio"] for row in group).mean for group in (drip, epidemic)]
+        arrived = [mean_of(group, "delivery_ratio").mean for group in (drip, epidemic)]
         text = f"{measured}; delivered {arrived[0]:.2f} and {arrived[1]:.2f}, {_units(group)}"
         readings.append(read_as(f"mean delay at {rate:g} events a second", text, lower, group, ratio, _LATE))
     return found(*readings, series=lines)
@@ -281,9 +261,7 @@ def small_subscriptions(rows: Rows) -> Finding:
         ("packet_bytes", "packets from broker to broker: one subscriber with its l = 5 brokers, one event"),
         ("bare_bytes", "the condition and the event's content alone, as text"),
     ):
-        asked, event = (
-            estimate(row[column] for row in rows_at(rows["packets"], what=what)) for what in ("subscription", "event")
-        )
+        asked, event = (mean_of(rows["packets"], column, what=what) for what in ("subscription", "event"))
         text = f"{asked.mean:.0f} bytes, an event {event.mean:.0f}"
         why = "an event of the number intervals is one number; a subscription has two, and names its l brokers"
         readings.append(read_as(words, text, asked.mean < event.mean, rows["packets"], asked, why))
@@ -300,7 +278,7 @@ def deletion(_: Rows) -> Finding:
         "the paper states no size of a broker's memory; with the 0.8 events a second of section VI.A no reasonable "
         "memory is ever full, and an event that no known subscription wants is not sent under any choice of brokers"
     )
-    return found(ClaimReading("as stated", "-", None, seeds=0, reason=why))
+    return not_measurable("as stated", why)
 
 
 @claim(
@@ -441,7 +419,7 @@ def brokers_for_a_delay(_: Rows) -> Finding:
 )
 def expected_delay(rows: Rows) -> Finding:
     group = [row for row in rows["delay"] if row["destinations_s"]]
-    reached = estimate(row["destinations_reached"] for row in group)
+    reached = mean_of(group, "destinations_reached")
     readings, series = [], [_line(rows_at(group, copies=2), "brokers", "destinations_s").series("measured")]
     for column, name in (("exact_s", "exact, from equation 1"), ("printed_s", "as printed, equation 2")):
         ratio = estimate(row[column] / row["destinations_s"] for row in group)
@@ -478,11 +456,11 @@ def time_to_all(rows: Rows) -> Finding:
         ("l alone (k = 20, m = 2)", _trend(by_l, "nearest", "brokers", REACHED, 1, "few reach all").all_readings[0]),
     ]
     readings = [replace(part, reading=f"with {name}") for name, part in parts]
-    held = sum(bool(reading.holds) for reading in readings)
-    every = read_as(
-        "all three", f"{held} of 3; m and k over all lines of the other", held == 3, rows["delay"], why="see each"
+    return found(
+        all_hold("all three", readings),
+        *readings,
+        series=[_line(by_l, "nearest", "destinations_s").series("k = 20, m = 2")],
     )
-    return found(every, *readings, series=[_line(by_l, "nearest", "destinations_s").series("k = 20, m = 2")])
 
 
 def _by_nearest(rows: Rows) -> list[Row]:
@@ -523,7 +501,7 @@ def no_storm(rows: Rows) -> Finding:
     readings, lines = [], []
     for experiment, l in (("delay", 5), ("coverage", 4)):  # noqa: E741
         line = _line(rows[experiment], "brokers", "forwarded")
-        most = max(line.estimates, key=lambda point: point.mean)
+        most = line.highest
         holds = most.mean <= 2 * l
         why = "copies that were faster than the first are forwarded again"
         text = f"forwarded by a node in an interval (by k) {line:.1f}"
@@ -540,7 +518,7 @@ def no_storm(rows: Rows) -> Finding:
 )
 def always_attached(rows: Rows) -> Finding:
     share = curve(rows["delay"], "brokers", "attached_share")
-    worst = min(share.estimates, key=lambda point: point.mean)
+    worst = share.lowest
     measured = f"share of node time with a broker (by k) {share:.4f}"
     why = "nodes that are out of range of all others have none"
     return found(read_as("after the warm-up", measured, worst.mean >= 0.99, rows["delay"], worst, why))
@@ -562,10 +540,9 @@ def always_nearest(rows: Rows) -> Finding:
         ("next_nearest_share", "no other broker is more than one hop nearer"),
     ):
         line = curve(runs, "brokers", column)
-        worst = min(line.estimates, key=lambda point: point.mean)
         why = "between two announcements, 2 s apart, a node moves by up to 40 m and the routes change"
         text = f"share of the nodes, every 5 s (by k) {line:.3f}"
-        readings.append(read_as(words, text, worst.mean >= 0.9, runs, worst, why))
+        readings.append(read_as(words, text, line.lowest.mean >= 0.9, runs, line.lowest, why))
         lines.append(line.series(words))
     return found(*readings, series=lines)
 
@@ -580,16 +557,21 @@ def always_nearest(rows: Rows) -> Finding:
 def delivery(rows: Rows) -> Finding:
     readings, lines = [], []
     for (m,), group in grouped(rows["delay"], "copies").items():
-        ratio = curve(group, "brokers", "delivery_ratio")
-        worst = min(ratio.estimates, key=lambda point: point.mean)
+        ratio, name = curve(group, "brokers", "delivery_ratio"), f"DRIP, m = {m}"
         text = f"(by k) {ratio:.3f}; {_tally(group, 'fates')}; {_units(group)}"
-        readings.append(read_as(f"DRIP, m = {m}", text, worst.mean >= 0.95, group, worst, _most_lost(group)))
-        lines.append(ratio.series(f"DRIP, m = {m}"))
-    ratio = curve(rows["epidemic"], "brokers", "delivery_ratio")
-    worst = min(ratio.estimates, key=lambda point: point.mean)
-    holds = worst.mean >= 0.95
-    readings.append(read_as("SF", f"(by k) {ratio:.3f}", holds, rows["epidemic"], worst, _most_lost(rows["epidemic"])))
+        readings.append(_delivers(name, text, ratio, 0.95, group, group))
+        lines.append(ratio.series(name))
+    sf = rows["epidemic"]
+    ratio = curve(sf, "brokers", "delivery_ratio")
+    readings.append(_delivers("SF", f"(by k) {ratio:.3f}", ratio, 0.95, sf, sf))
     return found(*readings, series=[*lines, ratio.series("SF")])
+
+
+def _delivers(
+    name: str, measured: str, ratio: Curve, least: float, of: Sequence[Row], losing: Sequence[Row]
+) -> ClaimReading:
+    """Whether the ratio is at least this high everywhere; if not, what most of the losses were."""
+    return read_as(name, measured, ratio.lowest.mean >= least, of, ratio.lowest, _most_lost(losing))
 
 
 def _total(rows: Iterable[Row], column: str) -> Counter[str]:
@@ -623,7 +605,7 @@ def _most_lost(rows: Iterable[Row]) -> str:
 def accounts(rows: Rows) -> Finding:
     runs = [*rows["delay"], *rows["coverage"]]
     once = _total(runs, "across")["delivered twice"] == 0 and bool(_total(runs, "across"))
-    rate = estimate(row["handovers_per_node_s"] for row in runs)
+    rate = mean_of(runs, "handovers_per_node_s")
     text = f"{_tally(runs, 'across')}; {rate.mean:.2f} handovers a node and second"
     return found(read_as("receivers that changed their broker meanwhile", text, once, runs, rate, "delivered twice"))
 
@@ -649,7 +631,7 @@ def settings(rows: Rows) -> Finding:
         epidemic = rows_at(mine, protocol="drip-sf") or rows_at(figures, protocol="drip-sf")
         by_point = grouped([*rows_at(mine, protocol="drip"), *epidemic], "brokers", "copies", "protocol", "selection")
         value = {
-            (point, y): estimate(row[y] for row in group if row[y] is not None).mean
+            (point, y): mean_of(group, y).mean
             for point, group in by_point.items()
             for y in ("coverage", "delay_s", "delivery_ratio")
         }
@@ -669,17 +651,11 @@ def settings(rows: Rows) -> Finding:
             f"{_units(mine)}"
         )
         same = answers[name] == answers["as fixed"]
-        decides = estimate(row["delay_s"] for row in by_point[two])
-        readings.append(read_as(name, text, same, mine, decides, "not the answers of the first reading"))
-    every = all(reading.holds for reading in readings)
-    first = read_as(
-        "all readings give the same six answers",
-        f"{sum(bool(reading.holds) for reading in readings)} of {len(readings)}",
-        every,
-        rows["settings"],
-        why="see each",
-    )
-    return found(first, *readings)
+        decides = mean_of(by_point[two], "delay_s")
+        readings.append(read_as(name, text, same, mine, decides, "not the answers of the open points as fixed"))
+    fixed, *others = readings
+    every = all_hold("all variants give the six answers of the open points as fixed", others)
+    return found(replace(every, measured=f"{every.measured}; as fixed: {fixed.measured}"), *others)
 
 
 @beyond_the_paper(
@@ -693,11 +669,9 @@ def growing(rows: Rows) -> Finding:
     readings, lines = [], []
     for (radio,), group in grouped(rows["growing"], "radio").items():
         ratio = curve(group, "nodes", "delivery_ratio")
-        worst = min(ratio.estimates, key=lambda point: point.mean)
         biggest = rows_at(group, nodes=max(row["nodes"] for row in group))
         text = f"(by nodes) {ratio:.3f}; largest: {_tally(biggest, 'fates')}"
-        holds = worst.mean >= 0.9
-        readings.append(read_as(f"{radio} radio", text, holds, group, worst, _most_lost(biggest)))
+        readings.append(_delivers(f"{radio} radio", text, ratio, 0.9, group, biggest))
         lines.append(ratio.series(radio))
     return found(*readings, series=lines)
 
@@ -712,7 +686,7 @@ def growing(rows: Rows) -> Finding:
 def crashes(rows: Rows) -> Finding:
     runs = rows["crashes"]
     ratio = curve(runs, "crashes", "delivery_ratio")
-    waits = estimate(row["replacement_s"] for row in runs if row["replacement_s"] is not None)
+    waits = mean_of(runs, "replacement_s")
     replaced, crashed = sum(row["replaced"] for row in runs), sum(row["crashes"] for row in runs)
     holds = replaced == crashed and all(mean >= ratio.y[0] - 0.1 for mean in ratio.y)
     text = (
@@ -731,17 +705,14 @@ def crashes(rows: Rows) -> Finding:
 )
 def routing(rows: Rows) -> Finding:
     """The paper's "lightweight AODV": announcements already are the route replies. Beside it AODV as its RFC has it."""
-    ratio = {
-        name: estimate(row["delivery_ratio"] for row in rows_at(rows["routing"], routes=name))
-        for name in ("announcements", "network")
-    }
-    sent = {
-        name: estimate(row["transmissions_per_s"] for row in rows_at(rows["routing"], routes=name)).mean
-        for name in ratio
-    }
+    ratio, sent = (
+        {name: mean_of(rows["routing"], column, routes=name) for name in ("announcements", "network")}
+        for column in ("delivery_ratio", "transmissions_per_s")
+    )
     text = (
-        f"delivered {ratio['network'].mean:.2f} with {sent['network']:,.0f} transmissions a second, against "
-        f"announcements {ratio['announcements'].mean:.2f} with {sent['announcements']:,.0f}; {_units(rows['routing'])}"
+        f"delivered {ratio['network'].mean:.2f} with {sent['network'].mean:,.0f} transmissions a second, against "
+        f"announcements {ratio['announcements'].mean:.2f} with {sent['announcements'].mean:,.0f}; "
+        f"{_units(rows['routing'])}"
     )
     holds = ratio["network"].mean >= ratio["announcements"].mean - 0.02
     why = "routes break every few seconds at 10 to 20 m/s, and the floods that look for others fill the channel"

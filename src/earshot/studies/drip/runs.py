@@ -20,7 +20,8 @@ from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.studies.drip.run_log import NoteLog, RunLog
-from earshot.studies.study import Case, Row
+from earshot.studies.figures import Row
+from earshot.studies.study import Case
 from earshot.wire import Packet, size
 
 WARM_UP_S, COOL_DOWN_S = 10.0, 10.0

@@ -14,24 +14,21 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from earshot.studies.georendezvous.paths import CLOSENESS
-from earshot.studies.study import (
-    ClaimReading,
-    Claims,
+from earshot.studies.figures import (
     Curve,
     Estimate,
-    Finding,
     Row,
-    Rows,
     Series,
     curve,
     estimate,
     fit_line,
-    found,
     grouped,
-    read_as,
+    mean_of,
+    ratio_to,
     rows_at,
 )
+from earshot.studies.georendezvous.paths import CLOSENESS
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, found, not_measurable, read_as
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -77,7 +74,7 @@ def less_than_eight(rows: Rows) -> Finding:
     at_7 = rows_at(rows["paths"], n=7)
     for column, name in AVERAGES.items():
         line = curve(at_7, "nodes", column)
-        worst = max(line.estimates, key=lambda point: point.mean)
+        worst = line.highest
         measured = f"7 cells, by nodes: {line:.2f}"
         every = f"{name}, at every size"
         readings.append(read_as(every, measured, worst.mean <= SIMILAR, _count(at_7), worst, why))
@@ -178,12 +175,10 @@ def two_of_eight(rows: Rows) -> Finding:
     for column, name in AVERAGES.items():
         line = curve(rows["nearest"], "m", column)
         lines.append(line.series(name))
-        per_network = [
-            {row["m"]: row[column] for row in group} for group in grouped(rows["nearest"], "network").values()
-        ]
-        over = estimate(by_cells[2] / by_cells[8] for by_cells in per_network)
+        two, eight = (rows_at(rows["nearest"], m=m) for m in (2, 8))
+        over = ratio_to(two, eight, column, "network")
         measured = f"two nearest {line.means[2]:.2f}, all eight {line.means[8]:.2f}: {over.mean:.3f} times"
-        readings.append(read_as(name, measured, over.mean <= CLOSE, len(per_network), over))
+        readings.append(read_as(name, measured, over.mean <= CLOSE, over.count, over))
     return found(*readings, series=lines)
 
 
@@ -213,10 +208,11 @@ def two_against_direct(rows: Rows) -> Finding:
 def nearest_against_random(rows: Rows) -> Finding:
     readings = []
     for column, name in AVERAGES.items():
-        random = {row["network"]: row[column] for row in rows_at(rows["paths"], nodes=600, n=2)}
-        near = [(row["network"], row[column]) for row in rows_at(rows["nearest"], m=2) if row["network"] in random]
-        over = estimate(value / random[network] for network, value in near)
-        means = estimate(value for _, value in near).mean, estimate(random[network] for network, _ in near).mean
+        near = rows_at(rows["nearest"], m=2)
+        networks = {row["network"] for row in near}
+        random = [row for row in rows_at(rows["paths"], nodes=600, n=2) if row["network"] in networks]
+        over = ratio_to(near, random, column, "network")
+        means = [mean_of(group, column).mean for group in (near, random)]
         measured = f"two nearest of 8 {means[0]:.2f}, two in all {means[1]:.2f}: {over.mean:.3f} times"
         readings.append(read_as(name, measured, over.high <= 0.9, over.count, over, "the hint of position gains less"))
     return found(*readings)
@@ -323,9 +319,8 @@ def shorter_trees(rows: Rows) -> Finding:
 def below_single(rows: Rows) -> Finding:
     readings = []
     for column, name in AVERAGES.items():
-        single = {row["network"]: row[column] for row in rows_at(rows["paths"], nodes=600, n=1)}
-        two = [(row["network"], row[column]) for row in rows_at(rows["nearest"], m=2)]
-        over = estimate(value / single[network] for network, value in two if network in single)
+        two, single = rows_at(rows["nearest"], m=2), rows_at(rows["paths"], nodes=600, n=1)
+        over = ratio_to(two, single, column, "network")
         measured = f"the two nearest of 8 over a single cell: {over.mean:.2f}"
         readings.append(read_as(name, measured, over.high <= 0.8, over.count, over))
     return found(*readings)
@@ -377,7 +372,7 @@ def nearly_constant(rows: Rows) -> Finding:
     for k in (0.5, *(k for k in CLOSENESS if k != 0.5)):
         at_k = rows_at(tested, k=k)
         share = curve(at_k, "nodes", "share")
-        least, most = min(share.estimates, key=_mean), max(share.estimates, key=_mean)
+        least, most = share.lowest, share.highest
         holds = least.mean >= 0.9 * most.mean
         why = (
             "hops are whole numbers: in a small network most paths have two or three, so that 2kl hops more reach most "
@@ -386,15 +381,11 @@ def nearly_constant(rows: Rows) -> Finding:
         measured = f"chance of a path within l + 2kl, by nodes: {share:.2f}"
         readings.append(read_as(f"the theorem's chance, k = {k:g}", measured, holds, _count(at_k), least, why))
     single = curve(rows_at(rows["paths"], n=1), "nodes", "ratio")
-    low, high = min(single.estimates, key=_mean), max(single.estimates, key=_mean)
+    low, high = single.lowest, single.highest
     measured = f"hops through one random cell over the direct ones, by nodes: {single:.2f}"
     networks = _count(rows_at(rows["paths"], n=1))
     readings.append(read_as("figure 3(b) with one cell", measured, low.mean >= 0.9 * high.mean, networks, low))
     return found(*readings)
-
-
-def _mean(point: Estimate) -> float:
-    return point.mean
 
 
 @claim(
@@ -478,7 +469,7 @@ def converges(rows: Rows) -> Finding:
             "delivery ratio of the machines on still networks",
             f"by nodes: {line:.4f}; hops over the direct route's {stretch:.2f}",
             min(row["delivery_ratio"] for row in rows["growing"]) == 1.0,
-            len({row["seed"] for row in rows["growing"]}),
+            rows["growing"],
         ),
         series=[stretch.series("stretch")],
     )
@@ -490,9 +481,7 @@ def converges(rows: Rows) -> Finding:
     "scales better with node density than unclustered approaches",
 )
 def density(_: Rows) -> Finding:
-    return found(
-        ClaimReading("as cited", "-", None, 0, reason="the paper cites it and measures no unclustered hash table")
-    )
+    return not_measurable("as cited", "the paper cites it and measures no unclustered hash table")
 
 
 @beyond_the_paper(
@@ -504,11 +493,9 @@ def motion(rows: Rows) -> Finding:
     moving = rows["moving"]
     line, stretch = curve(moving, "speed_m_s", "delivery_ratio"), curve(moving, "speed_m_s", "stretch")
     control = curve(moving, "speed_m_s", "control_bytes_per_node_s")
-    worst = min(line.estimates, key=_mean)
     measured = f"delivered, by m/s: {line:.3f}; stretch {stretch:.2f}; control bytes a node and second {control:.0f}"
-    seeds = len({row["seed"] for row in moving})
     return found(
-        read_as("delivery ratio", measured, worst.mean >= 0.95, seeds, worst),
+        read_as("delivery ratio", measured, line.lowest.mean >= 0.95, moving, line.lowest),
         series=[line.series("delivery ratio"), stretch.series("stretch")],
     )
 
@@ -520,11 +507,9 @@ def motion(rows: Rows) -> Finding:
 )
 def crashes(rows: Rows) -> Finding:
     line, stretch = curve(rows["crashing"], "share", "delivery_ratio"), curve(rows["crashing"], "share", "stretch")
-    worst = min(line.estimates, key=_mean)
     measured = f"delivered among the living, by share of nodes: {line:.3f}; stretch {stretch:.2f}"
-    seeds = len({row["seed"] for row in rows["crashing"]})
     return found(
-        read_as("delivery ratio", measured, worst.mean >= 0.95, seeds, worst),
+        read_as("delivery ratio", measured, line.lowest.mean >= 0.95, rows["crashing"], line.lowest),
         series=[line.series("delivery ratio")],
     )
 

@@ -24,8 +24,9 @@ from scipy.spatial import cKDTree
 from earshot.geometry import Position
 from earshot.protocols.georendezvous.cells import Cell, CellGrid, largest_side_m, route
 from earshot.protocols.georendezvous.settings import rendezvous_point
+from earshot.studies.figures import Row
 from earshot.studies.georendezvous.cell_routes import CellGraph, Cells, Counts, cells_of
-from earshot.studies.study import Case, Row
+from earshot.studies.study import Case
 
 Points = npt.NDArray[np.float64]
 "One row per point: x and y in metres."

@@ -30,9 +30,10 @@ from earshot.simulation.faults import Crash, FaultSettings
 from earshot.simulation.mobility import Trajectories
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
+from earshot.studies.figures import Row
 from earshot.studies.georendezvous.cell_routes import CellGraph, Cells, cells_of
 from earshot.studies.georendezvous.paths import RANGE_M, StillNetwork, draw_network, range_share
-from earshot.studies.study import Case, Row
+from earshot.studies.study import Case
 
 FEW_BEACONS: dict[str, Any] = {"beacon_interval_s": 30.0, "neighbour_lifespan_s": 100.0}
 "Settings for nodes that do not move: few beacons are enough."

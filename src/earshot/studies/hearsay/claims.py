@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import fmean
 
-from earshot.studies.study import Claims, Finding, Row, Rows, Series, curve, grouped, rows_at
+from earshot.studies.figures import Row, Series, curve, grouped, rows_at
+from earshot.studies.study import Claims, Finding, Rows
 
 CLAIMS = Claims()
 claim = CLAIMS.claim

@@ -8,7 +8,8 @@ from typing import Any
 from earshot.simulation.engine.run import run
 from earshot.simulation.engine.summary import summarise
 from earshot.simulation.scenario.library import load_scenario
-from earshot.studies.study import Case, Row
+from earshot.studies.figures import Row
+from earshot.studies.study import Case
 
 ABLATIONS: Mapping[str, Mapping[str, Any]] = {
     "whole": {},

@@ -7,25 +7,10 @@ from itertools import pairwise
 from math import log10
 from statistics import fmean, median
 
+from earshot.studies.figures import Estimate, Row, Series, curve, estimate, fit_line, grouped, rows_at, seeds_of
 from earshot.studies.steam.crossing import TABLE_1
 from earshot.studies.steam.runs import RANGE_M
-from earshot.studies.study import (
-    ClaimReading,
-    Claims,
-    Estimate,
-    Finding,
-    Row,
-    Rows,
-    Series,
-    curve,
-    estimate,
-    fit_line,
-    found,
-    grouped,
-    read_as,
-    rows_at,
-    seeds_of,
-)
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, found, not_measurable, read_as
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -470,8 +455,7 @@ def raising_is_flat(rows: Rows) -> Finding:
     "1.8 ms (some 550 events a second), of it 1.55 and 1.45 microseconds for filters, against 0.03 ms",
 )
 def hardware(_: Rows) -> Finding:
-    reason = "these compare two machines of 2009 and two radios, neither of which is here"
-    return found(ClaimReading("as stated", "-", None, seeds=0, reason=reason))
+    return not_measurable("as stated", "these compare two machines of 2009 and two radios, neither of which is here")
 
 
 @claim(

@@ -20,8 +20,9 @@ from earshot.records import Kind
 from earshot.simulation.engine.log import Log
 from earshot.simulation.mobility import Trajectories, Trajectory
 from earshot.simulation.workload.actions import Action
+from earshot.studies.figures import Row
 from earshot.studies.steam.runs import MILE_AN_HOUR, RANGE_M, SteamRun, around, simulate
-from earshot.studies.study import Case, Row
+from earshot.studies.study import Case
 
 
 @dataclass(frozen=True)

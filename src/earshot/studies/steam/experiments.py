@@ -21,6 +21,7 @@ from earshot.protocols.steam.packets import PAPER, RECOVERING
 from earshot.records.sessions import SubscriptionSpan
 from earshot.simulation.engine.oracle import RunOracle
 from earshot.simulation.mobility import Trajectories
+from earshot.studies.figures import Row
 from earshot.studies.steam.runs import (
     LAYOUTS,
     MILE_AN_HOUR,
@@ -34,7 +35,7 @@ from earshot.studies.steam.runs import (
     standing,
     warn,
 )
-from earshot.studies.study import Case, Row
+from earshot.studies.study import Case
 from earshot.wire import decode, encode
 
 PROXIMITIES_M = tuple(range(100, 800, 100))
