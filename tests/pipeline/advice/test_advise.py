@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from earshot.cli import earshot
 from earshot.cli.options import read_settings_file
 from earshot.cli.spark import ProgressBar
+from earshot.pipeline.advice.advise import losses_by_cause
+from earshot.pipeline.campaigns.flow import LakeRows
 from earshot.pipeline.lake.lake import Lake
 
 PROTOCOLS = "cbf,flooding"
@@ -94,3 +96,17 @@ def test_a_workload_that_nobody_can_receive_is_said_to_be_one(crowd: Path, tmp_p
     )  # fmt: skip
     assert answer.exit_code != 0
     assert "nobody was to receive anything" in str(answer.exception)
+
+
+def test_losses_are_means_of_the_windows_as_the_ceiling_is() -> None:
+    counts = [("a", 40.0), ("b", 10.0), ("empty", 0.0), ("other", 10.0)]
+    whole = [{"run": run, "metric": "expected", "value": value} for run, value in counts]
+    causes = [
+        {"run": "a", "key": "impossible", "value": 4.0},
+        {"run": "b", "key": "impossible", "value": 5.0},
+        {"run": "b", "key": "expired", "value": 2.0},
+        {"run": "other", "key": "expired", "value": 9.0},
+    ]
+    rows = LakeRows([], {"all": whole, "cause": causes})
+    lost = losses_by_cause(rows, {"a", "b", "empty"})
+    assert list(lost.items()) == [("impossible", pytest.approx((0.1 + 0.5) / 2)), ("expired", pytest.approx(0.2 / 2))]

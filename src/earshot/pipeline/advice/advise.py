@@ -218,7 +218,7 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
         verdict,
         ranking,
         _regret(verdict),
-        _losses(rows, {judge.runs[chosen, window].id for window in verdict.windows}),
+        losses_by_cause(rows, {judge.runs[chosen, window].id for window in verdict.windows}),
         capacity,
         _left_out(question, found, judge),
         names,
@@ -229,7 +229,7 @@ def advise(lake: Lake, question: Question, say: Say | None = None, progress: Pro
 
 
 def _surroundings(lake: Lake, question: Question, say: Say) -> tuple[list[tuple[float, float]], float, Surroundings]:
-    """Who is there over the trace, or the chosen part of it, its end, and what protocols are told about it."""
+    """Who is there over the trace, or the chosen part of it, its end, and what protocols learn about it."""
     root = lake.folder.root
     about = trace_about(root, question.trace)
     start_s, end_s = relative_window(about, question.window)
@@ -353,15 +353,18 @@ def _regret(verdict: Verdict) -> Regret | None:
     return Regret(best.candidate, max(0.0, best.mean.delivery - own.mean.delivery), max(0.0, cost))
 
 
-def _losses(rows: LakeRows, runs: set[str]) -> dict[str, float]:
-    """By cause, the share of all deliveries expected in these runs that was lost; the most frequent first."""
-    expected = math.fsum(
-        row["value"] for row in rows.metrics["all"] if row["metric"] == "expected" and row["run"] in runs
-    )
+def losses_by_cause(rows: LakeRows, runs: set[str]) -> dict[str, float]:
+    """By cause, the share of the expected deliveries that was lost: the mean of the runs, as all figures of the advice
+    are. The most frequent cause comes first."""
+    expected = {
+        row["run"]: row["value"]
+        for row in rows.metrics["all"]
+        if row["metric"] == "expected" and row["run"] in runs and row["value"] > 0
+    }
     lost: dict[str, float] = defaultdict(float)
     for row in rows.metrics["cause"]:
-        if row["run"] in runs:
-            lost[row["key"]] += row["value"] / expected
+        if row["run"] in expected:
+            lost[row["key"]] += row["value"] / expected[row["run"]] / len(expected)
     return dict(sorted(lost.items(), key=lambda item: -item[1]))
 
 
