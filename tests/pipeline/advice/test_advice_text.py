@@ -86,8 +86,8 @@ def test_the_whole_answer_in_words():
     )
     assert types == "For News alone, odmrp delivers 8.5 points more."
     assert loses == (
-        "Where it loses: of News events 90.0 % arrive; 3.6 % of what is expected is lost because no protocol could "
-        "deliver them; 1.0 % of what is expected is lost because nobody who had the event was heard."
+        "Where it loses: of News events 90.0 % arrive; 3.6 % of what is expected is lost because no path led to "
+        "the receiver in time; 1.0 % of what is expected is lost because nobody who had the event was heard."
     )
     assert honest.startswith("Judged on 2 windows that the search did not see: ")
     assert honest.endswith("Regret: none: of 3 candidates judged there it is the best in hindsight too.")

@@ -25,7 +25,7 @@ WIDTH = 100
 BUSY = 1.5
 "Runs that take this many times their processor time ran on a busy machine."
 CAUSES = {
-    "impossible": "no protocol could deliver them",
+    "impossible": "no path led to the receiver in time",
     "needed carrying": "nodes had to carry the event to a later contact",
     "never heard": "nobody who had the event was heard",
     "never sent": "the publisher's node did not send it",
@@ -54,22 +54,22 @@ def use_words(advice: Advice) -> str:
     """What to use, and what to expect of it."""
     row, figures = advice.row, advice.row.figures
     ratio, ceiling = figures.get("delivery_of_reachable"), figures.get("ceiling")
-    told = []
+    parts = []
     if ratio is not None:
         reach = f" (ceiling {percent(ceiling)})" if ceiling is not None else ""
-        told.append(f"{percent(ratio)} of what is reachable{reach}")
+        parts.append(f"{percent(ratio)} of what is reachable{reach}")
     elif "delivery_ratio" in figures:
-        told.append(f"{percent(figures['delivery_ratio'])} of what is expected")
+        parts.append(f"{percent(figures['delivery_ratio'])} of what is expected")
     if "airtime_mean" in figures:
-        told.append(f"{percent(figures['airtime_mean'])} airtime")
+        parts.append(f"{percent(figures['airtime_mean'])} airtime")
     elif "bytes_per_delivery" in figures:
-        told.append(f"{figures['bytes_per_delivery'].mean:,.0f} bytes a delivery")
+        parts.append(f"{figures['bytes_per_delivery'].mean:,.0f} bytes a delivery")
     if "latency_p95_s" in figures:
-        told.append(f"p95 {_time(figures['latency_p95_s'].mean)}")
+        parts.append(f"p95 {_time(figures['latency_p95_s'].mean)}")
     if held := _held(advice):
-        told.append(held)
+        parts.append(held)
     assumes = f" It was given {row.assumes}." if row.assumes else ""
-    return f"Use {candidate_words(advice.chosen)}: {', '.join(told)}.{assumes}"
+    return f"Use {candidate_words(advice.chosen)}: {', '.join(parts)}.{assumes}"
 
 
 def candidate_words(candidate: TunedProtocol) -> str:
@@ -95,21 +95,21 @@ def others_words(advice: Advice) -> str:
     for standing in advice.standings:
         if standing.candidate.protocol != advice.chosen.protocol:
             by_protocol.setdefault(standing.candidate.protocol, standing)
-    told = []
+    parts = []
     for standing in list(by_protocol.values())[:MOST_OTHERS]:
         apart = standing.mean.delivery - own.mean.delivery
         cost = _times(standing.mean.cost, own.mean.cost, _cost_name(advice))
         if abs(apart) <= Goal.DELIVERY.tolerance:
-            told.append(f"{standing.candidate.protocol} ties on delivery at {cost}")
+            parts.append(f"{standing.candidate.protocol} ties on delivery at {cost}")
         else:
             more = "more" if apart > 0 else "less"
-            told.append(f"{standing.candidate.protocol} delivers {100 * abs(apart):.1f} points {more} at {cost}")
-    return "; ".join(told) + "." if told else ""
+            parts.append(f"{standing.candidate.protocol} delivers {100 * abs(apart):.1f} points {more} at {cost}")
+    return "; ".join(parts) + "." if parts else ""
 
 
 def types_words(advice: Advice) -> str:
     """The event types for which another protocol does better."""
-    told = []
+    parts = []
     for ranking in advice.ranking.by_type:
         rows = [row for row in ranking.rows if "delivery_of_reachable" in row.figures]
         own = next((row for row in rows if row.variant == advice.names[advice.chosen]), None)
@@ -118,26 +118,26 @@ def types_words(advice: Advice) -> str:
             continue
         apart = best.figures["delivery_of_reachable"].mean - own.figures["delivery_of_reachable"].mean
         if apart > Goal.DELIVERY.tolerance and best.protocol != own.protocol:
-            told.append(f"for {ranking.event_type} alone, {best.protocol} delivers {100 * apart:.1f} points more")
-    return _sentence("; ".join(told))
+            parts.append(f"for {ranking.event_type} alone, {best.protocol} delivers {100 * apart:.1f} points more")
+    return _sentence("; ".join(parts))
 
 
 def loses_words(advice: Advice) -> str:
     """Where the chosen candidate loses deliveries: which windows, which event types, and why."""
     own = _own(advice)
     usual = own.mean.delivery
-    told = []
+    parts = []
     worst = min(own.by_window.items(), key=lambda item: item[1].delivery)
     if usual - worst[1].delivery > WEAK / 2:
-        told.append(f"in the window {worst[0]} {100 * worst[1].delivery:.1f} % of the reachable arrive")
+        parts.append(f"in the window {worst[0]} {100 * worst[1].delivery:.1f} % of the reachable arrive")
     for ranking in advice.ranking.by_type:
         row = next((row for row in ranking.rows if row.variant == advice.names[advice.chosen]), None)
         figure = row.figures.get("delivery_of_reachable") if row else None
         if figure is not None and usual - figure.mean > WEAK:
-            told.append(f"of {ranking.event_type} events {percent(figure)} arrive")
+            parts.append(f"of {ranking.event_type} events {percent(figure)} arrive")
     causes = [(cause, share) for cause, share in advice.losses.items() if share >= OFTEN][:3]
-    told += [f"{100 * share:.1f} % of what is expected is lost because {_cause(cause)}" for cause, share in causes]
-    return f"Where it loses: {'; '.join(told)}." if told else "Where it loses: nowhere that shows in these windows."
+    parts += [f"{100 * share:.1f} % of what is expected is lost because {_cause(cause)}" for cause, share in causes]
+    return f"Where it loses: {'; '.join(parts)}." if parts else "Where it loses: nowhere that shows in these windows."
 
 
 def _cause(cause: str) -> str:
@@ -216,19 +216,19 @@ def left_out_words(advice: Advice) -> str:
     """Which protocols could not be judged."""
     if not advice.left_out:
         return ""
-    told = [f"{name} ({reason})" for name, reason in advice.left_out.items()]
-    return f"Left out: {', '.join(told)}. A larger --budget, or --protocols with these alone, tries them."
+    names = [f"{name} ({reason})" for name, reason in advice.left_out.items()]
+    return f"Left out: {', '.join(names)}. A larger --budget, or --protocols with these alone, tries them."
 
 
 def reasons_words(advice: Advice) -> list[str]:
     """Why the chosen settings were tried at all: the rule behind each first guess."""
     tunables = {tunable.name: tunable for tunable in protocol(advice.chosen.protocol).tuning(advice.surroundings)}
-    told = []
+    reasons = []
     for name, value in advice.chosen.chosen:
         tunable = tunables[name]
         guess = "the first guess" if value == tunable.first else f"the first guess was {tunable.first:g}"
-        told.append(f"{name} = {value:g}: {guess}, because {tunable.reason}.")
-    return told
+        reasons.append(f"{name} = {value:g}: {guess}, because {tunable.reason}.")
+    return reasons
 
 
 def judged_table(advice: Advice) -> tuple[list[str], list[list[str]]]:

@@ -90,19 +90,19 @@ def verdict_words(ranking: Ranking) -> str:
     verdict = ranking.verdict
     if verdict is None:
         return "Nothing was expected of anybody, so nothing can be ranked."
-    told = [_winner_words(ranking) + _lead(verdict)]
+    sentences = [_winner_words(ranking) + _lead(verdict)]
     if cheaper := [row for row in verdict.front if row.cost_ratio < 1 and row.variant not in verdict.ties]:
         other = cheaper[0]
         lost = f"{-100 * other.delivery.mean:.1f} points less" if other.delivery else "less"
-        told.append(f"{other.variant} delivers {lost} at {other.cost_ratio:.2g} times the cost")
+        sentences.append(f"{other.variant} delivers {lost} at {other.cost_ratio:.2g} times the cost")
     if verdict.ceiling is not None:
         reach = f"Reachable at all: {percent(verdict.ceiling)}"
         if verdict.headroom is not None:
             reach += f", {100 * verdict.headroom.mean:.1f} points above {verdict.winner}"
-        told.append(reach)
+        sentences.append(reach)
     what = ranking.point.repeats
-    told.append(f"{verdict.seeds} {what}s" if verdict.seeds > 1 else f"One {what}: differences may be chance")
-    return ". ".join(told) + "."
+    sentences.append(f"{verdict.seeds} {what}s" if verdict.seeds > 1 else f"One {what}: differences may be chance")
+    return ". ".join(sentences) + "."
 
 
 def _winner_words(ranking: Ranking) -> str:
@@ -125,11 +125,11 @@ def board_words(board: Leaderboard) -> str:
         return " ".join(f"{_place(ranking, board)}: {_winner_words(ranking)}." for ranking in judged)
     winners = Counter(ranking.verdict.winner for ranking in judged if ranking.verdict)
     alone = Counter(ranking.verdict.winner for ranking in judged if ranking.verdict and not ranking.verdict.ties)
-    told = []
+    wins = []
     for name, count in winners.most_common():
         tied = f" ({count - alone[name]} of them tied)" if alone[name] < count else ""
-        told.append(f"{name} at {count} of {len(judged)} points{tied}")
-    return f"Most is delivered by {_listed(told)}. Each network and each value of a swept key is a point of its own."
+        wins.append(f"{name} at {count} of {len(judged)} points{tied}")
+    return f"Most is delivered by {_listed(wins)}. Each network and each value of a swept key is a point of its own."
 
 
 def _place(ranking: Ranking, board: Leaderboard) -> str:
@@ -306,13 +306,13 @@ def point_json(point: ScenarioPoint) -> dict[str, Any]:
 
 
 def _ranking_json(ranking: Ranking) -> dict[str, Any]:
-    told = {
+    facts = {
         **point_json(ranking.point),
         "event_type": ranking.event_type,
         "verdict": _verdict_json(ranking),
         "rows": [_row_json(row) for row in ranking.rows],
     }
-    return told if ranking.event_type else {**told, "by_type": [_ranking_json(one) for one in ranking.by_type]}
+    return facts if ranking.event_type else {**facts, "by_type": [_ranking_json(one) for one in ranking.by_type]}
 
 
 def _row_json(row: BoardRow) -> dict[str, Any]:

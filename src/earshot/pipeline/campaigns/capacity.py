@@ -103,7 +103,7 @@ class CapacityComparison:
 
 @dataclass
 class CapacitySearch:
-    """The search for one protocol's capacity: asked for multiples, told what share arrived."""
+    """The search for one protocol's capacity: it asks for multiples and learns what share arrived."""
 
     share: float
     most: float

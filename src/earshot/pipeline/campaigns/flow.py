@@ -321,9 +321,9 @@ def measure(lake: Lake, runs: Sequence[str], again: bool = False, names: Sequenc
     if not own:
         return
     abouts = {about_text(name, metric) for name, metric in own.items()}
-    told = lake.read("metrics").where((F.col("by") == ABOUT) & F.col("run").isin(list(runs))).collect()
+    known_rows = lake.read("metrics").where((F.col("by") == ABOUT) & F.col("run").isin(list(runs))).collect()
     known: dict[str, set[str]] = {}
-    for row in told:
+    for row in known_rows:
         known.setdefault(row["run"], set()).add(row["key"])
     wanting = sorted(run for run in runs if not abouts <= known.get(run, set()))
     if not wanting:

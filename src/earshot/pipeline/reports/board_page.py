@@ -130,8 +130,8 @@ def answers(views: Sequence[RankingView]) -> list[PageBlock]:
     judged = [(view, verdict) for view in views if (verdict := view.ranking.verdict)]
     shared = common_keys(views)
     wins = Counter(verdict.winner for _, verdict in judged).most_common()
-    told = [f"{winner} at {count} of {len(judged)} points" for winner, count in wins]
-    words = f"Delivers most, or as much as the best for the least cost: {listed(told)}."
+    winners = [f"{winner} at {count} of {len(judged)} points" for winner, count in wins]
+    words = f"Delivers most, or as much as the best for the least cost: {listed(winners)}."
     lines = [
         [
             view.title_without(shared),

@@ -183,7 +183,7 @@ def _thinned(track: Sequence[tuple[float, float]]) -> Track:
 
 def facts_json(facts: ReportFacts) -> dict[str, Any]:
     """What the page shows, for programs: the leaderboard, lost deliveries, failed runs and capacity."""
-    told = {
+    facts_by_name = {
         **board_json(facts.board),
         "lost_by_cause": [_keyed_json(row) for row in facts.causes],
         "lost_by_area": [_keyed_json(row) for row in facts.areas],
@@ -194,8 +194,8 @@ def facts_json(facts: ReportFacts) -> dict[str, Any]:
         ],
     }
     if facts.profiles:
-        told["profiles"] = [profile.as_json() for profile in facts.profiles]
-    return {**told, "capacity": facts.capacity.as_json()} if facts.capacity else told
+        facts_by_name["profiles"] = [profile.as_json() for profile in facts.profiles]
+    return {**facts_by_name, "capacity": facts.capacity.as_json()} if facts.capacity else facts_by_name
 
 
 def _keyed_json(row: KeyedRow) -> dict[str, Any]:

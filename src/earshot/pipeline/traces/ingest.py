@@ -330,18 +330,18 @@ def _doubts(
         given_speed_m_s=seen["given_speed"],
         swapped_speed_m_s=seen["swapped_speed"] if plane else None,
     )
-    said = doubts_about(figures, TraceUnits.of(settings.units))
+    doubts = doubts_about(figures, TraceUnits.of(settings.units))
     if unparsable is not None:
         broken = unparsable.where("detail like 'the file breaks off%'").select("file").distinct().limit(5).collect()
-        said += [breaks_off(row["file"], seen["start"], seen["end"]) for row in broken]
+        doubts += [breaks_off(row["file"], seen["start"], seen["end"]) for row in broken]
     if lake.has("traces", trace=trace):
         (row,) = lake.arrow.read("traces", trace=trace).to_pylist()
         if row["source"] != source_of(files, settings):
-            said.append(
+            doubts.append(
                 f"this replaces the trace {trace} of {row['nodes']:,} nodes, which was read from "
                 f"{', '.join(row['files'][:2])}; `earshot ingest --trace NAME` keeps both"
             )
-    return said
+    return doubts
 
 
 def _in_files(rows: DataFrame, count: int, among: int, *order: str) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Plausibility: what is probably wrong with a trace that can be read, said in words.
+"""Plausibility: sentences about what is probably wrong with a trace that can be read.
 
 Each doubt is a sentence that says what was found, what it may mean, and which option settles it. `ingest` prints
 and records them; with --strict a doubt is an error, and nothing is written.
@@ -84,32 +84,32 @@ class TraceFigures:
 
 def doubts_about(found: TraceFigures, units: TraceUnits) -> list[str]:
     """What is implausible, the likeliest reason first."""
-    said: list[str] = []
+    doubts: list[str] = []
     extent = max(found.width_m, found.height_m)
     shape = f"{found.width_m:,.3g} x {found.height_m:,.3g} m"
     slow = found.speed_m_s is not None and 0 < found.speed_m_s < SLOW_M_S
     if "place" not in units.settled:
         if not found.geo and extent < 5.0 and _could_be_degrees(found.box) and (slow or found.nodes > 2):
-            said.append(
+            doubts.append(
                 f"x and y look like degrees: all positions lie within {shape}, from {found.box[0]:g} to "
                 f"{found.box[2]:g} and from {found.box[1]:g} to {found.box[3]:g}; read them with --units degrees, or "
                 "settle it with --units m"
             )
         elif extent < FEW_METRES and found.nodes > 1:
-            said.append(
+            doubts.append(
                 f"all positions of {found.nodes:,} nodes lie within {shape}: they may be kilometres or degrees; "
                 "settle it with --units km, --units degrees or --units m"
             )
         if not found.geo and extent > EARTH_M:
-            said.append(
+            doubts.append(
                 f"the positions extend over {extent / 1000:,.0f} km, more than the earth's circumference: they may be "
                 "centimetres or millimetres; settle it with --units cm, --units mm or --units m"
             )
     if "time" not in units.settled and (why := _milliseconds(found)):
-        said.append(f"times look like milliseconds: {why}; read them with --units ms, or settle it with --units s")
+        doubts.append(f"times look like milliseconds: {why}; read them with --units ms, or settle it with --units s")
     if found.geo and "order" not in units.settled and (why := _swapped(found)):
-        said.append(f"latitude and longitude look swapped: {why}; read them with --units lonlat")
-    return said
+        doubts.append(f"latitude and longitude look swapped: {why}; read them with --units lonlat")
+    return doubts
 
 
 def _could_be_degrees(box: Sequence[float]) -> bool:
@@ -171,4 +171,4 @@ def breaks_off(file: str, start: float, last: float) -> str:
             f"{file} breaks off: it should last until {end:g} s and ends at {last:g} s, so {missing:,.0f} s "
             f"({missing / max(end - start, 1e-9):.0%} of the span) are missing"
         )
-    return f"{file} breaks off at {last:.12g} s; how much is missing cannot be told"
+    return f"{file} breaks off at {last:.12g} s; how much is missing is not known"

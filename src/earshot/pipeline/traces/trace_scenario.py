@@ -183,17 +183,17 @@ def _json_lines(file: Path) -> str:
 
 def scenario_doubts(scenario: Scenario) -> list[str]:
     """What is probably wrong with a scenario that plays a trace back: its window, its area, its publishers."""
-    said: list[str] = []
+    doubts: list[str] = []
     playbacks = [group.mobility for group in scenario.nodes.values() if isinstance(group.mobility, Playback)]
     if not playbacks:
-        return said
+        return doubts
     for one in playbacks:
         if one.lake is not None and one.trace is not None:
-            said += _window_doubts(one, trace_about(one.lake, one.trace), scenario.duration_s)
+            doubts += _window_doubts(one, trace_about(one.lake, one.trace), scenario.duration_s)
     trajectories = scenario.trajectories(0)
-    said += _area_doubts(scenario, trajectories)
-    said += _publisher_doubts(scenario, trajectories)
-    return list(dict.fromkeys(said))
+    doubts += _area_doubts(scenario, trajectories)
+    doubts += _publisher_doubts(scenario, trajectories)
+    return list(dict.fromkeys(doubts))
 
 
 def _window_doubts(one: Playback, about: TraceAbout, duration_s: float) -> list[str]:
@@ -236,16 +236,16 @@ def _publisher_doubts(scenario: Scenario, trajectories: Trajectories) -> list[st
         for row in within
         if row.node not in index or not trajectories.present(index[row.node], row.time_s - start_s)
     ]
-    said = []
+    doubts = []
     if absent:
         first = absent[0]
-        said.append(
+        doubts.append(
             f"{len(absent)} of {len(within)} events are left out: their publishers are not there at that time, as "
             f"{first.node} at {first.time_s:.12g} s"
         )
     if events and not within:
-        said.append(f"none of the {len(events)} events is published in the window")
-    return said
+        doubts.append(f"none of the {len(events)} events is published in the window")
+    return doubts
 
 
 def relative_window(about: TraceAbout, window: Sequence[float] | None) -> tuple[float | None, float | None]:

@@ -1,7 +1,7 @@
 """Alerts of a watch: a condition over the last minutes, for a network, an event type or an area.
 
 `delivery_ratio < 0.95 for 2m` is measured over what was counted in the last two minutes, at every batch. An alert is
-raised when its condition begins to hold and cleared when it ends; both are sent where the user said.
+raised when its condition begins to hold and cleared when it ends; both are sent to where the user wants them.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def to_webhook(url: str) -> Send:
 
 
 def _beside(call: Send) -> Send:
-    """In a thread of its own: a place that does not answer holds nobody up. Failures are told."""
+    """In a thread of its own: a place that does not answer holds nobody up. Failures are reported."""
     free = threading.Semaphore(MOST_SENDING)
 
     def send(notice: AlertNotice) -> None:

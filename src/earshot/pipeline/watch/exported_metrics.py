@@ -35,7 +35,7 @@ GROWING = {
 
 
 class ExportedMetrics:
-    """A collector of prometheus_client: what the last commit said."""
+    """A collector of prometheus_client: the figures of the last commit."""
 
     def __init__(self, watch: str) -> None:
         self.watch = watch
