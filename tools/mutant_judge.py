@@ -312,7 +312,7 @@ class Judge:
         if not tests:
             return Verdict(UNSEEN)
         while True:
-            order = self.in_order(tests, case.path)
+            order = self.in_order(tests)
             plain = [name for name in order if "golden" not in name.lower()]
             golden = [name for name in order if "golden" in name.lower()]
             for names, word in ((plain, NOTICED), (golden, GOLDEN)):
@@ -334,10 +334,9 @@ class Judge:
         files = {str(file) for file in self.own_tests[path]}
         return self.of_module.get(path, set()) | {name for name in self.seconds if str(self.items[name].path) in files}
 
-    def in_order(self, tests: set[str], path: Path) -> list[str]:
-        """The fastest first, as many as the time for one mutant allows; those that run the module before others."""
-        running = self.of_module.get(path, set())
-        names = sorted(tests, key=lambda name: (name not in running, self.seconds[name], name))
+    def in_order(self, tests: set[str]) -> list[str]:
+        """The fastest first, as many as the time for one mutant allows."""
+        names = sorted(tests, key=lambda name: (self.seconds[name], name))
         used = 0.0
         found: list[str] = []
         for name in names:

@@ -1,13 +1,17 @@
 """Files that unpack to far more than a trace: refused by name, before they fill the memory."""
 
+import bz2
 import gzip
+import lzma
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from earshot.errors import TraceError
-from earshot.traces.files import open_trace
+from earshot.traces import files
+from earshot.traces.files import break_in, open_trace
 
 
 @pytest.mark.parametrize(("piece", "reason"), [(b"0" * 1024, "a line of more than"), (b"0,a,1,2\n" * 128, "400 times")])
@@ -33,3 +37,56 @@ def test_a_regular_trace_is_read(tmp_path: Path) -> None:
         out.write(b"time,node,x_m,y_m\n" + rows)
     with open_trace(str(trace), by_line=True) as stream:
         assert len(stream.read()) == len(rows) + 18
+
+
+def packed(folder: Path, text: bytes) -> str:
+    path = folder / "t.gz"
+    path.write_bytes(gzip.compress(text, 9))
+    return str(path)
+
+
+def test_beyond_what_may_be_unpacked_freely_the_multiple_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "UNPACKED_FREELY_BYTES", 1000)
+    several = b"".join(b"%d,%d\n" % (n, n * 7919 % 1009) for n in range(20_000))
+    with open_trace(packed(tmp_path, several)) as stream:
+        assert stream.read() == several
+    with open_trace(packed(tmp_path, b"0" * 1_000_000)) as stream, pytest.raises(TraceError, match="400 times"):
+        stream.read()
+
+
+def test_the_longest_line_has_16_mib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert files.LONGEST_LINE_BYTES == 16 * 1024 * 1024
+    monkeypatch.setattr(files, "LONGEST_LINE_BYTES", 70_000)
+    with open_trace(packed(tmp_path, b"x" * 70_000), by_line=True) as stream:
+        assert len(stream.read()) == 70_000
+    with (
+        open_trace(packed(tmp_path, b"x" * 70_001), by_line=True) as stream,
+        pytest.raises(TraceError, match="has a line of more than 70,000 bytes"),
+    ):
+        stream.read()
+
+
+def test_a_file_that_was_cut_short_ends_after_its_last_whole_line_where_lines_are_read(tmp_path: Path) -> None:
+    lines = b"".join(b"%d,%d\n" % (n, n * 7919 % 1009) for n in range(20_000))
+    path = tmp_path / "t.gz"
+    path.write_bytes(gzip.compress(lines)[:40_000])
+    with open_trace(str(path)) as stream:
+        everything = stream.read()
+        assert break_in(stream) is not None
+    with open_trace(str(path), by_line=True) as stream:
+        whole = stream.read()
+    assert everything.startswith(whole)
+    assert whole.endswith(b"\n")
+    assert lines.startswith(everything)
+    assert 0 < len(everything) - len(whole) < 70_000
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, bytes])
+def test_a_file_is_unpacked_by_its_first_bytes_and_not_its_name(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "plain.csv"
+    path.write_bytes(pack(b"node,time\n"))
+    with open_trace(str(path)) as stream:
+        assert stream.read() == b"node,time\n"
+        assert break_in(stream) is None

@@ -134,12 +134,14 @@ class Control:
         return Place(False, broker)
 
     def _above(self, index: int) -> str:
-        """The nearest broker above that is present. It always has a lower index, so there is no cycle."""
-        while index > 0:
-            index = (index - 1) // (self.settings.broker_fan_out or self.settings.clients)
-            if self.brokers[index]:
-                return self.brokers[index]
-        return ""
+        """The nearest broker above that is present; where the root is gone, the first that is present, so that there is
+        one root. It always has a lower index, so there is no cycle."""
+        above = index
+        while above > 0:
+            above = (above - 1) // (self.settings.broker_fan_out or self.settings.clients)
+            if self.brokers[above]:
+                return self.brokers[above]
+        return next((broker for broker in self.brokers[:index] if broker), "")
 
 
 @dataclass(slots=True)

@@ -1,0 +1,296 @@
+"""Siena's parts by themselves: places, links in order, patience, memory, and who is the control."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from earshot.events import Event, EventType
+from earshot.filters import Filter, Subscription
+from earshot.protocols.machine import (
+    Announcement,
+    Broadcast,
+    Deliver,
+    Drop,
+    Effects,
+    FixedLocation,
+    Send,
+    StartTimer,
+)
+from earshot.protocols.siena import machine as siena
+from earshot.protocols.siena.machine import (
+    Advertise,
+    Bye,
+    Connect,
+    Control,
+    Elected,
+    Enter,
+    Notify,
+    Place,
+    Siena,
+    SienaSettings,
+    Subscribe,
+    Unsubscribe,
+)
+from earshot.records import DropReason
+
+SETTINGS = SienaSettings(agents=("a",), clients=3, retry_s=5.0, patience_s=20.0)
+CHEAP, DEAR = (str(Filter.where(text, type="Document")) for text in ("price < 10", "price > 20"))
+
+
+def node(name: str = "n", settings: SienaSettings = SETTINGS) -> Siena:
+    return Siena(name, settings, FixedLocation(), Random(1))
+
+
+def broker(*clients: str, settings: SienaSettings = SETTINGS) -> Siena:
+    """A broker below b, with these clients."""
+    found = node(settings=settings)
+    found.hear(Place(True, "b"), "a", 0.0)
+    for client in clients:
+        found.hear(Connect(False), client, 0.1)
+    return found
+
+
+def sent(effects: Effects, to: str) -> list[object]:
+    return [one.packet for one in effects if isinstance(one, Send) and one.peer == to]
+
+
+def dropped(effects: Effects) -> list[DropReason]:
+    return [one.reason for one in effects if isinstance(one, Drop)]
+
+
+# A place.
+
+
+def test_the_control_places_brokers_then_their_clients() -> None:
+    control = Control(SienaSettings(clients=2), Random(1))
+    assert [control.place(name, "") for name in "abcdef"] == [
+        Place(True, ""), Place(False, "a"), Place(False, "a"), Place(True, "a"), Place(False, "d"), Place(False, "d"),
+    ]  # fmt: skip
+    assert control.place("d", "a") == Place(True, ""), "the root is gone"
+    assert control.place("b", "a") == Place(True, "d"), "there is one root only"
+
+
+def test_after_the_root_is_gone_its_children_stay_one_network() -> None:
+    control = Control(SienaSettings(clients=1), Random(1))
+    for name in "abcdefghij":
+        control.place(name, "")
+    root, *others = control.brokers
+    above = {broker: control.place(broker, root).above for broker in others}
+    assert [broker for broker, one in above.items() if not one] == others[:1]
+    assert all(one in others for broker, one in above.items() if broker != others[0])
+
+
+def test_a_node_asks_for_a_place_once_and_again_later() -> None:
+    one = node()
+    wanted = Subscription("n/1", "n", Filter.of_type("Document"))
+    assert one.subscribe(wanted, 10.0) == [StartTimer("enter", 15.0), Send("a", Enter(""))]
+    assert one.announce(Announcement(EventType("Document")), 11.0) == []
+    assert one.wake("enter", 15.0) == [StartTimer("enter", 20.0), Send("a", Enter(""))]
+    assert one.hear(Enter(""), "m", 16.0) == [Drop(DropReason.NOT_AN_AGENT)]
+    assert sent(one.hear(Place(False, "b"), "stranger", 17.0), "b") == []
+    assert sent(one.hear(Place(False, "b"), "a", 17.0), "b")[0] == Connect(False)
+    assert one.hear(Place(False, "c"), "a", 18.0) == [], "it has a place"
+
+
+def test_packets_of_future_neighbours_wait_for_the_place_and_are_bounded() -> None:
+    one = node(settings=SienaSettings(agents=("a",), memory=2))
+    for packet in (Connect(False), Subscribe(1, (CHEAP,)), Subscribe(2, (DEAR,))):
+        one.hear(packet, "c", 1.0)
+    one.hear(Place(True, ""), "a", 2.0)
+    assert list(one.links["c"].wants) == [CHEAP]
+
+
+def test_a_client_sends_away_whom_it_cannot_serve_and_a_broker_has_1024_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (siena.MOST_LINKS, siena.MOST_TEXT, siena.MOST_TYPES, siena.PATIENCE_BELOW) == (1024, 1 << 20, 256, 10)
+    client = node()
+    client.hear(Place(False, "b"), "a", 0.0)
+    assert client.hear(Connect(False), "c", 1.0) == [Send("c", Bye())]
+    monkeypatch.setattr(siena, "MOST_LINKS", 2)
+    full = broker("c")
+    assert full.hear(Connect(False), "d", 1.0) == [Send("d", Bye())]
+    assert Send("c", Bye()) not in full.hear(Connect(False), "c", 2.0), "it is known"
+
+
+def test_a_neighbour_that_connects_again_wants_nothing_of_before() -> None:
+    one = broker("c")
+    one.hear(Subscribe(1, (CHEAP,)), "c", 1.0)
+    one.hear(Connect(False), "c", 2.0)
+    assert (list(one.links["c"].wants), list(one.texts.holders), one.links["c"].heard) == ([], [], 0)
+
+
+# Messages in order.
+
+
+def test_messages_of_a_neighbour_are_handled_in_their_order_and_once() -> None:
+    one = broker("c")
+    one.hear(Unsubscribe(2, (CHEAP,)), "c", 1.0)
+    one.hear(Subscribe(3, (DEAR,)), "c", 1.0)
+    assert list(one.links["c"].wants) == []
+    one.hear(Subscribe(1, (CHEAP,)), "c", 1.0)
+    assert (list(one.links["c"].wants), one.links["c"].heard) == ([DEAR], 3)
+    one.hear(Unsubscribe(3, (DEAR,)), "c", 1.0)
+    assert list(one.links["c"].wants) == [DEAR], "this order came before"
+
+
+def test_what_comes_before_its_connection_waits_within_bounds() -> None:
+    one = broker(settings=SienaSettings(agents=("a",), memory=1))
+    assert one.hear(Subscribe(1, (CHEAP,)), "c", 1.0) == []
+    assert one.hear(Subscribe(1, (CHEAP,)), "d", 1.0) == [Drop(DropReason.NOT_CONNECTED)]
+    one.hear(Connect(False), "c", 2.0)
+    assert list(one.links["c"].wants) == [CHEAP]
+
+
+# What is wanted and published.
+
+
+def test_a_subscription_with_another_filter_replaces_the_one_before() -> None:
+    one = broker()
+    one.hear(Advertise(1, "p", ("Document",)), "b", 0.5)
+    assert sent(one.subscribe(Subscription("n/1", "n", Filter.parse(CHEAP)), 1.0), "b") == [Subscribe(1, (CHEAP,))]
+    changed = sent(one.subscribe(Subscription("n/1", "n", Filter.parse(DEAR)), 2.0), "b")
+    assert changed == [Subscribe(2, (DEAR,)), Unsubscribe(3, (CHEAP,))]
+    assert sent(one.subscribe(Subscription("n/1", "n", Filter.parse(DEAR)), 3.0), "b") == []
+    assert sent(one.unsubscribe("n/1", 4.0), "b") == [Unsubscribe(4, (DEAR,))]
+    assert one.unsubscribe("n/1", 5.0) == []
+
+
+def test_a_broker_keeps_at_most_so_much_text_of_its_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = broker("c")
+    one.hear(Subscribe(1, (CHEAP,)), "c", 1.0)
+    monkeypatch.setattr(siena, "MOST_TEXT", one.texts.length + len(DEAR))
+    assert dropped(one.hear(Subscribe(2, (DEAR,)), "c", 1.0)) == []
+    monkeypatch.setattr(siena, "MOST_TEXT", one.texts.length + len(DEAR) - 1)
+    other = str(Filter.where("price > 21", type="Document"))
+    assert len(other) == len(DEAR)
+    assert dropped(one.hear(Subscribe(3, (other,)), "c", 1.0)) == [DropReason.BROKER_MEMORY]
+    assert list(one.links["c"].wants) == [CHEAP, DEAR]
+
+
+def test_advertisements_go_to_all_other_brokers_and_are_bounded() -> None:
+    one = broker("c", settings=SienaSettings(agents=("a",), memory=2))
+    one.hear(Connect(True), "d", 0.2)
+    passed = one.hear(Advertise(1, "p", ("Document",)), "b", 1.0)
+    assert (sent(passed, "d"), sent(passed, "c"), sent(passed, "b")) == ([Advertise(1, "p", ("Document",))], [], [])
+    assert one.hear(Advertise(2, "p", ("Document",)), "b", 1.0) == [], "it is known"
+    assert one.hear(Advertise(3, "n", ("Document",)), "b", 1.0) == [], "that is this node itself"
+    assert dropped(one.hear(Advertise(4, "q", ("x",) * 257), "b", 1.0)) == [DropReason.BROKER_MEMORY]
+    assert dropped(one.hear(Advertise(5, "q", ("x",) * 256), "b", 1.0)) == []
+    assert dropped(one.hear(Advertise(6, "r", ("x",)), "b", 1.0)) == [DropReason.BROKER_MEMORY]
+    assert list(one.links["b"].advertised) == ["p", "q"]
+
+
+def test_a_new_broker_learns_who_publishes_what_and_what_is_wanted() -> None:
+    one = broker("c")
+    one.hear(Advertise(1, "p", ("Document",)), "b", 1.0)
+    one.hear(Subscribe(1, (CHEAP,)), "c", 1.0)
+    effects = one.hear(Connect(True), "d", 2.0)
+    assert sent(effects, "d") == [Advertise(1, "p", ("Document",))]
+    assert sent(one.hear(Advertise(1, "q", ("Document",)), "d", 3.0), "d") == [Subscribe(2, (CHEAP,))]
+
+
+def test_what_is_announced_no_longer_is_advertised_no_longer() -> None:
+    one = broker()
+    for subject in ("Document", "News"):
+        one.announce(Announcement(EventType(subject)), 1.0)
+    assert sent(one.unannounce("Document", 2.0), "b") == [Advertise(3, "n", ("News",))]
+
+
+def test_an_event_goes_to_each_neighbour_that_wants_it_but_not_back() -> None:
+    one = broker("c", "d")
+    one.subscribe(Subscription("n/1", "n", Filter.parse(CHEAP)), 0.5)
+    one.hear(Subscribe(1, (CHEAP,)), "c", 1.0)
+    one.hear(Subscribe(1, (DEAR,)), "d", 1.0)
+    event = Event("Document", {"price": 5}, "e", "s", time=1.5)
+    effects = one.hear(Notify(event, 2), "b", 2.0)
+    assert Deliver(event, "n/1", 2) in effects
+    assert (sent(effects, "c"), sent(effects, "d"), sent(effects, "b")) == ([Notify(event, 3)], [], [])
+
+
+# Neighbours that cannot be reached.
+
+
+def test_a_neighbour_below_is_kept_ten_times_as_long_as_the_broker_above() -> None:
+    for name, patience_s in (("b", 20.0), ("c", 200.0)):
+        one = broker("c")
+        assert one.unreachable(Subscribe(1, (CHEAP,)), name, 100.0) == [StartTimer(("again", name), 105.0)]
+        assert one.wake(("again", name), 100.0 + patience_s)[0] == Send(name, Subscribe(1, (CHEAP,)))
+        one.unreachable(Subscribe(1, (CHEAP,)), name, 100.0 + patience_s)
+        one.wake(("again", name), 100.1 + patience_s)
+        assert (name in one.links) is False
+
+
+def test_what_waits_is_sent_when_the_neighbour_is_back() -> None:
+    one = broker("c")
+    one.unreachable(Subscribe(1, (CHEAP,)), "c", 10.0)
+    one.send_to("c", Subscribe(2, (DEAR,)))
+    assert one.wake(("again", "c"), 15.0) == [
+        Send("c", Subscribe(1, (CHEAP,))), Send("c", Subscribe(2, (DEAR,))), StartTimer(("again", "c"), 20.0),
+    ]  # fmt: skip
+    assert one.wake(("again", "c"), 20.0) == []
+    assert one.links["c"].failing_since is None
+    assert one.wake(("again", "c"), 25.0) == []
+
+
+def test_what_waits_for_a_neighbour_is_bounded() -> None:
+    one = broker("c", settings=SienaSettings(agents=("a",), memory=2))
+    for number in (1, 2, 3):
+        one.unreachable(Subscribe(number, (CHEAP,)), "c", 10.0)
+    assert len(one.links["c"].unsent) == 2
+    one.send_to("c", Subscribe(4, (CHEAP,)))
+    assert dropped(one.effects()) == [DropReason.TOO_MANY_PACKETS_WAITING]
+
+
+def test_the_broker_above_that_leaves_is_named_to_the_control() -> None:
+    one = broker("c")
+    assert one.hear(Bye(), "b", 10.0) == [StartTimer("enter", 15.0), Send("a", Enter("b"))]
+    assert broker("c").hear(Bye(), "c", 10.0) == []
+    assert [one.packet for one in broker("c").stop(20.0) if isinstance(one, Send)] == [Bye(), Bye()]
+
+
+# Without a named control.
+
+OPEN = SienaSettings(clients=3, retry_s=5.0)
+
+
+def test_a_node_that_nobody_answers_becomes_the_control() -> None:
+    one = node("m", OPEN)
+    effects = one.announce(Announcement(EventType("Document")), 10.0)
+    assert Broadcast(Enter("")) in effects
+    [elect] = [effect.at for effect in effects if isinstance(effect, StartTimer) and effect.name == "elect"]
+    assert 10.25 <= elect <= 12.5
+    one.hear(Enter(""), "z", 10.1)
+    elected = one.wake("elect", elect)
+    assert elected[:2] == [Broadcast(Elected()), StartTimer("elected", elect + 5.0)]
+    assert (one.elected, one.above, one.broker) == ("m", "", True)
+    assert sent(elected, "z") == [Place(False, "m")]
+    assert one.askers == {}
+    assert one.wake("elected", 20.0) == [Broadcast(Elected()), StartTimer("elected", 25.0)]
+
+
+def test_of_two_controls_the_later_name_steps_down_and_others_keep_their_place() -> None:
+    one = node("m", OPEN)
+    one.announce(Announcement(EventType("Document")), 10.0)
+    one.wake("elect", 11.0)
+    one.hear(Connect(False), "c", 12.0)
+    assert one.hear(Elected(), "z", 13.0) == [], "m sorts first"
+    stepped = one.hear(Elected(), "b", 14.0)
+    assert (sent(stepped, "c"), sent(stepped, "b"), one.links, one.elected) == ([Bye()], [Enter("")], {}, "b")
+    client = node("k", OPEN)
+    client.elected = "m"
+    client.hear(Place(False, "m"), "m", 1.0)
+    assert client.hear(Elected(), "b", 2.0) == []
+    assert (client.above, client.elected, list(client.links)) == ("m", "b", ["m"])
+    named = node("n")
+    named.hear(Elected(), "b", 1.0)
+    assert named.elected == "", "the settings name the control"
+
+
+def test_a_control_that_cannot_be_reached_is_forgotten() -> None:
+    one = node("k", OPEN)
+    one.elected = "m"
+    assert one.unreachable(Enter(""), "x", 1.0) == [Drop(DropReason.NO_CONTROL)]
+    assert one.elected == "m"
+    assert one.unreachable(Enter(""), "m", 1.0) == [Drop(DropReason.NO_CONTROL)]
+    assert one.elected == ""
