@@ -1,0 +1,247 @@
+"""Groups, pass rates, reports and the mesh of ODMRP by themselves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from odmrp_table import cd, plain
+
+from earshot import Event, Filter
+from earshot.errors import SettingsError
+from earshot.filters import Subscription
+from earshot.filters.summaries.bloom import BloomShape
+from earshot.filters.summaries.digest import Digest
+from earshot.filters.summaries.summary import Summary
+from earshot.protocols.content_odmrp import reports
+from earshot.protocols.content_odmrp.forwarding_mesh import MeshSettings, mesh_tuning
+from earshot.protocols.content_odmrp.groups import ContentGroup, ContentGroups
+from earshot.protocols.content_odmrp.local_summaries import PassRates
+from earshot.protocols.content_odmrp.odmrp import Data, JoinRequest, JoinTable
+from earshot.protocols.content_odmrp.reports import UNKNOWN, ReportTable, SummaryReport, full_report, read_summary
+from earshot.protocols.flooding import Flood
+from earshot.protocols.machine import Broadcast, Deliver
+from earshot.protocols.tuning import Surroundings
+
+SHAPE = BloomShape(512, 1)
+AROUND = Surroundings(
+    nodes=9, present=9.0, width_m=9.0, height_m=9.0, range_m=100.0, mean_neighbours=9.0, median_speed_m_s=9.0,
+    link_lifetime_s=12.0, events_per_s=9.0, packet_airtime_s=0.001,
+)  # fmt: skip
+
+
+# The mesh.
+
+
+def test_defaults_of_the_mesh() -> None:
+    found = MeshSettings()
+    assert (found.refresh_interval_s, found.forwarding_timeout_s, found.hop_limit) == (5.0, 25.0, 32)
+    assert (found.lifespan_s, found.memory, found.jitter_s) == (60.0, 4096, 0.02)
+    with pytest.raises(SettingsError, match="forwarding_timeout_s must exceed refresh_interval_s"):
+        MeshSettings(refresh_interval_s=25.0)
+    assert MeshSettings(refresh_interval_s=24.9).refresh_interval_s == 24.9
+
+
+@pytest.mark.parametrize(
+    ("lasts_s", "neighbours", "refresh_s", "jitter_s"),
+    [(12.0, 9.0, 3.0, 0.02), (1.0, 0.0, 1.0, 0.005), (400.0, 500.0, 10.0, 0.1), (13.5, 12.6, 3.4, 0.027)],
+)
+def test_first_guesses_follow_the_life_of_links_and_the_number_of_neighbours(
+    lasts_s: float, neighbours: float, refresh_s: float, jitter_s: float
+) -> None:
+    around = replace(AROUND, link_lifetime_s=lasts_s, mean_neighbours=neighbours)
+    found = mesh_tuning(around, {"forwarding_timeout_s": 5.0})
+    assert [(one.name, one.first, one.low, one.high, one.step, dict(one.follows)) for one in found] == [
+        ("refresh_interval_s", refresh_s, 0.5, 20.0, 2.0, {"forwarding_timeout_s": 5.0}),
+        ("jitter_s", jitter_s, 0.002, 0.3, 3.0, {}),
+    ]
+
+
+def test_an_event_that_rode_on_a_request_is_not_handled_again_as_data() -> None:
+    node = plain("b")
+    node.subscribe(Subscription("b/1", "b", Filter.parse("/CD")), 0.0)
+    event = cd(0, source="s")
+    assert Deliver(event, "b/1", 1) in node.hear(JoinRequest("s", 0, 7, 1, event), "a", now=1.0)
+    assert list(node.hear(Data(0, event, 2), "c", now=1.1)) == []
+
+
+def test_a_publisher_does_not_hear_its_own_request_or_data_again() -> None:
+    node = plain("b")
+    node.subscribe(Subscription("b/1", "b", Filter.parse("/CD")), 0.0)
+    first, second = cd(0, source="b"), cd(1, source="b")
+    assert list(node.publish(first, 1.0)) == [Broadcast(JoinRequest("b", 0, 1, 1, first))]
+    assert list(node.hear(JoinRequest("b", 0, 1, 2, first), "a", now=1.1)) == []
+    assert list(node.publish(second, 5.9)) == [Broadcast(Data(0, second, 1))]
+    assert list(node.hear(Data(0, second, 2), "a", now=5.95)) == []
+    third = cd(2, source="b")
+    assert list(node.publish(third, 6.0)) == [Broadcast(JoinRequest("b", 0, 2, 1, third))]
+
+
+def test_packets_of_other_kinds_and_tables_for_others_have_no_effect() -> None:
+    node = plain("b")
+    node.hear(JoinRequest("s", 0, 7, 1), "a", now=1.0)
+    assert list(node.hear(JoinTable(0, {"b": "x", "s": "y"}), "c", now=1.1)) == []
+    assert list(node.hear(Flood(cd(1), 1), "c", now=1.1)) == []
+
+
+# Pass rates.
+
+
+def counted(rates: PassRates, *passes: bool, type: int = 1) -> list[bool]:
+    return [rates.count(type, one) for one in passes]
+
+
+def test_a_pass_rate_counts_from_the_twelfth_event_on() -> None:
+    rates = PassRates(0.75, 9)
+    assert counted(rates, *[True] * 11) == [False] * 11
+    assert (rates.count(1, True), rates.greedy(1), rates.greedy(2)) == (True, True, False)
+
+
+def test_the_limit_itself_is_greedy_and_a_fifth_below_it_is_not() -> None:
+    rates = PassRates(0.75, 9)
+    counted(rates, *[True] * 9, *[False] * 3)
+    assert rates.greedy(1), "9 of 12"
+    counted(rates, *[False] * 4)
+    assert rates.greedy(1), "9 of 16 is above 0.55"
+    assert counted(rates, False) == [True], "9 of 17 is below it"
+    assert not rates.greedy(1)
+
+
+def test_after_64_events_earlier_ones_count_half() -> None:
+    rates = PassRates(0.9, 9)
+    counted(rates, *[True] * 63)
+    assert rates._counts[1] == (63.0, 63.0)
+    rates.count(1, False)
+    assert rates._counts[1] == (32.0, 31.5)
+
+
+def test_pass_rates_of_so_many_types_are_kept() -> None:
+    rates = PassRates(0.5, 2)
+    for type in (1, 2, 3):
+        counted(rates, *[True] * 12, type=type)
+    assert [rates.greedy(type) for type in (1, 2, 3)] == [True, True, False]
+    rates.clear()
+    assert not rates.greedy(1)
+    counted(rates, *[True] * 12, type=3)
+    assert rates.greedy(3)
+
+
+# Reports.
+
+
+def summary(*texts: str) -> Summary:
+    return Summary.of([Filter.parse(text) for text in texts], SHAPE)
+
+
+def report(name: str, *texts: str) -> SummaryReport:
+    return full_report(name, summary(*texts).to_bytes())
+
+
+CHEAP, EVENT = "CD: price < 10", Event("CD", {"price": 5})
+
+
+def test_a_stamp_keeps_what_is_known_and_an_unknown_stamp_wants_everything() -> None:
+    found = ReportTable(4, SHAPE)
+    full = report("b", CHEAP)
+    found.hear(full, 0.0, 10.0)
+    found.hear(SummaryReport("b", full.stamp), 5.0, 20.0)
+    reporter = found.table.get("b", 15.0)
+    assert reporter is not None
+    assert reporter.summary is not None
+    found.hear(SummaryReport("b", full.stamp + 1), 5.0, 20.0)
+    assert found.wanting(Event("News", {}), 6.0) == {"b"}
+    assert found.vague(["b"], 6.0)
+    found.hear(report("b", CHEAP), 6.0, 20.0)
+    assert not found.vague(["b"], 7.0)
+    assert (found.vague(["stranger"], 7.0), found.vague(["b+"], 7.0), found.vague([], 7.0)) == (True, True, False)
+
+
+def test_a_reporter_that_wants_nothing_any_longer_is_removed() -> None:
+    found = ReportTable(4, SHAPE)
+    found.hear(report("b", CHEAP), 0.0, 10.0)
+    found.hear(report("b"), 1.0, 10.0)
+    assert len(found) == 0
+
+
+def test_a_full_table_keeps_the_rest_as_one_that_wants_everything() -> None:
+    found = ReportTable(2, SHAPE)
+    for name in "abc":
+        found.hear(report(name, CHEAP), 0.0, 10.0)
+    assert found.wanting(Event("News", {}), 1.0) == {UNKNOWN}
+    found.hear(report("a", "News"), 1.0, 10.0)
+    assert found.wanting(Event("News", {}), 1.0) == {"a", UNKNOWN}, "who is known may change"
+    found.hear(report("d", CHEAP), 10.0, 20.0)
+    assert found.wanting(EVENT, 10.0) == {"d"}, "the others have fallen silent and made room"
+
+
+def test_long_summaries_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert reports.REMEMBERED_BYTES == 4096
+    data = summary(CHEAP).to_bytes()
+    assert read_summary(data, SHAPE) is read_summary(data, SHAPE)
+    monkeypatch.setattr(reports, "REMEMBERED_BYTES", len(data) - 1)
+    assert read_summary(data, SHAPE) is not read_summary(data, SHAPE)
+
+
+# Groups.
+
+
+def groups(limit: int = 2, noise_limit: float = 0.5) -> ContentGroups:
+    return ContentGroups(limit, noise_limit, 0.4, "smallest", ReportTable(9, SHAPE))
+
+
+def test_counts_of_groups_begin_at_nothing() -> None:
+    found = groups()
+    assert (found.made, found.split, found.combined, found.by_id) == (0, 0, 0, {})
+
+
+@pytest.mark.parametrize(
+    ("offered_at", "answered_at", "now", "has_route"),
+    [
+        (-math.inf, -math.inf, 5.0, False),
+        (5.0, -math.inf, 5.1, False),
+        (5.0, 5.0, 9.0, True),
+        (5.0, 4.0, 5.39, True),
+        (5.0, 4.0, 5.4, False),
+    ],
+)
+def test_a_group_has_a_route_from_its_answer_on(
+    offered_at: float, answered_at: float, now: float, has_route: bool
+) -> None:
+    group = ContentGroup(1, "CD", [], 0.0, 0.0, offered_at=offered_at, answered_at=answered_at)
+    assert groups().has_route(group, now) == has_route
+
+
+def test_the_least_used_group_of_another_type_makes_room() -> None:
+    found = groups(limit=2)
+    first, second, third = (
+        found.open(Digest.of_type(type), type, frozenset(), now) for type, now in (("A", 1.0), ("B", 2.0), ("C", 3.0))
+    )
+    assert ([group.id for group in found.by_id.values()], found.made, found.combined) == ([2, 3], 3, 0)
+    assert (first.id, second.used_at, third.made_at) == (1, 2.0, 3.0)
+
+
+def test_unused_and_unwanted_groups_are_removed() -> None:
+    found = groups()
+    group = found.open(Digest.of(EVENT), "CD", frozenset(), 1.0)
+    found.reports.hear(report("b", CHEAP), 1.0, 100.0)
+    found.regroup(1.4, 10.0)
+    assert list(found.by_id) == [group.id], "it has a member"
+    assert found.first_end(10.0) == 11.0
+    found.regroup(10.9, 10.0)
+    assert list(found.by_id) == [group.id]
+    found.regroup(11.0, 10.0)
+    assert (found.by_id, found.first_end(10.0)) == ({}, math.inf)
+    found.open(Digest.of(Event("News", {})), "News", frozenset(), 20.0)
+    found.regroup(20.3, 10.0)
+    assert len(found.by_id) == 1, "members may still be found"
+    found.regroup(20.4, 10.0)
+    assert found.by_id == {}
+
+
+def test_offers_and_answers_are_noted() -> None:
+    found = groups()
+    group = found.open(Digest.of(EVENT), "CD", frozenset(), 1.0)
+    assert found.offered(2.0) == ((group.id, Digest.of(EVENT).data),)
+    found.answered((group.id, 99), 2.5)
+    assert (group.offered_at, group.answered_at) == (2.0, 2.5)
