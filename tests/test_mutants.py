@@ -5,6 +5,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -136,3 +137,19 @@ def test_mutants_are_judged_by_the_tests_that_run_their_line(tmp_path: Path) -> 
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.stderr == ""
     assert json.loads(run.stdout) == [[one[1:] for one in changes.values()], "does not end", "done"]
+
+
+def test_the_shares_are_of_the_mutants_that_change_behaviour(tool: ModuleType) -> None:
+    words = (tool.NOTICED, tool.HANGS, tool.GOLDEN, tool.LIVES, tool.UNSEEN, tool.HARMLESS)
+    counts = Counter(dict(zip(words, (80, 5, 10, 4, 1, 7), strict=True)))
+    assert tool.shares(counts) == (
+        "95 of 100 mutants were noticed (95.0%), 10 of these by golden logs alone (10.5%). "
+        "7 more were judged to have no effect."
+    )
+    assert tool.shares(Counter()) == "None of 0 mutants was noticed."
+
+
+def test_exchanged_arguments_that_make_no_difference_are_no_change(tool: ModuleType) -> None:
+    for call in ("max(a, b)", "hypot(a, b)", "random.uniform(a, b)"):
+        assert not any("exchanged" in one.what for one in tool.mutants_of(f"{call}\n"))
+    assert any("exchanged" in one.what for one in tool.mutants_of("place(a, b)\n"))

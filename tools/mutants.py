@@ -11,8 +11,10 @@ judge a mutant (mutant_judge.py). Tests of golden logs run last: that only they 
 they say that something changed and not what is wrong.
 
 Results are kept in .mutants.json: the same command goes on where it was stopped, and shows the table at once when
-all is done. A mutant that lives is shown as a diff. Judge each one: without effect, or a hole in the tests. After you
-have written tests, `--again` judges once more those that no test had noticed.
+all is done. A mutant that lives is shown as a diff, with a number. Judge each one: without effect, or a hole in the
+tests. `--harmless NUMBER` notes that it has no effect: then it no longer counts. After you have written tests,
+`--again` judges once more those that no test had noticed. The last line says which share of the mutants that change
+behaviour was noticed, and which share of these by golden logs alone.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "earshot"
 TESTS = ROOT / "tests"
 STATE = ROOT / ".mutants.json"
+HARMLESS = "no effect"
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -245,6 +248,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0, help="stop after this long (60); run again to go on")
     parser.add_argument("--seconds", type=float, default=60.0, help="tests of one mutant take at most this long (60)")
     parser.add_argument("--tests", action="append", default=[], metavar="FOLDER", help="only tests below this folder")
+    parser.add_argument(
+        "--harmless", action="append", default=[], metavar="NUMBER", help="this mutant was judged: it has no effect"
+    )
     parser.add_argument("--again", action="store_true", help="judge again those that no test noticed")
     options = parser.parse_args()
     lines = changed_lines(options.since) if options.since else None
@@ -256,8 +262,14 @@ def main() -> None:
         path: chosen(path, options.count, options.seed, None if lines is None else lines.get(path, set()))
         for path in paths
     }
+    judged_harmless = [one for one in state if one.rpartition(":")[2] in options.harmless]
+    if len(judged_harmless) < len(set(options.harmless)):
+        parser.error("--harmless takes the number that stands beside a mutant that lives")
+    if judged_harmless:
+        state |= dict.fromkeys(judged_harmless, HARMLESS)
+        _keep(state)
     judge(some, state, options)
-    words = (NOTICED, HANGS, GOLDEN, LIVES, UNSEEN)
+    words = (NOTICED, HANGS, GOLDEN, LIVES, UNSEEN, HARMLESS)
     rows: list[list[Any]] = []
     living, stopped = [], False
     for path, mutants in some.items():
@@ -267,25 +279,45 @@ def main() -> None:
         name = str(path.relative_to(SOURCE))
         rows.append([name, *(counts[word] for word in words), len(mutants) - len(verdicts)])
         living += [(path, one) for one, verdict in verdicts.items() if verdict in (LIVES, UNSEEN)]
-    rows.append(["all", *(sum(row[column] for row in rows) for column in range(1, 7))])
+    rows.append(["all", *(sum(row[column] for row in rows) for column in range(1, len(words) + 2))])
     print()
     for cells in [["module", *words, "not judged"], *rows]:
         print(
             f"{cells[0]:48}"
-            + "".join(f"{cell!s:>{width}}" for cell, width in zip(cells[1:], (10, 15, 22, 8, 18, 13), strict=True))
+            + "".join(f"{cell!s:>{width}}" for cell, width in zip(cells[1:], (10, 15, 22, 8, 18, 11, 13), strict=True))
         )
     for path, mutant in living:
         source = path.read_text()
-        print(f"\n{path.relative_to(ROOT)}:{mutant.line}: {mutant.what}: {state[key(path, mutant)]}")
+        number = key(path, mutant).rpartition(":")[2]
+        print(f"\n{path.relative_to(ROOT)}:{mutant.line}: {mutant.what}: {state[key(path, mutant)]} ({number})")
         shown = difflib.unified_diff(source.splitlines(), mutant.applied(source).splitlines(), n=1, lineterm="")
         print("\n".join(list(shown)[2:]))
+    print("\n" + shares(Counter(dict(zip(words, rows[-1][1:-1], strict=True)))))
     if stopped:
         print("\nNot all were run: the same command goes on from here.")
+
+
+def shares(counts: Counter[str]) -> str:
+    """Of the mutants that change behaviour, the share that was noticed; of these, the share of golden logs alone."""
+    noticed = counts[NOTICED] + counts[HANGS] + counts[GOLDEN]
+    changing = noticed + counts[LIVES] + counts[UNSEEN]
+    if not noticed:
+        return f"None of {changing} mutants was noticed."
+    return (
+        f"{noticed} of {changing} mutants were noticed ({noticed / changing:.1%}), {counts[GOLDEN]} of these by golden "
+        f"logs alone ({counts[GOLDEN] / noticed:.1%}). {counts[HARMLESS]} more were judged to have no effect."
+    )
 
 
 def _known() -> dict[str, str]:
     """The verdicts so far."""
     return dict(json.loads(STATE.read_text())) if STATE.exists() else {}
+
+
+def _keep(state: dict[str, str]) -> None:
+    draft = STATE.with_suffix(f".{os.getpid()}")
+    draft.write_text(json.dumps(state, indent=0))
+    draft.replace(STATE)
 
 
 def _files(place: Path) -> list[Path]:
@@ -322,9 +354,7 @@ def judge(some: dict[Path, list[Mutant]], state: dict[str, str], options: argpar
         state.update(_known(), **{key(path, one): verdict.word})  # another run may write too
         by = f" by {verdict.test}" if verdict.test else ""
         tell(f"{path.relative_to(SOURCE)}:{one.line}: {one.what}: {verdict.word}{by}")
-        draft = STATE.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(state, indent=0))
-        draft.replace(STATE)
+        _keep(state)
 
     cases = [Case(path, one.start, one.applied(path.read_text())) for path, one in left]
     tell(f"{len(left)} mutants; first the tests run once without a change")

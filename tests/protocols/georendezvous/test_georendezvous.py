@@ -888,7 +888,7 @@ def test_on_a_connected_static_network_every_notification_arrives_once_at_every_
     assert sorted(field.delivered) == sorted(expected)
 
 
-def test_the_same_seed_sends_the_same_bytes():
+def test_the_golden_bytes_of_one_seed():
     places, side_m = scattered(60, 30, RANGE_M, Random(3))
     field = georendezvous(places, rendezvous=4, nearest=2, width_m=side_m, height_m=side_m)
     announce(field, "n0000")
