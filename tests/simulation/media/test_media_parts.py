@@ -1,0 +1,125 @@
+"""Parts of the media by themselves: queues with priorities, settings, labels, distributions of fading."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from small_networks import Bench, Probe, standing
+
+from earshot.errors import SettingsError
+from earshot.events import Event
+from earshot.protocols.flooding import Flood
+from earshot.simulation.media.channel_use import NodeChannel, RecentUse
+from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
+from earshot.simulation.media.open_medium import Network
+from earshot.simulation.media.reception import gamma_at_most, gamma_table
+
+# Queues.
+
+
+def sends(*priorities: int, limit: int = 64) -> list[str]:
+    """The order in which b hears the events that a sends at one time, named by priority and number."""
+    bench = Bench(standing((0, 0), (5, 0)), Contention(range_m=10.0, queue_frames=limit))
+
+    def send(probe: Probe) -> None:
+        for number, priority in enumerate(priorities):
+            probe.broadcast(Flood(Event("N", {}, id=f"{priority}.{number}", source="a", priority=priority), 1))
+
+    bench.do(1.0, "a", send)
+    bench.run()
+    return [packet.event.id for packet, _, _ in bench.calls("b", "hear")]
+
+
+def test_frames_of_one_priority_are_sent_in_the_order_they_came() -> None:
+    assert sends(1, 1, 1, 1) == ["1.0", "1.1", "1.2", "1.3"]
+
+
+def test_a_higher_priority_goes_before_lower_ones_but_not_before_the_frame_that_is_being_sent() -> None:
+    assert sends(0, 0, 2, 1, 2) == ["0.0", "2.2", "2.4", "1.3", "0.1"]
+
+
+def test_a_full_queue_drops_its_last_frame_of_lower_priority_or_the_new_one() -> None:
+    assert sends(0, 0, 1, limit=2) == ["0.0", "1.2"]
+    assert sends(0, 1, 1, limit=2) == ["0.0", "1.1"]
+    assert sends(0, 1, 0, limit=2) == ["0.0", "1.1"]
+    assert sends(1, 2, 3, limit=1) == ["1.0"]
+
+
+# Settings.
+
+
+def test_defaults_of_the_media() -> None:
+    disk, lossy, radio, overlay = UnitDisk(), Lossy(), Contention(), Overlay()
+    assert (disk.range_m, disk.latency_s, disk.radio, disk.routing) == (100.0, 0.001, "ideal", "ideal")
+    assert (lossy.range_m, lossy.certain_m, lossy.exponent, lossy.latency_s) == (100.0, 50.0, 2.0, 0.001)
+    assert (lossy.retries, lossy.radio, lossy.routing) == (3, "ideal", "ideal")
+    assert (radio.retry_limit, radio.queue_frames, radio.capture_db, radio.routing) == (7, 64, None, "ideal")
+    assert (overlay.latency_s, overlay.latency_s_per_km, overlay.spread_s, overlay.jitter_s) == (0.05, 0.0, 0.0, 0.0)
+    assert (overlay.bit_rate_bps, overlay.loss) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "name"),
+    [
+        ({"carrier_range_m": 100.0}, {"carrier_range_m": 99.9}, "carrier_range_m"),
+        ({"difs_s": 1.1e-3, "sifs_s": 1e-3}, {"difs_s": 1e-3, "sifs_s": 1e-3}, "difs_s"),
+        ({"difs_s": 2e-3, "eifs_s": 2e-3}, {"difs_s": 2e-3, "eifs_s": 1.9e-3}, "eifs_s"),
+        ({"window_min": 7, "window_max": 7}, {"window_min": 8, "window_max": 7}, "window_min"),
+    ],
+)
+def test_settings_of_a_radio_that_contradict_each_other_are_refused(
+    right: dict[str, float], wrong: dict[str, float], name: str
+) -> None:
+    assert Contention(range_m=100.0, **right)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match=name):
+        Contention(range_m=100.0, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_radio_is_named_with_the_figures_in_which_it_differs() -> None:
+    plain = Contention(range_m=100.0)
+    assert plain.label == f"{plain.radio} 100 m"
+    assert Contention(range_m=100.0, carrier_range_m=100.0).label == plain.label
+    assert Contention(range_m=100.0, carrier_range_m=150.0).label == f"{plain.radio} 100 m (carrier_range_m=150)"
+    assert Contention(range_m=100.0, capture_db=6.0).label == f"{plain.radio} 100 m (capture_db=6)"
+
+
+def test_a_network_says_what_carries_and_what_routes() -> None:
+    disk, overlay = UnitDisk(range_m=50.0), Overlay()
+    both = Network(disk, routed=True, infrastructure=overlay)
+    assert [one.label for one in (Network(disk), both)] == [disk.label, f"{disk.label} + infrastructure"]
+    routed = [Network(disk), Network(disk, routed=True), both, Network(overlay, routed=True)]
+    assert [one.routing for one in routed] == ["", "ideal routing", "", ""]
+    assert Network(UnitDisk(routing="reactive"), routed=True).routing == "reactive routing"
+
+
+# Fading.
+
+
+def test_the_gamma_distribution_of_whole_shapes_has_a_closed_form() -> None:
+    x = np.array([0.001, 0.1, 1.0, 3.0, 12.0, 40.0])
+    assert gamma_at_most(1.0, x) == pytest.approx(1 - np.exp(-x), abs=1e-9)
+    assert gamma_at_most(2.0, x) == pytest.approx(1 - (1 + x) * np.exp(-x), abs=1e-9)
+    assert gamma_at_most(0.5, x) == pytest.approx([math.erf(math.sqrt(one)) for one in x], abs=1e-9)
+
+
+@pytest.mark.parametrize("m", [0.5, 1.0, 3.0])
+def test_a_table_of_fading_reaches_from_nearly_never_to_nearly_always(m: float) -> None:
+    at_most, in_db = gamma_table(m)
+    assert (at_most[0] < 1e-5, at_most[-1] > 1 - 1e-6, len(in_db)) == (True, True, 4096)
+    assert np.all(np.diff(at_most) >= -1e-12)
+    middle = 10 ** (in_db / 10)
+    mean = float(np.sum(np.diff(at_most) * (middle[1:] + middle[:-1]) / 2))
+    assert mean == pytest.approx(1.0, abs=2e-3)
+
+
+# The channel service.
+
+
+def test_a_node_asks_by_its_own_clock() -> None:
+    recent = RecentUse(2)
+    recent.add((3.0, 3.5, 0, [1]))
+    ahead = NodeChannel(recent, 1, 100.0, lambda size: size / 8.0)
+    assert (ahead.busy_share(104.0), ahead.airtime_s(16)) == (pytest.approx(0.5 / 4), 2.0)
+    assert NodeChannel(RecentUse(2), 1, 0.0, float).busy_share(0.5) == 0.0
