@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from earshot.errors import UsageError
-from earshot.studies.figures import curve, mean_of, ratio_to
+from earshot.studies.figures import Row, curve, mean_of, ratio_to
 from earshot.studies.paper_pages import BEGIN, END, pages_of, write_claims
 from earshot.studies.running import StudyRun, _Job, _measure, _own_code
-from earshot.studies.study import Claim, ClaimReading, Experiment, Finding, Judged, Study, all_hold, found, study
+from earshot.studies.study import Case, Claim, ClaimReading, Experiment, Finding, Judged, Study, all_hold, found, study
 
 
 def judged(*readings: ClaimReading) -> Judged:
@@ -117,6 +119,18 @@ def test_a_change_of_what_an_experiment_uses_runs_it_again_and_a_change_of_the_c
     assert _own_code(paper) == before
     (package / "helper.py").write_text("# other positions")
     assert _own_code(paper) != before
+
+
+def test_a_decorated_experiment_counts_the_code_beside_itself_and_not_its_decorators() -> None:
+    @contextmanager
+    def quietly() -> Iterator[None]:
+        yield
+
+    def plain(case: Case) -> list[Row]:
+        return [dict(case)]
+
+    of = [Study("a-paper", "", [Experiment("runs", one, [{}], [{}])], []) for one in (plain, quietly()(plain))]
+    assert _own_code(of[0]) == _own_code(of[1])
 
 
 def test_a_column_over_that_of_the_row_with_the_same_seed() -> None:

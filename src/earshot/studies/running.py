@@ -111,7 +111,8 @@ def run_study(
 def _own_code(study: Study) -> str:
     """A hash of the modules beside the experiments: a changed experiment, or what it uses, runs again. What judges
     the rows or lists the cases does not count."""
-    folders = {Path(inspect.getfile(experiment.measure)).parent for experiment in study.experiments}
+    # A decorated function would be found in its decorator's file.
+    folders = {Path(inspect.getfile(inspect.unwrap(one.measure))).parent for one in study.experiments}
     sources = sorted(path for folder in folders for path in folder.glob("*.py"))
     text = "".join(path.read_text("utf-8") for path in sources if not path.name.startswith(("claims", "study")))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
