@@ -43,7 +43,7 @@ def quick() -> Measured:
 def test_the_whole_study_runs_and_claims_that_do_not_depend_on_readings_hold(quick: Measured) -> None:
     judged = {one.claim.judge: one.finding for one in judge(STUDY, quick)}
     assert study("codd") is STUDY
-    assert len(judged) == len(STUDY.claims) == 27
+    assert len(judged) == len(STUDY.claims) == 28
     assert [one.claim for one in STUDY.claims if not one.fails_if] == []
     assert all(finding.measured for finding in judged.values())
     assert [judged[claim].holds for claim in (claims.exact, claims.under_churn, claims.at_size)] == [True] * 3
@@ -275,6 +275,10 @@ def test_claims_about_multicast_leaves_and_overlap_times_can_hold_and_fail(quick
         assert claims.efficient(bent(quick, "overlap-times", extensional_us=factor**4)).holds is holds
     for factor, holds in ((0.0, True), (5.0, False)):
         assert claims.more_leaves(bent(quick, "default", "codd-r", with_overhead=factor)).holds is holds
+    early = [row for row in quick["readings"] if row["reading"] == claims.EARLY]
+    for factor, holds in ((0.1, True), (10.0, False)):
+        later = [{**row, "reading": AS_READ, "node_overhead": row["node_overhead"] / factor} for row in early]
+        assert claims.early_places({"readings": [*early, *later]}).holds is holds
     without = [row for row in quick["readings"] if not row["reading"].startswith("only the 5")]
     assert claims.top_requests({**quick, "readings": without}).holds is None
 

@@ -10,10 +10,11 @@ import pytest
 from mutation import flips
 
 from earshot.protocols.common.local_subscriptions import RecentKeys
-from earshot.protocols.drip.delay import printed_meeting_time, reach
+from earshot.protocols.drip.delay import exact_factor, printed_meeting_time, reach
 from earshot.protocols.drip.machine import Drip
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Sharing
+from earshot.studies.drip import claims
 from earshot.studies.drip.claims import _direction
 from earshot.studies.drip.run_log import RunLog, _total_wait
 from earshot.studies.drip.runs import grown, simulated, walks
@@ -108,14 +109,25 @@ def test_an_event_delivered_twice_would_show() -> None:
 def test_losses_are_explained_by_the_most_frequent_reason_of_all_pairs() -> None:
     fates = {"delivered once": 5, "lost: a": 1, "lost: its subscription was not known": 3}
     rows = [{**QUICK, "nodes": 1000, "radio": "ideal", "delivery_ratio": 0.5, "fates": fates}]
-    (reading,) = finding("Larger networks", growing=rows).all_readings
+    (reading,) = finding("DRIP scales", growing=rows).all_readings
     assert (reading.holds, reading.reason) == (False, "3 of 4 losses: its subscription was not known")
 
 
 def test_the_printed_equation_is_reported_as_not_following() -> None:
-    found = finding("The expected delay of equation 2")
-    assert found.holds is False
-    assert "l = 4: 7 / 1 / 2.083" in found.measured
+    terms, exact = finding("The expected delay of equation 2").all_readings
+    assert (terms.holds, exact.holds) == (False, False)
+    assert ("l = 4: 7 / 1," in terms.measured, "l = 4: 7 / 2.083" in exact.measured) == (True, True)
+
+
+def test_an_equation_that_follows_would_be_reported_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "printed_factor", exact_factor)
+    assert [one.holds for one in finding("The expected delay of equation 2").all_readings] == [False, True]
+
+
+def test_more_copies_need_both_more_transmission_and_more_memory() -> None:
+    for held, holds in ((lambda _, m: 3.0 + m, True), (lambda *_: 3.0, False)):
+        rows = grid(cost=lambda _, m: 100.0 * m, held=held)
+        assert finding("More copies need more", coverage=rows).holds is holds
 
 
 def test_settings_that_change_an_answer_would_show() -> None:
@@ -229,7 +241,7 @@ def test_without_exchanged_subscriptions_less_than_90_percent_arrive(monkeypatch
     case |= {"warm_up_s": 20.0, "cool_down_s": 40.0, "scenario": RADIOS["ideal"]}
     flips(
         STUDY.claims,
-        "Larger networks of the same density",
+        "DRIP scales",
         lambda: {"growing": [{**case, **row} for row in grown(case)]},
         lambda: monkeypatch.setattr(Sharing, "shares_subscriptions", False),
     )

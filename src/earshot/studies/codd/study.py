@@ -37,7 +37,7 @@ STUDY = Study(
         Experiment(
             "large",
             large,
-            [*cases(nodes=[1000], documents=[100], seed=SEEDS), *cases(nodes=[10_000], documents=[40], seed=[0])],
+            [*cases(nodes=[10_000], documents=[40], seed=SEEDS), *cases(nodes=[1000], documents=[100], seed=SEEDS)],
             cases(nodes=[300], documents=[20], seed=[0]),
         ),
         Experiment(

@@ -26,8 +26,7 @@ INTERVALS_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 STEPS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0)
 "Time between two moves of the receiver: the shorter, the faster it is."
 SEEDS = range(20)
-SMALLER = [(100, 1), (100, 10), (100, 100), (300, 1), (300, 10)]
-LARGER = [(100, 1000), (300, 100), (1000, 1), (1000, 10)]
+SIZES = [(1000, 1), (300, 10), (300, 1), (100, 100), (100, 10), (100, 1)]
 "Brokers, and subscriptions of each."
 BUDGETS = (32, 64, 128, 256, 512, 1000)
 TREE_SYSTEMS = ("as written", "least constrained", "ours", "one channel", "N channels")
@@ -58,7 +57,7 @@ EXPERIMENTS = [
     Experiment(
         "growing",
         growing,
-        _sizes(LARGER, range(1)) + _sizes(SMALLER, range(3)),
+        _sizes(SIZES, range(2)),
         _sizes([(100, 1), (100, 10)], range(1)),
     ),
     Experiment(

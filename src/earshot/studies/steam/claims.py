@@ -10,7 +10,7 @@ from statistics import fmean, median
 from earshot.studies.figures import Estimate, Row, Series, curve, estimate, fit_line, grouped, rows_at, seeds_of
 from earshot.studies.steam.crossing import TABLE_1
 from earshot.studies.steam.runs import RANGE_M
-from earshot.studies.study import ClaimReading, Claims, Finding, Rows, found, not_measurable, read_as
+from earshot.studies.study import ClaimReading, Claims, Finding, Rows, all_hold, found, not_measurable, read_as
 
 CLAIMS = Claims()
 claim = CLAIMS.claim
@@ -106,7 +106,7 @@ def cost_rises(rows: Rows) -> Finding:
     whole = rows_at(beyond, proximity_m=widest)
     reached = sum(row["reached"] for row in whole)
     everyone = sum(row["saturation"] for row in whole)
-    return found(
+    parts = (
         reading("by proximity in m", "proximity_m", ("scenario", "saturation"), beyond),
         reading("by saturation", "saturation", ("scenario", "proximity_m"), beyond),
         read_as(
@@ -117,6 +117,7 @@ def cost_rises(rows: Rows) -> Finding:
             why="in a sparse road a gap can be wider than the range",
         ),
     )
+    return found(all_hold("all three", parts), *parts)
 
 
 @claim(

@@ -95,13 +95,13 @@ EXPERIMENTS = (
     Experiment(
         "accuracy",
         accuracy,
-        cases=cases(scenario="ABCDE", saturation=SATURATIONS, seed=range(30)),
+        cases=cases(scenario="ABCDE", saturation=SATURATIONS, seed=range(15)),
         quick=cases(scenario="ABCDE", saturation=[60, 120], seed=range(1)),
     ),
     Experiment(
         "square",
         accuracy,
-        cases=cases(scenario=[SQUARE], saturation=SATURATIONS, seed=range(30)),
+        cases=cases(scenario=[SQUARE], saturation=SATURATIONS, seed=range(15)),
         quick=cases(scenario=[SQUARE], saturation=[60, 120], seed=range(1)),
     ),
 )
