@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from sys import intern
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -183,14 +184,15 @@ def _attributes(node: etree._Element, limits: XmlLimits) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in cast("list[tuple[str, str]]", given.items()):
         if "}" not in name:
-            found[name] = value
+            found[intern(name)] = intern(value)
         elif (local := _local(name)) not in found:
             found[local] = value
     return found
 
 
 def _local(name: str) -> str:
-    return name.rpartition("}")[2]
+    """The local name, one object for all documents: then equal names are found equal at once, and share memory."""
+    return intern(name.rpartition("}")[2])
 
 
 def write_xml(root: Element) -> bytes:

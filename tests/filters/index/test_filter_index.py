@@ -28,7 +28,6 @@ LIMITS = {
     (tables, "MOST_SHAPES"): (1, 64),
     (automaton, "MOST_HELD"): (1, 100, 2_000_000),
     (automaton, "MOST_UNAPPLIED"): (0, 1, 64),
-    (automaton, "MOST_PROPERTIES"): (1, 512),
     (matching, "WORTH_GATHERING"): (0, 3, 16),
     (automaton, "MOST_RESULTS"): (1, 256),
 }
@@ -301,6 +300,15 @@ def test_documents_of_ever_new_names_do_not_fill_the_memory() -> None:
         opened, closed = "".join(f"<{name}>" for name in names), "".join(f"</{name}>" for name in reversed(names))
         assert index.match(Event.from_xml(f"{opened}<a><b id='1'/></a>{closed}")) == {"a", "b"}
     assert index._paths._held < 50_000
+
+
+def test_one_element_in_two_places_has_two_positions() -> None:
+    twice = Element("b", {"id": "1"})
+    index, filters = FilterIndex(), {path: Filter.xpath(path) for path in ("/a/b[2]", "/a/b[3]", "/a/*[1][@id]")}
+    for path, filter in filters.items():
+        index.add(path, filter)
+    event = Event(type="a", content=Element("a", {}, ("x", twice, twice)))
+    assert index.match(event) == looped(filters, event) == {"/a/b[2]", "/a/*[1][@id]"}
 
 
 def test_documents_of_ever_new_shapes_do_not_fill_the_memory() -> None:

@@ -4,8 +4,12 @@ Paths are kept in a tree of shared prefixes (`prefix_tree.py`), YFilter's automa
 Fischer: Path sharing and predicate evaluation for high-performance XML filtering, TODS 2003). The nodes that a document
 reaches in it depend only on the names from the root down to an element, so they are remembered as states, one for
 each sequence of names seen: a document that resembles earlier ones costs one look-up for each element, however many
-paths there are. A guard, a test on attributes, depends on more than names: the nodes whose guards hold at an
-element form a separate state, followed in parallel.
+paths there are.
+
+A guard, a test on attributes, texts or positions, depends on more than names. Each state has an index from properties
+to the nodes whose guards they meet, so all paths share one look-up for each property of an element. The nodes whose
+guards hold form states of their own, which are followed beside the state of the names: all states of one element are a
+joint. Which joint follows is remembered by name, and for elements with guards by all that the guards may ask.
 
 The states are a cache. They are dropped when they hold too much. A path that is added or removed is followed over the
 known states, so that it costs only the states it reaches.
@@ -14,7 +18,7 @@ known states, so that it costs only the states it reaches.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,14 +53,16 @@ _UNKNOWN: Label = ("element", "")
 _DOCUMENT = sorted_nodes([0])
 "The tree's first node."
 
+_NO_ELEMENT = Element("")
+Asked = tuple[Any, ...]
+"A joint, and all that its guards may ask of an element: names and values of attributes, texts and positions."
+
 MOST_HELD = 6_000_000
 "States are dropped when they hold more entries than this (8 bytes each)."
 _STATE_COST = 80
 "The cost of a state itself, counted in entries."
 MOST_RESULTS = 256
 "Results are remembered for this many different sets of states."
-MOST_PROPERTIES = 512
-"What guards hold is remembered, at each place, for this many different sets of attributes, texts and positions."
 MOST_UNAPPLIED = 64
 "After more changes than this between two documents, the states are built anew."
 
@@ -71,27 +77,30 @@ def _wild(label: Label) -> Label | None:
 class _GuardIndex:
     """Nodes behind guards, found by the properties an element has."""
 
-    __slots__ = ("_by_attribute", "names")
+    __slots__ = ("_by_guard", "asked")
 
     def __init__(self) -> None:
-        self._by_attribute: dict[str, dict[Guard, list[tuple[Guards, int]]]] = {}
-        self.names: set[str] = set()
-        "Of the properties that guards ask for."
+        self._by_guard: dict[Guard, list[tuple[Guards, int]]] = {}
+        self.asked: set[str] = set()
+        "The names of the properties that guards ask for."
 
     def add(self, guards: Guards, node: int) -> None:
         """Put a node behind guards; it is found by the first and checked by the others."""
         first, *others = guards
-        self._by_attribute.setdefault(first.attribute, {}).setdefault(first, []).append((tuple(others), node))
-        self.names.update(guard.attribute for guard in guards)
+        self._by_guard.setdefault(first, []).append((tuple(others), node))
+        self.asked.update(guard.attribute for guard in guards)
 
-    def admitted(self, one: Property) -> list[tuple[Guards, int]]:
-        """The nodes whose first guard holds for a property, with their other guards."""
+    def admitted(self, one: Property) -> dict[Guards, set[int]]:
+        """The nodes whose first guard holds for a property, by their other guards."""
         name, value = one
-        by_guard = self._by_attribute.get(name, {})
-        admitting: Iterable[Guard] = by_guard
+        admitting: Iterable[Guard] = [guard for guard in self._by_guard if guard.attribute == name]
         if isinstance(value, str):
             admitting = (Guard(name), Guard(name, value), Guard(name, number(value)))
-        return [each for guard in admitting if guard.admits(value) for each in by_guard.get(guard, ())]
+        found: dict[Guards, set[int]] = {}
+        for guard in admitting:
+            for others, node in self._by_guard.get(guard, ()) if guard.admits(value) else ():
+                found.setdefault(others, set()).add(node)
+        return found
 
 
 class _State:
@@ -105,6 +114,7 @@ class _State:
         "_waiting",
         "_wild",
         "guards",
+        "is_shared",
         "leads_on",
         "next",
         "nodes",
@@ -121,11 +131,18 @@ class _State:
         "Whether anything may follow."
         self.guards: _GuardIndex | None = None
         "Nodes that are also reached here if their guards hold."
+        self.is_shared = False
+        "Whether several sequences of names lead here."
         self._changes = -1
         "When the following were found in the tree."
         self._results: tuple[Results, Results] | None = None
         self._sources: Nodes | None = None
         self._wild: dict[Label, Nodes] = {}
+
+    @property
+    def is_of_use(self) -> bool:
+        """Whether anything was reached here or may follow."""
+        return self.leads_on or len(self.nodes) > 0 or self.guards is not None
 
     def waiting(self, tree: PrefixTree) -> Nodes:
         """Nodes with moves to anything below, reached here or further up; most states are never asked."""
@@ -192,43 +209,52 @@ class _State:
 class _Joint:
     """States that are followed together at one element: the one its names lead to, and those behind guards."""
 
-    __slots__ = (
-        "_asks_position",
-        "_asks_text",
-        "asks_more",
-        "behind",
-        "guards",
-        "leading_on",
-        "next",
-        "states",
-    )
+    __slots__ = ("_asks_position", "_asks_text", "asks_more", "guards", "is_guarded", "leads_on", "next", "states")
 
     def __init__(self, states: frozenset[_State]) -> None:
         self.states = states
-        self.leading_on = [state for state in states if state.leads_on]
-        self.guards = [state.guards for state in states if state.guards is not None]
         self.next: dict[Label, _Joint] = {}
-        self.behind: dict[Properties, _Joint] = {}
-        "The same with the nodes whose guards hold for an element's properties."
-        asked = set().union(*[guards.names for guards in self.guards])
+        "The joints one move further down, without the states behind the guards there."
+        self.leads_on = any(state.leads_on for state in states)
+        self.guards = [state.guards for state in states if state.guards is not None]
+        self.is_guarded = len(self.guards) > 0
+        asked = set().union(*[guards.asked for guards in self.guards])
         self._asks_text, self._asks_position = OWN_TEXT in asked, not asked.isdisjoint((POSITION, POSITION_OF_ALL))
         self.asks_more = self._asks_text or self._asks_position
         "Whether guards ask for more than attributes."
 
-    def properties(self, element: Element, parent: Element, index: int) -> Properties:
-        """What guards may ask of an element, which is its parent's child element of this index."""
-        found: Properties = tuple(element.attributes.items())
+    def more_asked(self, element: Element, place: int, positions: _Positions) -> Properties:
+        """What guards ask, beside attributes, of an element with this place among its parent's children."""
+        found: Properties = ()
         if self._asks_text:
-            found += tuple([(OWN_TEXT, part) for part in element.children if isinstance(part, str) and part])
-        if self._asks_position:
-            before = [sibling.name for sibling in parent.elements[:index]]
-            found += ((POSITION, before.count(element.name) + 1), (POSITION_OF_ALL, index + 1))
-        return found
+            found = tuple([(OWN_TEXT, part) for part in element.children if isinstance(part, str) and part])
+        return found + positions.at(place) if self._asks_position else found
 
-    def passed(self, properties: Properties) -> frozenset[int]:
-        """All nodes whose guards hold for these properties."""
-        admitted = [each for one in properties for guards in self.guards for each in guards.admitted(one)]
-        return frozenset(node for others, node in admitted if all(guard.holds(properties) for guard in others))
+
+class _Positions:
+    """The positions of child elements; those of one parent are counted together, when one is first asked for."""
+
+    __slots__ = ("_counted", "parent")
+
+    def __init__(self) -> None:
+        self.parent = _NO_ELEMENT
+        self._counted: tuple[Element, list[Properties]] = (_NO_ELEMENT, [])
+
+    def at(self, place: int) -> Properties:
+        """The positions of the parent's child at this place: among those of its name, and among all."""
+        counted, found = self._counted
+        if counted is not self.parent:
+            counts: dict[str, int] = {}
+            found, count = [], 0
+            for child in self.parent.children:
+                if isinstance(child, str):
+                    found.append(())
+                    continue
+                count += 1
+                of_name = counts[child.name] = counts.get(child.name, 0) + 1
+                found.append(((POSITION, of_name), (POSITION_OF_ALL, count)))
+            self._counted = (self.parent, found)
+        return found[place]
 
 
 class _Addition(NamedTuple):
@@ -257,8 +283,13 @@ class PathAutomaton:
         "How many paths have guards."
         self._start: _State | None = None
         "The state before the root; all states follow from it or from those behind guards."
-        self._behind: dict[frozenset[int], _State] = {}
+        self._shared: dict[tuple[Any, ...], _State] = {}
+        "The states behind guards, by their nodes."
+        self._admitted: dict[tuple[_GuardIndex, Property], list[tuple[Guards, _State]]] = {}
+        "The states behind the first guards that hold for a property, with their other guards."
         self._joints: dict[frozenset[_State], _Joint] = {}
+        self._passed: dict[Asked, _Joint] = {}
+        "By what guards ask of an element: the joint with the states behind those that hold."
         self._results: dict[frozenset[Any], tuple[frozenset[Any], Collection[Any]] | None] = {}
         "By the states that a document reached: its answers and leads, remembered when it is seen again."
         self._held = 0
@@ -352,21 +383,24 @@ class PathAutomaton:
         start = self._joint(frozenset((self._current_start(),)))
         found: set[_Joint] = set()
         stack = [(Element("", {}, (root,)), start)]
-        extras = self._extras > 0
+        extras, passed, positions = self._extras > 0, self._passed, _Positions()
         while stack:
-            element, above = stack.pop()
-            following = above.next
-            for index, child in enumerate(element.elements):
-                joint = following.get(child.name) or self._joint_below(above, child.name)
-                if joint.guards and (child.attributes or joint.asks_more):
-                    properties = joint.properties(child, element, index)
-                    joint = joint.behind.get(properties) or self._joint_behind(joint, properties)
-                found.add(joint)
-                if (extras or child.elements) and joint.leading_on:
-                    stack.append((child, joint))
+            element, joint = stack.pop()
+            following, positions.parent = joint.next, element
+            for place, child in enumerate(element.children):
+                if isinstance(child, str):
+                    continue
+                below = following.get(child.name) or self._joint_below(joint, child.name)
+                if below.is_guarded and ((attributes := child.attributes) or below.asks_more):
+                    asked: Asked = (below, *attributes, *attributes.values())
+                    if below.asks_more:
+                        asked += below.more_asked(child, place, positions)
+                    below = passed.get(asked) or self._joint_behind(asked, attributes)
+                found.add(below)
+                if (extras or child.children) and below.leads_on:
+                    stack.append((child, below))
             if extras:
-                for label in _extra_labels(element):
-                    found.add(self._joint(frozenset(self._follow(state, label) for state in above.leading_on)))
+                found.update(self._joint_below(joint, label) for label in _extra_labels(element))
         return frozenset(found)
 
     def _joint(self, states: frozenset[_State]) -> _Joint:
@@ -376,36 +410,58 @@ class PathAutomaton:
             self._held += _STATE_COST
         return known
 
-    def _joint_below(self, joint: _Joint, name: str) -> _Joint:
-        """The states one move further down, followed together from now on."""
-        label = name if name in self._labels else _UNKNOWN
+    def _joint_below(self, joint: _Joint, label: Label) -> _Joint:
+        """The states one move further down, without those behind guards."""
+        label = self._known_label(label)
         known = joint.next.get(label)
         if known is None:
-            states = frozenset(self._follow(state, name) for state in joint.leading_on)
-            known = joint.next[label] = self._joint(states)
+            below = [self._follow(state, label) for state in joint.states if state.leads_on]
+            known = joint.next[label] = self._joint(frozenset([state for state in below if state.is_of_use]))
         return known
 
-    def _joint_behind(self, joint: _Joint, properties: Properties) -> _Joint:
-        """The joint, with the state of the nodes whose guards hold for these properties."""
-        passed = joint.passed(properties)
-        found = self._joint(joint.states | {self._behind_guards(passed)}) if passed else joint
-        if len(joint.behind) >= MOST_PROPERTIES:
-            joint.behind.clear()
-        joint.behind[properties] = found
-        self._held += 1
+    def _joint_behind(self, asked: Asked, attributes: Mapping[str, str]) -> _Joint:
+        """The joint, with the states behind the guards that hold for what they ask of an element."""
+        joint: _Joint = asked[0]
+        properties = (*attributes.items(), *asked[1 + 2 * len(attributes) :])
+        admitted = [state for guards in joint.guards for state in self._admitted_by(guards, properties)]
+        found = self._passed[asked] = self._joint(joint.states.union(admitted)) if admitted else joint
+        self._held += len(str(asked[1:])) // 8
         return found
 
-    def _behind_guards(self, nodes: frozenset[int]) -> _State:
-        """The state of an element at which the guards of these nodes hold."""
-        known = self._behind.get(nodes)
+    def _admitted_by(self, guards: _GuardIndex, properties: Properties) -> Iterator[_State]:
+        """The states behind those guards that hold for these properties of an element."""
+        for one in properties:
+            if one[0] not in guards.asked:
+                continue
+            admitted = self._admitted.get((guards, one))
+            if admitted is None:
+                admitted = self._admitted[guards, one] = [
+                    (others, self._shared_state(sorted_nodes(nodes), NO_NODES, []))
+                    for others, nodes in guards.admitted(one).items()
+                ]
+                self._held += _STATE_COST
+            for others, state in admitted:
+                if not others or all(guard.holds(properties) for guard in others):
+                    yield state
+
+    def _shared_state(self, nodes: Nodes, waiting_above: Nodes, guarded: list[tuple[Guards, int]]) -> _State:
+        """A state behind guards, one for all sequences of names that lead to the same nodes."""
+        key = (nodes.tobytes(), waiting_above.tobytes(), tuple(guarded))
+        known = self._shared.get(key)
         if known is None:
-            known = self._behind[nodes] = self._new_state(sorted_nodes(nodes), NO_NODES)
+            known = self._shared[key] = self._new_state(nodes, waiting_above, guarded)
+            known.is_shared = True
+            known.leads_on = len(known.sources(self._tree)) > 0
         return known
+
+    def _known_label(self, label: Label) -> Label:
+        if label in self._labels:
+            return label
+        return _UNKNOWN if isinstance(label, str) or label == _UNKNOWN else (label[0], "")
 
     def _follow(self, state: _State, label: Label) -> _State:
         """The state one move further down, created if it is new."""
-        if label not in self._labels:
-            label = _UNKNOWN if isinstance(label, str) else (label[0], "")
+        label = self._known_label(label)
         known = state.next.get(label)
         if known is not None:
             return known
@@ -415,16 +471,17 @@ class PathAutomaton:
         targets = [state.wild_targets(tree, name) if name == wild else table.targets(sources) for name, table in tables]
         nodes = np.concatenate([NO_NODES, *targets])
         nodes.sort()
-        made = state.next[label] = self._new_state(nodes, state.waiting(tree))
-        for _, table in tables:
-            for guards, node in table.behind_guards(sources):
-                made.guard(guards, node)
-                self._held += 1
+        guarded = [behind for _, table in tables for behind in table.behind_guards(sources)]
+        new_state = self._shared_state if state.is_shared else self._new_state
+        made = state.next[label] = new_state(nodes, state.waiting(tree), guarded)
         return made
 
-    def _new_state(self, nodes: Nodes, waiting_above: Nodes) -> _State:
-        self._held += _STATE_COST + 4 * len(nodes) + 2 * len(waiting_above)
-        return _State(nodes, waiting_above)
+    def _new_state(self, nodes: Nodes, waiting_above: Nodes, guarded: list[tuple[Guards, int]]) -> _State:
+        self._held += _STATE_COST + 4 * len(nodes) + 2 * len(waiting_above) + len(guarded)
+        made = _State(nodes, waiting_above)
+        for guards, node in guarded:
+            made.guard(guards, node)
+        return made
 
     def _current_start(self) -> _State:
         """The state before the root, with all states after it brought up to date."""
@@ -440,16 +497,20 @@ class PathAutomaton:
     def _forget_states(self) -> None:
         self._start = None
         self._unapplied.clear()
-        self._behind.clear()
+        self._shared.clear()
+        self._admitted.clear()
         self._joints.clear()
+        self._passed.clear()
         self._results.clear()
         self._held = 0
 
     def _note(self, addition: _Addition) -> None:
         self._results.clear()
         self._joints.clear()
+        self._passed.clear()
         if any(move.guards for move in addition.moves):
-            self._behind.clear()
+            self._shared.clear()
+            self._admitted.clear()
         if self._start is None:
             return
         if len(self._unapplied) < MOST_UNAPPLIED:

@@ -147,7 +147,8 @@ class MoveTable:
         """Where the other moves from these sources lead, with their guards."""
         if self.guarded:
             for source in sources.tolist():
-                yield from self.guarded.get(source, {}).items()
+                if source in self.guarded:
+                    yield from self.guarded[source].items()
 
     def _sort(self) -> None:
         sources, targets = (np.array(added, np.intp) for added in self._added)
