@@ -1,0 +1,147 @@
+"""Small parts of the live host at their bounds: segments, dates, tables, sockets, and what newcomers may get."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from earshot.errors import NetworkUnavailable, UsageError
+from earshot.live import signatures, sockets
+from earshot.live.peers import Peer, Peers
+from earshot.live.signatures import _remember, parse_until
+from earshot.live.sockets import GROUPS_A_SOCKET, MulticastSockets
+from earshot.live.spool import close_abandoned, read_records
+from earshot.live.transport import Transport
+
+HOME = ("10.0.0.1", 5)
+
+
+def test_segments_that_killed_nodes_left_are_counted_cut_and_closed(tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / f"a-{number}-00001.open.jsonl").write_bytes(b'{"time":1.0,"node":"a","kind":"note"}\n{"ti')
+    (tmp_path / "a-3-00001.open.jsonl").write_bytes(b"")
+    (tmp_path / "b-1-00001.jsonl").write_bytes(b'{"time":2.0,"node":"b","kind":"note"}\n')
+    assert close_abandoned(tmp_path) == 3
+    assert close_abandoned(tmp_path) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"a-{n}-00001.jsonl" for n in (1, 2)] + [
+        "b-1-00001.jsonl"
+    ]
+    assert (tmp_path / "a-1-00001.jsonl").read_bytes().endswith(b"}\n")
+
+
+def test_lines_that_are_not_records_are_named_and_the_others_read(tmp_path: Path) -> None:
+    (tmp_path / "a-1-00001.jsonl").write_bytes(
+        b'{"time":1.0,"node":"a","kind":"note"}\nnonsense\n{"time":2.0,"node":"a","kind":"no kind"}\n'
+        b'{"time":3.0,"node":"a","kind":"note"}\n{"time":4.0'
+    )
+    damaged: list[str] = []
+    assert [one.time for one in read_records(tmp_path, damaged)] == [1.0, 3.0]
+    assert [line.partition(": not")[0].rpartition(" ")[2] for line in damaged] == ["2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1970-01-02", 86400.0), ("1970-01-02T00:00:00+02:00", 79200.0), ("1970-01-01T00:00:05Z", 5.0)],
+)
+def test_the_end_of_a_key_is_a_date_in_utc_unless_it_has_a_zone(text: str, seconds: float) -> None:
+    assert parse_until(text) == seconds
+    with pytest.raises(UsageError, match="'soon' is not a date"):
+        parse_until("soon")
+
+
+def test_what_was_signed_first_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signatures, "REMEMBERED", 2)
+    table: OrderedDict[str, float] = OrderedDict()
+    for key in ("a", "b", "a"):
+        _remember(table, key, 1.0)
+    assert list(table) == ["b", "a"]
+    _remember(table, "c", 1.0)
+    assert list(table) == ["a", "c"]
+
+
+def test_tables_of_peers_have_these_sizes() -> None:
+    peers = Peers(5.0, lambda *_: None)
+    assert (peers._limit, peers._newcomer_limit) == (4096, 1024)
+
+
+# Sockets.
+
+
+class Refusing:
+    """A socket that joins so many groups and refuses the next."""
+
+    def __init__(self, joins: int) -> None:
+        self.joins, self.closed = joins, False
+
+    def setsockopt(self, *_: Any) -> None:
+        if not self.joins:
+            raise OSError(errno.ENOBUFS, "no room")
+        self.joins -= 1
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Opening(MulticastSockets):
+    """Opens given sockets."""
+
+    def __init__(self, *some: Refusing) -> None:
+        super().__init__(5000, "", HOME)
+        self.some = list(some)
+
+    def _open(self) -> socket.socket:
+        opened: Any = self.some.pop(0)
+        self._sockets[opened] = set()
+        return opened  # type: ignore[no-any-return]
+
+
+def test_a_socket_that_was_opened_for_a_group_it_cannot_join_is_closed() -> None:
+    refusing = Refusing(0)
+    with pytest.raises(NetworkUnavailable, match=r"cannot join the multicast group 239.0.0.1 on the default interface"):
+        Opening(refusing).join("239.0.0.1")
+    assert refusing.closed
+
+
+def test_a_socket_that_has_groups_stays_open_when_the_next_cannot_be_joined() -> None:
+    one = Refusing(1)
+    found = Opening(one)
+    assert found.join("239.0.0.1") is one
+    assert found.join("239.0.0.1") is None
+    with pytest.raises(NetworkUnavailable):
+        found.join("239.0.0.2")
+    assert not one.closed
+    assert list(found._sockets.values()) == [{"239.0.0.1"}]
+
+
+def test_a_socket_joins_twenty_groups() -> None:
+    first, second = Refusing(99), Refusing(99)
+    found = Opening(first, second)
+    opened = [found.join(f"239.0.0.{number}") for number in range(21)]
+    assert (GROUPS_A_SOCKET, opened[0], opened[1:20], opened[20]) == (20, first, [None] * 19, second)
+    assert (sockets.RECEIVE_BUFFER_BYTES, sockets.SEND_BUFFER_BYTES) == (4 << 20, 4 << 20)
+
+
+# Newcomers.
+
+
+class Sending(Transport):
+    """A transport that notes what it would send."""
+
+    def __init__(self) -> None:
+        self.transmitted: list[bytes] = []
+
+    def _transmit(self, datagram: bytes, address: tuple[str, int], priority: int = 0) -> None:
+        self.transmitted.append(datagram)
+
+
+def test_a_newcomer_gets_no_more_bytes_than_it_sent_and_a_proven_peer_everything() -> None:
+    transport = Sending()
+    newcomer = Peer("a", HOME, 1, credit_bytes=10)
+    assert [transport._transmit_to(newcomer, b"x" * size) for size in (11, 4, 6, 1)] == [False, True, True, False]
+    assert (newcomer.credit_bytes, transport.transmitted) == (0, [b"xxxx", b"xxxxxx"])
+    assert transport._transmit_to(Peer("b", HOME, 1, proven=True), b"x" * 999)
