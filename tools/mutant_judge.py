@@ -372,6 +372,9 @@ class Judge:
             return self.first_failing(names)
 
         def anew() -> str:
+            if "numba" in sys.modules:
+                # Else it would take the loops that it compiled before the change.
+                sys.modules["numba"].config.CACHE_DIR = str(self.folder / f"compiled-{os.getpid()}")
             self.hook.change(case)
             _forget(self.hook.root, self.tests)
             chosen = Chosen(names)

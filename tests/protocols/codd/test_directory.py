@@ -7,14 +7,16 @@ from random import Random
 import pytest
 
 from earshot.errors import SettingsError
+from earshot.filters import Filter, Subscription
 from earshot.protocols.codd.directory import MOST_SOURCES, Directory
 from earshot.protocols.codd.dissemination_tree import MOST_EARLY, MOST_MISSING
-from earshot.protocols.codd.machine import MOST_RESENT
+from earshot.protocols.codd.join import Join
+from earshot.protocols.codd.machine import MOST_RESENT, Codd
 from earshot.protocols.codd.overlap import MOST_COMPARED, _filter_overlap, overhead_of, structural_overlap
-from earshot.protocols.codd.packets import GetSeedSet, Register, SeedSet, Source, Unregister
-from earshot.protocols.codd.recent_documents import MOST_BITS, RecentBitmap
+from earshot.protocols.codd.packets import NEW, Answer, GetSeedSet, Register, Registered, SeedSet, Source, Unregister
+from earshot.protocols.codd.recent_documents import MOST_BITS, RecentBitmap, bitmap
 from earshot.protocols.codd.settings import CoddSettings
-from earshot.protocols.machine import Broadcast, Drop, Send, StartTimer
+from earshot.protocols.machine import Broadcast, Drop, FixedLocation, Send, StartTimer
 from earshot.records import DropReason
 
 SETTINGS = CoddSettings(agents=("a", "b"), directory_s=30.0, candidate_wait_s=2.0, retry_s=10.0)
@@ -184,3 +186,49 @@ def test_settings_at_their_bounds(right: dict[str, float], wrong: dict[str, floa
     assert CoddSettings(**right)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match=next(iter(wrong))):
         CoddSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_bitmap_has_bits_for_65536_numbers_from_its_first_on() -> None:
+    assert bitmap([4, 5, 9], 5) == 0b10001
+    assert bitmap([5 + MOST_BITS - 1], 5) == 1 << (MOST_BITS - 1)
+    assert bitmap([5 + MOST_BITS], 5) == 0
+
+
+def test_agents_may_be_given_as_a_list() -> None:
+    assert CoddSettings(agents=["a", "b"]).agents == ("a", "b")  # type: ignore[arg-type]
+
+
+def test_defaults_of_answers_and_joins() -> None:
+    assert (Answer("s#1", 1, True).link, Answer("s#1", 1, True).ancestors, Join().failures) == (0, (), 0)
+
+
+def test_a_tree_is_obsolete_where_its_source_has_a_newer_one_or_is_gone_and_no_place_was_found() -> None:
+    node = Codd("n", SETTINGS, FixedLocation(), Random(1))
+    node.subscribe(Subscription("n/1", "n", Filter.of_type("Document")), 0.0)
+    node.hear(SeedSet((Source("s#1", ("Document",), ("s",)),)), "a", 0.1)
+    tree = node.trees["s#1"]
+
+    def obsolete(*trees: str, failures: int = 0) -> bool:
+        node.directory.sources = {one: Source(one, ("Document",), ("s",)) for one in trees}
+        tree.join.failures = failures
+        return node.is_obsolete(tree)
+
+    attempts = SETTINGS.join_attempts
+    assert [obsolete("s#1"), obsolete("s#1", failures=attempts)] == [False, False], "it is listed"
+    assert (obsolete("s#2"), obsolete("t#1")) == (True, False)
+    assert [obsolete(failures=failed) for failed in (attempts - 1, attempts)] == [False, True]
+    tree.parent = "s"
+    assert not obsolete(failures=attempts), "it has a place"
+    assert obsolete("s#2")
+
+
+def test_a_registration_that_does_not_end_here_is_ignored() -> None:
+    node = Codd("n", SETTINGS, FixedLocation(), Random(1))
+    node.subscribe(Subscription("n/1", "n", Filter.of_type("Document")), 0.0)
+    node.hear(SeedSet((Source("s#1", ("Document",), ("s",)),)), "a", 0.1)
+    tree = node.trees["s#1"]
+    for path in ((), ("m",), ("n", "m")):
+        assert tree.on_registered(Registered("s#1", path, 5)) == []
+    assert tree.complete == NEW
+    tree.on_registered(Registered("s#1", ("n",), 5))
+    assert tree.complete == 5

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from steam_table import Course, Walk, stays
 
-from earshot import Area, Circle, Event, Position
-from earshot.protocols.steam.announcements import EventCache
-from earshot.protocols.steam.missed_events import Reception, inside_since
+from earshot import Area, Circle, Event, EventType, Position
+from earshot.protocols.steam.announcements import EventCache, LocalAnnouncement
+from earshot.protocols.steam.beacon_pace import Pace
+from earshot.protocols.steam.missed_events import Reception, Receptions, inside_since
+from earshot.protocols.steam.packets import Advert, SteamSettings
 
 
 def event(number: int) -> Event:
@@ -91,3 +93,29 @@ def test_a_long_memory_takes_bounded_work() -> None:
 
     assert inside_since(Area(Circle(10.0)), Walk(course), 0.0, 1e6, step_s=0.5) == 0.0
     assert len(asked) < 300
+
+
+def advert(subject: str, epoch: float = 1.0) -> Advert:
+    made = LocalAnnouncement(EventType(subject), None, 0, epoch, EventCache(4), 0.0, pace=Pace(3, 5.0))
+    return made.advert("p", Position(0.0, 0.0), SteamSettings(beacon_interval_s=0.5))
+
+
+def test_the_announcement_that_was_followed_first_makes_room() -> None:
+    followed = Receptions(2, 9)
+    for subject in ("a", "b", "c"):
+        followed.follow(advert(subject), 7)
+    assert [followed.of(("p", subject), 1.0) is not None for subject in ("a", "b", "c")] == [False, True, True]
+    found = followed.of(("p", "b"), 1.0)
+    assert found is not None
+    assert (found.highest, found.limit, followed.of(("p", "b"), 2.0)) == (7, 9, None)
+    followed.forget(("p", "b"))
+    followed.forget(("p", "unknown"))
+    assert followed.of(("p", "b"), 1.0) is None
+    nothing = Receptions(2, 0)
+    nothing.follow(advert("a"), 7)
+    assert nothing.of(("p", "a"), 1.0) is None
+
+
+def test_a_beacon_says_when_the_next_one_comes() -> None:
+    found = advert("a")
+    assert (found.interval_s, found.margin_m, found.oldest, found.latest) == (1.5, 5.0, 1, 0)
