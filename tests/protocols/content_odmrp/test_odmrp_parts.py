@@ -245,3 +245,23 @@ def test_offers_and_answers_are_noted() -> None:
     assert found.offered(2.0) == ((group.id, Digest.of(EVENT).data),)
     found.answered((group.id, 99), 2.5)
     assert (group.offered_at, group.answered_at) == (2.0, 2.5)
+
+
+def test_audiences_are_noted_for_so_many_groups_and_only_where_somebody_wants_the_event() -> None:
+    found = groups(limit=2)
+    group = found.choose(Digest.of(EVENT), "CD", frozenset(), 1.0)
+    assert (group.audiences, group.used_at) == ({}, 1.0)
+    for number in range(5):
+        found.choose(Digest.of(EVENT), "CD", frozenset({f"b{number}"}), 2.0)
+    assert len(group.audiences) == 3, "one more than there may be groups: then it cannot be split"
+
+
+def test_what_reporters_and_local_subscribers_want_together() -> None:
+    found = ReportTable(4, SHAPE)
+    found.hear(report("b", CHEAP), 0.0, 10.0)
+    merged = found.merged(summary("News"), 1.0)
+    wanted = [merged.may_match(event) for event in (EVENT, Event("News", {}), Event("Other", {}))]
+    assert wanted == [True, True, False]
+    found.hear(SummaryReport("c", 5), 0.0, 10.0)
+    assert found.merged(summary("News"), 1.0).may_match(Event("Other", {})), "its summary is missing"
+    assert (found.wants(EVENT, 1.0), found.wants(EVENT, 11.0)) == (True, False)

@@ -84,3 +84,10 @@ def test_what_cannot_be_asked_is_refused(arguments: tuple[float, int, int, float
     with pytest.raises(SettingsError) as caught:
         brokers_for(*arguments)
     assert str(caught.value) == message
+
+
+def test_the_meeting_time_as_equation_2_prints_it() -> None:
+    for alpha, grid in ((2.0, 100.0), (5.0, 400.0)):
+        expected = 0.5 * grid * (0.34 * math.log(grid) - 2.0 + alpha / (2.0 * alpha - 1.0))
+        assert printed_meeting_time(alpha, grid) == pytest.approx(expected)
+    assert printed_meeting_time(2.0, 100.0) == pytest.approx(11.621, abs=1e-3)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from earshot.events import Event
 from earshot.geometry import Area, Circle, Position
+from earshot.protocols.common.local_subscriptions import RecentKeys
+from earshot.protocols.drip.broker import Broker
+from earshot.protocols.drip.machine import Drip
 from earshot.protocols.drip.packets import (
     PAPER,
     BrokerAnnouncement,
+    Candidate,
+    DripSettings,
     EventCopy,
     Quit,
     RegionCopy,
@@ -32,7 +38,8 @@ from earshot.protocols.drip.region_interests import (
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Epidemic, HeldEvent, Sharing, destinations_of
 from earshot.protocols.drip.subscribers import Subscriber, Subscribers, parse_filters
-from earshot.protocols.machine import Drop, Send, StartTimer
+from earshot.protocols.machine import Drop, FixedLocation, Send, StartTimer
+from earshot.protocols.tuning import Surroundings
 from earshot.records import DropReason
 
 SETTINGS = replace(PAPER, brokers=6, nearest=2, copies=2, upstreams=2, improvement_s=0.5, memory=3, memory_events=2)
@@ -525,3 +532,47 @@ def test_so_many_copies_wait_for_a_route() -> None:
 @pytest.mark.parametrize(("near_hops", "hops", "interval_s"), [(0, 9, 5.0), (2, 2, 5.0), (2, 3, 7.5), (2, 0, 5.0)])
 def test_subscribers_far_from_their_broker_register_less_often(near_hops: int, hops: int, interval_s: float) -> None:
     assert replace(SETTINGS, near_hops=near_hops).register_after_s(hops) == interval_s
+
+
+def test_a_subscriber_that_was_forgotten_may_register_again() -> None:
+    table = Subscribers("me", 9, 30.0)
+    table.learn(record("s", 1.0), 1.0)
+    table.quit("s", 2.0)
+    table.expire(41.5, 10.0)
+    assert (table.table["s"].filters, 1.0 < table.table["s"].record.stamp < 1.001) == ((), True)
+    assert table.learn(record("s", 3.0), 50.0) is not None
+    assert table.table["s"].filters
+
+
+def test_an_event_that_expires_before_all_destinations_have_it_is_dropped_by_name() -> None:
+    broker = Broker("me", SETTINGS, regions(), Sharing(SETTINGS), RecentKeys(9), 0.0)
+    for name, destinations, pending in (("done", ("p",), set()), ("left", ("p",), {"p"}), ("nowhere", (), {"p"})):
+        event = Event("N", {}, id=name)
+        broker.events.add(HeldEvent(event, 100.0, 1, 1, pending=set(pending), destinations=destinations))
+    dropped = [one for one in broker.contact(100.0) if isinstance(one, Drop)]
+    assert dropped == [Drop(DropReason.EXPIRED_WITH_DESTINATIONS_LEFT, "left")]
+    broker.next_contact = 7.0
+    assert [broker.contact_timer(now) for now in (5.0, 9.0)] == [StartTimer("contact", 7.0), StartTimer("contact", 9.0)]
+
+
+def test_a_broker_that_was_declared_gone_returns_with_its_announcement() -> None:
+    node = Drip("me", SETTINGS, FixedLocation(), Random(1))
+    node.start(0.0)
+    node.election.candidates.learn([Candidate("b", 9.0, 1.0, True)])
+    node.hear(announcement("b", 0.5), "x", 10.0)
+    assert not node.election.candidates.is_gone("b")
+
+
+AROUND = Surroundings(
+    nodes=100, present=100.0, width_m=50.0, height_m=50.0, range_m=100.0, mean_neighbours=9.0, median_speed_m_s=1.0,
+    link_lifetime_s=9.0, events_per_s=9.0,
+)  # fmt: skip
+
+
+def test_first_guesses_lie_between_the_fewest_brokers_and_all_nodes() -> None:
+    usual = DripSettings()
+    fewest = usual.nearest + usual.copies + 1
+    found = {one.name: (one.low, one.high) for one in Drip.tuning(AROUND)}
+    assert found == {"brokers": (fewest, 100), "copies": (1, 4), "nearest": (2, 6)}
+    assert Drip.tuning(replace(AROUND, present=float(fewest))) == ()
+    assert Drip.tuning(replace(AROUND, present=fewest + 1.0)) != ()

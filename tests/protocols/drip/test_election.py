@@ -139,3 +139,9 @@ def test_a_node_without_a_broker_and_without_neighbours_asks_for_some() -> None:
     assert named(one.watch({}, [], "", late), "forward-abilities") == []
     assert len(named(one.watch({}, [], "", late + 0.1), "forward-abilities")) == 1
     assert one.candidates.changed == {"n"}
+
+
+def test_brokers_are_watched_from_the_first_election_on() -> None:
+    one = election(Role.GATHERING)
+    assert named(one.decide(5.0), "watch") == [5.0 + SETTINGS.announce_interval_s]
+    assert named(one.decide(6.0), "watch") == []

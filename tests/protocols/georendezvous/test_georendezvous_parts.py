@@ -11,7 +11,7 @@ import pytest
 from earshot.geometry import Position
 from earshot.protocols.georendezvous import rendezvous_table
 from earshot.protocols.georendezvous.cell_hash_routing import Beacon, CellSettings, Heading
-from earshot.protocols.georendezvous.cells import HOME, NEXT_EDGE
+from earshot.protocols.georendezvous.cells import HOME, NEXT_EDGE, cells_apart
 from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, RendezvousTable, Subscribe, weight
 from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
@@ -119,3 +119,38 @@ def test_first_guesses_follow_the_ground_and_the_density() -> None:
     assert [(one.name, one.first) for one in far] == [("rendezvous", 2), ("cell_side_m", 35.0)]
     middle = GeoRendezvous.tuning(replace(AROUND, mean_neighbours=20.0))
     assert middle[1].first == 55.0
+
+
+def test_the_first_beacon_comes_within_the_first_interval() -> None:
+    waits = []
+    for seed in range(200):
+        beacon, _ = SharedLinks("me", SETTINGS, Random(seed)).start(Position(50.0, 50.0), 10.0)
+        assert isinstance(beacon, StartTimer)
+        waits.append(beacon.at - 10.0)
+    assert 0.0 <= min(waits) < 0.1
+    assert 3.9 < max(waits) <= 4.0
+
+
+@pytest.mark.parametrize(("other", "apart"), [((3, 5), 0), ((4, 5), 1), ((3, 4), 1), ((-2, 7), 5), ((4, -5), 10)])
+def test_cells_lie_apart_along_the_longer_side(other: tuple[int, int], apart: int) -> None:
+    assert cells_apart((3, 5), other) == cells_apart(other, (3, 5)) == apart
+
+
+def test_what_expires_or_is_dropped_makes_room() -> None:
+    table = RendezvousTable(35.0)
+    table.put(record("a", lifespan_s=10.0), 0.0)
+    table.put(record("b", lifespan_s=20.0), 0.0)
+    advert = Advertise(Heading((0, 0)), 0, "news", 1, "p", (0, 0), at=1.0, lifespan_s=10.0)
+    table.put(advert, 0.0)
+    assert (table.expire(9.9), table.held_bytes) == ([], 3 * 1024)
+    assert (table.expire(10.0), table.held_bytes) == ([("cars", 0)], 1024)
+    table.drop(("cars", 0))
+    table.drop(("unknown", 0))
+    assert (table.held_bytes, len(table)) == (0, 0)
+
+
+def test_of_several_peers_the_one_heard_last_is_asked() -> None:
+    routing = links()
+    for name, now in (("early", 1.0), ("late", 3.0), ("middle", 2.0)):
+        routing.on_beacon(LinkBeacon((1, 0), False, 0), name, now)
+    assert routing._latest(["early", "late", "middle"]) == "late"
