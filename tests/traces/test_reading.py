@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from earshot.errors import TraceError
 from earshot.plugins import PluginError
+from earshot.traces import files
 from earshot.traces.formats import FORMATS, TraceFormat, _checked, _holds_parquet, find_format, read_trace
-from earshot.traces.lake_tables import LakeTable, TraceAbout, _trace_rows
+from earshot.traces.lake_tables import LakeTable, TraceAbout, _trace_rows, trace_about
 from earshot.traces.sightings import Sighting, TraceOptions
 from earshot.traces.text_formats import parse_bonnmotion, parse_ns2, parse_one
 from earshot.traces.xml_formats import header_of, parse_fcd, parse_gpx, says_geo
@@ -181,3 +183,36 @@ def test_a_leg_that_goes_on_after_the_window_ends_where_it_ends(monkeypatch: pyt
     assert (found.time.tolist(), found.x_m.tolist(), found.y_m.tolist()) == ([4.0, 10.0], [10.0, 22.0], [20.0, 2.0])
     whole = _trace_rows(table, TraceAbout("samples", 0.0, 20.0, None, None, "x"), None, 10.0)
     assert np.array_equal(whole.time, [4.0])
+
+
+def test_every_format_is_found_by_its_name() -> None:
+    assert list(FORMATS) == ["sumo-fcd", "ns2", "bonnmotion", "one", "gpx", "csv"]
+    assert all(name == one.name for name, one in FORMATS.items())
+
+
+def test_a_folder_of_parquet_files_in_degrees_is_on_the_globe(tmp_path: Path) -> None:
+    table = pa.table({"node": ["a"], "time": [0.0], "lat": [53.4], "lon": [-2.9]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = read_trace(tmp_path)
+    assert (found.geo, list(found.lat_deg), list(found.lon_deg)) == (True, [53.4], [-2.9])
+
+
+def test_a_file_at_an_address_is_read_from_its_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = written(tmp_path, "t.csv", "node,time,x,y\n")
+    asked = []
+
+    def system(address: str) -> tuple[fs.FileSystem, str]:
+        asked.append(address)
+        return fs.LocalFileSystem(), local
+
+    monkeypatch.setattr(files, "_system", system)
+    for path, addresses in (("s3a://bucket/t.csv", ["s3a://bucket/t.csv"]), (local, [])):
+        asked.clear()
+        with files.opened(path) as stream:
+            assert stream.read() == b"node,time,x,y\n"
+        assert asked == addresses
+
+
+def test_a_lake_without_traces_is_named_with_the_table_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=f"cannot read the table traces of the lake {tmp_path}"):
+        trace_about(str(tmp_path), "t")

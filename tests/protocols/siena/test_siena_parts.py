@@ -33,6 +33,7 @@ from earshot.protocols.siena.machine import (
     Subscribe,
     Unsubscribe,
 )
+from earshot.protocols.tuning import Surroundings
 from earshot.records import DropReason
 
 SETTINGS = SienaSettings(agents=("a",), clients=3, retry_s=5.0, patience_s=20.0)
@@ -294,3 +295,13 @@ def test_a_control_that_cannot_be_reached_is_forgotten() -> None:
     assert one.elected == "m"
     assert one.unreachable(Enter(""), "m", 1.0) == [Drop(DropReason.NO_CONTROL)]
     assert one.elected == ""
+
+
+@pytest.mark.parametrize(("present", "clients"), [(2.0, 3), (100.0, 6), (1000.0, 12)])
+def test_first_guesses_grow_with_the_network(present: float, clients: int) -> None:
+    around = Surroundings(
+        nodes=1000, present=present, width_m=9.0, height_m=9.0, range_m=100.0, mean_neighbours=9.0,
+        median_speed_m_s=1.0, link_lifetime_s=9.0, events_per_s=9.0,
+    )  # fmt: skip
+    [found] = Siena.tuning(around)
+    assert (found.name, found.first, found.low, found.high) == ("clients", clients, 2, 24)
