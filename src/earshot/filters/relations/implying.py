@@ -38,7 +38,7 @@ from earshot.filters.language.syntax import (
     StartsWith,
     Within,
 )
-from earshot.filters.language.values import COMPARE, NAN, moment, number, string_test, value_test
+from earshot.filters.language.values import COMPARE, NAN, moment, number, string_test, text_of, value_test
 from earshot.filters.relations.normal_form import normal
 
 BUDGET = 1_500
@@ -274,11 +274,11 @@ def _part_follows(fact: Condition, wanted: Condition) -> bool:
 
 
 def _value_follows(fact: Condition, wanted: Condition) -> bool:
-    """The same for a field, whose value may be typed: a boolean is 1 and also "true", a time equals
-    several texts. Where types could differ there is no proof."""
+    """Whether a field's value that meets one term meets the other. A value may be typed: a boolean is 1 and also
+    "true", a time equals several texts. Where types could differ there is no proof."""
     match fact, wanted:
         case _, Exists():
-            return not _lets_false_through(fact)
+            return not _value_meets(False, fact)  # false, which does not meet a bare name, could meet the term
         case Compare(_, op, bool() as truth), Compare(_, wanted_op, bool() as wanted_truth):
             return op is EQ and COMPARE[wanted_op](truth, wanted_truth)
         case Compare(_, op, float() as limit), Compare(_, wanted_op, float() as wanted_limit):
@@ -291,30 +291,17 @@ def _value_follows(fact: Condition, wanted: Condition) -> bool:
             return _part_follows(fact, wanted)
 
 
-def _lets_false_through(fact: Condition) -> bool:
-    """Whether the boolean false, which does not meet a bare name, could meet the term."""
-    match fact:
-        case Compare(_, op, literal):
-            return value_test(op, literal)(False)
-        case Contains(_, part):
-            return part in "false"
-        case StartsWith(_, part):
-            return "false".startswith(part)
-        case _:
-            return True
-
-
 def _is_plain(text: str) -> bool:
     """Whether a value with this text compares alike as every type."""
     return moment(text) is None and text not in ("true", "false")
 
 
-def _value_meets(text: str, wanted: Condition) -> bool:
+def _value_meets(value: str | bool, wanted: Condition) -> bool:
     match wanted:
         case Compare(_, op, literal):
-            return value_test(op, literal)(text)
+            return value_test(op, literal)(value)
         case _:
-            return _meets(text, wanted)
+            return _meets(text_of(value), wanted)
 
 
 def _time_follows(op: Comparison, text: str, wanted_op: Comparison, wanted_text: str) -> bool:
