@@ -18,20 +18,15 @@ known states, so that it costs only the states it reaches.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from earshot.events import Element
 from earshot.filters.index.prefix_tree import (
-    ANY,
     NO_NODES,
-    OWN_TEXT,
-    POSITION,
-    POSITION_OF_ALL,
     TEXT,
-    Guard,
     Guards,
     Label,
     Nodes,
@@ -39,21 +34,14 @@ from earshot.filters.index.prefix_tree import (
     PrefixTree,
     Properties,
     Property,
-    Results,
     attribute,
     sorted_nodes,
-    union,
-    with_node,
 )
-from earshot.filters.language.values import number
+from earshot.filters.index.states import UNKNOWN, GuardIndex, PathJoint, PathState, SiblingPositions, wildcard_of
 
-_ANY_ATTRIBUTE = attribute(ANY)
-_UNKNOWN: Label = ("element", "")
-"All names that no path mentions count as one."
 _DOCUMENT = sorted_nodes([0])
 "The tree's first node."
 
-_NO_ELEMENT = Element("")
 Asked = tuple[Any, ...]
 "A joint, and all that its guards may ask of an element: names and values of attributes, texts and positions."
 
@@ -65,196 +53,6 @@ MOST_RESULTS = 256
 "Results are remembered for this many different sets of states."
 MOST_UNAPPLIED = 64
 "After more changes than this between two documents, the states are built anew."
-
-
-def _wild(label: Label) -> Label | None:
-    """The wildcard that includes this label."""
-    if isinstance(label, str) or label == _UNKNOWN:
-        return ANY
-    return None if label == TEXT else _ANY_ATTRIBUTE
-
-
-class _GuardIndex:
-    """Nodes behind guards, found by the properties an element has."""
-
-    __slots__ = ("_by_guard", "asked")
-
-    def __init__(self) -> None:
-        self._by_guard: dict[Guard, list[tuple[Guards, int]]] = {}
-        self.asked: set[str] = set()
-        "The names of the properties that guards ask for."
-
-    def add(self, guards: Guards, node: int) -> None:
-        """Put a node behind guards; it is found by the first and checked by the others."""
-        first, *others = guards
-        self._by_guard.setdefault(first, []).append((tuple(others), node))
-        self.asked.update(guard.attribute for guard in guards)
-
-    def admitted(self, one: Property) -> dict[Guards, set[int]]:
-        """The nodes whose first guard holds for a property, by their other guards."""
-        name, value = one
-        admitting: Iterable[Guard] = [guard for guard in self._by_guard if guard.attribute == name]
-        if isinstance(value, str):
-            admitting = (Guard(name), Guard(name, value), Guard(name, number(value)))
-        found: dict[Guards, set[int]] = {}
-        for guard in admitting:
-            for others, node in self._by_guard.get(guard, ()) if guard.admits(value) else ():
-                found.setdefault(others, set()).add(node)
-        return found
-
-
-class _State:
-    """The nodes that a document has reached at the end of one sequence of names."""
-
-    __slots__ = (
-        "_above",
-        "_changes",
-        "_results",
-        "_sources",
-        "_waiting",
-        "_wild",
-        "guards",
-        "is_shared",
-        "leads_on",
-        "next",
-        "nodes",
-    )
-
-    def __init__(self, nodes: Nodes, above: Nodes) -> None:
-        self.next: dict[Label, _State] = {}
-        self.nodes = nodes
-        "Reached at this element."
-        self._above = above
-        "Nodes with moves to anything below, reached further up."
-        self._waiting: Nodes | None = None
-        self.leads_on = len(nodes) + len(above) > 0
-        "Whether anything may follow."
-        self.guards: _GuardIndex | None = None
-        "Nodes that are also reached here if their guards hold."
-        self.is_shared = False
-        "Whether several sequences of names lead here."
-        self._changes = -1
-        "When the following were found in the tree."
-        self._results: tuple[Results, Results] | None = None
-        self._sources: Nodes | None = None
-        self._wild: dict[Label, Nodes] = {}
-
-    @property
-    def is_of_use(self) -> bool:
-        """Whether anything was reached here or may follow."""
-        return self.leads_on or len(self.nodes) > 0 or self.guards is not None
-
-    def waiting(self, tree: PrefixTree) -> Nodes:
-        """Nodes with moves to anything below, reached here or further up; most states are never asked."""
-        if self._waiting is None:
-            here = tree.waiting(self.nodes)
-            self._waiting = union([self._above, here]) if len(here) else self._above
-        return self._waiting
-
-    def results(self, tree: PrefixTree) -> tuple[Results, Results]:
-        """The answers and the leads of the nodes reached here."""
-        self._renew(tree)
-        if self._results is None:
-            self._results = tree.answers.of(self.nodes), tree.leads.of(self.nodes)
-        return self._results
-
-    def sources(self, tree: PrefixTree) -> Nodes:
-        """The nodes reached here and the nodes waiting here, as sources of moves."""
-        self._renew(tree)
-        if self._sources is None:
-            self._sources = tree.sources(self.nodes, self.waiting(tree))
-        return self._sources
-
-    def wild_targets(self, tree: PrefixTree, wild: Label) -> Nodes:
-        """Where moves to any name lead from here, which is asked for each name that follows."""
-        sources = self.sources(tree)
-        found = self._wild.get(wild)
-        if found is None:
-            table = tree.table(wild)
-            found = self._wild[wild] = NO_NODES if table is None else table.targets(sources)
-        return found
-
-    def _renew(self, tree: PrefixTree) -> None:
-        if self._changes != tree.changes:
-            self._changes = tree.changes
-            self._results = self._sources = None
-            self._wild = {}
-
-    def children(self, label: Label) -> Iterable[_State]:
-        """The known states one move down by this label of a path."""
-        if label in (ANY, _ANY_ATTRIBUTE):
-            return [state for name, state in self.next.items() if _wild(name) == label]
-        found = self.next.get(label)
-        return () if found is None else (found,)
-
-    def reach(self, node: int) -> None:
-        """Reach one more node here."""
-        self._changes = -1
-        self.nodes = with_node(self.nodes, node)
-        self.leads_on = True
-
-    def wait_for(self, node: int) -> None:
-        """Follow the moves of one more node to anything below, which was reached here or further up."""
-        self._waiting = None
-        self._changes = -1
-        self._above = with_node(self._above, node)
-        self.leads_on = True
-
-    def guard(self, guards: Guards, node: int) -> None:
-        if self.guards is None:
-            self.guards = _GuardIndex()
-        self.guards.add(guards, node)
-
-
-class _Joint:
-    """States that are followed together at one element: the one its names lead to, and those behind guards."""
-
-    __slots__ = ("_asks_position", "_asks_text", "asks_more", "guards", "is_guarded", "leads_on", "next", "states")
-
-    def __init__(self, states: frozenset[_State]) -> None:
-        self.states = states
-        self.next: dict[Label, _Joint] = {}
-        "The joints one move further down, without the states behind the guards there."
-        self.leads_on = any(state.leads_on for state in states)
-        self.guards = [state.guards for state in states if state.guards is not None]
-        self.is_guarded = len(self.guards) > 0
-        asked = set().union(*[guards.asked for guards in self.guards])
-        self._asks_text, self._asks_position = OWN_TEXT in asked, not asked.isdisjoint((POSITION, POSITION_OF_ALL))
-        self.asks_more = self._asks_text or self._asks_position
-        "Whether guards ask for more than attributes."
-
-    def more_asked(self, element: Element, place: int, positions: _Positions) -> Properties:
-        """What guards ask, beside attributes, of an element with this place among its parent's children."""
-        found: Properties = ()
-        if self._asks_text:
-            found = tuple([(OWN_TEXT, part) for part in element.children if isinstance(part, str) and part])
-        return found + positions.at(place) if self._asks_position else found
-
-
-class _Positions:
-    """The positions of child elements; those of one parent are counted together, when one is first asked for."""
-
-    __slots__ = ("_counted", "parent")
-
-    def __init__(self) -> None:
-        self.parent = _NO_ELEMENT
-        self._counted: tuple[Element, list[Properties]] = (_NO_ELEMENT, [])
-
-    def at(self, place: int) -> Properties:
-        """The positions of the parent's child at this place: among those of its name, and among all."""
-        counted, found = self._counted
-        if counted is not self.parent:
-            counts: dict[str, int] = {}
-            found, count = [], 0
-            for child in self.parent.children:
-                if isinstance(child, str):
-                    found.append(())
-                    continue
-                count += 1
-                of_name = counts[child.name] = counts.get(child.name, 0) + 1
-                found.append(((POSITION, of_name), (POSITION_OF_ALL, count)))
-            self._counted = (self.parent, found)
-        return found[place]
 
 
 class _Addition(NamedTuple):
@@ -281,14 +79,14 @@ class PathAutomaton:
         "How many paths end in an attribute or in text()."
         self._guarded = 0
         "How many paths have guards."
-        self._start: _State | None = None
+        self._start: PathState | None = None
         "The state before the root; all states follow from it or from those behind guards."
-        self._shared: dict[tuple[Any, ...], _State] = {}
+        self._shared: dict[tuple[Any, ...], PathState] = {}
         "The states behind guards, by their nodes."
-        self._admitted: dict[tuple[_GuardIndex, Property], list[tuple[Guards, _State]]] = {}
+        self._admitted: dict[tuple[GuardIndex, Property], list[tuple[Guards, PathState]]] = {}
         "The states behind the first guards that hold for a property, with their other guards."
-        self._joints: dict[frozenset[_State], _Joint] = {}
-        self._passed: dict[Asked, _Joint] = {}
+        self._joints: dict[frozenset[PathState], PathJoint] = {}
+        self._passed: dict[Asked, PathJoint] = {}
         "By what guards ask of an element: the joint with the states behind those that hold."
         self._results: dict[frozenset[Any], tuple[frozenset[Any], Collection[Any]] | None] = {}
         "By the states that a document reached: its answers and leads, remembered when it is seen again."
@@ -358,7 +156,7 @@ class PathAutomaton:
             self._held += 4 * len(answers)
         return answers, leads
 
-    def _walk(self, root: Element) -> frozenset[_State]:
+    def _walk(self, root: Element) -> frozenset[PathState]:
         state = self._follow(self._current_start(), root.name)
         found = {state}
         stack = [(root, state)]
@@ -379,11 +177,11 @@ class PathAutomaton:
                 found.update(self._follow(state, label) for label in _extra_labels(element))
         return frozenset(found)
 
-    def _walk_with_guards(self, root: Element) -> frozenset[_Joint]:
+    def _walk_with_guards(self, root: Element) -> frozenset[PathJoint]:
         start = self._joint(frozenset((self._current_start(),)))
-        found: set[_Joint] = set()
+        found: set[PathJoint] = set()
         stack = [(Element("", {}, (root,)), start)]
-        extras, passed, positions = self._extras > 0, self._passed, _Positions()
+        extras, passed, positions = self._extras > 0, self._passed, SiblingPositions()
         while stack:
             element, joint = stack.pop()
             following, positions.parent = joint.next, element
@@ -403,14 +201,14 @@ class PathAutomaton:
                 found.update(self._joint_below(joint, label) for label in _extra_labels(element))
         return frozenset(found)
 
-    def _joint(self, states: frozenset[_State]) -> _Joint:
+    def _joint(self, states: frozenset[PathState]) -> PathJoint:
         known = self._joints.get(states)
         if known is None:
-            known = self._joints[states] = _Joint(states)
+            known = self._joints[states] = PathJoint(states)
             self._held += _STATE_COST
         return known
 
-    def _joint_below(self, joint: _Joint, label: Label) -> _Joint:
+    def _joint_below(self, joint: PathJoint, label: Label) -> PathJoint:
         """The states one move further down, without those behind guards."""
         label = self._known_label(label)
         known = joint.next.get(label)
@@ -419,16 +217,16 @@ class PathAutomaton:
             known = joint.next[label] = self._joint(frozenset([state for state in below if state.is_of_use]))
         return known
 
-    def _joint_behind(self, asked: Asked, attributes: Mapping[str, str]) -> _Joint:
+    def _joint_behind(self, asked: Asked, attributes: Mapping[str, str]) -> PathJoint:
         """The joint, with the states behind the guards that hold for what they ask of an element."""
-        joint: _Joint = asked[0]
+        joint: PathJoint = asked[0]
         properties = (*attributes.items(), *asked[1 + 2 * len(attributes) :])
         admitted = [state for guards in joint.guards for state in self._admitted_by(guards, properties)]
         found = self._passed[asked] = self._joint(joint.states.union(admitted)) if admitted else joint
         self._held += len(str(asked[1:])) // 8
         return found
 
-    def _admitted_by(self, guards: _GuardIndex, properties: Properties) -> Iterator[_State]:
+    def _admitted_by(self, guards: GuardIndex, properties: Properties) -> Iterator[PathState]:
         """The states behind those guards that hold for these properties of an element."""
         for one in properties:
             if one[0] not in guards.asked:
@@ -444,7 +242,7 @@ class PathAutomaton:
                 if not others or all(guard.holds(properties) for guard in others):
                     yield state
 
-    def _shared_state(self, nodes: Nodes, waiting_above: Nodes, guarded: list[tuple[Guards, int]]) -> _State:
+    def _shared_state(self, nodes: Nodes, waiting_above: Nodes, guarded: list[tuple[Guards, int]]) -> PathState:
         """A state behind guards, one for all sequences of names that lead to the same nodes."""
         key = (nodes.tobytes(), waiting_above.tobytes(), tuple(guarded))
         known = self._shared.get(key)
@@ -457,15 +255,15 @@ class PathAutomaton:
     def _known_label(self, label: Label) -> Label:
         if label in self._labels:
             return label
-        return _UNKNOWN if isinstance(label, str) or label == _UNKNOWN else (label[0], "")
+        return UNKNOWN if isinstance(label, str) or label == UNKNOWN else (label[0], "")
 
-    def _follow(self, state: _State, label: Label) -> _State:
+    def _follow(self, state: PathState, label: Label) -> PathState:
         """The state one move further down, created if it is new."""
         label = self._known_label(label)
         known = state.next.get(label)
         if known is not None:
             return known
-        tree, wild = self._tree, _wild(label)
+        tree, wild = self._tree, wildcard_of(label)
         sources = state.sources(tree)
         tables = [(name, table) for name in (label, wild) if name is not None and (table := tree.table(name))]
         targets = [state.wild_targets(tree, name) if name == wild else table.targets(sources) for name, table in tables]
@@ -476,19 +274,19 @@ class PathAutomaton:
         made = state.next[label] = new_state(nodes, state.waiting(tree), guarded)
         return made
 
-    def _new_state(self, nodes: Nodes, waiting_above: Nodes, guarded: list[tuple[Guards, int]]) -> _State:
+    def _new_state(self, nodes: Nodes, waiting_above: Nodes, guarded: list[tuple[Guards, int]]) -> PathState:
         self._held += _STATE_COST + 4 * len(nodes) + 2 * len(waiting_above) + len(guarded)
-        made = _State(nodes, waiting_above)
+        made = PathState(nodes, waiting_above)
         for guards, node in guarded:
             made.guard(guards, node)
         return made
 
-    def _current_start(self) -> _State:
+    def _current_start(self) -> PathState:
         """The state before the root, with all states after it brought up to date."""
         if self._held > MOST_HELD:
             self._forget_states()
         if self._start is None:
-            self._start = _State(_DOCUMENT, NO_NODES)
+            self._start = PathState(_DOCUMENT, NO_NODES)
         for addition in self._unapplied:
             self._apply(addition, self._start)
         self._unapplied.clear()
@@ -518,7 +316,7 @@ class PathAutomaton:
         else:
             self._forget_states()
 
-    def _apply(self, addition: _Addition, start: _State) -> None:
+    def _apply(self, addition: _Addition, start: PathState) -> None:
         """Follow the path over the known states up to its first guard, and correct them."""
         states = [start]
         for index, ((below, label, guards), node) in enumerate(zip(addition.moves, addition.nodes, strict=True)):
@@ -546,7 +344,7 @@ def _extra_labels(element: Element) -> list[Label]:
     return labels
 
 
-def _with_all_below(states: list[_State]) -> list[_State]:
+def _with_all_below(states: list[PathState]) -> list[PathState]:
     found = dict.fromkeys(states)
     stack = states[:]
     while stack:
