@@ -184,7 +184,7 @@ def _attributes(node: etree._Element, limits: XmlLimits) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in cast("list[tuple[str, str]]", given.items()):
         if "}" not in name:
-            found[intern(name)] = intern(value)
+            found[intern(name)] = value
         elif (local := _local(name)) not in found:
             found[local] = value
     return found
