@@ -72,7 +72,8 @@ def run_study(
     `folder` is where the lake keeps results: one small file per finished case, written atomically, so
     that an interrupted run continues where it stopped.
     """
-    code = f"{code_digest()} {_own_code(study)}"
+    # Files from before a case kept its processor time have other names.
+    code = f"{code_digest()} {_own_code(study)} processor_s"
     kept = folder / study.name
     jobs = [
         _Job(
