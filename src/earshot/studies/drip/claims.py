@@ -115,7 +115,7 @@ def _held(name: str, rows: Sequence[Row], why: str) -> ClaimReading:
     more, mean = mean_of(rows, "held_more"), mean_of(rows, "held")
     measured = (
         f"more than m + l at {more.mean:.1%} of the deliveries; {mean.mean:.1f} brokers on average, at most "
-        f"{max(row['held_most'] for row in rows)}"
+        f"{max(row['held_most'] for row in rows)}; {_units(rows)}"
     )
     return read_as(name, measured, more.mean == 0, rows, more, why)
 
@@ -471,8 +471,9 @@ def time_to_all(rows: Rows) -> Finding:
 
 
 def _by_nearest(rows: Rows) -> list[Row]:
-    """Runs that differ in l alone."""
-    return rows_at([*rows["nearest"], *rows["coverage"], *rows["delay"]], brokers=20, copies=2)
+    """Runs that differ in l alone, not in their length: a short run misses the late deliveries."""
+    runs = rows_at([*rows["nearest"], *rows["coverage"], *rows["delay"]], brokers=20, copies=2)
+    return rows_at(runs, units=min(row["units"] for row in rows["nearest"]))
 
 
 @claim(
