@@ -65,6 +65,23 @@ def test_other_tasks_run_while_a_node_publishes_without_pause() -> None:
     asyncio.run(run())
 
 
+def test_events_that_are_published_without_pause_share_datagrams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first event is sent at once and alone."""
+
+    async def run() -> None:
+        async with Desk(protocol="flooding").node("a") as a:
+            siren = await a.announce(SIREN)
+            sizes: list[int] = []
+            monkeypatch.setattr(a.host, "sent", lambda packets, *_: sizes.append(len(packets)))
+            for _ in range(4 * YIELD_EVERY):
+                await siren.publish(speed=18.0)
+            await asyncio.sleep(0)
+            assert sum(sizes) == 4 * YIELD_EVERY
+            assert [sizes[0], sizes.count(1)] == [1, 1]
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("protocol", sorted(CATALOGUE))
 def test_every_protocol_of_the_catalogue_works_between_real_hosts(protocol: str) -> None:
     async def run() -> None:

@@ -58,9 +58,7 @@ async def _node(options: dict[str, Any], for_s: float | None, count: int | None,
         await first_done(heard_enough(), stopped.wait(), *time_limit(for_s))
         counts, drops = dict(running.host.counts), dict(running.drops)
     status = {"node": running.name, "counts": counts, "drops": drops}
-    _print_status(
-        options, status, f"{running.name} heard {counts.get('receive', 0):,} packets and sent {counts.get('send', 0):,}"
-    )
+    _print_status(options, status, f"{running.name} heard {counts['receive']:,} packets and sent {counts['send']:,}")
 
 
 def _print_status(options: Mapping[str, Any], values: Mapping[str, Any], line: str) -> None:

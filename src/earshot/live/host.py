@@ -89,7 +89,7 @@ class Host:
         self.spool = Spool(spool, name, self.life, trouble=self.warn) if spool else None
         self.settings = settings
         self.drops: Counter[str] = Counter()
-        self.counts: Counter[str] = Counter()
+        self.counts: dict[str, int] = dict.fromkeys(("send", "receive", Kind.DELIVER, Kind.HISTORY, "late"), 0)
         self.memory = EventBytes(network.memory_bytes // 4)
         self._clock = clock
         self._now = 0.0
@@ -115,9 +115,10 @@ class Host:
         self._subscriptions: dict[str, Subscription] = {}
         self._declared: dict[str, EventType] = {}
         self._fences: dict[str, tuple[Fence, FenceHandler]] = {}
-        self._delivered: set[tuple[str, str]] = set()
-        "The latest deliveries (event, subscription): a machine that restarts does not remember them."
-        self._delivered_before: set[tuple[str, str]] = set()
+        self._delivered: dict[str, set[str]] = {}
+        "For each subscription the events of the latest deliveries: a machine that restarts does not remember them."
+        self._delivered_before: dict[str, set[str]] = {}
+        self._delivered_count = 0
         self.on_deliver: Callable[[float], None] | None = None
         "Called with the age of each delivered event in seconds, if set."
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
@@ -432,20 +433,24 @@ class Host:
         if event.lifespan_s is not None and self._now - event.time > event.lifespan_s:
             self.dropped(DropReason.EXPIRED, event=event.id)
             return
-        key = (event.id, effect.subscription)
-        if key in self._delivered or key in self._delivered_before:
+        subscription = effect.subscription
+        delivered = self._delivered.get(subscription)
+        if delivered is None:
+            delivered = self._delivered[subscription] = set()
+        if event.id in delivered or event.id in self._delivered_before.get(subscription, ()):
             return
-        self._delivered.add(key)
-        if len(self._delivered) >= MAX_DELIVERED:
-            self._delivered, self._delivered_before = set(), self._delivered
+        delivered.add(event.id)
+        self._delivered_count += 1
+        if self._delivered_count >= MAX_DELIVERED:
+            self._delivered, self._delivered_before, self._delivered_count = {}, self._delivered, 0
         self.counts[kind] += 1
         if self.on_deliver is not None and kind is Kind.DELIVER:
             self.on_deliver(self.now() - event.time)
         if self.spool is not None:
             at = self.location.exact(self.now())
-            self.record(kind, at, event=event.id, subscription=effect.subscription, hops=effect.hops)
+            self.record(kind, at, event=event.id, subscription=subscription, hops=effect.hops)
             self._flush_spool()
-        handler = self._handlers.get(effect.subscription)
+        handler = self._handlers.get(subscription)
         if handler is not None:
             handler(event)
 
@@ -467,12 +472,13 @@ class Host:
             self.dropped(DropReason.OUT_OF_MEMORY, frame.sender)
             return
         self.counts["receive"] += 1
-        self.channel.count(len(data), now)
+        if self.network.bit_rate_bps is not None:
+            self.channel.count(len(data), now)
         if self.spool is not None:
             transmission = frame.transmission(index)
             self._record_packet(Kind.RECEIVE, packet, bytes=len(data), peer=frame.sender, transmission=transmission)
         try:
-            if self.served.idle and type(packet) not in SERVICE_PACKETS:
+            if type(packet) not in SERVICE_PACKETS and self.served.idle:
                 effects = self.machine.hear(packet, frame.sender, now)
             else:
                 effects = self.served.hear(packet, frame.sender, now)

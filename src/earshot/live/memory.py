@@ -1,8 +1,8 @@
 """How many bytes of heard events are alive: in the machine's tables, in queues of subscribers, or with the application.
 
 The host counts the events that it accepts, and a weak reference shows when an event is gone: its bytes count while
-anything holds it, and no table has to count. Of small packets, one in sixteen is chosen at random and its events count
-sixteen times: that is an estimate of all of them at a fraction of the work.
+anything holds it, and no table has to count. Of small packets, about one in sixteen is chosen at random and its events
+count sixteen times: that is an estimate of all of them at a fraction of the work.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from earshot.wire import Packet
 
 SMALL_BYTES = 1024
 "Packets of fewer bytes are small."
-SAMPLE_BITS = 4
-"One in 2 ** SAMPLE_BITS small packets is counted."
+SAMPLE = 16
+"On average one in this many small packets is counted."
 EVENT_BYTES = 600
 "About how many bytes an event takes beside its content."
 ENTRY_BYTES = 150
@@ -54,15 +54,19 @@ class EventBytes:
         self.limit_bytes = limit_bytes
         self.held_bytes = 0
         self._alive: dict[int, tuple[weakref.ref[Event], int]] = {}
-        self._random_bits = Random().getrandbits
+        self._random = Random()
+        self._uncounted = 0
+        "How many more small packets are not counted. The number is random, so that no sender can foresee it."
 
     def admits(self, packet: Packet, size_bytes: int) -> bool:
         """Count the packet's events until they are gone; False if there is no room for them."""
         full, times = self.held_bytes >= self.limit_bytes, 1
         if size_bytes < SMALL_BYTES:
-            if not full and self._random_bits(SAMPLE_BITS):
+            if self._uncounted and not full:
+                self._uncounted -= 1
                 return True
-            times <<= SAMPLE_BITS
+            self._uncounted = self._random.randrange(2 * SAMPLE - 1)
+            times = SAMPLE
         weights = [(event, weight(event) * times) for event in events_in(packet)]
         if not weights:
             return True

@@ -32,7 +32,7 @@ from earshot.records import DropReason
 logger = logging.getLogger("earshot.live")
 
 QUEUE = 10_000
-YIELD_EVERY = 64
+YIELD_EVERY = 256
 "After this many publications in a row, other tasks of the program run."
 
 

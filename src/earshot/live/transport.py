@@ -294,7 +294,11 @@ class Transport:
         self._loop.call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
+        """Send what was queued. If packets have shared a datagram, those of the next turn do so from the first one on:
+        a program that publishes without pause sends no packet alone."""
         self._turn_open = False
+        if self._batches:
+            self._open_turn()
         for key in sorted(self._batches, key=_urgency) if len(self._batches) > 1 else list(self._batches):
             self._flush(key)
         for peer in list(self._acks):
