@@ -108,6 +108,8 @@ def value(random: Random, kind: Any, name: str = "", worst: bool = False) -> Any
             return tuple(value(random, one, name, worst) for one in kind.item_types)
         case inspect.VarTupleType() | inspect.ListType():
             many = random.choice((1, 8) if worst else (0, 1, 2, 5))
+            if worst and random.random() < 0.02:
+                many = min(60, kind.max_length or 60)  # about as many of the longest texts as a packet holds
             return tuple(value(random, kind.item_type, name, worst) for _ in range(many))
         case inspect.DictType():
             many = random.choice((0, 1, 3))

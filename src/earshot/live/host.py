@@ -217,12 +217,13 @@ class Host:
         self._loop = None
 
     def _tick(self) -> None:
-        """Once a second: write the position into the spool, warn if it has become stale, and read key files that have
-        changed."""
+        """Once a second: write the position into the spool, warn if it has become stale, read key files that have
+        changed, and forget what peers stated and did not renew."""
         if self._credentials.reread():
             self.transport.use_keys(self._credentials.keys)
             self._record_join(KEYS_CHANGED)
         self.record(Kind.POSITION, self.location.exact(self.now()))
+        self.served.forget(self._now)
         self._at_once = 0
         if self._loop is not None:
             self._ticking = self._loop.call_later(POSITION_EVERY_S, self._tick)

@@ -67,7 +67,8 @@ class EventBytes:
                 return True
             self._uncounted = self._random.randrange(2 * SAMPLE - 1)
             times = SAMPLE
-        weights = [(event, weight(event) * times) for event in events_in(packet)]
+        # What a packet carries besides its event is held as long as the event.
+        weights = [(event, max(weight(event), size_bytes) * times) for event in events_in(packet)]
         if not weights:
             return True
         # A small packet may exceed the limit: otherwise those that are not chosen would still be let in.

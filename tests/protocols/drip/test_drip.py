@@ -11,6 +11,7 @@ import pytest
 from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.filters import Filter, Subscription
+from earshot.geometry import Position
 from earshot.protocols.catalogue import build_settings
 from earshot.protocols.drip.election import TRANSITIONS, Candidates, Role, Trigger
 from earshot.protocols.drip.machine import Drip, SimpleFramework
@@ -27,6 +28,7 @@ from earshot.protocols.drip.packets import (
     Exchange,
     InRegion,
     Notice,
+    PlacedRegistration,
     PublishedEvent,
     Quit,
     Registration,
@@ -35,7 +37,7 @@ from earshot.protocols.drip.packets import (
 )
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import EventMemory, HeldEvent, Sharing, destinations_of
-from earshot.protocols.drip.subscribers import Subscriber, Subscribers
+from earshot.protocols.drip.subscribers import MOST_TEXT, Subscriber, Subscribers
 from earshot.protocols.machine import Broadcast, FixedLocation
 from earshot.protocols.tabletop import Tabletop
 from earshot.simulation.engine.run import run
@@ -472,6 +474,7 @@ def test_impossible_packets_do_no_harm() -> None:
         BrokerAnnouncement("evil", 2**62, float("inf"), 1, "", 0),
         Abilities((Candidate("evil", float("inf"), nan, False), Candidate("evil", 1e308, 0.0, True)), 0),
         Registration("evil", "n01", "", 1, nan, nan, ("n01",), ("not a filter (",), ()),
+        PlacedRegistration("away", "n01", "", 1, 1.0, 1.0, ("n01",), ("Number",), (), Position(float("inf"), 0.0)),
         Quit("evil", "n01", "", -(2**62), 1.0),
         Quit("evil", "nobody", "n01", 5, 1.0),
         EventCopy("evil", "n01", "", 1, event, 1, ("n01", "evil"), True),
@@ -493,6 +496,22 @@ def test_impossible_packets_do_no_harm() -> None:
     publish(table, "n02")
     table.run(table.now + 2.0)
     assert table.delivered == [("n00", "e1", "n00/1")]
+
+
+def test_a_table_of_subscribers_is_bounded_by_its_texts() -> None:
+    """Each of 4,096 subscribers may register a megabyte: their number alone is no bound."""
+    subscribers = Subscribers("b", 4096, 10.0)
+    text = "Number: text = '" + "y" * 19_000 + "'"
+    for number in range(100):
+        subscribers.learn(SubscriberRecord(f"s{number}", 1.0, "b", ("b",), (text,) * 10, 1.0), 0.0)
+    held = sum(len(text) + 64 for one in subscribers.table.values() for text in one.record.subscriptions or ())
+    assert 700_000 < held <= subscribers.text <= MOST_TEXT
+    assert list(subscribers.table) == ["s95", "s96", "s97", "s98", "s99"]
+    assert subscribers.learn(SubscriberRecord("s", 1.0, "b", ("b",), (text,) * 20, 1.0), 0.0) is None
+
+
+def test_a_registration_that_claims_many_hops_expires_too() -> None:
+    assert PAPER.register_after_s(2**62) == PAPER.register_after_s(PAPER.hop_limit)
 
 
 def test_tables_stay_bounded_under_a_flood() -> None:

@@ -10,7 +10,7 @@ from earshot.errors import QualityError
 from earshot.geometry import Velocity
 from earshot.protocols.machine import Announcement
 from earshot.protocols.services import announced_types
-from earshot.protocols.services.announced_types import Announced, AnnouncedTypes, Statement
+from earshot.protocols.services.announced_types import FORGET_S, Announced, AnnouncedTypes, Statement
 from earshot.quality import NAMES, Quality
 
 ORIGIN, STILL = Position(0.0, 0.0), Velocity(0.0, 0.0)
@@ -65,8 +65,15 @@ def test_an_announcement_that_ended_is_not_heard_again() -> None:
     known = types()
     ends = stated(time=7.0, ended=True)
     assert heard_by(known, STATED, ends, ends, stated(time=7.0), stated(time=6.0)) == [True, True, False, False, False]
-    assert (known.heard, known.ended) == ({}, {KEY: 7.0})
+    assert (known.heard, known.ended) == ({}, {KEY: (7.0, 10.0)})
     assert heard_by(known, stated(time=7.5)) == [True]
+
+
+def test_statements_and_ends_expire() -> None:
+    known = types()
+    heard_by(known, STATED, stated(source="other", time=7.0, ended=True))
+    assert (known.forget(10.0 + FORGET_S), len(known.heard), len(known.ended)) == ([], 1, 1)
+    assert (known.forget(10.1 + FORGET_S), known.heard, known.ended) == ([KEY], {}, {})
 
 
 def test_statements_and_ends_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

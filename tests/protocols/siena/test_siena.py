@@ -12,6 +12,7 @@ from earshot.events import Event, EventType
 from earshot.filters import Filter, Subscription
 from earshot.protocols.machine import Announcement, Drop, FixedLocation, Send, StartTimer
 from earshot.protocols.siena.machine import (
+    MOST_TEXT,
     Advertise,
     Connect,
     Control,
@@ -268,3 +269,27 @@ def test_an_event_that_comes_twice_is_delivered_once():
     assert [effect.subscription for effect in node.hear(again, "b", 1.0)] == ["n/1"]
     assert node.hear(again, "b", 1.1) == []
     assert node.hear(Notify(Event("Document", {}, "", "s"), 1), "b", 1.2) == [Drop("malformed-document")]
+
+
+def test_packets_that_wait_for_their_turn_are_bounded_by_their_texts():
+    """Each of 4,096 packets may carry a megabyte: their number alone is no bound."""
+    machine = Siena("a01", SETTINGS, FixedLocation(), Random(1))
+    machine.start(0.0)
+    for number in range(300):
+        machine.hear(Subscribe(number + 2, ("Document: text = '" + "y" * 19_000 + f"{number}'",) * 10), "m", 0.0)
+    waiting = sum(len(text) for packet, _ in machine.early for text in packet.texts)
+    assert 800_000 < waiting <= MOST_TEXT
+    assert machine.early_text == waiting + 64 * 10 * len(machine.early)
+
+
+def test_the_next_packet_of_a_neighbour_is_heard_even_if_no_more_may_wait():
+    table, _ = network(6)
+    broker = next(node for node in table.machines.values() if node.broker and len(node.links) > 1)
+    sender = next(name for name, link in broker.links.items() if not link.broker)
+    order, texts = broker.links[sender].heard, ("Document: text = '" + "y" * 19_000 + "'",) * 10
+    for number in range(300):
+        broker.hear(Subscribe(order + 2 + number, texts), sender, table.now)
+    assert 800_000 < broker.early_text <= MOST_TEXT
+    broker.hear(Subscribe(order + 1, ("Document: number = 7",)), sender, table.now)
+    assert "Document: number = 7" in broker.links[sender].wants
+    assert broker.early_text == 0

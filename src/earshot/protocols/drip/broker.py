@@ -85,6 +85,8 @@ class Broker:
 
     def on_registration(self, registration: packets.Registration, now: float) -> list[Action]:
         origin = registration.origin
+        if isinstance(registration, packets.PlacedRegistration) and not registration.is_possible:
+            return []
         known = self.subscribers.table.get(origin)
         was_here = known is not None and known.record.broker == self.node
         stamp, since, nearest = registration.stamp, registration.since, registration.nearest

@@ -8,6 +8,7 @@ from one node to another, along the reverse path of an announcement or of an ear
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from msgspec import Meta
@@ -160,6 +161,7 @@ class DripSettings:
 
     def register_after_s(self, hops: int) -> float:
         """How long after one registration a subscriber that is this many hops from its broker sends the next."""
+        hops = min(hops, self.hop_limit)
         return self.register_interval_s * max(1.0, hops / self.near_hops if self.near_hops else 1.0)
 
     def end_of_life(self, event: Event) -> float:
@@ -276,6 +278,11 @@ class PlacedRegistration(Registration, frozen=True, tag="drip-register-at"):
     """A registration that says where the subscriber is, for brokers that know what regions want."""
 
     position: Position | None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the position is a place."""
+        return self.position is None or (isfinite(self.position.x_m) and isfinite(self.position.y_m))
 
 
 class RegionInterest(RoutedPacket, frozen=True, tag="drip-interest"):

@@ -15,6 +15,9 @@ from earshot.geometry import Position
 from earshot.protocols.drip.packets import SubscriberRecord
 from earshot.protocols.drip.region_interests import box_around, is_near
 
+MOST_TEXT = 1 << 20
+"A broker keeps at most this number of characters of subscriptions and names; the oldest are forgotten first."
+
 
 @dataclass(slots=True)
 class Subscriber:
@@ -56,6 +59,8 @@ class Subscribers:
         self.renew_s = renew_s
         self.table: dict[str, Subscriber] = {}
         "In the order of their versions."
+        self.text = 0
+        "Characters in the table, counting 64 more for each text."
         self.version = 0
         "The number of the latest change."
         self._index = FilterIndex()
@@ -74,6 +79,8 @@ class Subscribers:
             if known is None or known.record.since != record.since:
                 return None
             record = structs.replace(record, subscriptions=known.record.subscriptions)
+        if text_length(record) > MOST_TEXT // 4:
+            return None
         if known is not None and known.record.subscriptions == record.subscriptions:
             filters = known.filters
         else:
@@ -86,15 +93,21 @@ class Subscribers:
         if known is not None:
             one.version, one.known_by, one.shared = known.version, known.known_by, known.shared
         elif len(self.table) >= self.capacity:
-            oldest = next(iter(self.table))
-            self._replace(oldest, ())
-            del self.table[oldest]
+            self._forget_oldest()
         if self._concerns_others(one):
             self.version += 1
             one.version, one.known_by, one.shared = self.version, {source}, record
             self.table.pop(record.subscriber, None)
         self.table[record.subscriber] = one
+        self.text += text_length(record) - (0 if known is None else text_length(known.record))
+        while self.text > MOST_TEXT:
+            self._forget_oldest()
         return one
+
+    def _forget_oldest(self) -> None:
+        oldest = next(iter(self.table))
+        self._replace(oldest, ())
+        self.text -= text_length(self.table.pop(oldest).record)
 
     def _concerns_others(self, one: Subscriber) -> bool:
         """The destinations of its events have changed: its broker is not among those it named last, or the
@@ -160,6 +173,12 @@ class Subscribers:
             self._index.remove((subscriber, number))
         for number, filter in enumerate(filters):
             self._index.add((subscriber, number), filter)
+
+
+def text_length(record: SubscriberRecord) -> int:
+    """The characters of a record, counting 64 more for each text."""
+    texts = (*record.nearest, *(record.subscriptions or ()))
+    return sum(map(len, texts)) + 64 * len(texts)
 
 
 def parse_filters(subscriptions: Iterable[str]) -> tuple[Filter, ...] | None:

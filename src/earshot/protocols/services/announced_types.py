@@ -99,8 +99,8 @@ class AnnouncedTypes:
         self.declared: dict[str, EventType] = {}
         "By subscription, the type that the subscriber expects."
         self.heard: dict[Key, Statement] = {}
-        self.ended: dict[Key, float] = {}
-        "When the sources ended their announcements, by their clocks."
+        self.ended: dict[Key, tuple[float, float]] = {}
+        "When the sources ended their announcements, by their clocks and by this node's."
 
     def check(self, event_type: EventType) -> None:
         """Refuse a type that this node cannot keep, or that another uses with other attributes."""
@@ -129,11 +129,11 @@ class AnnouncedTypes:
             return None
         if not math.isfinite(stated.time) or not _finite(stated):
             return None
-        if stated.time <= self.ended.get(key, -math.inf):
+        if stated.time <= self.ended.get(key, (-math.inf, 0.0))[0]:
             return None
         if stated.ended:
             self.heard.pop(key, None)
-            self.ended[key] = stated.time
+            self.ended[key] = (stated.time, now)
             if len(self.ended) > MOST_STATEMENTS:
                 del self.ended[next(iter(self.ended))]
         try:
@@ -170,7 +170,8 @@ class AnnouncedTypes:
         return statement is not None and bool(statement.refused)
 
     def forget(self, now: float) -> list[Key]:
-        """Forget the statements that were not renewed."""
+        """Forget the statements that were not renewed, and those that have ended."""
+        self.ended = {key: times for key, times in self.ended.items() if now - times[1] <= FORGET_S}
         gone = [key for key, statement in self.heard.items() if now - statement.heard_at > FORGET_S]
         for key in gone:
             del self.heard[key]

@@ -221,6 +221,13 @@ class Served(Machine):
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
         return self._judged(self.protocol.unreachable(packet, peer, now), now)
 
+    def forget(self, now: float) -> None:
+        """Forget what other nodes stated and did not renew. A host calls this now and then."""
+        self.types.forget(now)
+        self._forget_positions(now)
+        if now >= self._areas_until:
+            self._areas_asked.clear()
+
     def stop(self, now: float) -> Effects:
         effects = self.protocol.stop(now)
         for announcement in self.types.own.values():
@@ -502,8 +509,11 @@ class Served(Machine):
 
     def _on_here(self, here: Here, sender: str, now: float) -> None:
         if sender not in self._here and len(self._here) >= MOST_STATEMENTS:
-            self._here = {name: heard for name, heard in self._here.items() if now - heard[1] <= HERE_LASTS_S}
+            self._forget_positions(now)
         self._here[sender] = (here.at, now)
+
+    def _forget_positions(self, now: float) -> None:
+        self._here = {name: heard for name, heard in self._here.items() if now - heard[1] <= HERE_LASTS_S}
 
 
 def _typed(event: Event, statement: Statement | None) -> Event | None:

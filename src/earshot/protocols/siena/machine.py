@@ -8,7 +8,7 @@ all others know. Readings: docs/papers/codd.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass, field
 from random import Random
 
@@ -144,6 +144,18 @@ class Control:
         return next((broker for broker in self.brokers[:index] if broker), "")
 
 
+def text_length(packet: Packet) -> int:
+    """The characters that a packet of a neighbour keeps in memory, counting 64 more for each text."""
+    match packet:
+        case Subscribe() | Unsubscribe():
+            texts = packet.texts
+        case Advertise():
+            texts = packet.types
+        case _:
+            texts = ()
+    return sum(map(len, texts)) + 64 * len(texts)
+
+
 @dataclass(slots=True)
 class BrokerLink:
     """What a node knows about a neighbour. One of the two is a broker."""
@@ -211,6 +223,8 @@ class Siena(Machine):
         "Published before this node had a place."
         self.early: list[tuple[Packet, str]] = []
         "Packets of future neighbours, where the control answered them first."
+        self.early_text = 0
+        "Characters in the packets that wait for their turn, here and at the links."
         self.control = Control(settings, random)
         self.elected = ""
         "The control, where the settings name none."
@@ -236,8 +250,8 @@ class Siena(Machine):
                     self.on_place(packet)
             case Bye():
                 self.lost(sender, now)
-            case _ if self.above is None and len(self.early) < self.settings.memory:
-                self.early.append((packet, sender))
+            case _ if self.above is None and self.has_room(packet, self.early):
+                self.keep_early(packet, sender)
             case _:
                 self.on_neighbour(packet, sender)
         return self.effects()
@@ -248,9 +262,17 @@ class Siena(Machine):
                 self.on_connect(packet, sender)
             case Advertise() | Subscribe() | Unsubscribe() if sender in self.links:
                 link = self.links[sender]
-                if packet.order > link.heard and len(link.early) < self.settings.memory:
-                    link.early[packet.order] = packet
-                while (following := link.early.pop(link.heard + 1, None)) is not None:
+                following: Packet | None = packet
+                if packet.order != link.heard + 1:
+                    following = None
+                    if (
+                        packet.order > link.heard
+                        and packet.order not in link.early
+                        and self.has_room(packet, link.early)
+                    ):
+                        link.early[packet.order] = packet
+                        self.early_text += text_length(packet)
+                while following is not None:
                     link.heard += 1
                     match following:
                         case Advertise():
@@ -259,10 +281,20 @@ class Siena(Machine):
                             self.add(following.texts, sender)
                         case Unsubscribe():
                             self.remove(following.texts, sender)
-            case _ if len(self.early) < self.settings.memory:
-                self.early.append((packet, sender))  # its Connect has not come yet
+                    following = link.early.pop(link.heard + 1, None)
+                    self.early_text -= 0 if following is None else text_length(following)
+            case _ if self.has_room(packet, self.early):
+                self.keep_early(packet, sender)  # its Connect has not come yet
             case _:
                 self.drop(DropReason.NOT_CONNECTED)
+
+    def has_room(self, packet: Packet, early: Sized) -> bool:
+        """Whether one more packet may wait for its turn."""
+        return len(early) < self.settings.memory and self.early_text + text_length(packet) <= MOST_TEXT
+
+    def keep_early(self, packet: Packet, sender: str) -> None:
+        self.early.append((packet, sender))
+        self.early_text += text_length(packet)
 
     def wake(self, timer: Timer, now: float) -> Effects:
         if timer == "enter":
@@ -413,6 +445,7 @@ class Siena(Machine):
     def hear_early(self) -> None:
         """Handle the packets that came before there was a link."""
         early, self.early = self.early, []
+        self.early_text -= sum(text_length(packet) for packet, _ in early)
         for packet, sender in early:
             self.on_neighbour(packet, sender)
 
@@ -438,6 +471,8 @@ class Siena(Machine):
         link = self.links.get(name)
         if link is not None:
             self.remove(tuple(link.wants), name)
+            self.early_text -= sum(map(text_length, link.early.values()))
+            link.early.clear()
             del self.links[name]
 
     # What is published.

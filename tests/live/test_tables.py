@@ -1,0 +1,157 @@
+"""Table by table: how many bytes each table of a node holds after the worst that its protocol accepts, and later."""
+
+import asyncio
+import gc
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+from desk import Desk
+from packets import packet, packet_classes
+
+from earshot import wire
+from earshot.events import Event
+from earshot.geometry import Position
+from earshot.live.datagrams import Frame
+from earshot.live.host import Host
+from earshot.protocols import machine as machines
+from earshot.protocols.catalogue import PROTOCOLS
+from earshot.protocols.services.served import SERVICE_PACKETS
+from sizes import sized
+
+MEMORY_BYTES = 32_000_000
+SHARE = 4
+"No table holds more than the whole divided by this."
+RELEASED_BYTES = 64_000
+"What a table may hold after an hour of silence,"
+REMEMBERED = (
+    *("keys", "_order", "_delivered", "reported", "return_routes", "_could_match", "known"),  # ids and names
+    *("held", "stranded", "by_id", "_masks", "_ends"),  # events that are still alive by what they say
+    *("early", "links"),  # what may still get its turn
+    *("table", "_parts", "_by_type"),  # what brokers report of subscribers elsewhere, bounded by its texts
+)
+"unless it remembers a bounded number of things that do not expire."
+TABLES = (dict, list, set, deque, OrderedDict)
+WITHOUT_TABLES = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, Random, msgspec.Struct)
+
+
+def attributes(thing: Any) -> dict[str, Any]:
+    names = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    found = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
+    return {**found, **getattr(thing, "__dict__", {})}
+
+
+def tables(thing: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """All tables that an object of ours holds, with the path to each."""
+    if id(thing) in seen or not type(thing).__module__.startswith("earshot.") or isinstance(thing, WITHOUT_TABLES):
+        return
+    seen.add(id(thing))
+    for name, inner in attributes(thing).items():
+        if isinstance(inner, TABLES):
+            yield f"{path}.{name}", inner
+        elif not isinstance(inner, Host):
+            yield from tables(inner, f"{path}.{name}", seen)
+
+
+def parts(thing: Any) -> list[Any]:
+    """A table and all that it holds, each object once."""
+    found, waiting, seen = [], [thing], set[int]()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen or isinstance(
+            part, type | ModuleType | FunctionType | MethodType | Random | asyncio.Handle
+        ):
+            continue
+        seen.add(id(part))
+        found.append(part)
+        if isinstance(part, Mapping):
+            waiting += part.keys()
+            waiting += part.values()
+        elif isinstance(part, list | tuple | set | frozenset | deque):
+            waiting += part
+        elif isinstance(part, msgspec.Struct):
+            waiting += [getattr(part, name) for name in part.__struct_fields__]
+            waiting += getattr(part, "__dict__", {}).values()
+        elif type(part).__module__.startswith("earshot."):
+            waiting += attributes(part).values()
+    return found
+
+
+@dataclass
+class Clock:
+    """A clock that the test sets, and the timers of a host by it."""
+
+    now: float = 1.8e9
+    timers: dict[Any, float] = field(default_factory=dict)
+
+    def drive(self, host: Host) -> None:
+        host._actions[machines.StartTimer] = lambda effect: self.timers.__setitem__(effect.name, effect.at)
+        host._actions[machines.CancelTimer] = lambda effect: self.timers.pop(effect.name, None)
+        for name, handle in host._timers.items():
+            handle.cancel()
+            self.timers[name] = self.now
+        host._timers.clear()
+
+    def advance(self, host: Host, until: float) -> None:
+        while self.timers:
+            name = min(self.timers, key=lambda name: self.timers[name])
+            if self.timers[name] > until:
+                break
+            self.now = max(self.now, self.timers.pop(name))
+            host._guarded(host.served.wake, name)
+        self.now = until
+        assert host._ticking is not None
+        host._ticking.cancel()
+        host._tick()
+
+
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+def test_each_table_holds_its_share_at_most_and_releases_it(protocol: str) -> None:
+    async def run() -> None:
+        random, clock = Random(protocol), Clock()
+        classes = [*packet_classes(protocol), *sorted(SERVICE_PACKETS, key=lambda kind: kind.__name__)]
+        desk = Desk(memory_bytes=MEMORY_BYTES, clock=lambda: clock.now)
+        async with desk.node("target", protocol=protocol) as target:
+            host = target.host
+            clock.drive(host)
+            target.call(id, "Siren")
+            for number in range(sized(1200, 60_000)):
+                made = packet(random, random.choice(classes), worst=number % 2 == 0)
+                try:
+                    data = wire.encode(made)
+                except wire.MalformedPacket:
+                    continue
+                sender = random.choice(("m0", "m1", f"x{number}"))
+                frame = Frame(sender, 1, number, clock.now, "", Position(0.0, 0.0), None, "", [], [data])
+                host.heard(data, frame, 0, clock.now)
+                if number % 40 == 0:
+                    clock.advance(host, clock.now + 0.05)
+                    await asyncio.sleep(0)
+            full = sizes(host)
+            assert {path: size for path, size in full.items() if size > MEMORY_BYTES // SHARE} == {}
+            assert sum(full.values()) < MEMORY_BYTES
+            for _ in range(30):
+                clock.advance(host, clock.now + 120.0)
+                await asyncio.sleep(0)
+            gc.collect()
+            after = sizes(host)
+            held = {
+                path: size for path, size in after.items() if size > RELEASED_BYTES and not path.endswith(REMEMBERED)
+            }
+            assert held == {}
+            assert target.drops["machine-failure"] == 0
+            left = [event for _, table in tables(host, "", set()) for event in parts(table) if isinstance(event, Event)]
+            assert [event for event in left if event.time + (event.lifespan_s or 60.0) < clock.now] == []
+
+    asyncio.run(run())
+
+
+def sizes(host: Host) -> dict[str, int]:
+    """How many bytes each table of a host holds."""
+    return {path: sum(map(sys.getsizeof, parts(table))) for path, table in tables(host, "host", set())}
