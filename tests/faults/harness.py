@@ -42,6 +42,8 @@ REPAIR_S = {
 }
 "A protocol without state repairs nothing: whatever it loses needs another reason."
 LONGEST_REPAIR_S = 30.0
+MOST_WAITING = 40
+"At most this many commands to publish wait for one process: a busy machine publishes more slowly."
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ class Harness:
     faults: list[Fault] = field(default_factory=list)
     spawned: dict[int, float] = field(default_factory=dict)
     ended: dict[int, tuple[float, bool]] = field(default_factory=dict)
+    waiting: Counter[int] = field(default_factory=Counter)
+    "How many commands to publish each process has not answered yet."
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -131,7 +135,10 @@ class Harness:
         assert process.stdout is not None
         async for line in process.stdout:
             if line.endswith(b"\n"):
-                self.journal.append(json.loads(line))
+                row = json.loads(line)
+                self.journal.append(row)
+                if row["what"] in ("published", "failed"):
+                    self.waiting[process.pid] -= 1
 
     def is_up(self, member: Member) -> bool:
         assert member.process is not None
@@ -140,7 +147,7 @@ class Harness:
         pid = member.process.pid
         return any(row["what"] == "up" and row["life"] == pid for row in self.journal)
 
-    async def until(self, condition: Callable[[], bool], patience_s: float = 120.0) -> None:
+    async def until(self, condition: Callable[[], bool], patience_s: float = 600.0) -> None:
         async with asyncio.timeout(patience_s):
             while not condition():
                 await asyncio.sleep(0.02)
@@ -259,8 +266,16 @@ class Harness:
             if up:
                 content = {"n": number, "kind": self.random.choice("ab")}
                 subject = self.random.choice(list(TYPES))
-                chosen = self.random.choice(up)
-                self.command(chosen, do="publish", protocol=protocol, type=subject, content=content)
+                await self.publish(self.random.choice(up), protocol=protocol, type=subject, content=content)
+
+    async def publish(self, member: Member, **what: Any) -> None:
+        """Let a process publish, once it has answered most of what it was asked before."""
+        process = member.process
+        assert process is not None
+        await self.until(lambda: process.returncode is not None or self.waiting[process.pid] < MOST_WAITING)
+        if member.process is process:
+            self.waiting[process.pid] += 1
+            self.command(member, do="publish", **what)
 
     def seems_up(self, member: Member) -> bool:
         return member.process is not None and member.process.returncode is None and self.is_up(member)

@@ -14,6 +14,8 @@ from sizes import LONG
 SHORT_PLAN = Plan(tuple(sorted(PROTOCOLS)), nodes=4, events=12, calm_s=1.0, faulty_s=5.0, rounds=1)
 LONG_PLAN = Plan(tuple(sorted(PROTOCOLS)), nodes=8, events=1000, calm_s=40.0, faulty_s=520.0, rounds=12)
 PLAN = LONG_PLAN if LONG else SHORT_PLAN
+pytestmark = pytest.mark.timeout(3600)
+"The long plan takes about ten minutes, and longer on a busy machine."
 
 
 @pytest.fixture(scope="module")
