@@ -149,7 +149,7 @@ def _calls(node: ast.Call) -> Iterator[tuple[ast.expr, ast.AST, str]]:
         yield node, other, f"{other.func.id} for {node.func.id}"
     plain = [one for one in node.args if not isinstance(one, ast.Starred)]
     name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    if name in ("min", "max", "hypot", "uniform"):
+    if name in ("min", "max", "maximum", "minimum", "hypot", "uniform"):
         return  # Their order makes no difference.
     if len(plain) >= 2 and len(plain) == len(node.args) and ast.dump(plain[0]) != ast.dump(plain[1]):
         swapped = deepcopy(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from small_networks import Bench, Probe, standing
 from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.protocols.flooding import Flood
+from earshot.simulation.media import reactive_routing as aodv
 from earshot.simulation.media.channel_use import NodeChannel, RecentUse
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
 from earshot.simulation.media.open_medium import Network
-from earshot.simulation.media.reception import gamma_at_most, gamma_table
+from earshot.simulation.media.radios import RADIOS
+from earshot.simulation.media.reception import ShadowField, Shadowing, gamma_at_most, gamma_table
 
 # Queues.
 
@@ -123,3 +126,27 @@ def test_a_node_asks_by_its_own_clock() -> None:
     ahead = NodeChannel(recent, 1, 100.0, lambda size: size / 8.0)
     assert (ahead.busy_share(104.0), ahead.airtime_s(16)) == (pytest.approx(0.5 / 4), 2.0)
     assert NodeChannel(RecentUse(2), 1, 0.0, float).busy_share(0.5) == 0.0
+
+
+def test_shadowing_has_its_own_deviation_and_decorrelates_over_its_own_distance() -> None:
+    opened = Shadowing(sigma_db=8.0, decorrelation_m=50.0).open(100.0, Random(1))
+    same = ShadowField(8.0, 50.0, Random(1))
+    assert opened._shadow is not None  # type: ignore[attr-defined]
+    assert opened._shadow.sigma_db == 8.0  # type: ignore[attr-defined]
+    assert np.array_equal(opened._shadow._low, same._low)  # type: ignore[attr-defined]
+
+
+def test_waits_and_windows_of_the_radios_of_lora() -> None:
+    """Meshtastic's listen before talk: DIFS is SIFS and two slots."""
+    for name, slot_s in (("lora-sf7", 10.2e-3), ("lora-fsk-50k", 8e-3)):
+        radio = RADIOS[name]
+        assert (radio.slot_s, radio.sifs_s, radio.ack_bytes) == (slot_s, 5e-3, 4)
+        assert radio.difs_s == pytest.approx(radio.sifs_s + 2 * slot_s)
+        assert (radio.window_min, radio.window_max) == (7, 255)
+
+
+def test_route_discovery_has_the_parameters_of_rfc_3561() -> None:
+    """Section 10; MY_ROUTE_TIMEOUT is twice ACTIVE_ROUTE_TIMEOUT."""
+    found = (aodv.ACTIVE_ROUTE_S, aodv.OWN_ROUTE_S, aodv.NODE_TRAVERSAL_S, aodv.NETWORK_DIAMETER, aodv.RING_STEP)
+    assert found == (3.0, 6.0, 0.04, 35, 2)
+    assert (aodv.LAST_RING, aodv.REPEATS, aodv.TIMEOUT_BUFFER, aodv.REQUEST_SPACING_S) == (7, 2, 2, 0.1)
