@@ -14,12 +14,20 @@ from earshot.filters import Subscription
 from earshot.filters.summaries.bloom import BloomShape
 from earshot.filters.summaries.digest import Digest
 from earshot.filters.summaries.summary import Summary
+from earshot.protocols.common.local_subscriptions import LocalSubscriptions
 from earshot.protocols.content_odmrp import reports
 from earshot.protocols.content_odmrp.forwarding_mesh import MeshSettings, mesh_tuning
 from earshot.protocols.content_odmrp.groups import ContentGroup, ContentGroups
-from earshot.protocols.content_odmrp.local_summaries import PassRates
+from earshot.protocols.content_odmrp.local_summaries import LocalSummaries, PassRates
 from earshot.protocols.content_odmrp.odmrp import Data, JoinRequest, JoinTable
-from earshot.protocols.content_odmrp.reports import UNKNOWN, ReportTable, SummaryReport, full_report, read_summary
+from earshot.protocols.content_odmrp.reports import (
+    UNKNOWN,
+    ReportTable,
+    SummaryReport,
+    fitting,
+    full_report,
+    read_summary,
+)
 from earshot.protocols.flooding import Flood
 from earshot.protocols.machine import Broadcast, Deliver
 from earshot.protocols.tuning import Surroundings
@@ -265,3 +273,44 @@ def test_what_reporters_and_local_subscribers_want_together() -> None:
     found.hear(SummaryReport("c", 5), 0.0, 10.0)
     assert found.merged(summary("News"), 1.0).may_match(Event("Other", {})), "its summary is missing"
     assert (found.wants(EVENT, 1.0), found.wants(EVENT, 11.0)) == (True, False)
+
+
+def test_reports_that_do_not_fit_become_one_within_the_budget_and_stamps_that_fit_stay() -> None:
+    full = [report(f"b{number}", f"CD: price < {number}") for number in range(9)]
+    stamps = [SummaryReport(f"c{number}", number) for number in range(9)]
+    everything = sum(len(one.reporter) + 10 + len(one.summary) for one in (*full, *stamps))
+    assert fitting([*stamps, *full], "n", everything, SHAPE) == (*full, *stamps)
+    for budget in (everything - 1, 150, 100):
+        *kept, whole = fitting([*stamps, *full], "n", budget, SHAPE)
+        assert (whole.reporter, kept) == ("n+", stamps[: len(kept)])
+        assert sum(len(one.reporter) + 10 + len(one.summary) for one in (*kept, whole)) <= budget
+        assert read_summary(whole.summary, SHAPE).may_match(Event("CD", {"price": 1}))
+    assert len(fitting([*stamps, *full], "n", everything - 1, SHAPE)) == 10, "every stamp fits beside the whole"
+
+
+def test_a_summary_is_stated_wider_than_it_is_for_greedy_types_only() -> None:
+    subscriptions = LocalSubscriptions()
+    subscriptions.add(Subscription("b/1", "b", Filter.parse(CHEAP)), 0.0)
+    rates = PassRates(0.5, 9)
+    local = LocalSummaries("b", subscriptions, SHAPE, 1000, True, rates)
+    kind = Digest.of(EVENT).type
+    dear = Event("CD", {"price": 50})
+    assert not local.about(frozenset({kind})).stated.may_match(dear)
+    for _ in range(12):
+        local.count(EVENT)
+    found = local.about(frozenset({kind}))
+    assert (found.exact.may_match(dear), found.stated.may_match(dear)) == (False, True)
+    assert found.report == full_report("b", found.stated.to_bytes())
+
+
+def test_a_group_suits_an_event_up_to_exactly_the_noise_that_is_allowed() -> None:
+    found = groups(limit=9, noise_limit=0.5)
+    for name in ("a", "b"):
+        found.reports.hear(report(name, CHEAP), 0.0, 100.0)
+    group = found.open(Digest.of(EVENT), "CD", frozenset({"a", "b"}), 1.0)
+    other = Digest.of(Event("CD", {"price": 6}))
+    assert found._suits(group, other, "CD", frozenset({"a"}), 1.0), "one of two members"
+    found.noise_limit = 0.49
+    assert not found._suits(group, other, "CD", frozenset({"a"}), 1.0)
+    assert not found._suits(group, other, "News", frozenset({"a", "b"}), 1.0)
+    assert not found._suits(group, other, "CD", frozenset(), 1.0)

@@ -91,3 +91,12 @@ def test_the_meeting_time_as_equation_2_prints_it() -> None:
         expected = 0.5 * grid * (0.34 * math.log(grid) - 2.0 + alpha / (2.0 * alpha - 1.0))
         assert printed_meeting_time(alpha, grid) == pytest.approx(expected)
     assert printed_meeting_time(2.0, 100.0) == pytest.approx(11.621, abs=1e-3)
+
+
+def test_twice_the_copies_halve_the_delay() -> None:
+    for delay, factor, meets in (
+        (exact_delay, exact_factor, meeting_time),
+        (printed_delay, printed_factor, printed_meeting_time),
+    ):
+        assert delay(10, 4, 1, 400.0) == pytest.approx(factor(4) * meets(reach(10, 400.0), 400.0))
+        assert delay(10, 4, 2, 400.0) == pytest.approx(delay(10, 4, 1, 400.0) / 2.0)
