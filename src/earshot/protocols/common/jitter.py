@@ -30,7 +30,7 @@ class Jitter:
             self._numbers += 1
             timer = ("jitter", self._numbers)
             self._waiting[timer] = (packet, peer)
-            self._machine.start_timer(timer, at=now + self._random.uniform(0.0, self._jitter_s))
+            self._machine.start_timer(timer, at=now + self._jitter_s * self._random.random())
 
     def wake(self, timer: Timer) -> None:
         """Send the packet that waited for this timer."""
