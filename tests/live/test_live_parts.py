@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from earshot.errors import NetworkUnavailable, UsageError
+from earshot.geometry import Position
 from earshot.live import signatures, sockets
+from earshot.live.location import Fixed
 from earshot.live.peers import Peer, Peers
 from earshot.live.signatures import _remember, parse_until
-from earshot.live.sockets import GROUPS_A_SOCKET, MulticastSockets
+from earshot.live.sockets import GROUPS_A_SOCKET, MulticastSockets, group_address, parse_address
 from earshot.live.spool import close_abandoned, read_records
 from earshot.live.transport import Transport
 
@@ -145,3 +147,19 @@ def test_a_newcomer_gets_no_more_bytes_than_it_sent_and_a_proven_peer_everything
     assert [transport._transmit_to(newcomer, b"x" * size) for size in (11, 4, 6, 1)] == [False, True, True, False]
     assert (newcomer.credit_bytes, transport.transmitted) == (0, [b"xxxx", b"xxxxxx"])
     assert transport._transmit_to(Peer("b", HOME, 1, proven=True), b"x" * 999)
+
+
+def test_a_node_without_a_place_stands_at_the_origin() -> None:
+    assert Fixed.on_plane().fix(1.0).position == Position(0.0, 0.0)
+    assert Fixed.on_plane(3.0, 4.0).fix(1.0).position == Position(3.0, 4.0)
+
+
+def test_an_address_has_a_port_from_0_to_65535_and_a_group_an_address_of_24_bits() -> None:
+    assert parse_address("127.0.0.1:65535", "--peer") == ("127.0.0.1", 65535)
+    assert parse_address("0", "--listen", "127.0.0.1") == ("127.0.0.1", 0)
+    for wrong in ("127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:x", "47474", ":5"):
+        with pytest.raises(NetworkUnavailable, match="write HOST:PORT"):
+            parse_address(wrong, "--peer")
+    assert (group_address(0), group_address(0x010203), group_address(0xFFFFFF)) == (
+        "239.0.0.0", "239.1.2.3", "239.255.255.255",
+    )  # fmt: skip
