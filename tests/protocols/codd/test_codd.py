@@ -27,7 +27,6 @@ from earshot.protocols.codd.packets import (
     Move,
     Moved,
     NewParent,
-    NewSources,
     Overhead,
     Register,
     Registered,
@@ -255,89 +254,6 @@ def test_on_a_busy_channel_a_newcomer_waits_longer_and_asks_its_agent_once():
     again_at = 4 * SMALL.candidate_wait_s + 4 * SMALL.retry_s
     assert StartTimer("ask-again", again_at) in effects
     assert sent(node.wake("ask-again", again_at)) == [("source-0", GetSeedSet())]
-
-
-class SharedChannel(QuietChannel):
-    """A channel on which packets take time."""
-
-    def airtime_s(self, size_bytes):
-        return 0.001
-
-
-def on_air(name="n", settings=SMALL):
-    return Codd(name, settings, FixedLocation(), Random(1), SharedChannel())
-
-
-def seed_set(*sources):
-    return SeedSet(tuple(Source(f"{name}#0", ("Document",), (name,)) for name in sources))
-
-
-def test_over_a_shared_channel_a_node_joins_two_trees_at_a_time():
-    node = on_air()
-    node.subscribe(Subscription("n/a", "n", Filter.where('category = "a"', type="Document")), 0.0)
-    asked = sent(node.hear(seed_set("s1", "s2", "s3", "s4"), "source-0", 0.1), Add)
-    assert len(asked) == 2
-    (first, add), (second, _) = asked
-    node.hear(AddResult(add.tree, add.request, spare=True), first, 0.2)
-    effects = node.hear(Answer(add.tree, 3, accepted=True, ancestors=(first,), link=100), first, 0.3)
-    ((third, _),) = sent(effects, Add)
-    assert third not in (first, second)
-
-
-def test_over_a_shared_channel_the_next_tree_is_tried_while_a_failed_join_rests():
-    node = on_air()
-    node.subscribe(Subscription("n/a", "n", Filter.where('category = "a"', type="Document")), 0.0)
-    asked = sent(node.hear(seed_set("s1", "s2", "s3"), "source-0", 0.1), Add)
-    effects = node.wake(("candidates", asked[0][1].tree), 20.0)
-    assert {peer for peer, _ in [*asked, *sent(effects, Add)]} == {"s1", "s2", "s3"}
-
-
-def test_over_a_shared_channel_a_failed_packet_is_sent_again_three_times():
-    node = on_air()
-    failed, now = Leave(TREE), 1.0
-    for _ in range(3):
-        ((timer, at),) = [(effect.name, effect.at) for effect in node.unreachable(failed, "m", now)]
-        assert now < at
-        assert sent(node.wake(timer, at)) == [("m", failed)]
-        now = at
-    assert node.unreachable(failed, "m", now) == []
-
-
-def test_over_a_shared_channel_a_child_that_an_add_does_not_reach_stays():
-    node = on_air("source-0", replace(SMALL, fan_out=1))
-    node.announce(Announcement(EventType("Document")), 0.0)
-    tree = node.own_tree.id
-    node.hear(AddChild(tree, 1, (A,), (A,), NEW), "x", 1.0)
-    add = Add(tree, "m", 7, (A,))
-    assert sent(node.hear(add, "m", 2.0)) == [("x", add)]
-    for _ in range(3):
-        node.unreachable(add, "x", 3.0)
-    assert sent(node.unreachable(add, "x", 4.0)) == [("m", AddResult(tree, 7, spare=False))]
-    assert list(node.own_tree.children) == ["x"]
-
-
-def test_over_a_shared_channel_an_agent_serves_its_members_in_turns_and_only_with_new_sources():
-    agent = on_air("source-0")
-    names = [f"m{number}" for number in range(6)]
-    agent.hear(Register("s1#0", ("Document",)), "s1", 0.0)
-    for name in names:
-        assert sent(agent.hear(GetSeedSet(), name, 0.1)) == [(name, seed_set("s1"))]
-    assert sent(agent.hear(Register("s2#0", ("Document",)), "s2", 1.0)) == []
-    new = NewSources(seed_set("s2").sources)
-    assert sent(agent.wake("push", 3.0)) == [(name, new) for name in names[:4]]
-    agent.unreachable(new, "m0", 3.5)
-    assert sent(agent.wake("serve", 4.0)) == [(name, new) for name in ("m0", "m4", "m5")]
-    assert sent(agent.wake("serve", 5.0)) == []
-
-
-def test_new_sources_are_added_to_those_of_the_last_seed_set():
-    node = on_air()
-    node.subscribe(Subscription("n/a", "n", Filter.where('category = "a"', type="Document")), 0.0)
-    node.hear(seed_set("s1"), "source-0", 0.1)
-    node.hear(NewSources(seed_set("s2").sources), "source-0", 0.2)
-    assert set(node.trees) == {"s1#0", "s2#0"}
-    node.hear(NewSources(seed_set("s3").sources), "a stranger", 0.3)
-    assert set(node.trees) == {"s1#0", "s2#0"}
 
 
 def test_a_silent_parent_and_a_silent_child_are_given_up():

@@ -7,11 +7,11 @@ nodes speak to all in range, and every node keeps a register for itself alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from earshot.protocols.codd.packets import GetSeedSet, NewSources, Register, SeedSet, Source, Unregister, source_of
+from earshot.protocols.codd.packets import GetSeedSet, Register, SeedSet, Source, Unregister, source_of
 from earshot.protocols.codd.settings import CoddSettings
 from earshot.protocols.machine import Broadcast, Drop, Effect, Send, StartTimer
 from earshot.records import DropReason
@@ -20,12 +20,8 @@ from earshot.wire import Packet
 PUSH_S = 0.2
 "An agent collects changes of sources for this long before it pushes them to members."
 MOST_SOURCES = 10_000
-SERVED_AT_ONCE = 4
-"Over a shared channel an agent sends new sources to this many members at a time,"
-SERVE_S = 0.25
-"and then waits for this long, or longer where the channel is busy: otherwise its queue would overflow."
 PERIODS = 3
-"A source or member that was silent for this many periods expires. Over a shared channel periods are as much longer."
+"A source or member that was silent for this many periods expires."
 
 
 @dataclass(slots=True)
@@ -42,25 +38,12 @@ class Directory:
     Methods return effects. A packet may be for the node itself, where it is an agent: the machine hears it at once.
     """
 
-    def __init__(
-        self,
-        node: str,
-        settings: CoddSettings,
-        random: Random,
-        pace: Callable[[float], float],
-        congestion: Callable[[float], float],
-        is_on_air: bool,
-    ) -> None:
+    def __init__(self, node: str, settings: CoddSettings, random: Random, pace: Callable[[float], float]) -> None:
         self.node = node
         self.settings = settings
         self.random = random
         self.pace = pace
         "How many times longer a node waits now: the busier the channel, the longer."
-        self.congestion = congestion
-        "How many times longer everything takes now."
-        self.is_on_air = is_on_air
-        self.period_s = settings.directory_s * (PERIODS if is_on_air else 1)
-        "How often the node visits the agents; less often over a shared channel, where failed packets are sent again."
         self.own: Register | None = None
         "What this node registers, where it is a source."
         self.sources: dict[str, Source] = {}
@@ -69,10 +52,6 @@ class Directory:
         "By tree, the sources that registered here."
         self.members: dict[str, float] = {}
         "The nodes that asked here, and when."
-        self._sent: dict[str, set[str]] = {}
-        "By member, the trees that were sent to it; over a shared channel it gets only new ones."
-        self._unserved: set[str] = set()
-        "Members that do not have all sources yet."
         self._agent = self._failed_agents = 0
         self._visits = False
         self._waits_until = 0.0
@@ -84,7 +63,7 @@ class Directory:
         if self._visits:
             return []
         self._visits = True
-        return [StartTimer("directory", now + self.period_s * self.random.uniform(0.5, 1.0))]
+        return [StartTimer("directory", now + self.settings.directory_s * self.random.uniform(0.5, 1.0))]
 
     def visit(self, asks: bool, now: float) -> list[Effect]:
         """Once in a period: register, ask where the node has subscriptions, and drop what expired."""
@@ -92,15 +71,14 @@ class Directory:
         if asks:
             self._failed_agents = 0
             effects += self.ask(now)
-        limit_s = PERIODS * self.period_s
+        limit_s = PERIODS * self.settings.directory_s
         expired = [tree for tree, known in self.register.items() if now - known.heard_at > limit_s]
         for tree in expired:
             del self.register[tree]
         self.members = {name: heard_at for name, heard_at in self.members.items() if now - heard_at <= limit_s}
-        self._sent = {name: sent for name, sent in self._sent.items() if name in self.members}
         if expired and not self.settings.agents:
-            effects += self.push(now)
-        return [*effects, StartTimer("directory", now + self.period_s)]
+            effects += self.push()
+        return [*effects, StartTimer("directory", now + self.settings.directory_s)]
 
     def ask(self, now: float) -> list[Effect]:
         """Figure 2: get the seed set from the system agent."""
@@ -126,12 +104,10 @@ class Directory:
         self._waits_until = now + self.settings.retry_s * self.pace(now)
         return [Drop(DropReason.NO_AGENT_ANSWERS), StartTimer("ask-again", self._waits_until)]
 
-    def on_seed_set(self, packet: SeedSet | NewSources) -> None:
+    def on_seed_set(self, packet: SeedSet) -> None:
         """An agent's answer. Of several trees of one source only the newest counts."""
         self._failed_agents = 0
         listed = {source.tree: source for source in packet.sources if source_of(source.tree) != self.node}
-        if isinstance(packet, NewSources):
-            listed = self.sources | listed
         newest = {source_of(tree): tree for tree in sorted(listed, key=_age)}
         self.sources = {tree: source for tree, source in listed.items() if newest[source_of(tree)] == tree}
 
@@ -159,65 +135,31 @@ class Directory:
                 for earlier in [one for one in self.register if source_of(one) == sender]:
                     del self.register[earlier]
                 self.register[tree] = RegisteredSource(types, now)
-                for sent in self._sent.values():
-                    sent.discard(tree)
-                return [StartTimer("push", now + PUSH_S * self.congestion(now))]
+                return [StartTimer("push", now + PUSH_S)]
             case Unregister(tree):
                 known = self.register.pop(tree, None) if source_of(tree) == sender else None
-                return [StartTimer("push", now + PUSH_S * self.congestion(now))] if known is not None else []
+                return [StartTimer("push", now + PUSH_S)] if known is not None else []
             case GetSeedSet() if self.settings.agents:
                 self.members[sender] = now
-                self._unserved.discard(sender)
-                self._sent[sender] = set(self.register)
                 return [Send(sender, self.seed_set())]
             case GetSeedSet() if self.own is not None:
                 return [Send(sender, self.own)]
         return []
 
-    def push(self, now: float) -> list[Effect]:
+    def push(self) -> list[Effect]:
         """Send the present sources to all members."""
-        if self.is_on_air and self.settings.agents:
-            self._unserved = set(self.members)
-            return self.serve(now)
         members = sorted(self.members) if self.settings.agents else [self.node]
         return [Send(name, self.seed_set()) for name in members]
 
-    def serve(self, now: float) -> list[Effect]:
-        """Over a shared channel: send new sources to some of the members that lack them."""
-        served = sorted(self._unserved)[:SERVED_AT_ONCE]
-        self._unserved.difference_update(served)
-        effects: list[Effect] = []
-        for peer in served:
-            sent = self._sent.setdefault(peer, set())
-            if peer in self.members and (new := self.register.keys() - sent):
-                sent |= new
-                effects.append(Send(peer, NewSources(self.seeds_of(new))))
-        if self._unserved:
-            effects.append(StartTimer("serve", now + SERVE_S * self.congestion(now)))
-        return effects
-
-    def on_not_served(self, packet: SeedSet | NewSources, member: str, now: float) -> list[Effect]:
-        """A member could not be reached. Over a shared channel it may still be there: serve it later."""
-        if not self.is_on_air:
-            self.members.pop(member, None)
-            return []
-        effects: list[Effect] = [] if self._unserved else [StartTimer("serve", now + self.settings.retry_s)]
-        self._sent.get(member, set()).difference_update(source.tree for source in packet.sources)
-        self._unserved.add(member)
-        return effects
-
     def seed_set(self) -> SeedSet:
-        return SeedSet(self.seeds_of(self.register))
-
-    def seeds_of(self, trees: Collection[str]) -> tuple[Source, ...]:
-        """These sources, each with seeds: the root of its tree, and as many members as the setting asks for."""
+        """All sources, each with seeds: the root of its tree, and as many members as the setting asks for."""
         more = self.settings.seeds - 1
         others = sorted(self.members) if more else []
         found = []
-        for tree in sorted(trees):
+        for tree, known in sorted(self.register.items()):
             seeds = self.random.sample(others, min(more, len(others)))
-            found.append(Source(tree, self.register[tree].types, (source_of(tree), *seeds)))
-        return tuple(found)
+            found.append(Source(tree, known.types, (source_of(tree), *seeds)))
+        return SeedSet(tuple(found))
 
 
 def _age(tree: str) -> tuple[int, str]:

@@ -64,8 +64,6 @@ TRANSITIONS: dict[tuple[JoinState, JoinEvent], JoinState] = {
 "What cannot happen in a state is not listed."
 ASKED = (JoinState.ASKING, JoinState.MOVING, JoinState.SUCCEEDING)
 "States in which TYPE_ADDCHILD is not answered yet."
-LOOKING = (JoinState.COLLECTING, JoinState.ASKING)
-"States in which a node without a place waits for others."
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from earshot.filters import FilterIndex, Subscription
 from earshot.protocols.codd import packets
 from earshot.protocols.codd.directory import Directory
 from earshot.protocols.codd.dissemination_tree import Child, DisseminationTree
-from earshot.protocols.codd.join import ASKED, LOOKING, JoinEvent, JoinState
+from earshot.protocols.codd.join import ASKED, JoinEvent, JoinState
 from earshot.protocols.codd.overlap import least_overlap_child, max_overlap_child, overhead_for, window
 from earshot.protocols.codd.packets import NEW, source_of
 from earshot.protocols.codd.recent_documents import HeldDocument, bitmap
@@ -40,22 +40,12 @@ from earshot.protocols.machine import (
 )
 from earshot.protocols.tuning import Surroundings, Tunable, clamp
 from earshot.records import DropReason
-from earshot.wire import Packet, encode
+from earshot.wire import Packet
 
 BUSIEST = 0.9375
 "A channel that is busier than this makes a node wait no longer: 16 times."
 MOST_RESENT = 1000
 "Lost documents that are sent again at a time."
-JOINS_ON_AIR = 2
-"Over a channel that nodes share, a node looks for places in at most this many trees at a time."
-SLOWER_ON_AIR = 4.0
-"There packets queue and take several hops: a node waits this many times longer for answers, and between keep-alives."
-TRIES_ON_AIR = 3
-"A packet that could not be delivered there is sent again as often as this,"
-AGAIN_S = 1.0
-"after about this time, the second time after twice as long."
-MOST_FAILED = 256
-"At most this many packets wait for that."
 
 
 class Codd(Machine):
@@ -82,11 +72,7 @@ class Codd(Machine):
         self.trees: dict[str, DisseminationTree] = {}
         self.own_tree: DisseminationTree | None = None
         self.own_types: tuple[str, ...] = ()
-        self.is_on_air = channel.airtime_s(1) > 0.0
-        "Whether packets share a channel, where each takes time."
-        self.directory = Directory(node, settings, random, self.pace, self.congestion, self.is_on_air)
-        self._failed: dict[tuple[str, bytes], tuple[Packet, int]] = {}
-        "By peer and their bytes: packets that could not be delivered, and how often; the last ones."
+        self.directory = Directory(node, settings, random, self.pace)
         self._new_index = new_index
         self._join_requests = count(1)
         self._overhead_requests = count(1)
@@ -103,7 +89,7 @@ class Codd(Machine):
                 self.on_document(packet, sender, now)
             case packets.Register() | packets.Unregister() | packets.GetSeedSet():
                 self.carry_out(self.directory.on_agent_packet(packet, sender, now), now)
-            case packets.SeedSet() | packets.NewSources():
+            case packets.SeedSet():
                 if sender in self.settings.agents:
                     self.on_seed_set(packet, now)
             case packets.KeepAlive():
@@ -181,11 +167,7 @@ class Codd(Machine):
             case "ask-again":
                 self.carry_out(self.directory.ask(now), now)
             case "push":
-                self.carry_out(self.directory.push(now), now)
-            case "serve":
-                self.carry_out(self.directory.serve(now), now)
-            case ("again", str() as peer, bytes() as encoded) if (peer, encoded) in self._failed:
-                self.send(peer, self._failed[peer, encoded][0])
+                self.carry_out(self.directory.push(), now)
             case (str() as what, str() as id) if id in self.trees:
                 self.wake_tree(what, self.trees[id], now)
         return self.effects()
@@ -213,13 +195,11 @@ class Codd(Machine):
                 self.no_overhead(tree, now)
 
     def unreachable(self, packet: Packet, peer: str, now: float) -> Effects:
-        if self.is_on_air and self.send_again(packet, peer, now):
-            return self.effects()
         match packet:
             case packets.Register() | packets.Unregister():
                 return self.effects()
-            case packets.SeedSet() | packets.NewSources():
-                self.carry_out(self.directory.on_not_served(packet, peer, now), now)
+            case packets.SeedSet():
+                self.directory.members.pop(peer, None)
                 return self.effects()
             case packets.GetSeedSet():
                 self.cancel_timer("asked")
@@ -231,7 +211,7 @@ class Codd(Machine):
                 self.refused(self.trees[packet.tree], now, packet.request)
             case packets.GetOverhead() if packet.tree in self.trees:
                 self.no_overhead(self.trees[packet.tree], now, packet.request)
-        if self.is_on_air or self.channel.busy_share(now) > 0.0:
+        if self.channel.busy_share(now) > 0.0:
             return self.effects()  # over a radio a packet may fail while the peer is there: its silence decides
         for tree in list(self.trees.values()):
             if peer in tree.children:
@@ -239,19 +219,6 @@ class Codd(Machine):
             if tree.parent == peer:
                 self.orphaned(tree, now)
         return self.effects()
-
-    def send_again(self, packet: Packet, peer: str, now: float) -> bool:
-        """A queue on the way was full, or a node moved: send the packet again later, a few times."""
-        key = (peer, encode(packet))
-        _, failures = self._failed.pop(key, (packet, 0))
-        if isinstance(packet, packets.KeepAlive | packets.SeedSet | packets.NewSources) or failures >= TRIES_ON_AIR:
-            return False
-        if len(self._failed) >= MOST_FAILED:
-            del self._failed[next(iter(self._failed))]
-        self._failed[key] = (packet, failures + 1)
-        wait_s = AGAIN_S * (failures + 1) * self.random.uniform(0.5, 1.5)
-        self.start_timer(("again", *key), at=now + wait_s)
-        return True
 
     # Section 3: documents go down the tree.
 
@@ -334,14 +301,6 @@ class Codd(Machine):
             self.send(seed, packets.Add(tree.id, self.node, tree.join.request, wants))
         self.start_timer(("candidates", tree.id), at=now + self.settings.candidate_wait_s * self.pace(now))
 
-    def join_waiting(self, now: float) -> None:
-        """Join trees that this node is not in yet, a few at a time."""
-        looking = sum(tree.join.state in LOOKING for tree in self.trees.values())
-        waiting = [tree for tree in self.trees.values() if not tree.is_in and tree.join.state is JoinState.IDLE]
-        # In random order: otherwise all nodes would ask the same source at the same time.
-        for tree in self.random.sample(waiting, max(min(len(waiting), JOINS_ON_AIR - looking), 0)):
-            self.join(tree, now)
-
     def join_failed(self, tree: DisseminationTree, now: float) -> None:
         """Figure 2 returns FAIL. It is reported after some attempts; a node never gives up for good."""
         tree.join.happens(JoinEvent.NO_SEEDS)
@@ -353,17 +312,11 @@ class Codd(Machine):
             wait_s = self.settings.retry_s
             self.carry_out(self.directory.ask(now), now)
         if tree.id in self.trees:
-            self.start_timer(("retry", tree.id), at=now + wait_s * self.congestion(now) * self.random.uniform(0.5, 1.5))
-        if self.is_on_air:
-            self.join_waiting(now)
-
-    def congestion(self, now: float) -> float:
-        """How many times longer everything takes: the busier the channel, the longer."""
-        return 1.0 / (1.0 - min(self.channel.busy_share(now), BUSIEST))
+            self.start_timer(("retry", tree.id), at=now + wait_s * self.pace(now) * self.random.uniform(0.5, 1.5))
 
     def pace(self, now: float) -> float:
-        """How many times longer a node waits for others."""
-        return self.congestion(now) * (SLOWER_ON_AIR if self.is_on_air else 1.0)
+        """How many times longer a node waits for others: the busier the channel, the longer."""
+        return 1.0 / (1.0 - min(self.channel.busy_share(now), BUSIEST))
 
     def on_add_result(self, packet: packets.AddResult, tree: DisseminationTree, sender: str, now: float) -> None:
         """TYPE_ADDRESULT: a candidate."""
@@ -413,8 +366,6 @@ class Codd(Machine):
         self._effects += tree.remove_query(sorted(text for text in stated if text not in tree.wants))
         self.set_ancestors(tree, packet.ancestors, now)
         self.end_search(tree, moved=True)
-        if self.is_on_air:
-            self.join_waiting(now)
 
     def refused(self, tree: DisseminationTree, now: float, request: int | None = None) -> None:
         """FALSE, or no answer to TYPE_ADDCHILD: try the next candidate."""
@@ -465,9 +416,7 @@ class Codd(Machine):
 
     def add_unreachable(self, packet: packets.Add, tree: DisseminationTree, peer: str, now: float) -> None:
         """A seed, or the child that a newcomer was passed on to, is gone."""
-        if packet.newcomer != self.node and self.is_on_air:
-            self.send(packet.newcomer, packets.AddResult(tree.id, packet.request, spare=False))
-        elif packet.newcomer != self.node:
+        if packet.newcomer != self.node:
             self._effects += tree.lose([peer])
             self.on_add(packet, tree)
         elif tree.join.collects(packet.request) and tree.join.seed_answered(peer):
@@ -632,7 +581,7 @@ class Codd(Machine):
         elif tree.parent and tree.registering and now - tree.registering_since > silence_s:
             tree.registering_since = now
             self._effects += tree.add_query(sorted(tree.wants.holders), tree.since, (self.node,))
-        elif not tree.is_in and tree.join.state is JoinState.IDLE and not self.is_on_air:
+        elif not tree.is_in and tree.join.state is JoinState.IDLE:
             self.join(tree, now)
 
     def on_keep_alive(self, packet: packets.KeepAlive, sender: str, now: float) -> None:
@@ -740,7 +689,7 @@ class Codd(Machine):
         self.sources_changed(now)
         return self.effects()
 
-    def on_seed_set(self, packet: packets.SeedSet | packets.NewSources, now: float) -> None:
+    def on_seed_set(self, packet: packets.SeedSet, now: float) -> None:
         self.cancel_timer("asked")
         self.directory.on_seed_set(packet)
         self.sources_changed(now)
@@ -764,10 +713,7 @@ class Codd(Machine):
             elif own:
                 tree = self.new_tree(id, is_root=False, now=now)
                 self._effects += tree.change_own(own)
-                if not self.is_on_air:
-                    self.join(tree, now)
-        if self.is_on_air:
-            self.join_waiting(now)
+                self.join(tree, now)
 
     def is_obsolete(self, tree: DisseminationTree) -> bool:
         """The source lost its memory and has a new tree; or it is gone, and the node found no place."""
@@ -821,7 +767,7 @@ class Codd(Machine):
         for effect in effects:
             if not isinstance(effect, Send) or effect.peer != self.node:
                 self._effects.append(effect)
-            elif isinstance(effect.packet, packets.SeedSet | packets.NewSources):
+            elif isinstance(effect.packet, packets.SeedSet):
                 self.on_seed_set(effect.packet, now)
             else:
                 self.carry_out(self.directory.on_agent_packet(effect.packet, self.node, now), now)

@@ -63,12 +63,6 @@ class SeedSet(Packet, frozen=True, tag="codd-seeds"):
     sources: tuple[Source, ...]
 
 
-class NewSources(Packet, frozen=True, tag="codd-new-sources"):
-    """Sources that have registered since the last seed set."""
-
-    sources: tuple[Source, ...]
-
-
 # Joining.
 
 

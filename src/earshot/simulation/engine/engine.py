@@ -22,7 +22,6 @@ from earshot.geometry import Position, Velocity
 from earshot.plugins import name_of
 from earshot.protocols.machine import (
     NOTHING,
-    QUIET_CHANNEL,
     Broadcast,
     CancelTimer,
     Channel,
@@ -246,9 +245,7 @@ class Engine:
         # The ideal radio and the overlay have no channel that could be busy.
         if self._medium.airtime_s(1) == 0:
             self._airtime = None
-        # A protocol that has infrastructure sends its unicasts there, and not over the channel.
-        airtime_s = self._medium.airtime_s if network.infrastructure is None else QUIET_CHANNEL.airtime_s
-        self._channels = [NodeChannel(recent_use, i, self.clock_offsets_s[i], airtime_s) for i in range(n)]
+        self._channels = [NodeChannel(recent_use, i, self.clock_offsets_s[i], self._medium.airtime_s) for i in range(n)]
         self._to_all, self._to_one = self._medium.broadcast, self._medium.unicast
         self._coupling = coupling
         if coupling is not None:
