@@ -194,7 +194,8 @@ class PathAutomaton:
                     if below.asks_more:
                         asked += below.more_asked(child, place, positions)
                     below = passed.get(asked) or self._joint_behind(asked, attributes)
-                found.add(below)
+                if below.has_results:
+                    found.add(below)
                 if (extras or child.children) and below.leads_on:
                     stack.append((child, below))
             if extras:
@@ -204,7 +205,7 @@ class PathAutomaton:
     def _joint(self, states: frozenset[PathState]) -> PathJoint:
         known = self._joints.get(states)
         if known is None:
-            known = self._joints[states] = PathJoint(states)
+            known = self._joints[states] = PathJoint(states, self._tree)
             self._held += _STATE_COST
         return known
 

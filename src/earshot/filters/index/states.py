@@ -174,10 +174,22 @@ class PathState:
 class PathJoint:
     """States that are followed together at one element: the one its names lead to, and those behind guards."""
 
-    __slots__ = ("_asks_position", "_asks_text", "asks_more", "guards", "is_guarded", "leads_on", "next", "states")
+    __slots__ = (
+        "_asks_position",
+        "_asks_text",
+        "asks_more",
+        "guards",
+        "has_results",
+        "is_guarded",
+        "leads_on",
+        "next",
+        "states",
+    )
 
-    def __init__(self, states: frozenset[PathState]) -> None:
+    def __init__(self, states: frozenset[PathState], tree: PrefixTree) -> None:
         self.states = states
+        self.has_results = any(len(found) > 0 for state in states for found in state.results(tree))
+        "Whether any path ends here. (A path that was removed since may have ended here.)"
         self.next: dict[Label, PathJoint] = {}
         "The joints one move further down, without the states behind the guards there."
         self.leads_on = any(state.leads_on for state in states)
