@@ -6,9 +6,9 @@
 
 Each mutant is one small wrong change: `<` for `<=`, `+` for `-`, `and` for `or`, a number one higher, a condition
 turned round, a call left out, two arguments exchanged. The tests are those that import one of the modules, or stand in
-the folder that mirrors its own; Spark's and slow tests are left out. Of these, only the tests that run the changed line
-judge a mutant (mutant_judge.py). Tests of golden logs run last: that only they notice a mutant is counted apart, for
-they say that something changed and not what is wrong.
+the folder that mirrors its own or its room; Spark's and slow tests are left out. Of these, only the tests that run the
+changed line judge a mutant (mutant_judge.py). Tests of golden logs run last: that only they notice a mutant is counted
+apart, for they say that something changed and not what is wrong.
 
 Results are kept in .mutants.json: the same command goes on where it was stopped, and shows the table at once when
 all is done. A mutant that lives is shown as a diff, with a number. Judge each one: without effect, or a hole in the
@@ -203,7 +203,7 @@ def _not_behaviour(tree: ast.Module) -> set[int]:
 
 
 def tests_of(path: Path) -> list[Path]:
-    """The tests that import a module, and those in the folder that mirrors its own."""
+    """The tests that import a module, and those in the folders that mirror its own and the rooms around it."""
     module = ".".join(["earshot", *path.relative_to(SOURCE).with_suffix("").parts])
     mirror = TESTS / path.relative_to(SOURCE).parent
     named = re.compile(rf"^\s*(?:from {re.escape(module)} import|import {re.escape(module)})", re.MULTILINE)
@@ -214,8 +214,9 @@ def tests_of(path: Path) -> list[Path]:
         for test in TESTS.rglob("test_*.py")
         if named.search(text := test.read_text()) or from_room.search(text) or test.name == f"test_{path.name}"
     }
-    if mirror != TESTS and mirror.is_dir():
+    while mirror != TESTS:
         found |= set(mirror.glob("test_*.py"))
+        mirror = mirror.parent
     return sorted(found)
 
 

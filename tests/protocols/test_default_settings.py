@@ -1,7 +1,7 @@
 """The values that a node has when nobody chooses others, and those of the papers' presets: every figure of the
 documentation rests on them, so that a change of one is made here too."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import pytest
@@ -10,11 +10,13 @@ from earshot.errors import SettingsError
 from earshot.protocols.cbf import CbfSettings
 from earshot.protocols.codd.settings import PAPER as CODD
 from earshot.protocols.content_odmrp.machine import PAPER as CONTENT_ODMRP
+from earshot.protocols.content_odmrp.odmrp import OdmrpSettings
 from earshot.protocols.drip.packets import PAPER as DRIP
 from earshot.protocols.flooding import FloodingSettings
 from earshot.protocols.georendezvous.settings import PAPER as GEORENDEZVOUS
 from earshot.protocols.gossip import GossipSettings
 from earshot.protocols.hearsay.packets import HearsaySettings
+from earshot.protocols.siena.machine import SienaSettings
 from earshot.protocols.steam.packets import PAPER as STEAM
 
 DEFAULTS: dict[type[Any], dict[str, Any]] = {
@@ -64,7 +66,95 @@ DEFAULTS: dict[type[Any], dict[str, Any]] = {
         "gateways": (),
         "gateway_wait_s": 0.2,
     },
+    OdmrpSettings: {
+        "refresh_interval_s": 5.0,
+        "forwarding_timeout_s": 25.0,
+        "hop_limit": 32,
+        "lifespan_s": 60.0,
+        "memory": 4096,
+        "jitter_s": 0.02,
+        "channels": (),
+    },
+    SienaSettings: {
+        "agents": (),
+        "clients": 6,
+        "broker_fan_out": 2,
+        "retry_s": 5.0,
+        "patience_s": 20.0,
+        "memory": 4096,
+    },
 }
+BEYOND_THE_PAPER: list[tuple[Any, dict[str, Any]]] = [
+    (
+        GEORENDEZVOUS,
+        {
+            "cell_nodes": 2.0,
+            "links": "shared",
+            "burst_packets": 2,
+            "neighbour_lifespan_s": 2.5,
+            "home_memory_s": 30.0,
+            "hop_limit": 200,
+            "rendezvous": 2,
+            "nearest": 1,
+            "content_at_rendezvous": True,
+            "asked_first": True,
+            "keep_records": 12,
+            "renew_interval_s": 20.0,
+            "renew_cells": 4,
+            "record_lifespan_s": 70.0,
+        },
+    ),
+    (
+        STEAM,
+        {
+            "beacon_stretch": 32.0,
+            "beacon_gather_s": 0.2,
+            "keep_stationary": False,
+            "questions": 2,
+            "relays": True,
+            "forward_jitter_s": 0.06,
+            "hop_limit": 64,
+            "cache_size": 64,
+        },
+    ),
+    (CODD, {}),
+    (
+        CONTENT_ODMRP,
+        {
+            "jitter_s": 0.02,
+            "stamps": True,
+            "gather_s": 0.05,
+            "examine": True,
+            "spare_slow_sources": True,
+            "value_combinations": True,
+            "greedy_share": 0.8,
+            "packet_bytes": 1400,
+        },
+    ),
+    (
+        DRIP,
+        {
+            "announce_interval_s": 3.0,
+            "announced_to": "all",
+            "enough_copies": 3,
+            "hop_delay_s": 0.002,
+            "expiry_periods": 2.7,
+            "handover_margin_s": 0.003,
+            "channel_stretch": 1.5,
+            "register_interval_s": 10.0,
+            "near_hops": 2,
+            "bootstrap_s": 8.0,
+            "abilities_gather_s": 0.1,
+            "brokers_know": "regions",
+            "contact_records": 8,
+            "upstreams": 6,
+            "next_hop": "nearest",
+            "hop_limit": 64,
+            "jitter_s": 0.03,
+        },
+    ),
+]
+"What the defaults have otherwise than the paper's preset, whose values stand below."
 PAPERS: list[tuple[Any, dict[str, Any]]] = [
     (
         GEORENDEZVOUS,
@@ -256,6 +346,14 @@ def test_defaults(settings: type[Any]) -> None:
 @pytest.mark.parametrize(("preset", "expected"), PAPERS, ids=lambda one: type(one).__name__)
 def test_a_papers_preset_keeps_its_values(preset: Any, expected: dict[str, Any]) -> None:
     assert {name: getattr(preset, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(("preset", "expected"), BEYOND_THE_PAPER, ids=lambda one: type(one).__name__)
+def test_the_defaults_differ_from_the_paper_in_these_values(preset: Any, expected: dict[str, Any]) -> None:
+    default, written = (
+        {one.name: getattr(settings, one.name) for one in fields(settings)} for settings in (type(preset)(), preset)
+    )
+    assert {name: value for name, value in default.items() if value != written[name]} == expected
 
 
 def test_gateways_may_be_given_as_a_list_and_settings_check_their_bounds() -> None:

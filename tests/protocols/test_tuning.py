@@ -124,6 +124,64 @@ def test_the_baselines_begin_by_the_number_of_neighbours_and_the_area(
     assert [(one.name, one.first, one.low, one.high, one.step) for one in found] == expected
 
 
+STILL_AND_SPARSE = Surroundings(
+    nodes=12, present=9.0, width_m=900.0, height_m=400.0, range_m=400.0, mean_neighbours=2.0, median_speed_m_s=0.5,
+    link_lifetime_s=400.0, events_per_s=0.05, packet_airtime_s=0.02,
+)  # fmt: skip
+FAST_AND_DENSE = Surroundings(
+    nodes=8000, present=8000.0, width_m=20_000.0, height_m=15_000.0, range_m=100.0, mean_neighbours=200.0,
+    median_speed_m_s=40.0, link_lifetime_s=1.0, events_per_s=90.0, packet_airtime_s=0.00001,
+)  # fmt: skip
+MESH = {"forwarding_timeout_s": 5.0}
+REPORTED_MESH = {**MESH, "refresh_max_s": 4.0, "report_interval_s": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "ranges", "firsts"),
+    [
+        ("codd", [("fan_out", 2, 24, 2.0, {})], [(12,), (3,), (12,)]),
+        ("siena", [("clients", 2, 24, 2.0, {})], [(12,), (3,), (12,)]),
+        (
+            "odmrp",
+            [("refresh_interval_s", 0.5, 20.0, 2.0, MESH), ("jitter_s", 0.002, 0.3, 3.0, {})],
+            [(5.0, 0.025), (10.0, 0.1), (1.0, 0.005)],
+        ),
+        (
+            "content-odmrp",
+            [("refresh_interval_s", 0.5, 20.0, 2.0, REPORTED_MESH), ("jitter_s", 0.002, 0.3, 3.0, {})],
+            [(5.0, 0.025), (10.0, 0.1), (1.0, 0.005)],
+        ),
+        (
+            "hearsay",
+            [
+                ("wait_frames", 4.0, 64.0, 2.0, {}),
+                ("hello_interval_s", 1.0, 16.0, 2.0, {}),
+                ("worth", 0.05, 0.5, 2.0, {}),
+            ],
+            [(20.0, 2.1, 0.2), (20.0, 8.0, 0.2), (20.0, 2.0, 0.2)],
+        ),
+        (
+            "steam",
+            [
+                ("forward_copies", 1, 8, 2.0, {}),
+                ("beacon_interval_s", 0.25, 8.0, 2.0, {"expiry_s": 3.5}),
+                ("forward_jitter_s", 0.01, 0.5, 2.0, {}),
+            ],
+            [(4, 1.1, 0.025), (4, 4.0, 0.12), (4, 0.5, 0.02)],
+        ),
+    ],
+)
+def test_a_protocol_begins_by_speed_density_and_how_long_links_last(
+    name: str,
+    ranges: list[tuple[str, float, float, float, dict[str, float]]],
+    firsts: list[tuple[float, ...]],
+):
+    for around, expected in zip((CITY, STILL_AND_SPARSE, FAST_AND_DENSE), firsts, strict=True):
+        found = PROTOCOLS[name].tuning(around)
+        assert [(one.name, one.low, one.high, one.step, dict(one.follows)) for one in found] == ranges
+        assert tuple(one.first for one in found) == expected
+
+
 def test_values_begin_with_the_guess_and_stay_in_the_range():
     assert Tunable("interval_s", 1.0, 0.3, 1.5, "because").values() == [1.0, 0.5, 1.5]
     assert Tunable("copies", 2, 1, 4, "because").values() == [2, 1, 4]

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from odmrp_table import cd, plain
+from odmrp_table import cd, extended, plain
 
 from earshot import Event, Filter
 from earshot.errors import SettingsError
@@ -19,6 +19,8 @@ from earshot.protocols.content_odmrp import reports
 from earshot.protocols.content_odmrp.forwarding_mesh import MeshSettings, mesh_tuning
 from earshot.protocols.content_odmrp.groups import ContentGroup, ContentGroups
 from earshot.protocols.content_odmrp.local_summaries import LocalSummaries, PassRates
+from earshot.protocols.content_odmrp.machine import ContentOdmrpSettings
+from earshot.protocols.content_odmrp.machine import Data as ContentData
 from earshot.protocols.content_odmrp.odmrp import Data, JoinRequest, JoinTable
 from earshot.protocols.content_odmrp.reports import (
     UNKNOWN,
@@ -314,3 +316,92 @@ def test_a_group_suits_an_event_up_to_exactly_the_noise_that_is_allowed() -> Non
     assert not found._suits(group, other, "CD", frozenset({"a"}), 1.0)
     assert not found._suits(group, other, "News", frozenset({"a", "b"}), 1.0)
     assert not found._suits(group, other, "CD", frozenset(), 1.0)
+
+
+def test_sequence_numbers_begin_with_the_milliseconds_of_the_start() -> None:
+    node = plain("b")
+    node.start(2.5)
+    event = cd(0, source="b")
+    assert list(node.publish(event, 3.0)) == [Broadcast(JoinRequest("b", 0, 2501, 1, event))]
+
+
+def test_settings_at_their_bounds() -> None:
+    with pytest.raises(SettingsError, match=r"answer_wait_s must exceed gather_s, got 0.2 and 0.2"):
+        ContentOdmrpSettings(answer_wait_s=0.2, gather_s=0.2)
+    with pytest.raises(SettingsError, match=r"refresh_min_s must lie between 0 and refresh_max_s, got 5 and 4"):
+        ContentOdmrpSettings(refresh_min_s=5.0, refresh_max_s=4.0)
+    with pytest.raises(SettingsError, match=r"refresh_min_s must lie between 0 and refresh_max_s, got 0 and 4"):
+        ContentOdmrpSettings(refresh_min_s=0.0, refresh_max_s=4.0)
+    assert ContentOdmrpSettings(refresh_min_s=4.0, refresh_max_s=4.0).refresh_min_s == 4.0
+    with pytest.raises(SettingsError, match=r"greedy_share must exceed 0.2, got 0.2"):
+        ContentOdmrpSettings(greedy_share=0.2)
+
+
+def test_a_source_of_the_extended_protocol_does_not_handle_its_own_event_again() -> None:
+    node = extended("b")
+    node.subscribe(Subscription("b/1", "b", Filter.parse("/CD")), 0.0)
+    event = cd(0, source="b")
+    node.publish(event, 1.0)
+    assert list(node.hear(ContentData(1, event, 2), "a", now=1.1)) == []
+
+
+def test_summaries_of_so_many_sets_of_types_are_kept() -> None:
+    subscriptions = LocalSubscriptions()
+    subscriptions.add(Subscription("b/1", "b", Filter.parse(CHEAP)), 0.0)
+    local = LocalSummaries("b", subscriptions, SHAPE, 1000, True, PassRates(0.5, 2))
+    for number, kept in ((1, 1), (2, 2), (2, 2), (3, 1)):
+        local.about(frozenset({number}))
+        assert len(local.by_types) == kept
+
+
+def noisy_groups(limit: int) -> ContentGroups:
+    """One group with three members whose two audiences are one member each."""
+    found = groups(limit=limit, noise_limit=0.5)
+    for name in ("a", "b", "c"):
+        found.reports.hear(report(name, CHEAP), 0.0, 100.0)
+    group = found.open(Digest.of(EVENT), "CD", frozenset({"a", "b", "c"}), 1.0)
+    for name, price in (("a", 1), ("b", 2)):
+        group.audiences[frozenset({name})] = Digest.of(Event("CD", {"price": price}))
+    return found
+
+
+def test_a_noisy_group_becomes_one_group_an_audience_where_there_is_room() -> None:
+    found = noisy_groups(limit=2)
+    found._split(2.0)
+    digests = [Digest.of(Event("CD", {"price": price})) for price in (1, 2)]
+    assert [(group.id, group.digests, group.made_at) for group in found.by_id.values()] == [
+        (2, [digests[0]], 2.0), (3, [digests[1]], 2.0),
+    ]  # fmt: skip
+    assert (found.split, found.made) == (1, 3)
+    crowded = noisy_groups(limit=1)
+    crowded._split(2.0)
+    assert (list(crowded.by_id), crowded.split) == ([1], 0)
+    assert crowded.by_id[1].audiences == {}, "each round counts anew"
+
+
+def test_groups_that_are_given_up_for_a_wider_one_are_counted() -> None:
+    found = groups(limit=9)
+    for now, price in ((1.0, 1), (2.0, 2)):
+        found.open(Digest.of(Event("CD", {"price": price})), "CD", frozenset(), now)
+    found.reports.hear(report("many+", CHEAP), 0.0, 100.0)
+    wide = found.open(Digest.of(EVENT), "CD", frozenset({"many+"}), 3.0)
+    assert (list(found.by_id.values()), wide.digests, found.combined) == ([wide], [Digest.of_type("CD")], 2)
+
+
+def test_groups_whose_members_have_become_the_same_are_combined() -> None:
+    found = groups(limit=9)
+    found.reports.hear(report("a", CHEAP), 0.0, 100.0)
+    first = found.open(Digest.of(Event("CD", {"price": 1})), "CD", frozenset({"a"}), 1.0)
+    found._new("CD", Digest.of(Event("CD", {"price": 2})), 2.0)
+    found.regroup(3.0, 50.0)
+    assert (list(found.by_id), found.combined, first.used_at) == ([first.id], 1, 2.0)
+
+
+def test_a_merged_summary_uses_the_room_to_the_last_byte() -> None:
+    full = [report(f"b{number}", f"CD: price < {number}") for number in range(9)]
+    merged = Summary({}, SHAPE)
+    for one in full:
+        merged = merged.merged(read_summary(one.summary, SHAPE))
+    budget = len("n+") + 10 + len(merged.within(10_000).to_bytes())
+    (whole,) = fitting(full, "n", budget, SHAPE)
+    assert whole == full_report("n+", merged.within(10_000).to_bytes())

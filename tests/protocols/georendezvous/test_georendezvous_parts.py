@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
+from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_packet
 
-from earshot.geometry import Position
+from earshot.events import Event, EventType
+from earshot.filters import Filter, Subscription
+from earshot.geometry import STILL, Position, Velocity
 from earshot.protocols.georendezvous import rendezvous_table
-from earshot.protocols.georendezvous.cell_hash_routing import Beacon, CellSettings, Heading
-from earshot.protocols.georendezvous.cells import HOME, NEXT_EDGE, cells_apart
-from earshot.protocols.georendezvous.machine import GeoRendezvous
+from earshot.protocols.georendezvous.cell_hash_routing import (
+    Beacon,
+    CellHashRouting,
+    CellSettings,
+    Heading,
+    RoutedPacket,
+    Walk,
+)
+from earshot.protocols.georendezvous.cells import HOME, NEXT_EDGE, Cell, cells_apart
+from earshot.protocols.georendezvous.machine import (
+    BURST_S,
+    MOST_ARRIVALS,
+    MOST_RENEWALS,
+    AskingCell,
+    GeoRendezvous,
+)
+from earshot.protocols.georendezvous.rendezvous_cell import Notifications, Notify, NotifyAround, Prune, Request
 from earshot.protocols.georendezvous.rendezvous_table import Advertise, RendezvousTable, Subscribe, weight
 from earshot.protocols.georendezvous.settings import GeoRendezvousSettings
 from earshot.protocols.georendezvous.shared_links import LinkBeacon, SharedLinks
-from earshot.protocols.machine import Broadcast, StartTimer
+from earshot.protocols.machine import Announcement, Broadcast, Drop, Send, StartTimer
 from earshot.protocols.tuning import Surroundings
+from earshot.records import DropReason
+from earshot.wire import Packet
 
 SETTINGS = CellSettings(
     range_m=160.0, cell_side_m=100.0, beacon_interval_s=4.0, neighbour_lifespan_s=9.0, home_memory_s=30.0
@@ -154,3 +174,262 @@ def test_of_several_peers_the_one_heard_last_is_asked() -> None:
     for name, now in (("early", 1.0), ("late", 3.0), ("middle", 2.0)):
         routing.on_beacon(LinkBeacon((1, 0), False, 0), name, now)
     assert routing._latest(["early", "late", "middle"]) == "late"
+
+
+@dataclass
+class Place:
+    """A location that tests change."""
+
+    at: Position = Position(50.0, 50.0)
+
+    def position(self, time: float) -> Position:
+        return self.at
+
+    def velocity(self, time: float) -> Velocity:
+        return STILL
+
+
+WIDE = GeoRendezvousSettings(range_m=160.0, cell_side_m=100.0, width_m=1000.0, height_m=1000.0)
+
+
+def node(settings: GeoRendezvousSettings = WIDE, *neighbours: tuple[str, Cell]) -> tuple[GeoRendezvous, Place]:
+    """A node in cell (0, 0) that has heard these neighbours."""
+    place = Place()
+    machine = GeoRendezvous("me", settings, place, Random(1))
+    machine.start(0.0)
+    machine.wake("listened", 1.2)
+    for name, cell in neighbours:
+        machine.hear(LinkBeacon(cell, False, 0), name, 1.2)
+    return machine, place
+
+
+NEWS = Event("cars").stamped(id="e1", source="p", time=0.0)
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        Notifications(NEWS, "p", 0, (5, 5), 3, (("far", (9, 1)), ("too", (9, 1)))),
+        NotifyAround(NEWS, "p", 0, 3),
+        Notify(Heading((9, 1), "far"), 3, NEWS, "p", 0, (5, 5)),
+    ],
+    ids=lambda packet: type(packet).__name__,
+)
+def test_a_node_that_has_moved_says_so_before_it_handles_a_packet(packet: Packet) -> None:
+    machine, place = node(WIDE, ("beside", (2, 1)))
+    machine.hear(LinkBeacon((2, 1), False, 0), "beside", 2.0)
+    machine.wake("beacon", 2.0)
+    place.at = Position(150.0, 50.0)
+    first, *_ = machine.hear(packet, "beside", 3.0)
+    assert first == Broadcast(LinkBeacon((1, 0), True, 1 << 1))
+
+
+def test_notifications_that_part_go_on_as_one_packet_for_each_next_hop() -> None:
+    machine, _ = node(WIDE, ("east", (1, 0)), ("north", (0, 1)))
+    three = Notifications(NEWS, "p", 1, (5, 5), 3, (("a", (9, 0)), ("b", (9, 0)), ("c", (0, 9))))
+    assert machine.hear(three, "x", 2.0) == [
+        Send("east", Notifications(NEWS, "p", 1, (5, 5), 4, (("a", (9, 0)), ("b", (9, 0))))),
+        Send("north", Notify(Heading((0, 9), "c"), 4, NEWS, "p", 1, (5, 5))),
+    ]
+    together = Notifications(NEWS, "p", 1, (5, 5), 4, (("a", (9, 9)), ("c", (8, 9))))
+    assert machine.unreachable(together, "east", 2.0) == [
+        Send("north", Notifications(NEWS, "p", 1, (5, 5), 4, (("a", (9, 9)), ("c", (8, 9)))))
+    ]
+
+
+def test_packets_that_arrive_here_one_after_another_end() -> None:
+    machine, _ = node()
+    machine._arrivals = MOST_ARRIVALS
+    prune = Prune(Heading((0, 0), "me"), 2, "cars", 0, "p", "", 1.0)
+    assert machine.hear(prune, "x", 2.0) == [Drop(DropReason.HOP_LIMIT)]
+    machine._arrivals = MOST_ARRIVALS - 1
+    assert machine.hear(prune, "x", 2.0) == []
+    assert machine._arrivals == MOST_ARRIVALS - 1
+
+
+def test_a_node_notifies_every_rendezvous_cell_unless_it_was_pruned() -> None:
+    machine, _ = node(replace(WIDE, rendezvous=3, nearest=1, burst_packets=0), ("east", (1, 1)))
+    machine.announce(Announcement(EventType("cars")), 2.0)
+    cells = [machine.target(("cars", index)) for index in range(3)]
+    sent = machine.publish(NEWS, 3.0)
+    assert [effect.packet for effect in sent if isinstance(effect, Send)] == [
+        Notify(Heading(cell), 1, NEWS, "me", index, cell) for index, cell in enumerate(cells)
+    ]
+    assert StartTimer(("release", "cars"), at=8.0) in sent
+    machine.hear(Prune(Heading((0, 0), "me"), 2, "cars", 1, "me", "", 1.0), "east", 4.0)
+    machine.hear(Prune(Heading((0, 0), "me"), 2, "buses", 1, "me", "", 1.0), "east", 4.0)
+    assert sorted(machine.published["cars"].asking) == [0, 2]
+
+
+def test_events_are_held_for_cells_that_have_yet_to_ask() -> None:
+    settings = replace(WIDE, rendezvous=2, asked_first=False, burst_packets=0)
+    machine, _ = node(settings, ("east", (1, 1)))
+    machine.announce(Announcement(EventType("cars")), 2.0)
+    assert machine.publish(NEWS, 3.0) == [StartTimer(("release", "cars"), at=8.0)]
+    request = Request(Heading((0, 0), "me"), 4, "cars", 1, (7, 7), 100.0)
+    onward = [Send("east", Notify(Heading((7, 7)), 1, NEWS, "me", 1, (7, 7)))]
+    assert machine.hear(request, "east", 4.0) == onward
+    assert machine.hear(request, "east", 5.0) == []
+    assert machine.published["cars"].asking == {1: AskingCell((7, 7), 105.0)}
+    machine.wake(("release", "cars"), 8.0)
+    machine.wake(("release", "buses"), 8.0)
+    assert machine.hear(replace_packet(request, index=0, lifespan_s=1e9), "east", 8.0) == []
+    assert machine.published["cars"].asking[0] == AskingCell((7, 7), 8.0 + 8 * settings.record_lifespan_s)
+    late = Event("cars").stamped(id="e2", source="me", time=7.0)
+    assert machine.publish(late, 7.0) == [
+        Send("east", Notify(Heading((7, 7)), 1, late, "me", index, (7, 7))) for index in (0, 1)
+    ], "events are no longer held after hold_s"
+    assert machine.publish(replace_packet(late, id="e3"), 106.0)[0].packet.index == 0
+    assert sorted(machine.published["cars"].asking) == [0], "the other has not asked again"
+
+
+def test_a_node_that_publishes_no_longer_withdraws_when_a_cell_asks() -> None:
+    machine, _ = node(WIDE, ("east", (1, 1)))
+    request = Request(Heading((0, 0), "me"), 4, "cars", 1, (7, 7), 100.0)
+    assert machine.hear(request, "east", 4.0) == [
+        Send("east", Advertise(Heading((7, 7)), 1, "cars", 1, "me", (0, 0), 4.0, 0.0))
+    ]
+
+
+def test_a_node_without_the_subscription_withdraws_it_where_the_notification_came_from() -> None:
+    machine, _ = node(WIDE, ("east", (1, 1)))
+    target = machine.target(("cars", 1))
+    assert machine.hear(Notify(Heading((0, 0), "me"), 4, NEWS, "p", 1, (7, 7)), "east", 4.0) == [
+        Send("east", Subscribe(Heading(target), 1, "cars", 1, "me", (0, 0), 4.0, 0.0))
+    ]
+
+
+def test_records_go_out_a_few_at_a_time_and_only_after_the_node_has_listened() -> None:
+    settings = replace(WIDE, rendezvous=5, burst_packets=2)
+    machine = GeoRendezvous("me", settings, Place(), Random(1))
+    machine.start(0.0)
+    first = machine.announce(Announcement(EventType("cars")), 0.5)
+    assert [effect.name for effect in first] == ["burst", "renew"]
+    assert 0.5 <= first[0].at <= 0.5 + BURST_S
+    assert first[1].at == 0.5 + settings.renew_interval_s
+    assert machine.wake("burst", 0.6) == [StartTimer("burst", at=0.6 + BURST_S)]
+    machine.wake("listened", 1.2)
+    machine.hear(LinkBeacon((1, 1), False, 0), "east", 1.2)
+    for indexes, left, now in (([0, 1], 3, 2.0), ([2, 3], 1, 2.1), ([4], 0, 2.2)):
+        sent = machine.wake("burst", now)
+        assert [effect.packet.index for effect in sent if isinstance(effect, Send)] == indexes
+        assert (len(machine.in_turn), StartTimer("burst", at=now + BURST_S) in sent) == (left, left > 0)
+
+
+def test_a_renewal_goes_to_far_points_less_often() -> None:
+    far = replace(WIDE, rendezvous=2, burst_packets=0, renew_cells=4, origin_x_m=500.0, origin_y_m=0.0, width_m=1.0,
+                  height_m=1.0)  # fmt: skip
+    machine, _ = node(far, ("east", (-4, 0)))  # the points lie some 450 m away: each second renewal
+
+    def renewed(now: float) -> list[tuple[str, int, float]]:
+        sent = [effect.packet for effect in machine.wake("renew", now) if isinstance(effect, Send)]
+        return [(type(packet).__name__, packet.index, packet.lifespan_s) for packet in sent]
+
+    machine.announce(Announcement(EventType("cars")), 2.0)
+    machine.subscribe(Subscription("s", "me", Filter.of_type("cars")), 2.0)
+    nearest = machine.subscribed["cars"].points[0]
+    lifespan_s = 2 * far.record_lifespan_s
+    for number in (1, 2, 3):
+        turn = number % 2
+        expected = [("Advertise", turn, lifespan_s)]
+        expected += [("Subscribe", nearest, lifespan_s)] if nearest == turn else []
+        assert renewed(20.0 * number) == expected
+    assert machine.renewals("cars", 0, 0.0) == 2
+    machine.location.at = Position(-9e4, 0.0)
+    assert machine.renewals("cars", 0, 0.0) == MOST_RENEWALS
+
+
+def test_an_advertisement_says_that_its_cell_has_asked_only_while_that_holds_until_the_next_renewal() -> None:
+    machine, _ = node(replace(WIDE, asked_first=True))
+    machine.announce(Announcement(EventType("cars")), 2.0)
+    machine.published["cars"].asking = {0: AskingCell((7, 7), 30.0)}
+    interval_s = WIDE.renew_interval_s
+    assert [machine.is_asked("cars", 0, now) for now in (29.9 - interval_s, 30.0 - interval_s)] == [True, False]
+    assert not machine.is_asked("cars", 1, 0.0)
+
+
+def test_a_topic_that_was_not_announced_ends_a_lifespan_after_its_last_event() -> None:
+    machine, _ = node()
+    machine.publish(NEWS, 3.0)
+    machine.wake("renew", 3.0 + WIDE.record_lifespan_s - 0.1)
+    assert list(machine.published) == ["cars"]
+    assert machine.wake("renew", 3.0 + WIDE.record_lifespan_s) == []
+    assert machine.published == {}
+
+
+def test_a_publisher_is_forgotten_ten_lifespans_after_its_last_notification() -> None:
+    machine, _ = node()
+    machine.subscribe(Subscription("s", "me", Filter.of_type("cars")), 2.0)
+    machine.hear(Notify(Heading((0, 0), "me"), 4, NEWS, "p", 1, (7, 7)), "east", 4.0)
+    machine.wake("renew", 4.0 + 10 * WIDE.record_lifespan_s)
+    assert list(machine.subscribed["cars"].choices) == ["p"]
+    machine.wake("renew", 4.1 + 10 * WIDE.record_lifespan_s)
+    assert machine.subscribed["cars"].choices == {}
+
+
+def test_a_subscriber_in_another_cell_than_where_it_chose_chooses_again_at_its_renewal() -> None:
+    machine, place = node()
+    machine.subscribe(Subscription("s", "me", Filter.of_type("cars")), 2.0)
+    machine.hear(Notify(Heading((0, 0), "me"), 4, NEWS, "p", 1, (7, 7)), "east", 4.0)
+    machine.wake("renew", 20.0)
+    assert list(machine.subscribed["cars"].choices) == ["p"]
+    place.at = Position(150.0, 50.0)
+    machine.wake("renew", 40.0)
+    assert machine.subscribed["cars"].choices == {}
+    assert machine.subscribed["cars"].chosen_from == (1, 0)
+
+
+def test_a_point_that_is_left_is_unsubscribed_when_the_new_one_has_had_its_time() -> None:
+    machine, _ = node(replace(WIDE, rendezvous=2, burst_packets=0), ("east", (1, 1)))
+    machine.subscribe(Subscription("s", "me", Filter.of_type("cars")), 2.0)
+    (kept,) = machine.subscribed["cars"].points
+    machine.subscribed["cars"].leaving = {1 - kept: 19.0}
+    withdrawn = Subscribe(
+        Heading(machine.target(("cars", 1 - kept))), 1, "cars", 1 - kept, "me", (0, 0), 20.0, 0.0
+    )  # fmt: skip
+    assert Send("east", withdrawn) not in machine.wake("renew", 19.9)
+    assert Send("east", withdrawn) in machine.wake("renew", 20.0)
+    assert machine.subscribed["cars"].leaving == {}
+
+
+def test_a_walk_that_could_not_go_on_is_taken_back_by_one_step() -> None:
+    taken = Walk((9, 9), 3, at=(1, 1), before=(0, 1), steps=5, mark=((1, 1), 2))
+    assert taken.as_received((1, 1)) == Walk((9, 9), 3, at=(0, 1), before=None, steps=4, mark=((9, 9), 3))
+    assert taken.as_received((2, 2)) is None
+    assert Walk((9, 9), 3, at=(1, 1), before=None, steps=1, mark=((1, 1), 2)).as_received((1, 1)) is None
+
+
+def test_a_home_that_was_walked_around_is_known_for_its_time_and_an_empty_cell_hides_no_node() -> None:
+    routing = CellHashRouting("me", CellSettings(links="own", home_memory_s=30.0), Random(1))
+    routing.homes[(5, 5)] = 1.0
+    assert [routing._need_not_walk(Heading((5, 5)), now) for now in (30.9, 31.0)] == [True, False]
+    assert [routing._need_not_walk(Heading(cell, "n"), 1.0) for cell in ((1, 1), (2, 2))] == [True, False]
+    assert not routing._need_not_walk(Heading((1, 1)), 1.0)
+
+
+def test_the_edge_that_a_walk_marks_is_the_one_of_each_power_of_two() -> None:
+    routing = CellHashRouting("me", CellSettings(links="own"), Random(1))
+    routing.listened()
+    routing.on_beacon(Beacon((-1, 0), False), "behind", 0.0)
+    for steps, marks in ((1, True), (2, False), (3, True), (6, False), (7, True)):
+        came = Walk((1, 1), 4, at=(0, 1), before=None, steps=steps, mark=((8, 8), 0))
+        routing.on_beacon(Beacon((1, 1), False), "entry", 0.0)
+        routing.neighbourhood = 1 << 4 | 1 << 1
+        mark = ((0, 0), 4) if marks else ((8, 8), 0)
+        onward = Walk((1, 1), 4, at=(0, 0), before=(0, 1), steps=steps + 1, mark=mark)
+        found = routing.route(RoutedPacket(Heading((9, 0), walk=came), 5), 5.0)
+        assert found == Send("behind", RoutedPacket(Heading((9, 0), "", onward), 6))
+
+
+def test_the_doubts_about_cells_name_both_sides_and_what_they_hold() -> None:
+    def doubts(**given: Any) -> tuple[str, ...]:
+        return GeoRendezvousSettings(range_m=160.0, width_m=1000.0, height_m=1000.0, **given).doubts()
+
+    assert doubts(network_nodes=150) == (
+        "georendezvous' cells have a side of 113 m and hold 1.9 nodes on average; the paper's side of 57 m would hold "
+        "0.5 and leave many empty",
+    )
+    assert doubts(network_nodes=150, cell_side_m=100.0) == ()
+    assert doubts(network_nodes=100, cell_side_m=100.0) == (), "one node a cell is enough"
+    assert "cells of 100 m hold 1.0 nodes on average" in doubts(network_nodes=99, cell_side_m=100.0)[0]
+    assert doubts(links="own") == doubts(cell_side_m=100.0) == ()

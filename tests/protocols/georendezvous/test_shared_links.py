@@ -10,6 +10,7 @@ from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.geometry import Area, Circle, Position
 from earshot.protocols.georendezvous.cell_hash_routing import (
+    Beacon,
     CellAppeared,
     CellSettings,
     Heading,
@@ -17,12 +18,14 @@ from earshot.protocols.georendezvous.cell_hash_routing import (
     RoutedPacket,
     Walk,
 )
+from earshot.protocols.georendezvous.cells import rank
 from earshot.protocols.georendezvous.machine import GeoRendezvous
 from earshot.protocols.georendezvous.rendezvous_cell import Keep, Notifications, Notify, NotifyAround
 from earshot.protocols.georendezvous.rendezvous_table import Subscribe
 from earshot.protocols.georendezvous.settings import PAPER, GeoRendezvousSettings
 from earshot.protocols.georendezvous.shared_links import RETURN_S, LinkBeacon, SharedLinks
-from earshot.protocols.machine import Broadcast, FixedLocation, Send
+from earshot.protocols.machine import Broadcast, Drop, FixedLocation, Send
+from earshot.records import DropReason
 from earshot.simulation import load_scenario, run, summarise
 
 SETTINGS = CellSettings(range_m=160.0, cell_side_m=100.0)
@@ -190,6 +193,141 @@ def test_a_rendezvous_cell_leaves_out_subscribers_far_from_an_events_area() -> N
     near, far = (Subscribe(Heading((0, 0)), 0, "cars", 0, "s", (x, 0), 0.0, 60.0) for x in (5, 9))
     assert machine.rendezvous.may_reach(event, near)
     assert not machine.rendezvous.may_reach(event, far)
+
+
+WEST, SOUTH = 1 << 4, 1 << 6
+"Bits of directions."
+
+
+def at_home(*beacons: tuple[str, tuple[int, int], int]) -> SharedLinks:
+    """Routing in cell (0, 0) that has heard these nodes, in these cells, with these links, one second apart."""
+    routing = links()
+    for second, (name, cell, bits) in enumerate(beacons):
+        routing.on_beacon(LinkBeacon(cell, False, bits), name, float(second))
+    return routing
+
+
+def test_a_beacon_names_the_cells_that_its_sender_hears_itself() -> None:
+    routing = at_home(("member", (0, 0), SOUTH), ("beside", (-1, 0), 0))
+    assert routing.beacon() == LinkBeacon((0, 0), True, WEST)
+    assert routing.beacon() == LinkBeacon((0, 0), False, WEST)
+    assert routing.shared_neighbourhood() == WEST | SOUTH
+    routing.on_beacon(Beacon((0, 0), False), "plain", 3.0)
+    assert routing.shared_neighbourhood() == WEST | SOUTH
+
+
+def test_only_the_eight_bits_of_a_neighbours_links_count() -> None:
+    assert at_home(("far", (2, 2), 0x1FF)).links == {"far": 0xFF}
+
+
+def test_of_two_cells_at_the_same_distance_the_one_that_ranks_after_is_no_step_ahead() -> None:
+    routing = at_home(("aside", (0, 2), 0))
+    assert routing._closer_peer((-3, 1), rank((0, 0), (-3, 1))) == ""
+    assert routing._rank_ahead("aside", (-3, 1)) == rank((0, 2), (-3, 1))
+    routing.on_beacon(Beacon((0, 3), False), "without links", 3.0)
+    assert routing._rank_ahead("without links", (9, 3)) == rank((0, 3), (9, 3))
+
+
+def test_a_packet_goes_to_the_neighbour_nearest_to_the_target_and_of_equals_to_the_one_heard_last() -> None:
+    routing = at_home(("b", (1, 1), 0), ("a", (1, 1), 0), ("c", (1, 0), 0))
+    found = routing.route(RoutedPacket(Heading((9, 9)), 3), 5.0)
+    assert found == Send("a", RoutedPacket(Heading((9, 9)), 4))
+
+
+def test_a_packet_at_the_hop_limit_is_lost() -> None:
+    routing = at_home(("b", (1, 1), 0))
+    assert isinstance(routing.route(RoutedPacket(Heading((9, 9)), SETTINGS.hop_limit - 1), 5.0), Send)
+    assert routing.route(RoutedPacket(Heading((9, 9)), SETTINGS.hop_limit), 5.0) == Drop(DropReason.HOP_LIMIT)
+
+
+def test_a_walk_begins_at_a_local_minimum_and_goes_on_around_the_face() -> None:
+    routing = at_home(("behind", (-1, 0), 0))
+    begun = Walk((0, 0), 4, at=(0, 0), before=None, steps=1, mark=((0, 0), 4))
+    assert routing.route(RoutedPacket(Heading((9, 0)), 0), 5.0) == Send(
+        "behind", RoutedPacket(Heading((9, 0), "", begun), 1)
+    )
+    came = Walk((1, 1), 4, at=(0, 1), before=(1, 1), steps=3, mark=((1, 1), 4))
+    onward = Walk((1, 1), 4, at=(0, 0), before=(0, 1), steps=4, mark=((0, 0), 4))
+    assert routing.route(RoutedPacket(Heading((9, 0), walk=came), 5), 5.0) == Send(
+        "behind", RoutedPacket(Heading((9, 0), "", onward), 6)
+    )
+    last = Walk((1, 1), 4, at=(0, 1), before=(1, 1), steps=SETTINGS.walk_limit - 1, mark=((1, 1), 4))
+    found = routing.route(RoutedPacket(Heading((9, 0), walk=last), 5), 5.0)
+    assert isinstance(found, Send)
+    assert found.packet.heading.walk.steps == SETTINGS.walk_limit
+
+
+def test_a_walk_from_a_cell_that_is_not_beside_this_one_begins_again() -> None:
+    routing = at_home(("behind", (-1, 0), 0))
+    strange = Walk((5, 5), 4, at=(5, 5), before=(6, 6), steps=7, mark=((5, 5), 4))
+    begun = Walk((0, 0), 4, at=(0, 0), before=None, steps=1, mark=((0, 0), 4))
+    assert routing.route(RoutedPacket(Heading((9, 0), walk=strange), 5), 5.0) == Send(
+        "behind", RoutedPacket(Heading((9, 0), "", begun), 6)
+    )
+
+
+def test_a_step_into_a_cell_that_only_another_member_hears_goes_over_that_member() -> None:
+    routing = at_home(("hears it", (0, 0), WEST), ("does not", (0, 0), 0))
+    packet = RoutedPacket(Heading((9, 0)), 2)
+    assert routing.route(packet, 5.0) == Send("hears it", RoutedPacket(Heading((9, 0)), 3))
+
+
+def test_a_walk_that_has_come_round_makes_the_cell_a_home_and_the_next_packet_need_not_walk() -> None:
+    routing = at_home(("behind", (-1, 0), 0))
+    round_ = Walk((0, 0), 4, at=(-1, 0), before=(-2, 0), steps=4, mark=((0, 0), 4))
+    packet = RoutedPacket(Heading((9, 0), walk=round_), 5)
+    assert routing.route(packet, 5.0) is packet
+    assert routing.homes == {(9, 0): 5.0}
+    new = RoutedPacket(Heading((9, 0)), 0)
+    assert routing.route(new, 5.0 + SETTINGS.home_memory_s - 0.1) is new
+    assert isinstance(routing.route(new, 5.0 + SETTINGS.home_memory_s), Send)
+
+
+def test_a_cell_without_any_neighbour_is_home_and_has_walked_nothing() -> None:
+    routing = at_home()
+    packet = RoutedPacket(Heading((9, 0)), 0)
+    assert routing.route(packet, 5.0) is packet
+    assert routing.homes == {}
+
+
+def test_a_packet_for_a_node_that_is_not_heard_asks_one_other_member_and_is_then_lost() -> None:
+    routing = at_home(("other", (0, 0), 0))
+    asked = Walk((0, 0), 0, at=(0, 0), before=None, steps=SETTINGS.walk_limit, mark=((0, 0), 0))
+    packet = RoutedPacket(Heading((0, 0), "gone"), 2)
+    assert routing.route(packet, 5.0) == Send("other", RoutedPacket(Heading((0, 0), "gone", asked), 3))
+    moved = Drop(DropReason.RECEIVER_MOVED)
+    assert routing.route(RoutedPacket(Heading((0, 0), "gone", asked), 3), 5.0) == moved
+    assert routing.route(RoutedPacket(Heading((1, 0), "gone"), 2), 5.0) == moved
+    assert at_home().route(packet, 5.0) == moved
+
+
+def test_a_too_long_walk_for_a_node_is_lost_and_one_at_its_entry_has_arrived() -> None:
+    routing = at_home(("behind", (-1, 0), 0))
+
+    def walk(entry: tuple[int, int]) -> Walk:
+        return Walk(entry, 2, at=(0, 1), before=None, steps=SETTINGS.walk_limit, mark=((5, 5), 0))
+
+    found = routing.route(RoutedPacket(Heading((9, 0), "gone", walk((1, 1))), 5), 5.0)
+    assert found == Drop(DropReason.RECEIVER_MOVED)
+    here = RoutedPacket(Heading((9, 0), walk=walk((0, 0))), 5)
+    assert routing._end_walk(here, walk((0, 0)), 5.0) is here
+
+
+def test_of_each_cell_around_a_point_the_member_that_was_heard_last_is_asked() -> None:
+    routing = at_home(
+        ("own", (0, 0), 0), ("b", (2, 1), 0), ("a", (2, 1), 0), ("target", (1, 1), 0), ("corner", (2, 2), 0),
+        ("far", (3, 1), 0),
+    )  # fmt: skip
+    assert routing.cells_around((1, 1)) == ["target", "a", "corner"]
+
+
+def test_the_members_of_a_new_cell_are_asked_for_the_keys_of_the_right_time() -> None:
+    routing = at_home(("member", (0, 0), 3))
+    assert routing.on_beacon(LinkBeacon((1, 0), False, 0), "member", 5.0) == CellAppeared((1, 0))
+    assert routing.lost_members == {}
+    assert routing.links == {"member": 0}
+    assert routing.on_beacon(Beacon(None), "member", 6.0) is None
+    assert (routing.links, routing.lost_cells) == ({}, {(0, 0): 0.0, (1, 0): 5.0})
 
 
 def test_a_hundred_nodes_of_the_city_share_a_channel() -> None:
