@@ -7,17 +7,29 @@ from random import Random
 
 import numpy as np
 import pytest
-from small_networks import Bench, Probe, standing
+from small_networks import Bench, Probe, standing, tell
 
 from earshot.errors import SettingsError
 from earshot.events import Event
+from earshot.geometry import Area, Circle, Position
 from earshot.protocols.flooding import Flood
+from earshot.simulation.faults import Partition
 from earshot.simulation.media import reactive_routing as aodv
 from earshot.simulation.media.channel_use import NodeChannel, RecentUse
+from earshot.simulation.media.links import Partitioned, Rotation
 from earshot.simulation.media.medium_settings import Contention, Lossy, Overlay, UnitDisk
+from earshot.simulation.media.neighbours import _lists, contacts, neighbours_within
 from earshot.simulation.media.open_medium import Network
 from earshot.simulation.media.radios import RADIOS
-from earshot.simulation.media.reception import ShadowField, Shadowing, gamma_at_most, gamma_table
+from earshot.simulation.media.reception import (
+    Nakagami,
+    ShadowField,
+    Shadowing,
+    _cauchy,
+    gamma_at_most,
+    gamma_table,
+)
+from earshot.simulation.mobility import Trajectories, Trajectory
 
 # Queues.
 
@@ -150,3 +162,98 @@ def test_route_discovery_has_the_parameters_of_rfc_3561() -> None:
     found = (aodv.ACTIVE_ROUTE_S, aodv.OWN_ROUTE_S, aodv.NODE_TRAVERSAL_S, aodv.NETWORK_DIAMETER, aodv.RING_STEP)
     assert found == (3.0, 6.0, 0.04, 35, 2)
     assert (aodv.LAST_RING, aodv.REPEATS, aodv.TIMEOUT_BUFFER, aodv.REQUEST_SPACING_S) == (7, 2, 2, 0.1)
+
+
+# Neighbours.
+
+
+def test_neighbours_are_sorted_in_networks_of_every_size() -> None:
+    """The keys that are sorted have 16, 32 or 64 bits, by the number of nodes."""
+    for nodes in (5, 255, 256, 32_767, 32_768, 40_000):
+        a, b = np.array([0, 0, 1, nodes - 2]), np.array([2, 1, 2, nodes - 1])
+        found = _lists(nodes, a, b)
+        expected: dict[int, set[int]] = {}
+        for one, other in zip(a.tolist(), b.tolist(), strict=True):
+            expected.setdefault(one, set()).add(other)
+            expected.setdefault(other, set()).add(one)
+        assert len(found) == nodes
+        assert {node: near for node, near in enumerate(found) if near} == {
+            node: sorted(near) for node, near in expected.items()
+        }
+
+
+def passing() -> Trajectories:
+    """b comes within 10 m of a at 10 s and leaves it at 30 s; its path has two legs."""
+    still = Trajectory.standing("a", 0.0, 0.0)
+    return Trajectories([still, Trajectory.through("b", [(0.0, -20.0, 0.0), (20.0, 0.0, 0.0), (40.0, 20.0, 0.0)])])
+
+
+def test_a_version_changes_at_the_very_time_at_which_a_pair_comes_and_goes() -> None:
+    near = neighbours_within(passing(), 10.0)
+    versions = []
+    for t, found in ((9.99, []), (10.0, [1]), (15.0, [1]), (29.99, [1])):
+        versions.append(near.version(t))
+        assert near.of(0, t) == found
+    assert versions[0] != versions[1]
+    fresh = neighbours_within(passing(), 10.0)
+    first = fresh.version(9.99)
+    assert fresh.version(10.0) != first, "asked for the version alone"
+
+
+def test_legs_that_meet_in_range_are_one_contact() -> None:
+    pair, comes_at, goes_at = contacts(passing().legs(0.0, 40.0), 2, np.array([0]), np.array([1]), 10.0)
+    assert (pair.tolist(), comes_at.tolist(), goes_at.tolist()) == ([0], [10.0], [30.0])
+
+
+# Links and partitions.
+
+
+def test_a_partition_lasts_from_its_start_until_before_its_end() -> None:
+    cut = Partition(2.0, 4.0, area=Area(Circle(1.0), Position(0.0, 0.0)))
+    still = standing((0, 0), (5, 0))
+    near = Partitioned(still, neighbours_within(still, 10.0), [cut])
+    assert [near.of(0, t) for t in (1.9, 2.0, 3.9, 4.0)] == [[1], [], [], [1]]
+    before, first, last, after = (near.version(t) for t in (1.9, 2.0, 3.9, 4.0))
+    assert (before == after, first == last, before == first) == (True, True, False)
+    moving = Partitioned(passing(), neighbours_within(passing(), 10.0), [cut])
+    assert moving.version(2.0)[1:] != moving.version(2.1)[1:], "a node may cross it at any time"  # type: ignore[index]
+    assert moving.version(4.0)[1:] == moving.version(4.1)[1:]  # type: ignore[index]
+
+
+def test_a_rotation_has_links_and_no_more_together_than_places() -> None:
+    link = ("a", "b")
+    assert Rotation((link,), 1.0, together=2, pauses=1).together == 2
+    for wrong in ({"links": (), "pauses": 1}, {"links": (link,), "together": 3, "pauses": 1}):
+        with pytest.raises(SettingsError, match="a rotation needs links and 1 to"):
+            Rotation(interval_s=1.0, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_message_that_infrastructure_loses_is_a_drop() -> None:
+    bench = Bench(standing((0, 0), (5, 0)), Overlay(loss=0.99), seed=1)
+    bench.do(1.0, "a", tell("b", "hi"))
+    bench.run()
+    assert bench.calls("b", "hear") == []
+    assert bench.rows("node", "detail", kind="drop") == [("b", "lost")]
+
+
+# Fading.
+
+
+def test_nakagami_hands_deviation_and_distance_to_its_shadowing() -> None:
+    opened = Nakagami(m=1.0, sigma_db=8.0, decorrelation_m=50.0).open(100.0, Random(1))
+    same = ShadowField(8.0, 50.0, Random(1))
+    assert opened._shadow.sigma_db == 8.0  # type: ignore[attr-defined]
+    assert np.array_equal(opened._shadow._low, same._low)  # type: ignore[attr-defined]
+
+
+def test_the_waves_of_a_shadow_field_point_everywhere_and_are_as_long_as_its_distance() -> None:
+    """Along each axis the wave numbers have a Cauchy distribution: half of them lie within 1 / distance."""
+    random = Random(3)
+    waves = np.array([_cauchy(random, 20.0) for _ in range(4000)])
+    for axis in (0, 1):
+        assert np.median(waves[:, axis]) == pytest.approx(0.0, abs=0.003)
+        assert np.median(np.abs(waves[:, axis])) == pytest.approx(1 / 20.0, rel=0.06)
+
+
+def test_a_table_of_fading_begins_lower_where_deep_fades_are_common() -> None:
+    assert [gamma_table(m)[1][0] for m in (0.5, 0.99, 1.0, 3.0)] == [-120.0, -120.0, -60.0, -60.0]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from small_networks import Bench, everybody_wants, flooding, ping, say, standing, tell
+from small_networks import Bench, Word, everybody_wants, flooding, ping, say, standing, tell
 
 from earshot.errors import ScenarioError, SettingsError
 from earshot.records.trajectories import Trajectories
@@ -34,6 +34,7 @@ from earshot.simulation.media.reception import (
 from earshot.simulation.media.reception_draws import ChanceDraws, Draw, StrengthDraws, Uniforms, reception_draws
 from earshot.simulation.mobility import RandomWaypoint
 from earshot.simulation.workload.actions import Workload
+from earshot.wire import size
 
 RANGE_M = 100.0
 BASE = Contention(range_m=RANGE_M)
@@ -298,6 +299,26 @@ def test_a_node_that_sends_reads_nothing_however_strong() -> None:
     bench.do(1.0, "b", say("y" * 300))
     bench.run()
     assert (first_letters(bench, "a"), first_letters(bench, "b")) == ([], [])
+
+
+@pytest.mark.parametrize(("later_s", "waits_longer"), [(2.0, True), (0.5, False)])
+def test_with_capture_too_a_node_waits_longer_after_a_frame_whose_preamble_alone_it_could_read(
+    later_s: float, waits_longer: bool
+) -> None:
+    """c reads a until b, as strong, spoils it: after the preamble c knows that there was a frame."""
+    medium = Contention(range_m=RANGE_M, capture_db=10.0, window_min=0, eifs_s=2e-3)
+    bench = Bench(standing((0, 0), (110, 0), (55, 0)), medium)
+    begins = 1.0 + later_s * medium.preamble_s
+    bench.do(1.0, "a", say("x" * 300))
+    bench.do(begins, "b", say("y" * 300))
+    bench.do(begins + 1e-4, "c", say("z"))
+    bench.run()
+    assert first_letters(bench, "c") == []
+    (_, _), (_, _), (sent_at, sender) = bench.rows("time", "node", kind="send")
+    frame_s = medium.preamble_s + (medium.header_bytes + size(Word("x" * 300))) * 8 / medium.bit_rate_bps
+    first_end, last_end = 1.0 + frame_s, begins + frame_s
+    waits_until = max(last_end + medium.difs_s, first_end + 2e-3) if waits_longer else last_end + medium.difs_s
+    assert (sender, sent_at) == ("c", pytest.approx(waits_until))
 
 
 @pytest.mark.parametrize(("near_m", "far_m"), [(20.0, 40.0), (40.0, 50.0), (50.0, 50.0), (60.0, 90.0), (90.0, 60.0)])

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import Mock, call
 
 import networkx as nx
 import pytest
@@ -15,6 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_networks import Bench, Word, say, standing, tell
 
+from earshot.events import Event
+from earshot.protocols.flooding import Flood
+from earshot.records import DropReason
 from earshot.records.trajectories import Trajectories, Trajectory
 from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
@@ -24,8 +28,11 @@ from earshot.simulation.media import open_medium
 from earshot.simulation.media.collision_free import OverlayNetwork
 from earshot.simulation.media.links import LinkChange, LinkScript
 from earshot.simulation.media.medium_settings import Contention, Lossy, Routing, UnitDisk
+from earshot.simulation.media.neighbours import neighbours_within
 from earshot.simulation.media.open_medium import Network
 from earshot.simulation.media.reactive_routing import ReactiveRouting
+from earshot.simulation.media.routing import IdealRouting, RoutedHop
+from earshot.simulation.media.transmission import PacketCount, Transmission
 from earshot.simulation.scenario.library import load_scenario
 from earshot.simulation.scenario.scenario import Scenario
 from earshot.wire import size
@@ -115,8 +122,92 @@ def test_a_relay_that_crashes_ends_an_ideal_path_and_another_is_taken() -> None:
 def test_a_silent_node_relays_no_events_of_others() -> None:
     bench = Bench(CHAIN, routed(), faults=FaultSettings(silent_nodes=("c",)))
     bench.do(1.0, "a", tell("e", "no event"))
+    for node, id in (("a", "of another"), ("c", "its own")):
+        flood = Flood(Event("N", {}, id=id, source=node), 1)
+        bench.do(2.0, node, lambda probe, flood=flood: probe.send("e", flood))  # type: ignore[misc]
     bench.run()
-    assert len(bench.calls("e", "hear")) == 1
+    heard = [packet for packet, _, _ in bench.calls("e", "hear")]
+    assert [getattr(packet, "text", None) or packet.event.id for packet in heard] == ["no event", "its own"]
+    assert bench.rows("node", "event", "detail", kind="drop") == [("c", "of another", "silent-node")]
+
+
+class Radio:
+    """A radio that keeps what it is given, and gives up what a test says."""
+
+    def __init__(self) -> None:
+        self.hops: list[RoutedHop] = []
+
+    def airtime_s(self, packet_bytes: int) -> float:
+        return 0.0
+
+    def unicast(self, hop: RoutedHop) -> None:
+        self.hops.append(hop)
+
+
+def ideal_routing(*points: tuple[float, float]) -> tuple[IdealRouting, Radio, Mock]:
+    """Ideal routing over a radio that sends nothing, and its host."""
+    still = standing(*points)
+    host = Mock(up=[True] * len(points), presence=0)
+    host.queue.now = 1.0
+    routing, radio = IdealRouting(still.names, neighbours_within(still, 10.0), host), Radio()
+    routing.over(radio)  # type: ignore[arg-type]
+    return routing, radio, host
+
+
+def request(sender: int, peer: int) -> Transmission:
+    kind = PacketCount("word of the tests", carries_event=False, counts_hops=False)
+    return Transmission(sender, Word("hi"), kind, 9, "", 0, None, peer, "abcdefgh"[peer], 0, 3)
+
+
+def test_a_hop_that_the_radio_gives_up_is_sent_again_three_times_then_its_machine_learns() -> None:
+    routing, radio, host = ideal_routing((0, 0), (8, 0), (16, 0))
+    asked = request(0, 2)
+    routing.unicast(asked)
+    for attempt in range(4):
+        hop = radio.hops[-1]
+        assert (hop.sender, hop.peer, hop.peer_name, hop.taken, hop.path) == (0, 1, "b", 1, [2])
+        assert (hop.attempt, hop.bytes, hop.priority) == (attempt, 9, 3)
+        assert (host.dropped.mock_calls, host.failed.mock_calls) == ([], [])
+        routing.unreachable(hop)
+    assert len(radio.hops) == 4
+    assert host.dropped.mock_calls == [call(radio.hops[-1], DropReason.UNREACHABLE)]
+    assert host.failed.mock_calls == [call(asked)]
+
+
+def test_a_hop_that_found_a_full_queue_is_not_sent_again() -> None:
+    routing, radio, host = ideal_routing((0, 0), (8, 0), (16, 0))
+    asked = request(0, 2)
+    routing.unicast(asked)
+    routing.unreachable(radio.hops[0], DropReason.QUEUE_FULL)
+    assert len(radio.hops) == 1
+    assert (host.dropped.mock_calls, host.failed.mock_calls) == (
+        [call(radio.hops[0], DropReason.QUEUE_FULL)], [call(asked)],
+    )  # fmt: skip
+
+
+def test_a_relay_without_a_path_drops_the_packet_and_the_machine_learns() -> None:
+    routing, radio, host = ideal_routing((0, 0), (8, 0), (16, 0))
+    host.relayed.return_value, host.withholds.return_value = [1], False
+    asked = request(0, 2)
+    routing.unicast(asked)
+    host.up[2] = False
+    host.presence = 1
+    routing.received(radio.hops[0])
+    assert host.withholds.mock_calls == [call(1, radio.hops[0])]
+    (dropped, reason), _ = host.dropped.call_args
+    assert (dropped.sender, dropped.peer, dropped.taken, reason) == (1, 2, 1, DropReason.UNREACHABLE)
+    assert host.failed.mock_calls == [call(asked)]
+
+
+def test_a_packet_that_has_taken_the_most_hops_is_dropped_at_the_relay() -> None:
+    for taken, goes_on in ((63, True), (64, False)):
+        routing, radio, host = ideal_routing((0, 0), (8, 0), (16, 0))
+        host.relayed.return_value, host.withholds.return_value = [1], False
+        routing.unicast(request(0, 2))
+        radio.hops[0].taken = taken
+        routing.received(radio.hops[0])
+        assert [hop.taken for hop in radio.hops[1:]] == ([taken + 1] if goes_on else [])
+        assert [dropped.args[1] for dropped in host.dropped.mock_calls] == ([] if goes_on else [DropReason.HOP_LIMIT])
 
 
 # Shortest paths, held against networkx.
