@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 from earshot.simulation.event_queue import Priority, Queue
 
 
-@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, 2.5]), st.integers(0, 4))))
+@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, 2.5]), st.integers(0, 5))))
 def test_calls_come_by_time_then_priority_then_in_the_order_they_were_added(entries: list[tuple[float, int]]) -> None:
     queue = Queue()
     made: list[tuple[float, int, int]] = []
     for number, (time, priority) in enumerate(entries):
         if priority == Priority.MEDIUM:
             queue.on_air(time, made.append, (time, priority, number))
+        elif priority == Priority.FRAME_END:
+            queue.off_air(time, made.append, (time, priority, number))
         else:
             queue.at(time, priority, made.append, (time, priority, number))
     assert len(queue) == len(entries)

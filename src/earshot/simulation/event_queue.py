@@ -12,14 +12,16 @@ class Priority:
 
     WORLD: Final = 0
     "Nodes come and go."
-    MEDIUM: Final = 1
-    "Packets arrive, channels become idle."
-    TIMER: Final = 2
-    APPLICATION: Final = 3
+    FRAME_END: Final = 1
+    "Frames on a shared channel end, before others begin."
+    MEDIUM: Final = 2
+    "Packets arrive, frames begin."
+    TIMER: Final = 3
+    APPLICATION: Final = 4
     "Applications publish and subscribe."
-    OBSERVER: Final = 4
+    OBSERVER: Final = 5
     "Positions are sampled, progress is reported: nothing here changes a run."
-    END: Final = 5
+    END: Final = 6
 
 
 Entry = tuple[float, int, int, Callable[[Any], None] | None, Any]
@@ -51,8 +53,13 @@ class Queue:
         self.scheduled = sequence = self.scheduled + 1
         heappush(self._on_air, (time, Priority.MEDIUM, sequence, call, argument))
 
+    def off_air(self, time: float, call: Callable[[Any], None], argument: Any = None) -> None:
+        """Make this call at that time: a frame ends, before the medium's other calls of that time."""
+        self.scheduled = sequence = self.scheduled + 1
+        heappush(self._on_air, (time, Priority.FRAME_END, sequence, call, argument))
+
     def on_air_at_place(self, time: float, sequence: int, call: Callable[[Any], None], argument: Any = None) -> None:
-        """The same, at a place in the sequence that was reserved before."""
+        """As `on_air`, at a place in the sequence that was reserved before."""
         heappush(self._on_air, (time, Priority.MEDIUM, sequence, call, argument))
 
     def place(self) -> int:

@@ -15,7 +15,7 @@ from earshot.simulation.engine.log import Log
 from earshot.simulation.engine.run import run
 from earshot.simulation.scenario.library import load_scenario
 
-PAPER_GOLDEN = "dda1d344486c9c65"
+PAPER_GOLDEN = "7f8f012739c76323"
 GOLDEN = "788c1b67138e4bae"
 
 

@@ -2,12 +2,14 @@
 
 import importlib
 import itertools
+import math
 import sys
 from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from small_networks import Bench, Word, say, standing, tell
 
@@ -140,6 +142,33 @@ def test_a_hidden_terminal_spoils_the_frame_between() -> None:
     bench.do(1.0002, "c", say("from c"))
     bench.run()
     assert (heard(bench, "b"), bench.engine.counts.drops) == ([], {"collision": 2})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_frame_that_begins_at_the_very_end_of_another_spoils_nothing(seed: int) -> None:
+    """c waits for f, whom only c hears, and its slots are over at the very moment at which a's frame ends at b. The
+    far nodes x and y collide meanwhile, so that the channel must look at each node at the end of a's frame."""
+    quick = msgspec.structs.replace(BASE, bit_rate_bps=11e6, preamble_s=2e-5, window_min=255)
+    nodes = standing((0, 0), (8, 0), (16, 0), (24, 0), (100, 0), (108, 0), names="abcfxy")
+
+    def bench() -> Bench:
+        bench = Bench(nodes, quick, seed=seed)
+        bench.do(1.0, "f", say("from f"))
+        bench.do(1.00004, "c", say("from c"))
+        return bench
+
+    ((begins_at,),) = bench().run().rows("time", kind="send", node="c")
+    airtime = airtime_s("from a", quick)
+    at = begins_at - airtime
+    while at + airtime != begins_at:
+        at = math.nextafter(at, math.inf if at + airtime < begins_at else -math.inf)
+    both = bench()
+    both.do(at, "a", say("from a"))
+    for far in "xy":
+        both.do(at + airtime / 2, far, say("from afar"))
+    both.run()
+    assert both.rows("time", kind="send", node="c") == [(begins_at,)]
+    assert (heard(both, "b"), both.engine.counts.drops) == (["from a", "from c"], {"collision": 2})
 
 
 def test_a_wider_carrier_range_uncovers_it() -> None:

@@ -7,8 +7,8 @@ After 802.11's distributed coordination function, in five rules:
 2. A frame is sensed up to the carrier range. It cannot be sensed in its first half slot: nodes that
    begin within that time collide.
 3. A node receives a frame if it is in range, senses nothing else and does not send, from the
-   frame's beginning to its end. After a frame of which it could only read the preamble it waits for
-   EIFS instead of DIFS.
+   frame's beginning to its end; a frame that begins at the very moment of that end disturbs nothing. After
+   a frame of which it could only read the preamble it waits for EIFS instead of DIFS.
 4. A unicast frame is acknowledged after SIFS, whatever the channel does; others who read it keep
    silent until then (802.11's NAV). Without acknowledgement it is sent again with a doubled window,
    up to the retry limit.
@@ -256,7 +256,7 @@ class ContentionRadio:
         ends_at = now + (self._airtimes_s.get(transmission.bytes) or self.airtime_s(transmission.bytes))
         air = self._begin(node, now, ends_at, station, transmission)
         end = self._end_of_broadcast if transmission.peer_name == "" else self._end_of_unicast
-        self._queue.on_air(ends_at, end, air)
+        self._queue.off_air(ends_at, end, air)
 
     def _begin(self, sender: int, now: float, ends_at: float, station: Station, transmission: Transmission) -> OnAir:
         """A node begins to send: whom it reaches, and whose countdown it stops."""
@@ -362,7 +362,7 @@ class ContentionRadio:
         now, peer = self._queue.now, air.transmission.peer
         ends_at = now + self._ack_s
         acknowledgement = self._begin(peer, now, ends_at, air.station, air.transmission)
-        self._queue.on_air(ends_at, self._end_of_acknowledgement, acknowledgement)
+        self._queue.off_air(ends_at, self._end_of_acknowledgement, acknowledgement)
 
     def _end_of_acknowledgement(self, air: OnAir) -> None:
         sender, station = air.transmission.sender, air.station
