@@ -15,7 +15,7 @@ from earshot import wire
 from earshot.errors import MalformedPacket
 from earshot.events import Event, EventType
 from earshot.geometry import Area, Circle, Position
-from earshot.live import datagrams
+from earshot.live import datagrams, peers
 from earshot.live.datagrams import PLAIN, Fragment, Frame
 from earshot.live.node import Node
 from earshot.protocols.catalogue import PROTOCOLS
@@ -23,6 +23,13 @@ from earshot.protocols.flooding import Flood
 from sizes import sized
 
 SIREN = EventType("Siren", content={"speed": float})
+
+
+@pytest.fixture
+def no_limits(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Everything that newcomers send is read, however much it is and however long it takes."""
+    monkeypatch.setattr(peers, "STRANGERS_SHARE", 1e9)
+    return {"rate_limit": 1e6}
 
 
 class Attacker:
@@ -94,10 +101,10 @@ def test_damaged_datagrams_become_a_frame_or_a_malformed_one(data: st.DataObject
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
-def test_noise_of_every_kind_leaves_a_node_at_work(protocol: str) -> None:
+def test_noise_of_every_kind_leaves_a_node_at_work(protocol: str, no_limits: dict[str, float]) -> None:
     async def run() -> None:
         random = Random(protocol)
-        desk = Desk(protocol="flooding")
+        desk = Desk(protocol="flooding", **no_limits)
         async with desk.node("a") as a, desk.node("b") as b, desk.node("target", protocol=protocol) as target:
             await acquainted(a, b, target)
             failures: list[object] = []
@@ -145,9 +152,9 @@ def test_a_forged_sender_does_not_take_an_honest_ones_place() -> None:
     asyncio.run(run())
 
 
-def test_floods_of_fragments_names_and_event_ids_are_bounded() -> None:
+def test_floods_of_fragments_names_and_event_ids_are_bounded(no_limits: dict[str, float]) -> None:
     async def run() -> None:
-        desk = Desk(rate_limit=1e6)
+        desk = Desk(**no_limits)
         async with desk.node("a") as a, desk.node("b") as b:
             await acquainted(a, b)
             attacker = Attacker(b, 4)

@@ -227,8 +227,17 @@ def test_work_is_charged_while_others_have_work() -> None:
     limits.charge(busy, 0.4, 2.0)
     assert sum(limits.allows(busy, 2.0) for _ in range(2000)) == 200
     assert limits.allows(limits.of(None), 2.0)
-    limits.charge(limits.of(None), 0.2, 2.0)
-    assert sum(limits.allows(limits.of(None), 2.0) for _ in range(2000)) == 200
+    limits.charge(limits.of(None), 0.02, 2.0)
+    assert sum(limits.allows(limits.of(None), 2.0) for _ in range(2000)) == 20
+
+
+def test_newcomers_save_up_a_tenth_of_a_second_and_proven_peers_a_second() -> None:
+    limits = RateLimits(1000)
+    known = limits.of(Peer("a", HOME, 1))
+    assert sum(limits.allows(limits.of(None), 5.0) for _ in range(2000)) == 100
+    assert sum(limits.allows(known, 5.0) for _ in range(2000)) == 1000
+    limits.charge_newcomers(0.0625)
+    assert [sum(limits.allows(limits.of(None), at) for _ in range(2000)) for at in (5.125, 5.265625)] == [0, 16]
 
 
 # Over real sockets.

@@ -1,6 +1,7 @@
 """The transport by itself: two hosts' worth of it on the loopback, and what reaches the wire."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import Any
 import pytest
 from desk import Desk, acquainted, free_port, taken, until
 
+from earshot.errors import MalformedPacket
 from earshot.events import Event
 from earshot.geometry import Position
 from earshot.live import datagrams, sockets
-from earshot.live.datagrams import HEADER_BYTES, MAX_DATAGRAM_BYTES, Frame
+from earshot.live.datagrams import HEADER_BYTES, MAX_DATAGRAM_BYTES, PLAIN, Challenge, Echo, Frame
 from earshot.live.network import NetworkSettings
 from earshot.live.node import Node
 from earshot.live.transport import IP_AND_UDP_BYTES, Transport
+from earshot.live.trust import Refused
 from earshot.protocols.flooding import Flood
 from earshot.records import DropReason
 from earshot.wire import Packet, decode, encode
@@ -48,11 +51,11 @@ class Recorder:
 class Side:
     """One transport, its recorder, and every frame that it sends."""
 
-    def __init__(self, name: str, network: NetworkSettings) -> None:
+    def __init__(self, name: str, network: NetworkSettings, two_way: bool = False) -> None:
         self.host = Recorder()
         self.sizes: list[int] = []
         self.frames: list[Frame] = []
-        self.transport = Transport(name, 7, "", network, self.host, lambda: 1000.0)
+        self.transport = Transport(name, 7, "", network, self.host, lambda: 1000.0, two_way=two_way)
         transmit = self.transport._transmit
 
         def noted(datagram: bytes, address: tuple[str, int], priority: int = 0) -> None:
@@ -246,5 +249,61 @@ def test_a_stopped_nodes_port_is_free() -> None:
                 pass
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.bind(("127.0.0.1", port))
+
+    asyncio.run(run())
+
+
+def packet_from(sender: str, sequence: int, packet: Packet, to: str = "") -> bytes:
+    frame = Frame(sender, 1, sequence, 1000.0, "", None, None, to, [], [encode(packet)])
+    return PLAIN + datagrams.encode(frame)
+
+
+@pytest.mark.parametrize("two_way", [False, True])
+def test_only_a_two_way_transport_waits_for_the_proof_of_a_newcomer(two_way: bool) -> None:
+    async def run() -> None:
+        network = NetworkSettings(interface="lo", group=f"239.255.69.83:{free_port()}")
+        side = Side("a", network, two_way=two_way)
+        side.transport._ticks = lambda: 5.0
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.bind(("127.0.0.1", 0))
+            first = packet_from("x", 1, flood("1"), to="a")
+            if not two_way:
+                assert side.transport._receive(memoryview(first), stranger.getsockname(), 5.0) == 1
+            else:
+                with pytest.raises(Refused, match="not-proven"):
+                    side.transport._receive(memoryview(first), stranger.getsockname(), 5.0)
+                assert not side.transport._acks, "what is not heard is not acknowledged"
+                challenge = datagrams.decode(stranger.recv(65_535)[HEADER_BYTES:])
+                assert isinstance(challenge, Challenge)
+                echo = PLAIN + datagrams.encode(Echo(challenge.cookie, challenge.digest))
+                side.transport._receive(memoryview(echo), stranger.getsockname(), 5.0)
+                # Sent again, as its sender had no acknowledgement.
+                assert side.transport._receive(memoryview(first), stranger.getsockname(), 5.0) == 1
+                assert list(side.transport._acks) == ["x"]
+            assert side.host.packets == [flood("1")]
+        side.transport.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "datagram",
+    [b"no datagram", packet_from("a", 1, flood("1")), packet_from("x", 1, flood("1"), to="another"), b"hello"],
+    ids=["malformed", "own name", "not for us", "hello"],
+)
+def test_newcomers_are_charged_for_the_work_of_refusing_and_challenging_them(datagram: bytes) -> None:
+    """Refused datagrams were free, so that a flood of them took all the time of a node."""
+
+    async def run() -> None:
+        side = Side("a", NetworkSettings(interface="lo", group=f"239.255.69.83:{free_port()}", rate_limit=1000.0))
+        transport = side.transport
+        hello = PLAIN + datagrams.encode(Frame("x", 1, 1, 1000.0, "", None, None, "", [], []))
+        transport._ticks = lambda: 5.02
+        before = transport._limits.of(None).left
+        with contextlib.suppress(Refused, MalformedPacket):
+            transport._receive(memoryview(hello if datagram == b"hello" else datagram), ("127.0.0.1", 9), 5.0)
+        # 20 ms of work in a share of a quarter of the time: 80 ms, or 80 datagrams.
+        assert before - transport._limits.of(None).left == pytest.approx(80.0)
+        side.transport.close()
 
     asyncio.run(run())

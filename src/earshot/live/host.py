@@ -101,7 +101,15 @@ class Host:
         self._credentials = credentials or Credentials(name)
         self._identity, self._verifier = self._credentials.identity, self._credentials.verifier
         self.transport = Transport(
-            name, self.life, self._plane, network, self, self.now, self._identity, self._verifier
+            name,
+            self.life,
+            self._plane,
+            network,
+            self,
+            self.now,
+            self._identity,
+            self._verifier,
+            two_way=protocol.needs_two_way_links,
         )
         if self._credentials.keys:
             self.transport.use_keys(self._credentials.keys)

@@ -38,6 +38,10 @@ WORK_SHARE = 0.5
 LONGEST_CHARGE_S = 0.5
 STRANGERS_SHARE = 0.25
 "Share of the time that the datagrams of all newcomers together may take."
+NEWCOMERS_BURST_S = 0.1
+"""Newcomers together may save up the datagrams of this long, a proven peer those of a second: packets of proven peers
+wait behind a burst of newcomers."""
+LEAST_BURST = 10.0
 
 
 def digest_of(name: str, life: int) -> bytes:
@@ -287,7 +291,9 @@ class RateLimits:
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
-        self._strangers = Allowance(per_second, 0.0)
+        self._burst = min(per_second, max(LEAST_BURST, per_second * NEWCOMERS_BURST_S))
+        "How many datagrams newcomers may send at once."
+        self._strangers = Allowance(self._burst, 0.0)
         self._latest = self._strangers
         "The allowance that last had packets, and at which time,"
         self._latest_at = -inf
@@ -300,7 +306,8 @@ class RateLimits:
 
     def allows(self, allowance: Allowance, now: float) -> bool:
         """Whether one more datagram may be read."""
-        left = min(self._per_second, allowance.left + (now - allowance.at) * self._per_second)
+        most = self._burst if allowance is self._strangers else self._per_second
+        left = min(most, allowance.left + (now - allowance.at) * self._per_second)
         allowed = left >= 1.0
         allowance.left, allowance.at = left - allowed, now
         return allowed
@@ -312,9 +319,15 @@ class RateLimits:
             self._latest, self._others_at = allowance, self._latest_at
         self._latest_at = now
         if allowance is self._strangers:
-            share = STRANGERS_SHARE
+            self.charge_newcomers(worked_s)
         elif now - self._others_at < 1.0:
-            share = WORK_SHARE
-        else:
-            return
-        allowance.left -= max(0.0, min(worked_s, LONGEST_CHARGE_S) / share * self._per_second - 1.0)
+            allowance.left -= self._cost(worked_s, WORK_SHARE)
+
+    def charge_newcomers(self, worked_s: float) -> None:
+        """Charge the time that a newcomer's datagram took, whether it had packets, was refused, or asked for an
+        answer."""
+        self._strangers.left -= self._cost(worked_s, STRANGERS_SHARE)
+
+    def _cost(self, worked_s: float, share: float) -> float:
+        """How many datagrams this much work counts for, beyond the one that was counted."""
+        return max(0.0, min(worked_s, LONGEST_CHARGE_S) / share * self._per_second - 1.0)

@@ -122,7 +122,9 @@ class Transport:
         clock: Callable[[], float],
         identity: Identity | None = None,
         verifier: Verifier | None = None,
+        two_way: bool = False,
     ) -> None:
+        """`two_way`: receive packets only from peers that have answered a challenge."""
         self.name = name
         self.network = network
         self.peers = Peers(network.peer_expiry_s, self._challenge)
@@ -144,6 +146,7 @@ class Transport:
         self._identity = identity
         self._names = None if verifier is None else SignedNames(verifier, network.peer_expiry_s, network.clock_skew_s)
         self._limits = RateLimits(network.rate_limit)
+        self._two_way = two_way
         self._sequence = 0
         self._batches: dict[tuple[Destination, int], _Batch] = {}
         "By destination and priority."
@@ -515,9 +518,18 @@ class Transport:
     def _receive(self, datagram: memoryview, address: Address, ticks: float) -> int:
         """Receive a datagram; returns the number of its packets."""
         known = self.peers.at(address)
-        allowance = self._limits.of(known)
-        if not self._limits.allows(allowance, ticks):
+        if not self._limits.allows(self._limits.of(known), ticks):
             raise Refused(DropReason.RATE_LIMIT)
+        try:
+            return self._read(datagram, address, known, ticks)
+        except (Refused, MalformedPacket):
+            if known is None:
+                # To refuse a frame and to challenge its sender is work too.
+                self._limits.charge_newcomers(self._ticks() - ticks)
+            raise
+
+    def _read(self, datagram: memoryview, address: Address, known: Peer | None, ticks: float) -> int:
+        """Read a datagram that the limits allow; returns the number of its packets. `known`: the proven peer there."""
         frame = datagrams.decode(self._seal.open(datagram))
         if not isinstance(frame, Frame):
             self._receive_short(frame, address, ticks)
@@ -531,6 +543,8 @@ class Transport:
         if self._seal.keyed and self._is_stale(frame, peer, now):
             self.peers.ask(peer, frame.time - now, ticks)
             raise Refused(DropReason.STALE_DATAGRAM)
+        if self._two_way and not peer.proven and (frame.packets or frame.fragment is not None):
+            raise Refused(DropReason.NOT_PROVEN)  # Not acknowledged: an honest peer sends it again.
         if frame.to:
             self._acks.setdefault(frame.sender, []).append(frame.sequence)
             if not self._turn_open:
@@ -556,7 +570,9 @@ class Transport:
         for index, data in enumerate(frame.packets):
             self._listener.heard(data, frame, index, now)
         if frame.fragment is not None or frame.packets:
-            self._limits.charge(allowance, self._ticks() - ticks, ticks)
+            self._limits.charge(self._limits.of(known), self._ticks() - ticks, ticks)
+        elif known is None:
+            self._limits.charge_newcomers(self._ticks() - ticks)
         return len(frame.packets)
 
     def _receive_short(self, short: Short, address: Address, ticks: float) -> None:

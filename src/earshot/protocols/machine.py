@@ -191,6 +191,9 @@ class Machine:
     "Where it was published, in one line."
     needs_routing: ClassVar[bool] = False
     "Whether a `Send` must reach any node by its name, over several hops or infrastructure; else only neighbours."
+    needs_two_way_links: ClassVar[bool] = False
+    """Whether it sends packets back to the neighbours that it heard, so that what it hears over a link that carries
+    nothing back misleads it. A live host then ignores packets from peers that have not answered a challenge."""
     Settings: ClassVar[type[Any]]
     "A frozen dataclass; its defaults are the paper's where the paper gives values."
 

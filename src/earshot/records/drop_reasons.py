@@ -119,6 +119,7 @@ class DropReason(StrEnum):
     MALFORMED = "malformed", "The datagram or packet could not be decoded."
     NOT_A_DATAGRAM = "not-a-datagram", "The bytes are not one of our datagrams."
     NOT_FOR_US = "not-for-us", "The datagram was addressed to another node."
+    NOT_PROVEN = "not-proven", "The sender had not answered a challenge, and the protocol needs two-way links."
     NOT_SEALED = "not-sealed", "The datagram was not sealed, and this network has a key."
     NOT_SIGNED = "not-signed", "The event or hello was not signed, and its sender must sign."
     OTHER_PLANE = "other-plane", "The sender measures positions on another plane."

@@ -17,8 +17,10 @@ from earshot.protocols.drip.packets import (
     PAPER,
     BrokerAnnouncement,
     Candidate,
+    Confirmation,
     DripSettings,
     EventCopy,
+    Exchange,
     Quit,
     RegionCopy,
     RegionInterest,
@@ -576,3 +578,34 @@ def test_first_guesses_lie_between_the_fewest_brokers_and_all_nodes() -> None:
     assert found == {"brokers": (fewest, 100), "copies": (1, 4), "nearest": (2, 6)}
     assert Drip.tuning(replace(AROUND, present=float(fewest))) == ()
     assert Drip.tuning(replace(AROUND, present=fewest + 1.0)) != ()
+
+
+@pytest.mark.parametrize(("confirmed", "interval_s"), [(False, 0.2), (True, 0.0)])
+def test_the_next_contact_begins_when_the_last_one_is_confirmed(confirmed: bool, interval_s: float) -> None:
+    """SF shared at most 20 events a second, however fast brokers confirmed them, and lost the rest."""
+    settings = replace(SETTINGS, contact_events=2, contact_interval_s=0.2, contact_confirmed=confirmed, memory_events=9)
+    near = regions()
+    near.hear_neighbour("p", "p", 0.0)
+    broker = Broker("me", settings, near, Epidemic(settings), RecentKeys(9), 0.0)
+    for name in "abc":
+        broker.events.add(HeldEvent(Event("N", {}, id=name), 100.0, 1, 1))
+    now, shared = 1.0, []
+    for first, last in (("a", "b"), ("c", "c")):
+        copies = [one.event.id for one in broker.contact(now) if isinstance(one, EventCopy)]
+        shared.append(copies)
+        assert broker.receive(Confirmation("q", "me", "", 1, last), now) == []
+        assert broker.receive(Confirmation("p", "me", "", 1, "another"), now) == []
+        if first != last:
+            assert broker.receive(Confirmation("p", "me", "", 1, first), now) == []
+        answer = broker.receive(Confirmation("p", "me", "", 1, last), now)
+        assert answer == ([StartTimer("contact", now)] if confirmed else [])
+        assert broker.contact_timer(now).at == pytest.approx(now + interval_s)
+        now += interval_s
+    assert shared == [["a", "b"], ["c"]]
+    # Subscriber updates are confirmed too, and a contact without anything to send does not make the next event wait.
+    (exchange,) = [one for one in broker.contact(now) if isinstance(one, Exchange)]
+    assert broker.contact_timer(now).at == pytest.approx(now + 0.2)
+    broker.receive(Confirmation("p", "me", "", 1, "", exchange.version), now)
+    assert broker.contact_timer(now).at == pytest.approx(now + (0.0 if confirmed else 0.2))
+    broker.contact(now)
+    assert broker.contact_timer(now).at == pytest.approx(now + (0.0 if confirmed else 0.2))

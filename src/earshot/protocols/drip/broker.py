@@ -58,6 +58,10 @@ class Broker:
         self.bridges: SoftTable[str, str] = SoftTable(settings.memory)
         "For each broker the bridge that reported last."
         self.next_contact = now
+        self.unconfirmed: set[tuple[str, str]] = set()
+        "What the last contact sent and is not confirmed: (broker, event); subscriber updates have no event."
+        self.is_confirmed = False
+        "Whether all that the last contact sent is confirmed."
         self.peers: dict[str, PeerUpdates] = {}
         self.signs_of_life: dict[str, float] = {}
         "For each broker the latest announcement that is known."
@@ -76,7 +80,7 @@ class Broker:
             case packets.EventCopy():
                 return self.on_copy(packet, now)
             case packets.Confirmation():
-                return self.on_confirmation(packet)
+                return self.on_confirmation(packet, now)
             case packets.Exchange():
                 return self.on_exchange(packet, now)
         return []
@@ -220,7 +224,8 @@ class Broker:
         peers, changes = self._look_for_peers(now)
         sent = self._hand_over(peers, now) or self._exchange(peers, now)
         interval_s = self.settings.contact_interval_s
-        self.next_contact = now + interval_s
+        if sent or not self.is_confirmed:
+            self.next_contact = now + interval_s
         again_at = self.next_contact if sent else now + max(IDLE_S, interval_s)
         return [*actions, *changes, *sent, StartTimer("contact", again_at)]
 
@@ -235,6 +240,8 @@ class Broker:
             copies.append(
                 packets.EventCopy(self.node, peer, bridge, 1, held.event, held.hops + 1, held.destinations, carry)
             )
+        if copies:
+            self._await_confirmation(peer, [held.event.id for held in due])
         return copies
 
     def _due(self, peers: list[str], now: float) -> tuple[str, list[HeldEvent]]:
@@ -253,17 +260,30 @@ class Broker:
                 break
         return chosen, due
 
-    def on_confirmation(self, confirmation: packets.Confirmation) -> list[Action]:
+    def on_confirmation(self, confirmation: packets.Confirmation, now: float) -> list[Action]:
         """A broker has what was sent to it: a copy, or subscriber updates."""
         if confirmation.event_id:
             if held := self.events.held.get(confirmation.event_id):
                 held.confirm(confirmation.origin)
-            return []
+            return self._end_contact(confirmation.origin, confirmation.event_id, now)
         peer = self.peers.get(confirmation.origin)
         if peer is not None and confirmation.version == peer.offered_version:
             peer.confirmed_version = peer.offered_version
             peer.confirmed.update(peer.offered)
-        return []
+        return self._end_contact(confirmation.origin, "", now)
+
+    def _await_confirmation(self, peer: str, events: list[str]) -> None:
+        self.unconfirmed, self.is_confirmed = {(peer, event) for event in events}, False
+
+    def _end_contact(self, peer: str, event: str, now: float) -> list[Action]:
+        """Something is confirmed: if it is the last of what the contact sent, the next contact may begin."""
+        if (peer, event) not in self.unconfirmed:
+            return []
+        self.unconfirmed.remove((peer, event))
+        if self.unconfirmed or not self.settings.contact_confirmed:
+            return []
+        self.is_confirmed, self.next_contact = True, now
+        return [self.contact_timer(now)]
 
     def _exchange(self, peers: list[str], now: float) -> list[Action]:
         """Section V.B.2: subscriber updates for one broker, and when other brokers were last heard."""
@@ -280,6 +300,7 @@ class Broker:
             peer.offered_at = now
             peer.offered_version = updates[-1].version if len(updates) == limit > 0 else self.subscribers.version
             peer.offered = tuple((one.subscriber, one.since) for one in records)
+            self._await_confirmation(name, [""])
             return [self._exchange_packet(name, records, now)]
         return []
 

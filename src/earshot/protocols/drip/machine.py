@@ -42,6 +42,7 @@ WANTED_DELAY_S = 30.0
 class Drip(Machine):
     name = "drip"
     paper = "Yuan, Wu: DRIP, a Dynamic Voronoi Regions-Based Publish/Subscribe Protocol (ICDCS Workshops 2007)"
+    needs_two_way_links = True
     Settings = DripSettings
     ability: float = 1.0
     "Symbol xi: this node's detecting ability, set by its host."

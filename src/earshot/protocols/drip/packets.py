@@ -88,6 +88,9 @@ class DripSettings:
     "A node that has no route for an event to another region tries again after this time."
     contact_interval_s: Positive = 0.2
     "A broker contacts one broker at a time: this long passes between two contacts (V.C)."
+    contact_confirmed: bool = True
+    """Whether the next contact begins as soon as all events of the last one are confirmed, and after the interval only
+    where they are not. Otherwise a broker shares no more than `contact_events` events in an interval."""
     contact_events: AtLeastOne = 4
     "One contact carries at most this many events."
     contact_records: AtLeastOne = 8
@@ -182,6 +185,7 @@ AS_WRITTEN: Final[dict[str, Any]] = {
     "bootstrap_s": 4.0,
     "abilities_gather_s": 0.25,
     "brokers_know": "subscribers",
+    "contact_confirmed": False,
     "contact_records": 20,
     "hop_limit": 32,
     "upstreams": 3,

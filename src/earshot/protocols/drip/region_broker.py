@@ -76,10 +76,10 @@ class RegionBroker(Broker):
                     actions.append(packets.RegionCopy(held.event, held.hops, (interest.origin,)))
         return actions
 
-    def on_confirmation(self, confirmation: packets.Confirmation) -> list[Action]:
+    def on_confirmation(self, confirmation: packets.Confirmation, now: float) -> list[Action]:
         if not confirmation.event_id:
             self.interests.on_confirmed(confirmation.origin, confirmation.version)
-        return super().on_confirmation(confirmation)
+        return super().on_confirmation(confirmation, now)
 
     def _exchange(self, peers: list[str], now: float) -> list[Action]:
         """This region's interest for one broker that lacks it."""
