@@ -100,3 +100,8 @@ def test_twice_the_copies_halve_the_delay() -> None:
     ):
         assert delay(10, 4, 1, 400.0) == pytest.approx(factor(4) * meets(reach(10, 400.0), 400.0))
         assert delay(10, 4, 2, 400.0) == pytest.approx(delay(10, 4, 1, 400.0) / 2.0)
+
+
+def test_one_nearest_broker_and_one_copy_are_enough_to_ask_for() -> None:
+    assert brokers_for(1e6, 1, 1, 400).k == 509
+    assert brokers_for(1e6, 1, 1, 4).k == 5

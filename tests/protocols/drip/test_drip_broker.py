@@ -324,10 +324,28 @@ def test_a_subscriber_far_from_an_events_area_does_not_make_its_region_flood() -
         assert any(isinstance(one, Broadcast) for one in found) is flooded
 
 
+def test_what_a_region_wants_is_looked_at_each_exchange_interval() -> None:
+    me = region_broker()
+    interval_s = SETTINGS.exchange_interval_s
+    for now, looked_at in ((1.9 + interval_s, 2.0), (2.0 + interval_s, 2.0 + interval_s)):
+        me.contact(now)
+        assert me.updated_at == looked_at
+
+
+def test_the_epidemic_shares_events_and_no_subscriptions() -> None:
+    me = broker(SETTINGS, "b", epidemic=True)
+    me.receive(registered(), 9.0)
+    me.receive(published(), 9.0)
+    me.receive(Confirmation("b", "me", "", 1, "e"), 9.0)
+    (exchange,) = [one for one in me.contact(10.0) if isinstance(one, Exchange)]
+    assert (exchange.records, exchange.held) == ((), ("e",))
+
+
 def test_a_region_says_what_its_subscribers_want_after_an_exchange_interval() -> None:
     me = region_broker("b", interest_filters=2)
     me.receive(registered(), 2.5)
-    me.receive(Exchange("b", "me", "", 1, 7, (shared("far", "b", ("b",)),), {}), 2.5)
+    far = SubscriberRecord("far", 2.0, "b", ("b",), ("M: true",), 0.5)
+    me.receive(Exchange("b", "me", "", 1, 7, (far,), {}), 2.5)
     early = 2.0 + SETTINGS.exchange_interval_s - 0.01
     assert me.present_interest().filters == ("N: v > 0",)
     first = [one for one in me.contact(early) if isinstance(one, RegionInterest)]

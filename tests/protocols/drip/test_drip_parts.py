@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from earshot.errors import SettingsError
 from earshot.events import Event
 from earshot.geometry import Area, Circle, Position
 from earshot.protocols.common.local_subscriptions import RecentKeys
@@ -39,7 +40,7 @@ from earshot.protocols.drip.region_interests import (
 )
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Epidemic, HeldEvent, Sharing, destinations_of
-from earshot.protocols.drip.subscribers import Subscriber, Subscribers, parse_filters
+from earshot.protocols.drip.subscribers import Subscriber, Subscribers, parse_filters, text_length
 from earshot.protocols.machine import Drop, FixedLocation, Send, StartTimer
 from earshot.protocols.tuning import Surroundings
 from earshot.records import DropReason
@@ -609,3 +610,38 @@ def test_the_next_contact_begins_when_the_last_one_is_confirmed(confirmed: bool,
     assert broker.contact_timer(now).at == pytest.approx(now + (0.0 if confirmed else 0.2))
     broker.contact(now)
     assert broker.contact_timer(now).at == pytest.approx(now + (0.0 if confirmed else 0.2))
+
+
+def test_a_record_weighs_its_characters_and_64_more_for_each_text() -> None:
+    assert text_length(SubscriberRecord("s", 0.0, "b", ("ab", "c"), ("N: true",), 0.0)) == 2 + 1 + 7 + 3 * 64
+    assert text_length(SubscriberRecord("s", 0.0, "b", ("ab",), None, 0.0)) == 2 + 64
+
+
+def test_settings_at_their_bounds() -> None:
+    assert DripSettings(brokers=7, network_nodes=7).k == 7
+    with pytest.raises(SettingsError, match="brokers must not exceed the network's nodes, got 8 brokers of 7 nodes"):
+        DripSettings(brokers=8, network_nodes=7)
+    usual = DripSettings()
+    with pytest.raises(SettingsError, match="replace_after_s must exceed"):
+        DripSettings(replace_after_s=usual.expiry_s)
+    assert DripSettings(replace_after_s=usual.expiry_s + 0.1).replace_after_s > usual.expiry_s
+    with pytest.raises(SettingsError, match=r"nearest \+ copies must stay below brokers"):
+        DripSettings(brokers=6, nearest=4, copies=2)
+
+
+def test_the_next_nearest_takes_a_free_place_until_it_has_been_silent_for_too_long() -> None:
+    for later, taken in ((-0.01, True), (0.0, False)):
+        here = regions()
+        for name, delay_s in (("a", 0.5), ("b", 0.5), ("c", 3.0)):
+            here.hear(announcement(name, delay_s), "x", 10.0)
+        here.brokers["a"].heard_at = here.brokers["b"].heard_at = 99.0
+        assert here.retire("a", 2, 10.0 + EXPIRY_S + later)
+        assert ("c" in here.brokers) is taken
+
+
+def test_a_neighbour_at_the_edge_of_what_is_safe_is_a_step_to_a_place() -> None:
+    here = regions(next_hop="nearest")
+    for name, x in (("far", 100), ("edge", 80), ("beyond", 81)):
+        here.hear_neighbour(name, "", 10.0)
+        here.hear_motion(name, (x, 0, 0, 0), 10.0)
+    assert here._closer_hop(Position(500.0, 0.0), Position(0.0, 0.0), 10.0) == "edge"
