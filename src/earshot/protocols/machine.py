@@ -301,6 +301,8 @@ class Machine:
 
     def effects(self) -> Effects:
         """The effects that the verbs have made since the last call."""
+        if not self._effects:
+            return NOTHING
         effects, self._effects = self._effects, []
         return effects
 

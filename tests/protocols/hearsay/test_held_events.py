@@ -115,12 +115,21 @@ def test_masks_have_the_bits_of_all_live_events_while_they_change() -> None:
     assert (events.masks(7, 16).of_all, events.masks(7, 0).of_all) == (0, 0)
 
 
-def test_masks_are_remembered_for_eight_digests() -> None:
+def test_masks_are_remembered_for_three_digests() -> None:
     events = LiveEvents(3, 1000)
     events.add(live("a"), 0.0)
-    for salt in range(9):
+    for salt in range(4):
         assert events.masks(salt, 8).of_all == bits_of(["a"], salt, 8)
-    assert list(events._masks) == [(salt, 8) for salt in range(1, 9)]
+    assert list(events._masks) == [(salt, 8) for salt in range(1, 4)]
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), unique=True), st.integers(0, 3), st.sampled_from([0, 8, 16]))
+def test_a_digest_of_all_or_some_live_events_is_made_of_just_these(names: list[str], salt: int, size: int) -> None:
+    events = LiveEvents(9, 1000)
+    for name in names:
+        events.add(live(name), 0.0)
+    assert events.digest(names, salt, size) == make_digest(names, salt, size)
+    assert events.digest(names[1:], salt, size) == make_digest(names[1:], salt, size)
 
 
 @given(

@@ -530,9 +530,15 @@ def test_a_neighbour_without_a_place_hears_us_and_hears_others_with_three_chance
     a, blind = node(), node(settings=HearsaySettings(knows_place=False))
     for machine in (a, blind):
         machine.hear(hello(None), "b", now=1.0)
-        known = list(machine.neighbours.by_name.values())
-        assert (machine.hear_us(known, 1.0), machine.hear_it((0, 0), known, 1.0)) == ([1.0], [0.6])
-        assert machine.hear_it(None, known, 1.0) == [0.6]
+        ((name, neighbour),) = machine.neighbours
+        assert machine.hear_us([neighbour], machine.place(1.0), 1.0) == [1.0]
+        assert machine.missed((0, 0), 1.0) == machine.missed(None, 1.0) == [(name, neighbour, 0.4)]
+
+
+def test_nobody_missed_what_is_heard_more_often_than_the_chance_that_is_worth_it() -> None:
+    a = node(settings=HearsaySettings(worth=0.41))
+    a.hear(hello(None), "b", now=1.0)
+    assert a.missed((0, 0), 1.0) == a.missed(None, 1.0) == []
 
 
 def test_a_chance_that_is_just_worth_it_counts() -> None:
@@ -561,12 +567,13 @@ def test_a_withdrawn_subscription_receives_nothing() -> None:
 
 
 def test_the_nearer_sender_is_measured_in_both_directions() -> None:
-    a = node(30.0, -40.0)
-    assert a.nearness((30, -40), 1.0) == 1.0
-    assert a.nearness((0, 0), 1.0) == pytest.approx(0.5)
-    assert a.nearness((60, -80), 1.0) == pytest.approx(0.5)
-    assert a.nearness((500, 500), 1.0) == 0.0
-    assert 0.0 <= a.nearness(None, 1.0) <= 1.0
+    a, here = node(), (30.0, -40.0)
+    assert a.nearness(here, (30, -40)) == 1.0
+    assert a.nearness(here, (0, 0)) == pytest.approx(0.5)
+    assert a.nearness(here, (60, -80)) == pytest.approx(0.5)
+    assert a.nearness(here, (500, 500)) == 0.0
+    assert 0.0 <= a.nearness(here, None) <= 1.0
+    assert 0.0 <= a.nearness(None, (0, 0)) <= 1.0
 
 
 def test_what_was_heard_settles_after_the_longest_wait_for_a_packet_of_300_bytes() -> None:

@@ -89,6 +89,17 @@ def test_the_chance_of_a_neighbour_is_that_at_its_distance_where_it_is_now() -> 
     assert reach.chances(-35.0, 114.0, [neighbour((3, 94), velocity=(0, -200))], 10.0, 0.7) == [1.0]
 
 
+def test_those_missed_it_whose_chance_to_hear_it_is_small() -> None:
+    reach = Reach(100.0, 4.0)
+    reach.observe(55.0, 0.0, 4.0)
+    near, edge, blind = neighbour((3, 94)), neighbour((0, 94), velocity=(150, 250)), neighbour(None)
+    some = {"near": near, "edge": edge, "blind": blind, "far": neighbour((3, 504))}
+    assert [one[::2] for one in reach.missed(3.0, 94.0, some, 12.0, 0.5, 0.6)] == [("edge", 0.5), ("far", 1.0)]
+    assert reach.missed(3.0, 94.0, some, 12.0, 0.6, 0.6)[1] == ("blind", blind, 0.4)
+    for name, one, chance in reach.missed(3.0, 94.0, some, 12.0, 1.0, 0.6):
+        assert (one, [1.0 - chance]) == (some[name], reach.chances(3.0, 94.0, [one], 12.0, 0.6))
+
+
 def test_nothing_is_heard_from_four_times_the_range_on() -> None:
     reach = Reach(100.0, 4.0)
     reach.observe(400.0, 12.0, 0.0)

@@ -6,14 +6,15 @@ live, many bytes. A node still knows such an event, and claims it in its digests
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from earshot.events import Event
-from earshot.protocols.hearsay.digest import HeldDigest, mask_of, quarter_of
+from earshot.protocols.hearsay.digest import HeldDigest, make_digest, mask_of, quarter_of
 
-MOST_MASKS = 8
+MOST_MASKS = 3
+"Neighbours share the salt of these seconds and nearly the size: few kinds of digests are about at a time."
 
 
 class Copy(NamedTuple):
@@ -110,13 +111,20 @@ class LiveEvents:
             known = self._masks[salt, size_bytes] = DigestMasks(self.by_id, salt, size_bytes)
         return known
 
+    def digest(self, event_ids: Collection[str], salt: int, size_bytes: int) -> bytes:
+        """The digest of these live events. Of all of them it is known already where a neighbour's digest was alike."""
+        if len(event_ids) == len(self.by_id):
+            return self.masks(salt, size_bytes).of_all.to_bytes(size_bytes, "big")
+        return make_digest(event_ids, salt, size_bytes)
+
     def lacked(self, digest: HeldDigest) -> list[LiveEvent]:
         """The live events in the digest's span that its node surely lacks."""
         if not self.by_id:
             return []
         by_id, bits, (since, until) = self.by_id, digest.bits, digest.span
         masks = self.masks(digest.salt, digest.size_bytes)
-        if bits & masks.of_all == masks.of_all and digest.size_bytes:
+        of_all = masks.of_all
+        if bits & of_all == of_all and digest.size_bytes:
             return []
         absent = [by_id[event_id] for event_id, mask in masks.by_id.items() if bits & mask != mask or not mask]
         return [live for live in absent if since <= live.quarter < until]

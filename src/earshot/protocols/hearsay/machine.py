@@ -7,7 +7,7 @@ routes, groups, trees or elections. docs/papers/hearsay.md has the rules with th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import ceil, hypot, isfinite
 from random import Random
@@ -20,7 +20,6 @@ from earshot.protocols.hearsay.digest import (
     DigestSpan,
     HeldDigest,
     digest_size,
-    make_digest,
     quarter_of,
     salt_at,
     unwrapped,
@@ -77,6 +76,8 @@ MOST_WAITING = 4096
 "Events that wait to be said; more are only held, and repaired later."
 
 Place = tuple[float, float]
+Missed = tuple[str, Neighbour, float]
+"A neighbour and the chance that it missed what was said."
 
 
 @dataclass(slots=True)
@@ -144,6 +145,8 @@ class Hearsay(Machine):
         "The airtime that repairs may still use,"
         self.repair_counted_at = 0.0
         "counted at this time."
+        self.settling_s = settings.wait_frames * settings.crowd_stretch * settings.patience * self.frame_s(300)
+        "The longest wait for an event of usual size."
         self.late_share = 0.0
         "Of the events that it heard, those that came late."
         self.best_share = FARTHEST_SHARE
@@ -239,8 +242,7 @@ class Hearsay(Machine):
         self.late_share += LATE_WEIGHT * (late - self.late_share)
         self.remember_copy(live, said.at, now)
         if said.hops < self.settings.hop_limit:
-            heard = self.hear_it(said.at, self.neighbours.by_name.values(), now)
-            self.pass_on(live, said, heard, sender, now)
+            self.pass_on(live, self.missed(said.at, now), said.at, sender, now)
             if self.node in self.settings.gateways:
                 self.start_timer(("relay", live.id), now + self.random.uniform(0.0, self.settings.gateway_wait_s))
 
@@ -256,57 +258,56 @@ class Hearsay(Machine):
             self.drop(DropReason.HOP_LIMIT, event.id)
         return live
 
-    def pass_on(self, live: LiveEvent, packet: Said | Relayed, heard: Iterable[float], sender: str, now: float) -> None:
-        """Wait to say it, if that would reach somebody. `heard` are the chances of the neighbours to have heard it."""
-        event, neighbours = packet.event, len(self.neighbours)
-        lacking, gain = self.lacking_after(heard, sender, event, now)
+    def missed(self, at: tuple[int, int] | None, now: float) -> list[Missed]:
+        """The neighbours that probably did not hear what another node said there. Where a place is unknown, the share
+        of common neighbours heard it."""
+        most = 1.0 - self.settings.worth
+        if at is not None:
+            return self.reach.missed(*at, self.neighbours.by_name, now, most, UNKNOWN)
+        return [(name, neighbour, 1.0 - UNKNOWN) for name, neighbour in self.neighbours] if most >= UNKNOWN else []
+
+    def pass_on(
+        self, live: LiveEvent, missed: list[Missed], at: tuple[int, int] | None, sender: str, now: float
+    ) -> None:
+        """Wait to say what the sender said there, if that would reach somebody who missed it."""
+        event, here, neighbours = live.event, self.place(now), len(self.neighbours)
+        if not missed or event is None:
+            return
+        lacking, gain = self.lacking(missed, here, sender, event, now)
         if not lacking:
             return
         if gain >= FEW:
             self.best_share = max(gain / neighbours, self.best_share * SHARE_FADES, LEAST_SHARE)
         frame_s = self.frame_s(live.size_bytes) / (1.0 - min(self.channel.busy_share(now), BUSIEST))
-        nearness = self.nearness(packet.at if isinstance(packet, Said) else None, now)
+        nearness = self.nearness(here, at)
         share = wait_share(gain, self.best_share * neighbours, nearness, self.random.random(), self.settings)
         longest_s = longest_wait_s(neighbours, frame_s, event.priority, self.settings)
         self.wait_to_say(live, lacking, now + longest_s * share)
 
-    def nearness(self, at: tuple[int, int] | None, now: float) -> float:
+    def nearness(self, here: Place | None, at: tuple[int, int] | None) -> float:
         """1 at the sender, 0 at its range; random where a place is unknown."""
-        here = self.place(now)
         if here is None or at is None:
             return self.random.random()
         return max(0.0, 1.0 - hypot(here[0] - at[0], here[1] - at[1]) / self.settings.range_m)
 
-    def lacking_after(
-        self, heard: Iterable[float], sender: str, event: Event, now: float
+    def lacking(
+        self, missed: list[Missed], here: Place | None, sender: str, event: Event, now: float
     ) -> tuple[dict[str, float], float]:
-        """The neighbours that we could reach and that probably did not hear this copy, with that chance; and how
-        many of them we would reach."""
-        worth = self.settings.worth
-        most = 1.0 - worth
-        missed = [
-            (name, neighbour, 1.0 - chance)
-            for (name, neighbour), chance in zip(self.neighbours, heard, strict=True)
-            if chance <= most and name != sender and name != event.source
-        ]
+        """Of the neighbours that missed a copy, those that we could reach and that should have it, with the chance
+        that they lack it; and how many of them we would reach."""
+        worth, source = self.settings.worth, event.source
         lacking: dict[str, float] = {}
         gain = 0.0
-        if missed:
-            hear_us = self.hear_us([neighbour for _, neighbour, _ in missed], now)
-            for (name, neighbour, lacks), hears in zip(missed, hear_us, strict=True):
-                if lacks * hears >= worth and self.was_wanted(event, neighbour, now):
-                    lacking[name] = lacks
-                    gain += lacks * hears
+        hear_us = self.hear_us([neighbour for _, neighbour, _ in missed], here, now)
+        for (name, neighbour, lacks), hears in zip(missed, hear_us, strict=True):
+            reached = lacks * hears
+            if reached >= worth and name != sender and name != source and self.was_wanted(event, neighbour, now):
+                lacking[name] = lacks
+                gain += reached
         return lacking, gain
 
-    def hear_it(self, at: tuple[int, int] | None, neighbours: Collection[Neighbour], now: float) -> list[float]:
-        """The chances of these neighbours to hear what another node says there. Where a place is unknown, it is the
-        share of common neighbours."""
-        return [UNKNOWN] * len(neighbours) if at is None else self.reach.chances(*at, neighbours, now, UNKNOWN)
-
-    def hear_us(self, neighbours: Collection[Neighbour], now: float) -> list[float]:
+    def hear_us(self, neighbours: Collection[Neighbour], here: Place | None, now: float) -> list[float]:
         """The chances of these neighbours to hear us. Where a place is unknown they do, for we hear them."""
-        here = self.place(now)
         return [1.0] * len(neighbours) if here is None else self.reach.chances(*here, neighbours, now, 1.0)
 
     def was_wanted(self, event: Event, neighbour: Neighbour, now: float) -> bool:
@@ -330,15 +331,15 @@ class Hearsay(Machine):
         waiting = self.waiting[said.event.id]
         self.remember_copy(waiting.live, said.at, now)
         by_name, worth, echo = self.neighbours.by_name, self.settings.worth, self.settings.echo
-        known = {name: by_name[name] for name in waiting.lacking if name in by_name}
+        known = [name for name in waiting.lacking if name in by_name]
+        still = [by_name[name] for name in known]
+        heard = [UNKNOWN] * len(known) if said.at is None else self.reach.chances(*said.at, still, now, UNKNOWN)
+        missed = [waiting.lacking[name] * (1.0 - hears) * echo for name, hears in zip(known, heard, strict=True)]
         left: dict[str, float] = {}
-        for name, hears in zip(known, self.hear_it(said.at, known.values(), now), strict=True):
-            missed = waiting.lacking[name] * (1.0 - hears) * echo
-            if missed >= worth:
-                left[name] = missed
-        if left:
-            hear_us = self.hear_us([by_name[name] for name in left], now)
-            left = {name: left[name] for name, hears in zip(left, hear_us, strict=True) if left[name] * hears >= worth}
+        if missed and max(missed) >= worth:
+            hear_us = self.hear_us(still, self.place(now), now)
+            lacking = zip(known, missed, hear_us, strict=True)
+            left = {name: lacks for name, lacks, hears in lacking if lacks * hears >= worth}
         self.now_lacking(waiting, left)
 
     def now_lacking(self, waiting: WaitingToSay, left: dict[str, float]) -> None:
@@ -389,7 +390,7 @@ class Hearsay(Machine):
     def forget_neighbours(self, now: float) -> None:
         """Forget those that have been silent for too long, or have moved out of reach."""
         by_name = self.neighbours.by_name
-        hear_us = self.hear_us(by_name.values(), now)
+        hear_us = self.hear_us(by_name.values(), self.place(now), now)
         for (name, neighbour), hears in zip(list(by_name.items()), hear_us, strict=True):
             if neighbour.expires <= now or hears == 0.0:
                 del by_name[name]
@@ -409,7 +410,7 @@ class Hearsay(Machine):
         span, events = self.span_to_tell()
         salt = salt_at(now)
         size_bytes = digest_size(len(events), self.settings.digest_bits, self.settings.digest_bytes)
-        digest = make_digest(events, salt, size_bytes)
+        digest = self.live.digest(events, salt, size_bytes)
         airtime_s = self.channel.airtime_s(size_bytes + 24)
         interval_s = hello_interval_s(len(self.neighbours), airtime_s, self.late_share, self.settings)
         hello = Hello(
@@ -454,14 +455,15 @@ class Hearsay(Machine):
         neighbour = Neighbour(hello, now, expires)
         known = self.neighbours.greeted(sender, neighbour)
         digest = HeldDigest(hello.digest, hello.salt, unwrapped(hello.since, hello.length, now))
-        self.learn_from_numbers(neighbour, known, now)
+        here = self.place(now)
+        self.learn_from_numbers(neighbour, known, here, now)
         absent = self.live.lacked(digest)
         if known is not None and neighbour.placed:
-            self.learn_from_digest(neighbour, known.greeted_at, digest.span, {live.id for live in absent}, now)
+            self.learn_from_digest(neighbour, known.greeted_at, digest.span, absent, now)
         lacked = self.worth_repairing(sender, neighbour, absent, now) if absent else []
         if self.waiting:
             self.strike_out(sender, digest)
-        if lacked and self.hear_us([neighbour], now)[0] >= self.settings.worth:
+        if lacked and self.hear_us([neighbour], here, now)[0] >= self.settings.worth:
             self.repair(sender, lacked, now)
 
     def worth_repairing(self, name: str, neighbour: Neighbour, absent: list[LiveEvent], now: float) -> list[LiveEvent]:
@@ -484,8 +486,7 @@ class Hearsay(Machine):
 
     def settled_at(self, now: float) -> float:
         """Of what was heard before, all waits have ended; what was heard later may still be on its way."""
-        settings = self.settings
-        return now - settings.wait_frames * settings.crowd_stretch * settings.patience * self.frame_s(300)
+        return now - self.settling_s
 
     def repair(self, name: str, lacked: list[LiveEvent], now: float) -> None:
         """Say them again, the most urgent first, each after a random time in which others may come first. A busy
@@ -532,27 +533,24 @@ class Hearsay(Machine):
         if event.id not in self.heard.keys:
             live = self.first_hearing(event, packet.hops, now)
             if live is not None and packet.hops < self.settings.hop_limit:
-                self.pass_on(live, packet, [0.0] * len(self.neighbours), sender, now)
+                everybody = [(name, neighbour, 1.0) for name, neighbour in self.neighbours]
+                self.pass_on(live, everybody, None, sender, now)
 
     # Learning the reach.
 
-    def learn_from_numbers(self, neighbour: Neighbour, known: Neighbour | None, now: float) -> None:
+    def learn_from_numbers(self, neighbour: Neighbour, known: Neighbour | None, here: Place | None, now: float) -> None:
         """Its hello arrived; the numbers it skipped did not."""
-        here = self.place(now)
         if here is None or not neighbour.placed:
             return
-        x, y = neighbour.x, neighbour.y
-        distance_m = hypot(x - here[0], y - here[1])
-        self.reach.observe(distance_m, 1.0, 0.0)
+        self.reach.observe(hypot(neighbour.x - here[0], neighbour.y - here[1]), 1.0, 0.0)
         if known is not None and known.placed:
             skipped = (neighbour.number - known.number - 1) % 256
             if 0 < skipped <= 3:
-                middle = now - (now - known.greeted_at) / 2.0
-                x, y = neighbour.place(middle)
+                x, y = neighbour.place(now - (now - known.greeted_at) / 2.0)
                 self.reach.observe(hypot(x - here[0], y - here[1]), 0.0, float(skipped))
 
     def learn_from_digest(
-        self, neighbour: Neighbour, since: float, span: DigestSpan, absent: set[str], now: float
+        self, neighbour: Neighbour, since: float, span: DigestSpan, absent: list[LiveEvent], now: float
     ) -> None:
         """Of the last events before its hello: it missed every copy that we know of, or probably heard the nearest."""
         settled_at, learnt = self.settled_at(now), 0
@@ -562,15 +560,12 @@ class Hearsay(Machine):
             if live.heard_at > settled_at or not live.copies or not span.holds(live.quarter):
                 continue
             learnt += 1
-            distances = []
-            for copied_at, x, y in live.copies:
-                there_x, there_y = neighbour.place(copied_at)
-                distances.append(hypot(there_x - x, there_y - y))
-            if live.id in absent:
-                for distance_m in distances:
+            distances_m = [neighbour.distance_m(copy) for copy in live.copies]
+            if absent and live in absent:
+                for distance_m in distances_m:
                     self.reach.observe(distance_m, 0.0, 1.0)
             else:
-                self.reach.observe(min(distances), 1.0, 0.0)
+                self.reach.observe(min(distances_m), 1.0, 0.0)
 
     def remember_copy(self, live: LiveEvent, at: tuple[int, int] | None, now: float) -> None:
         if at is not None and len(live.copies) < MOST_COPIES:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import hypot
 
+from earshot.protocols.hearsay.held_events import Copy
 from earshot.protocols.hearsay.packets import Hello
 
 
@@ -26,6 +28,11 @@ class Neighbour:
         """Where it is or was, if it goes straight on."""
         ahead_s = time - self.at_s
         return self.x + self.vx * ahead_s, self.y + self.vy * ahead_s
+
+    def distance_m(self, copy: Copy) -> float:
+        """How far from a copy of an event it was when that was said."""
+        ahead_s = copy.time - self.at_s
+        return hypot(self.x + self.vx * ahead_s - copy.x, self.y + self.vy * ahead_s - copy.y)
 
     def seen_at(self, at: tuple[int, int], now: float) -> None:
         """It said something, and from where."""

@@ -11,7 +11,7 @@ Errors of position blur the curve's edge as they blur the distances, so the deci
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import hypot
 
 from earshot.protocols.hearsay.neighbours import Neighbour
@@ -42,7 +42,7 @@ class Reach:
 
     def chances(self, x: float, y: float, neighbours: Iterable[Neighbour], now: float, unplaced: float) -> list[float]:
         """The chance of each neighbour to hear a packet that is sent at (x, y); `unplaced` where its place is unknown.
-        (One loop without calls: most of a node's work is here.)"""
+        (One loop without calls: most of a node's work is in this and the next method.)"""
         chances, steps_per_m, found = self._chances, self._steps_per_m, []
         for one in neighbours:
             if one.placed:
@@ -53,6 +53,23 @@ class Reach:
                 found.append(unplaced)
         return found
 
+    def missed(
+        self, x: float, y: float, neighbours: Mapping[str, Neighbour], now: float, most: float, unplaced: float
+    ) -> list[tuple[str, Neighbour, float]]:
+        """The neighbours that hear a packet that is sent at (x, y) with a chance of at most `most`, and the chance of
+        each to miss it."""
+        chances, steps_per_m, found = self._chances, self._steps_per_m, []
+        for name, one in neighbours.items():
+            if one.placed:
+                ahead_s = now - one.at_s
+                step = hypot(one.x + one.vx * ahead_s - x, one.y + one.vy * ahead_s - y) * steps_per_m
+                chance = chances[int(step)] if step < FARTHEST else 0.0
+            else:
+                chance = unplaced
+            if chance <= most:
+                found.append((name, one, 1.0 - chance))
+        return found
+
     def chance_at(self, distance_m: float) -> float:
         """The chance that a packet is heard at that distance."""
         step = distance_m * self._steps_per_m
@@ -60,11 +77,12 @@ class Reach:
 
     def observe(self, distance_m: float, hits: float, misses: float) -> None:
         """Count packets that were heard and missed at that distance."""
-        at = int(min(distance_m * self._steps_per_m, FARTHEST))
-        self._hits[at] += hits
-        self._misses[at] += misses
-        total = self._hits[at] + self._misses[at]
-        self._chances[at] = self._hits[at] / total
+        step = distance_m * self._steps_per_m
+        at = int(step) if step < FARTHEST else FARTHEST
+        self._hits[at] = heard = self._hits[at] + hits
+        self._misses[at] = missed = self._misses[at] + misses
+        total = heard + missed
+        self._chances[at] = heard / total
         if total > self._recent:
-            self._hits[at] *= 0.5
-            self._misses[at] *= 0.5
+            self._hits[at] = 0.5 * heard
+            self._misses[at] = 0.5 * missed
