@@ -85,6 +85,8 @@ class Harness:
     faults: list[Fault] = field(default_factory=list)
     spawned: dict[int, float] = field(default_factory=dict)
     ended: dict[int, tuple[float, bool]] = field(default_factory=dict)
+    up: set[int] = field(default_factory=set)
+    "The lives of processes whose nodes are all in place."
     waiting: Counter[int] = field(default_factory=Counter)
     "How many commands to publish each process has not answered yet."
 
@@ -137,6 +139,8 @@ class Harness:
             if line.endswith(b"\n"):
                 row = json.loads(line)
                 self.journal.append(row)
+                if row["what"] == "up":
+                    self.up.add(row["life"])
                 if row["what"] in ("published", "failed"):
                     self.waiting[process.pid] -= 1
 
@@ -144,8 +148,7 @@ class Harness:
         assert member.process is not None
         if member.process.returncode is not None:
             raise AssertionError(f"{member.name} ended: {(self.folder / f'{member.name}.log').read_text()[-2000:]}")
-        pid = member.process.pid
-        return any(row["what"] == "up" and row["life"] == pid for row in self.journal)
+        return member.process.pid in self.up
 
     async def until(self, condition: Callable[[], bool], patience_s: float = 600.0) -> None:
         async with asyncio.timeout(patience_s):
