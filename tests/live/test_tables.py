@@ -25,13 +25,14 @@ from earshot.protocols.catalogue import PROTOCOLS
 from earshot.protocols.services.served import SERVICE_PACKETS
 from sizes import sized
 
-MEMORY_BYTES = 32_000_000
+MEMORY_BYTES = 16_000_000
+"The least that `--memory` takes."
 SHARE = 4
 "No table holds more than the whole divided by this."
 RELEASED_BYTES = 64_000
 "What a table may hold after an hour of silence,"
 REMEMBERED = (
-    *("keys", "_order", "_delivered", "reported", "return_routes", "_could_match", "known"),  # ids and names
+    *("keys", "_order", "_delivered", "_could_match", "known"),  # ids and names
     *("held", "stranded", "by_id", "_masks", "_ends"),  # events that are still alive by what they say
     *("early", "links"),  # what may still get its turn
     *("table", "_parts", "_by_type"),  # what brokers report of subscribers elsewhere, bounded by its texts

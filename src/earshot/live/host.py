@@ -30,6 +30,7 @@ from earshot.live.transport import Transport
 from earshot.live.trust import Refused
 from earshot.protocols import machine as machines
 from earshot.protocols.catalogue import protocol_name
+from earshot.protocols.common.byte_budget import TABLE_BYTES, key_bytes
 from earshot.protocols.machine import NOTHING, Announcement, Effects, Machine, Timer
 from earshot.protocols.machine_failures import MOST_AT_ONE_TIME, checked_effects, is_ours, livelock
 from earshot.protocols.services.fences import Crossed, Fence
@@ -127,6 +128,7 @@ class Host:
         "For each subscription the events of the latest deliveries: a machine that restarts does not remember them."
         self._delivered_before: dict[str, set[str]] = {}
         self._delivered_count = 0
+        self._delivered_bytes = 0
         self.on_deliver: Callable[[float], None] | None = None
         "Called with the age of each delivered event in seconds, if set."
         self._timers: dict[Timer, asyncio.TimerHandle] = {}
@@ -450,8 +452,10 @@ class Host:
             return
         delivered.add(event.id)
         self._delivered_count += 1
-        if self._delivered_count >= MAX_DELIVERED:
-            self._delivered, self._delivered_before, self._delivered_count = {}, self._delivered, 0
+        self._delivered_bytes += key_bytes(event.id)
+        if self._delivered_count >= MAX_DELIVERED or self._delivered_bytes >= TABLE_BYTES // 2:
+            self._delivered, self._delivered_before = {}, self._delivered
+            self._delivered_count = self._delivered_bytes = 0
         self.counts[kind] += 1
         if self.on_deliver is not None and kind is Kind.DELIVER:
             self.on_deliver(self.now() - event.time)

@@ -51,7 +51,8 @@ class TracePlayback:
         try:
             trace = read_trace(self._path)
         except (TraceError, OSError) as error:
-            raise LocationUnavailable(f"cannot read the trace {self._path}: {error}") from None
+            hint = "; here, write the names into the file's first line" if "--columns" in str(error) else ""
+            raise LocationUnavailable(f"cannot read the trace {self._path}: {error}{hint}") from None
         nodes = np.unique(trace.node).tolist()
         if self._node and self._node not in nodes:
             raise UnknownName(f"node in {self._path}", self._node, nodes)

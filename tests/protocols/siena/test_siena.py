@@ -279,7 +279,7 @@ def test_packets_that_wait_for_their_turn_are_bounded_by_their_texts():
         machine.hear(Subscribe(number + 2, ("Document: text = '" + "y" * 19_000 + f"{number}'",) * 10), "m", 0.0)
     waiting = sum(len(text) for packet, _ in machine.early for text in packet.texts)
     assert 800_000 < waiting <= MOST_TEXT
-    assert machine.early_text == waiting + 64 * 10 * len(machine.early)
+    assert machine.early_bytes == waiting + 64 * 10 * len(machine.early)
 
 
 def test_the_next_packet_of_a_neighbour_is_heard_even_if_no_more_may_wait():
@@ -289,7 +289,7 @@ def test_the_next_packet_of_a_neighbour_is_heard_even_if_no_more_may_wait():
     order, texts = broker.links[sender].heard, ("Document: text = '" + "y" * 19_000 + "'",) * 10
     for number in range(300):
         broker.hear(Subscribe(order + 2 + number, texts), sender, table.now)
-    assert 800_000 < broker.early_text <= MOST_TEXT
+    assert 800_000 < broker.early_bytes <= MOST_TEXT
     broker.hear(Subscribe(order + 1, ("Document: number = 7",)), sender, table.now)
     assert "Document: number = 7" in broker.links[sender].wants
-    assert broker.early_text == 0
+    assert broker.early_bytes == 0

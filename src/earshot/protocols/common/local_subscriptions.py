@@ -11,6 +11,7 @@ from earshot.filters import Filter, FilterIndex, Subscription, Viewer, agrees_in
 from earshot.filters.language.event_types import is_type_pattern, type_matches
 from earshot.filters.language.lowering import loosened
 from earshot.filters.language.syntax import And, AnyItem, Axis, Condition, Holds, LocationPath, NodeKind, Or
+from earshot.protocols.common.byte_budget import TABLE_BYTES, key_bytes
 from earshot.protocols.machine import Machine
 
 
@@ -53,14 +54,16 @@ MOST_ANSWERS = 1024
 
 
 class RecentKeys:
-    """The keys heard recently: bounded, the oldest are forgotten first. A look-up is `key in recent.keys`."""
+    """The keys heard recently: bounded in number and in bytes, the oldest are forgotten first. A look-up is `key in
+    recent.keys`."""
 
-    __slots__ = ("_order", "capacity", "keys")
+    __slots__ = ("_order", "bytes", "capacity", "keys")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.keys: set[Hashable] = set()
         self._order: deque[Hashable] = deque()
+        self.bytes = 0
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self.keys
@@ -72,10 +75,13 @@ class RecentKeys:
         """Remember the key; False if it was known already."""
         if key in self.keys:
             return False
-        if len(self.keys) >= self.capacity:
-            self.keys.remove(self._order.popleft())
         self.keys.add(key)
         self._order.append(key)
+        self.bytes += key_bytes(key)
+        while len(self.keys) > self.capacity or self.bytes > TABLE_BYTES:
+            oldest = self._order.popleft()
+            self.keys.remove(oldest)
+            self.bytes -= key_bytes(oldest)
         return True
 
 

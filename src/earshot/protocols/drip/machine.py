@@ -17,6 +17,7 @@ from msgspec import structs
 
 from earshot.events import Event
 from earshot.filters import Subscription
+from earshot.protocols.common.byte_budget import BoundedTable
 from earshot.protocols.common.jitter import Jitter
 from earshot.protocols.common.local_subscriptions import LocalSubscriptions, RecentKeys, has_expired
 from earshot.protocols.drip import packets
@@ -83,7 +84,7 @@ class Drip(Machine):
         self.brokered = RecentKeys(settings.memory)
         "Events that this node has held as a broker."
         self.copies = RegionCopies(settings)
-        self.reported: dict[tuple[str, str], tuple[float, int]] = {}
+        self.reported: BoundedTable[tuple[str, str], tuple[float, int]] = BoundedTable(settings.memory)
         "Bridge reports forwarded for each pair of regions: since when, and how many."
 
     @classmethod
@@ -234,6 +235,7 @@ class Drip(Machine):
     def on_watch(self, now: float) -> None:
         """Once an announcement interval: remove subscribers and replace brokers that have fallen silent."""
         self.regions.forget(now)
+        self.reported.forget(lambda report: now - report[0] > self.settings.bridge_interval_s / 2)
         signs: dict[str, float] = {}
         if self.broker is not None:
             self.carry_out(self.broker.expire_subscribers(now), now)
@@ -483,12 +485,10 @@ class Drip(Machine):
     def _forwards_report(self, report: packets.BridgeReport, now: float) -> bool:
         """A few bridges are enough for two regions: a node forwards no more reports in this interval."""
         pair = (report.target, report.other)
-        since, count = self.reported.get(pair, (-math.inf, 0))
+        since, count = self.reported.get(pair) or (-math.inf, 0)
         if now - since > self.settings.bridge_interval_s / 2:
             since, count = now, 0
-        if len(self.reported) >= self.settings.memory:
-            self.reported.clear()
-        self.reported[pair] = (since, count + 1)
+        self.reported.put(pair, (since, count + 1))
         return count < self.settings.bridge_reports
 
     def receive(self, packet: RoutedPacket, now: float) -> None:

@@ -8,6 +8,7 @@ from math import hypot, inf, isfinite
 from operator import attrgetter
 
 from earshot.geometry import ORIGIN, Position
+from earshot.protocols.common.byte_budget import BoundedTable
 from earshot.protocols.drip.packets import BrokerAnnouncement, DripSettings, Motion, PlacedAnnouncement, RoutedPacket
 
 
@@ -46,7 +47,7 @@ class Regions:
         "For each neighbour its local broker, and when it was heard."
         self.motions: dict[str, tuple[Motion, float]] = {}
         "How each neighbour moves, and when it said so."
-        self.return_routes: dict[str, tuple[str, float]] = {}
+        self.return_routes: BoundedTable[str, tuple[str, float]] = BoundedTable(settings.memory)
         "For each node the neighbour that its last routed packet came from, and when. The latest comes last."
         self.is_broker = False
         self.capacity = self._places()
@@ -123,6 +124,7 @@ class Regions:
         self.brokers = {name: known for name, known in self.brokers.items() if known.heard_at + expiry_s > now}
         self.neighbours = {name: known for name, known in self.neighbours.items() if known[1] + expiry_s > now}
         self.motions = {name: known for name, known in self.motions.items() if name in self.neighbours}
+        self.return_routes.forget(lambda route: now - route[1] > 2 * expiry_s)
         self._fill(now)
 
     def next_expiry(self, now: float) -> float:
@@ -222,10 +224,7 @@ class Regions:
 
     def learn_return_route(self, origin: str, sender: str, now: float) -> None:
         """A packet of `origin` came from this neighbour: packets to `origin` can go back there."""
-        routes = self.return_routes
-        if routes.pop(origin, None) is None and len(routes) >= self.settings.memory:
-            del routes[next(iter(routes))]
-        routes[origin] = (sender, now)
+        self.return_routes.put(origin, (sender, now))
 
     def next_hop(self, packet: RoutedPacket, now: float, sender: str = "", here: Position = ORIGIN) -> str:
         """The neighbour to hand a packet to, not one that it came from; empty if there is none.
@@ -289,7 +288,7 @@ class Regions:
         """The next hop to a node that has sent a packet this way."""
         if node in self.neighbours:
             return node
-        hop, heard_at = self.return_routes.get(node, ("", now))
+        hop, heard_at = self.return_routes.get(node) or ("", now)
         return hop if now - heard_at <= 2 * self.settings.expiry_s else ""
 
     def lose_neighbour(self, neighbour: str, targets: tuple[str, ...]) -> None:
@@ -300,5 +299,5 @@ class Regions:
             if neighbour in nearby.upstreams:
                 nearby.upstreams.remove(neighbour)
         for node in targets:
-            if self.return_routes.get(node, ("",))[0] == neighbour:
-                del self.return_routes[node]
+            if (self.return_routes.get(node) or ("",))[0] == neighbour:
+                self.return_routes.pop(node)

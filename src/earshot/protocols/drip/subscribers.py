@@ -12,11 +12,12 @@ from earshot.errors import FilterSyntaxError
 from earshot.events import Event
 from earshot.filters import Filter, FilterIndex
 from earshot.geometry import Position
+from earshot.protocols.common.byte_budget import text_bytes
 from earshot.protocols.drip.packets import SubscriberRecord
 from earshot.protocols.drip.region_interests import box_around, is_near
 
 MOST_TEXT = 1 << 20
-"A broker keeps at most this number of characters of subscriptions and names; the oldest are forgotten first."
+"A broker keeps at most this many bytes of subscriptions and names; the oldest are forgotten first."
 
 
 @dataclass(slots=True)
@@ -79,7 +80,7 @@ class Subscribers:
             if known is None or known.record.since != record.since:
                 return None
             record = structs.replace(record, subscriptions=known.record.subscriptions)
-        if text_length(record) > MOST_TEXT // 4:
+        if record_bytes(record) > MOST_TEXT // 4:
             return None
         if known is not None and known.record.subscriptions == record.subscriptions:
             filters = known.filters
@@ -99,7 +100,7 @@ class Subscribers:
             one.version, one.known_by, one.shared = self.version, {source}, record
             self.table.pop(record.subscriber, None)
         self.table[record.subscriber] = one
-        self.text += text_length(record) - (0 if known is None else text_length(known.record))
+        self.text += record_bytes(record) - (0 if known is None else record_bytes(known.record))
         while self.text > MOST_TEXT:
             self._forget_oldest()
         return one
@@ -107,7 +108,7 @@ class Subscribers:
     def _forget_oldest(self) -> None:
         oldest = next(iter(self.table))
         self._replace(oldest, ())
-        self.text -= text_length(self.table.pop(oldest).record)
+        self.text -= record_bytes(self.table.pop(oldest).record)
 
     def _concerns_others(self, one: Subscriber) -> bool:
         """The destinations of its events have changed: its broker is not among those it named last, or the
@@ -175,10 +176,9 @@ class Subscribers:
             self._index.add((subscriber, number), filter)
 
 
-def text_length(record: SubscriberRecord) -> int:
-    """The characters of a record, counting 64 more for each text."""
-    texts = (*record.nearest, *(record.subscriptions or ()))
-    return sum(map(len, texts)) + 64 * len(texts)
+def record_bytes(record: SubscriberRecord) -> int:
+    """About how many bytes the texts of a record take."""
+    return text_bytes((*record.nearest, *(record.subscriptions or ())))
 
 
 def parse_filters(subscriptions: Iterable[str]) -> tuple[Filter, ...] | None:

@@ -14,6 +14,7 @@ from random import Random
 
 from earshot.events import Event
 from earshot.filters import FilterIndex, Subscription
+from earshot.protocols.common.byte_budget import text_bytes
 from earshot.protocols.common.filter_texts import FilterTexts, LocalFilterTexts, could_match_any, read_filter
 from earshot.protocols.common.local_subscriptions import RecentKeys
 from earshot.protocols.machine import QUIET_CHANNEL, Announcement, Channel, Effects, Location, Machine, Timer
@@ -47,7 +48,7 @@ class SienaSettings:
 
 
 MOST_TEXT = 1 << 20
-"A broker keeps at most this number of characters of its neighbours' subscriptions, counting 64 more for each."
+"A broker keeps at most this many bytes of its neighbours' subscriptions (see `byte_budget`)."
 MOST_LINKS = 1024
 PATIENCE_BELOW = 10
 "A neighbour below is kept this many times as long as the broker above."
@@ -144,16 +145,14 @@ class Control:
         return next((broker for broker in self.brokers[:index] if broker), "")
 
 
-def text_length(packet: Packet) -> int:
-    """The characters that a packet of a neighbour keeps in memory, counting 64 more for each text."""
+def packet_bytes(packet: Packet) -> int:
+    """About how many bytes of texts a packet of a neighbour keeps in memory."""
     match packet:
         case Subscribe() | Unsubscribe():
-            texts = packet.texts
+            return text_bytes(packet.texts)
         case Advertise():
-            texts = packet.types
-        case _:
-            texts = ()
-    return sum(map(len, texts)) + 64 * len(texts)
+            return text_bytes(packet.types)
+    return 0
 
 
 @dataclass(slots=True)
@@ -223,7 +222,7 @@ class Siena(Machine):
         "Published before this node had a place."
         self.early: list[tuple[Packet, str]] = []
         "Packets of future neighbours, where the control answered them first."
-        self.early_text = 0
+        self.early_bytes = 0
         "Characters in the packets that wait for their turn, here and at the links."
         self.control = Control(settings, random)
         self.elected = ""
@@ -271,7 +270,7 @@ class Siena(Machine):
                         and self.has_room(packet, link.early)
                     ):
                         link.early[packet.order] = packet
-                        self.early_text += text_length(packet)
+                        self.early_bytes += packet_bytes(packet)
                 while following is not None:
                     link.heard += 1
                     match following:
@@ -282,7 +281,7 @@ class Siena(Machine):
                         case Unsubscribe():
                             self.remove(following.texts, sender)
                     following = link.early.pop(link.heard + 1, None)
-                    self.early_text -= 0 if following is None else text_length(following)
+                    self.early_bytes -= 0 if following is None else packet_bytes(following)
             case _ if self.has_room(packet, self.early):
                 self.keep_early(packet, sender)  # its Connect has not come yet
             case _:
@@ -290,11 +289,11 @@ class Siena(Machine):
 
     def has_room(self, packet: Packet, early: Sized) -> bool:
         """Whether one more packet may wait for its turn."""
-        return len(early) < self.settings.memory and self.early_text + text_length(packet) <= MOST_TEXT
+        return len(early) < self.settings.memory and self.early_bytes + packet_bytes(packet) <= MOST_TEXT
 
     def keep_early(self, packet: Packet, sender: str) -> None:
         self.early.append((packet, sender))
-        self.early_text += text_length(packet)
+        self.early_bytes += packet_bytes(packet)
 
     def wake(self, timer: Timer, now: float) -> Effects:
         if timer == "enter":
@@ -445,7 +444,7 @@ class Siena(Machine):
     def hear_early(self) -> None:
         """Handle the packets that came before there was a link."""
         early, self.early = self.early, []
-        self.early_text -= sum(text_length(packet) for packet, _ in early)
+        self.early_bytes -= sum(packet_bytes(packet) for packet, _ in early)
         for packet, sender in early:
             self.on_neighbour(packet, sender)
 
@@ -471,7 +470,7 @@ class Siena(Machine):
         link = self.links.get(name)
         if link is not None:
             self.remove(tuple(link.wants), name)
-            self.early_text -= sum(map(text_length, link.early.values()))
+            self.early_bytes -= sum(map(packet_bytes, link.early.values()))
             link.early.clear()
             del self.links[name]
 

@@ -1,0 +1,65 @@
+"""Tables of machines hold a number of entries and a number of bytes, whichever is reached first."""
+
+import pytest
+
+from earshot.protocols.common.byte_budget import TABLE_BYTES, BoundedTable, key_bytes, text_bytes
+from earshot.protocols.common.local_subscriptions import RecentKeys
+
+WIDE = "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("", 64),
+        ("abc", 67),
+        (WIDE * 3, 76),
+        ("abc\N{LATIN SMALL LETTER E WITH ACUTE}", 80),
+        (7, 64),
+        (("abc", "d"), 196),
+    ],
+)
+def test_a_key_counts_its_texts(key: object, expected: int) -> None:
+    assert key_bytes(key) == expected
+
+
+def test_texts_count_their_characters_and_64_each() -> None:
+    assert (text_bytes(()), text_bytes(("abc", "d")), text_bytes([WIDE])) == (0, 132, 68)
+
+
+@pytest.mark.parametrize(("key", "kept"), [(f"{{:0252d}}{WIDE * 4}", 1838), ("{:030d}", 5000)])
+def test_recent_keys_hold_their_budget_of_bytes_and_forget_the_oldest(key: str, kept: int) -> None:
+    recent = RecentKeys(5000)
+    made = [key.format(number) for number in range(6000)]
+    assert all(recent.add(one) for one in made)
+    assert (len(recent), list(recent._order)) == (kept, made[-kept:])
+    assert recent.keys == set(made[-kept:])
+    assert recent.bytes == sum(map(key_bytes, made[-kept:])) <= TABLE_BYTES
+    assert not recent.add(made[-1])
+    assert recent.add(made[-kept - 1])
+
+
+def test_a_bounded_table_forgets_the_oldest_by_number() -> None:
+    table: BoundedTable[str, tuple[str, float]] = BoundedTable(2)
+    for key in ("a", "b", "a", "c"):
+        table.put(key, (f"by-{key}", 1.0))
+    assert (list(table), table.get("b"), table.get("c")) == (["a", "c"], None, ("by-c", 1.0))
+    table.pop("a")
+    table.pop("a")
+    assert (len(table), table.bytes) == (1, key_bytes("c") + key_bytes(("by-c", 1.0)))
+
+
+def test_a_bounded_table_forgets_what_is_over_up_to_the_first_that_is_not() -> None:
+    table: BoundedTable[str, float] = BoundedTable(9)
+    for at, key in enumerate("abcd"):
+        table.put(key, float(at % 3))
+    table.forget(lambda at: at < 2.0)
+    assert (list(table), table.bytes) == (["c", "d"], 2 * (65 + 64))
+
+
+def test_a_bounded_table_forgets_the_oldest_by_bytes() -> None:
+    table: BoundedTable[str, tuple[str, float]] = BoundedTable(10**6)
+    for number in range(3000):
+        table.put(f"{number:0252d}{WIDE}", (WIDE * 128, 1.0))
+    assert table.bytes <= TABLE_BYTES < table.bytes + 2500
+    assert list(table)[-1] == f"{2999:0252d}{WIDE}"
