@@ -6,10 +6,10 @@ reaches in it depend only on the names from the root down to an element, so they
 each sequence of names seen: a document that resembles earlier ones costs one look-up for each element, however many
 paths there are.
 
-A guard, a test on attributes, texts or positions, depends on more than names. Each state has an index from properties
-to the nodes whose guards they meet, so all paths share one look-up for each property of an element. The nodes whose
-guards hold form states of their own, which are followed beside the state of the names: all states of one element are a
-joint. Which joint follows is remembered by name, and for elements with guards by all that the guards may ask.
+A guard, a test on attributes, texts or positions, depends on more than names. What stands behind a path's first guard
+is no part of the states: each state has an index from properties to the nodes whose guards they meet, and these nodes
+are followed beside it (`guarded_paths.py`). A state and such nodes, all that is reached at one element, are a joint.
+Which joint follows is remembered by name, and for elements with guards by all that the guards may ask.
 
 The states are a cache. They are dropped when they hold too much. A path that is added or removed is followed over the
 known states, so that it costs only the states it reaches.
@@ -18,32 +18,28 @@ known states, so that it costs only the states it reaches.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from earshot.events import Element
-from earshot.filters.index.prefix_tree import (
-    NO_NODES,
+from earshot.filters.index.guarded_paths import GuardedNode, SiblingPositions
+from earshot.filters.index.path_moves import (
     TEXT,
+    UNKNOWN,
     Guards,
     Label,
-    Nodes,
+    PathMove,
     PathMoves,
-    PrefixTree,
-    Properties,
-    Property,
     attribute,
-    sorted_nodes,
+    wildcard_of,
 )
-from earshot.filters.index.states import UNKNOWN, GuardIndex, PathJoint, PathState, SiblingPositions, wildcard_of
+from earshot.filters.index.prefix_tree import NO_NODES, Nodes, PrefixTree, sorted_nodes
+from earshot.filters.index.states import Asked, PathJoint, PathState, properties_of
 
 _DOCUMENT = sorted_nodes([0])
 "The tree's first node."
-
-Asked = tuple[Any, ...]
-"A joint, and all that its guards may ask of an element: names and values of attributes, texts and positions."
 
 MOST_HELD = 6_000_000
 "States are dropped when they hold more entries than this (8 bytes each)."
@@ -56,15 +52,18 @@ MOST_UNAPPLIED = 64
 
 
 class _Addition(NamedTuple):
-    """A path that was added since the states were last used."""
+    """A path that was added since the states were last used, up to its first guard."""
 
     moves: PathMoves
+    "Those before the guard."
     nodes: tuple[int, ...]
     "The node that each move leads to."
     known: int
     "How many of the nodes are not new."
     waiting: tuple[int | None, ...]
-    "For each move the node it starts at, if that is the node's first move to anything below."
+    "For each move, that with the guard too, the node it starts at, if that is the node's first move to anything below."
+    guarded: tuple[PathMove, GuardedNode] | None
+    "The move with the guard and the node it leads to, if that is new."
 
 
 class PathAutomaton:
@@ -80,52 +79,80 @@ class PathAutomaton:
         self._guarded = 0
         "How many paths have guards."
         self._start: PathState | None = None
-        "The state before the root; all states follow from it or from those behind guards."
-        self._shared: dict[tuple[Any, ...], PathState] = {}
-        "The states behind guards, by their nodes."
-        self._admitted: dict[tuple[GuardIndex, Property], list[tuple[Guards, PathState]]] = {}
-        "The states behind the first guards that hold for a property, with their other guards."
-        self._joints: dict[frozenset[PathState], PathJoint] = {}
-        self._passed: dict[Asked, PathJoint] = {}
-        "By what guards ask of an element: the joint with the states behind those that hold."
+        "The state before the root; all states follow from it."
+        self._joint: PathJoint | None = None
+        "The joint before the root; all joints follow from it."
         self._results: dict[frozenset[Any], tuple[frozenset[Any], Collection[Any]] | None] = {}
-        "By the states that a document reached: its answers and leads, remembered when it is seen again."
+        "By the states or joints that a document reached: its answers and leads, remembered when it is seen again."
         self._held = 0
         self._unapplied: list[_Addition] = []
 
     def add(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
         """Add a result to a path; several results may share a path."""
         tree, node = self._tree, 0
+        plain, behind = _split(moves)
         nodes: list[int] = []
         waiting: list[int | None] = []
         known = 0
-        for move in moves:
+        for move in plain:
             waiting.append(node if move.below and not tree.is_waiting(node) else None)
             following = tree.get(node, move)
             known += following is not None
             node = tree.add(node, move) if following is None else following
             nodes.append(node)
-        (tree.answers if is_answer else tree.leads).add(node, result)
+        guarded = None
+        if behind:
+            move, *others = behind
+            waiting.append(node if move.below and not tree.is_waiting(node) else None)
+            end = tree.behind(node, move)
+            if end is None:
+                end = tree.add_behind(node, move)
+                guarded = (move, end)
+            for move in others:
+                end = end.get(move) or end.add(move)
+            end.add_result(result, is_answer)
+        else:
+            (tree.answers if is_answer else tree.leads).add(node, result)
         self._count(moves, 1)
-        self._note(_Addition(moves, tuple(nodes), known, tuple(waiting)))
+        self._note(_Addition(plain, tuple(nodes), known, tuple(waiting), guarded))
 
     def remove(self, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
         """Remove a result that was added to a path. The states may keep its nodes: there is nothing left at them."""
         tree, nodes = self._tree, [0]
-        for move in moves:
+        plain, behind = _split(moves)
+        for move in plain:
             node = tree.get(nodes[-1], move)
             assert node is not None
             nodes.append(node)
-        (tree.answers if is_answer else tree.leads).remove(nodes[-1], result)
-        for index in reversed(range(len(moves))):
+        if behind:
+            self._remove_behind(nodes[-1], behind, result, is_answer)
+        else:
+            (tree.answers if is_answer else tree.leads).remove(nodes[-1], result)
+        for index in reversed(range(len(plain))):
             if not tree.is_bare(nodes[index + 1]):
                 break
-            tree.drop(nodes[index], moves[index])
+            tree.drop(nodes[index], plain[index])
         self._count(moves, -1)
         self._results.clear()
         if tree.has_many_removed:
             self._forget_states()
             tree.reuse_numbers()
+
+    def _remove_behind(self, node: int, moves: PathMoves, result: Hashable, is_answer: bool) -> None:
+        """Remove a result from a path that has a guard at its first move from this node."""
+        end = self._tree.behind(node, moves[0])
+        assert end is not None
+        ends = [end]
+        for move in moves[1:]:
+            end = ends[-1].get(move)
+            assert end is not None
+            ends.append(end)
+        ends[-1].remove_result(result, is_answer)
+        while len(ends) > 1 and ends[-1].is_bare:
+            ends.pop()
+            ends[-1].drop(moves[len(ends)])
+        if ends[0].is_bare:
+            self._tree.drop_behind(node, moves[0])
 
     def _count(self, moves: PathMoves, one: int) -> None:
         self._tree.changes += 1
@@ -143,10 +170,7 @@ class PathAutomaton:
         known = self._results.get(reached)
         if known is not None:
             return set(known[0]), known[1]
-        states = frozenset().union(*[joint.states for joint in reached]) if self._guarded else reached
-        results = [state.results(self._tree) for state in states]
-        answers: set[Any] = set().union(*[answers.tolist() for answers, _ in results])
-        leads = set().union(*[leads.tolist() for _, leads in results]) if self._tree.leads.total else ()
+        answers, leads = self._results_of_joints(reached) if self._guarded else self._results_of(reached)
         if reached not in self._results:
             if len(self._results) >= MOST_RESULTS:
                 self._results.clear()
@@ -155,6 +179,17 @@ class PathAutomaton:
             self._results[reached] = (frozenset(answers), leads)
             self._held += 4 * len(answers)
         return answers, leads
+
+    def _results_of(self, states: Collection[PathState]) -> tuple[set[Any], Collection[Any]]:
+        results = [state.results(self._tree) for state in states]
+        answers: set[Any] = set().union(*[answers.tolist() for answers, _ in results])
+        return answers, set().union(*[leads.tolist() for _, leads in results]) if self._tree.leads.total else ()
+
+    def _results_of_joints(self, joints: Collection[PathJoint]) -> tuple[set[Any], Collection[Any]]:
+        answers, leads = self._results_of({joint.state for joint in joints} if self._tree.has_results else ())
+        nodes = {node for joint in joints for node in joint.nodes}
+        answers.update(*[node.answers for node in nodes if node.answers])
+        return answers, set(leads).union(*[node.leads for node in nodes if node.leads])
 
     def _walk(self, root: Element) -> frozenset[PathState]:
         state = self._follow(self._current_start(), root.name)
@@ -178,10 +213,9 @@ class PathAutomaton:
         return frozenset(found)
 
     def _walk_with_guards(self, root: Element) -> frozenset[PathJoint]:
-        start = self._joint(frozenset((self._current_start(),)))
         found: set[PathJoint] = set()
-        stack = [(Element("", {}, (root,)), start)]
-        extras, passed, positions = self._extras > 0, self._passed, SiblingPositions()
+        stack = [(Element("", {}, (root,)), self._current_joint())]
+        extras, positions = self._extras > 0, SiblingPositions()
         while stack:
             element, joint = stack.pop()
             following, positions.parent = joint.next, element
@@ -189,69 +223,35 @@ class PathAutomaton:
                 if isinstance(child, str):
                     continue
                 below = following.get(child.name) or self._joint_below(joint, child.name)
-                if below.is_guarded and ((attributes := child.attributes) or below.asks_more):
-                    asked: Asked = (below, *attributes, *attributes.values())
-                    if below.asks_more:
-                        asked += below.more_asked(child, place, positions)
-                    below = passed.get(asked) or self._joint_behind(asked, attributes)
+                if below.guards and ((attributes := child.attributes) or below.asks_more):
+                    asked: Asked = (*attributes, *attributes.values())
+                    more = below.more_asked(child, place, positions) if below.asks_more else ()
+                    below = below.passed.get(asked + more) or self._joint_behind(below, attributes, asked, more)
                 if below.has_results:
                     found.add(below)
-                if (extras or child.children) and below.leads_on:
+                inner = child.children
+                if (extras or len(inner) > 1 or (inner and not isinstance(inner[0], str))) and below.leads_on:
                     stack.append((child, below))
             if extras:
                 found.update(self._joint_below(joint, label) for label in _extra_labels(element))
         return frozenset(found)
 
-    def _joint(self, states: frozenset[PathState]) -> PathJoint:
-        known = self._joints.get(states)
-        if known is None:
-            known = self._joints[states] = PathJoint(states, self._tree)
-            self._held += _STATE_COST
-        return known
-
     def _joint_below(self, joint: PathJoint, label: Label) -> PathJoint:
-        """The states one move further down, without those behind guards."""
+        """The joint one move further down, without the nodes behind guards there."""
         label = self._known_label(label)
         known = joint.next.get(label)
         if known is None:
-            below = [self._follow(state, label) for state in joint.states if state.leads_on]
-            known = joint.next[label] = self._joint(frozenset([state for state in below if state.is_of_use]))
+            self._held += _STATE_COST
+            state = self._follow(joint.state, label)
+            known = joint.next[label] = joint.below(label, state, state.has_results(self._tree))
         return known
 
-    def _joint_behind(self, asked: Asked, attributes: Mapping[str, str]) -> PathJoint:
-        """The joint, with the states behind the guards that hold for what they ask of an element."""
-        joint: PathJoint = asked[0]
-        properties = (*attributes.items(), *asked[1 + 2 * len(attributes) :])
-        admitted = [state for guards in joint.guards for state in self._admitted_by(guards, properties)]
-        found = self._passed[asked] = self._joint(joint.states.union(admitted)) if admitted else joint
-        self._held += len(str(asked[1:])) // 8
+    def _joint_behind(self, joint: PathJoint, attributes: Mapping[str, str], asked: Asked, more: Asked) -> PathJoint:
+        """The joint, with the nodes behind the guards that hold for what they ask of an element."""
+        self._held += _STATE_COST + sum(map(len, asked)) // 8
+        properties = properties_of(attributes, more) if more else attributes.items()
+        found = joint.passed[asked + more] = joint.with_admitted(properties)
         return found
-
-    def _admitted_by(self, guards: GuardIndex, properties: Properties) -> Iterator[PathState]:
-        """The states behind those guards that hold for these properties of an element."""
-        for one in properties:
-            if one[0] not in guards.asked:
-                continue
-            admitted = self._admitted.get((guards, one))
-            if admitted is None:
-                admitted = self._admitted[guards, one] = [
-                    (others, self._shared_state(sorted_nodes(nodes), NO_NODES, []))
-                    for others, nodes in guards.admitted(one).items()
-                ]
-                self._held += _STATE_COST
-            for others, state in admitted:
-                if not others or all(guard.holds(properties) for guard in others):
-                    yield state
-
-    def _shared_state(self, nodes: Nodes, waiting_above: Nodes, guarded: list[tuple[Guards, int]]) -> PathState:
-        """A state behind guards, one for all sequences of names that lead to the same nodes."""
-        key = (nodes.tobytes(), waiting_above.tobytes(), tuple(guarded))
-        known = self._shared.get(key)
-        if known is None:
-            known = self._shared[key] = self._new_state(nodes, waiting_above, guarded)
-            known.is_shared = True
-            known.leads_on = len(known.sources(self._tree)) > 0
-        return known
 
     def _known_label(self, label: Label) -> Label:
         if label in self._labels:
@@ -271,16 +271,22 @@ class PathAutomaton:
         nodes = np.concatenate([NO_NODES, *targets])
         nodes.sort()
         guarded = [behind for _, table in tables for behind in table.behind_guards(sources)]
-        new_state = self._shared_state if state.is_shared else self._new_state
-        made = state.next[label] = new_state(nodes, state.waiting(tree), guarded)
+        made = state.next[label] = self._new_state(nodes, state.waiting(tree), guarded)
         return made
 
-    def _new_state(self, nodes: Nodes, waiting_above: Nodes, guarded: list[tuple[Guards, int]]) -> PathState:
+    def _new_state(self, nodes: Nodes, waiting_above: Nodes, guarded: list[tuple[Guards, GuardedNode]]) -> PathState:
         self._held += _STATE_COST + 4 * len(nodes) + 2 * len(waiting_above) + len(guarded)
         made = PathState(nodes, waiting_above)
         for guards, node in guarded:
             made.guard(guards, node)
         return made
+
+    def _current_joint(self) -> PathJoint:
+        """The joint before the root."""
+        start = self._current_start()
+        if self._joint is None:
+            self._joint = PathJoint(start, has_results=False)
+        return self._joint
 
     def _current_start(self) -> PathState:
         """The state before the root, with all states after it brought up to date."""
@@ -294,22 +300,14 @@ class PathAutomaton:
         return self._start
 
     def _forget_states(self) -> None:
-        self._start = None
+        self._start = self._joint = None
         self._unapplied.clear()
-        self._shared.clear()
-        self._admitted.clear()
-        self._joints.clear()
-        self._passed.clear()
         self._results.clear()
         self._held = 0
 
     def _note(self, addition: _Addition) -> None:
         self._results.clear()
-        self._joints.clear()
-        self._passed.clear()
-        if any(move.guards for move in addition.moves):
-            self._shared.clear()
-            self._admitted.clear()
+        self._joint = None
         if self._start is None:
             return
         if len(self._unapplied) < MOST_UNAPPLIED:
@@ -320,22 +318,33 @@ class PathAutomaton:
     def _apply(self, addition: _Addition, start: PathState) -> None:
         """Follow the path over the known states up to its first guard, and correct them."""
         states = [start]
-        for index, ((below, label, guards), node) in enumerate(zip(addition.moves, addition.nodes, strict=True)):
-            sources = _with_all_below(states) if below else states
-            if (waiting := addition.waiting[index]) is not None:
-                self._held += len(sources)
-                for state in sources:
-                    state.wait_for(waiting)
-            states = list({state: None for source in sources for state in source.children(label)})
+        for index, (move, node) in enumerate(zip(addition.moves, addition.nodes, strict=True)):
+            states = self._states_after(states, move, addition.waiting[index])
             if index >= addition.known:
                 self._held += len(states)
                 for state in states:
-                    if guards:
-                        state.guard(guards, node)
-                    else:
-                        state.reach(node)
-            if guards:
-                return
+                    state.reach(node)
+        if addition.guarded is not None:
+            move, guarded = addition.guarded
+            states = self._states_after(states, move, addition.waiting[-1])
+            self._held += len(states)
+            for state in states:
+                state.guard(move.guards, guarded)
+
+    def _states_after(self, states: list[PathState], move: PathMove, waiting: int | None) -> list[PathState]:
+        """The known states that a move leads to; a node that waits from now on is entered before."""
+        sources = _with_all_below(states) if move.below else states
+        if waiting is not None:
+            self._held += len(sources)
+            for state in sources:
+                state.wait_for(waiting)
+        return list({state: None for source in sources for state in source.children(move.label)})
+
+
+def _split(moves: PathMoves) -> tuple[PathMoves, PathMoves]:
+    """The moves before the first that has a guard, and all from there on."""
+    plain = next((index for index, move in enumerate(moves) if move.guards), len(moves))
+    return moves[:plain], moves[plain:]
 
 
 def _extra_labels(element: Element) -> list[Label]:

@@ -255,7 +255,7 @@ class RoundedRanges:
 
     def remove(self, slot: int) -> None:
         """Drop the ranges of the slot, if it has any."""
-        if self._which[slot, 0]:
+        if self.count and self._which[slot, 0]:
             self.count -= 1
             self._which[slot], self._lows[slot], self._highs[slot] = 0, -inf, inf
 

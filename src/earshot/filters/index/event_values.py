@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from earshot.errors import FilterTooCostly
 from earshot.events import Element, Event, Value
 from earshot.filters.filter import Filter
-from earshot.filters.index.prefix_tree import ANY
+from earshot.filters.index.path_moves import ANY
 from earshot.filters.language.alternatives import InDocument, Source
 from earshot.filters.language.matching import Viewer
 from earshot.filters.language.values import boolean_of, number_of, text_of
@@ -59,31 +60,35 @@ SAME_AS: dict[type[Same], Callable[[Value], Any]] = {
 class EventValues:
     """An event's values by source, gathered when they are first asked for."""
 
-    __slots__ = ("_compared", "_elements", "_values", "event", "given_up", "named")
-
     def __init__(self, event: Event) -> None:
         self.event = event
-        self.named = event.content if isinstance(event.content, dict) else None
+        content = event.content
+        self.named = content if isinstance(content, dict) else None
         "The content, if it is no document; values may be objects and lists."
-        self._values: dict[Source, tuple[Value, ...]] = {}
-        self._compared: dict[tuple[type[SimpleTest], Source], frozenset[Any]] = {}
-        "The converted values of a source, by the kind of test."
-        self._elements: dict[str, list[Element]] | None = None
-        self.given_up: set[Hashable] = set()
+        self.given_up: frozenset[Hashable] = _NO_FILTERS
         "Filters that were given up as too costly."
+
+    @cached_property
+    def _values(self) -> dict[Source, tuple[Value, ...]]:
+        return {}
+
+    @cached_property
+    def _compared(self) -> dict[tuple[type[SimpleTest], Source], frozenset[Any]]:
+        """The converted values of a source, by the kind of test."""
+        return {}
 
     def meet(self, key: Hashable, filter: Filter, viewer: Viewer | None) -> bool:
         """Whether the event meets the filter itself; one that is given up as too costly is noted, and not met."""
         try:
             return key not in self.given_up and filter.matches(self.event, viewer)
         except FilterTooCostly:
-            self.given_up.add(key)
+            self.given_up |= {key}
             return False
 
     def has(self, source: Source) -> bool:
         """Whether there is a value."""
         if isinstance(source, InDocument) and not source.attribute:
-            return source.element in self._by_name()
+            return source.element in self._elements
         return bool(self.values(source))
 
     def values(self, source: Source) -> tuple[Value, ...]:
@@ -115,7 +120,7 @@ class EventValues:
     def _gathered(self, source: Source) -> tuple[Value, ...]:
         if not isinstance(source, InDocument):
             return self.event.fields.get(source, ())
-        elements = self._by_name()
+        elements = self._elements
         name = source.attribute
         if not name:
             return tuple({element.text: None for element in elements.get(source.element, ())})
@@ -123,12 +128,16 @@ class EventValues:
         texts = (element.attributes.get(name) for several in among for element in several)
         return tuple({text: None for text in texts if text is not None})
 
-    def _by_name(self) -> dict[str, list[Element]]:
-        if self._elements is None:
-            self._elements = {}
-            stack = [self.event.root]
-            while stack:
-                element = stack.pop()
-                self._elements.setdefault(element.name, []).append(element)
-                stack.extend(element.elements)
-        return self._elements
+    @cached_property
+    def _elements(self) -> dict[str, list[Element]]:
+        """The document's elements by name."""
+        found: dict[str, list[Element]] = {}
+        stack = [self.event.root]
+        while stack:
+            element = stack.pop()
+            found.setdefault(element.name, []).append(element)
+            stack.extend(element.elements)
+        return found
+
+
+_NO_FILTERS: frozenset[Hashable] = frozenset()

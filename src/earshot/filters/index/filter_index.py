@@ -25,8 +25,8 @@ from earshot.filters.filter import Filter
 from earshot.filters.index.automaton import PathAutomaton
 from earshot.filters.index.event_values import EventValues
 from earshot.filters.index.groups import IndexedPlan, PlanGroup
+from earshot.filters.index.path_moves import PathMoves
 from earshot.filters.index.plans import Plan, plans_of
-from earshot.filters.index.prefix_tree import PathMoves
 from earshot.filters.language.event_types import is_type_pattern, type_matches
 from earshot.filters.language.matching import Viewer
 

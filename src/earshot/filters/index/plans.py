@@ -27,7 +27,7 @@ from earshot.filters.index.event_values import (
     SameText,
     SimpleTest,
 )
-from earshot.filters.index.prefix_tree import (
+from earshot.filters.index.path_moves import (
     ANY,
     OWN_TEXT,
     POSITION,

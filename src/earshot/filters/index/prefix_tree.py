@@ -11,66 +11,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot.filters.language.syntax import Comparison
-from earshot.filters.language.values import COMPARE, number
-
-Label = str | tuple[str, str]
-"An element's name, or `attribute(name)`, or TEXT."
-ANY = "*"
-TEXT: Label = ("text", "")
-
-
-def attribute(name: str) -> Label:
-    """The label of an attribute; "*" for any."""
-    return ("attribute", name)
-
-
-OWN_TEXT, POSITION, POSITION_OF_ALL = "", "[name]", "[*]"
-"What a guard may ask of an element beside attributes: a text node, its position among siblings of its name, or all."
-
-Property = tuple[str, str | int]
-"What an element has: an attribute's name or one of the three above, and its text or position."
-Properties = tuple[Property, ...]
-
-
-class Guard(NamedTuple):
-    """A test on an element's own properties: `[@id]`, `[@id="x"]`, `[@id=5]`, `[text()="x"]` or `[2]`."""
-
-    attribute: str
-    wanted: str | float | None = None
-    "The text or number it must be; None: there must be one."
-    op: Comparison = Comparison.EQ
-    "Of a position."
-
-    def admits(self, value: str | int) -> bool:
-        """Whether the guard holds for a property of its name."""
-        if self.wanted is None:
-            return True
-        if isinstance(value, int):
-            return COMPARE[self.op](value, self.wanted)
-        return (value if isinstance(self.wanted, str) else number(value)) == self.wanted
-
-    def holds(self, properties: Properties) -> bool:
-        return any(name == self.attribute and self.admits(value) for name, value in properties)
-
-
-Guards = tuple[Guard, ...]
-
-
-class PathMove(NamedTuple):
-    """One step of a path: to a child, or to anything below, that passes the guards."""
-
-    below: bool
-    label: Label
-    guards: Guards = ()
-
-
-PathMoves = tuple[PathMove, ...]
+from earshot.filters.index.guarded_paths import GuardedNode
+from earshot.filters.index.path_moves import Guards, Label, PathMove
 
 Nodes = NDArray[np.intp]
 "Numbers of nodes, ascending, each once."
@@ -109,31 +55,17 @@ class MoveTable:
 
     def __init__(self) -> None:
         self.plain: dict[int, int] = {}
-        self.guarded: dict[int, dict[Guards, int]] = {}
+        self.guarded: dict[int, dict[Guards, GuardedNode]] = {}
         self._sources, self._targets = _NO_SOURCE, _NO_SOURCE
         "The plain moves in parallel, by source; those that were removed lead to a removed node."
         self._added = (array("q"), array("q"))
         "Sources and targets that are not yet among them."
 
-    def get(self, source: int, guards: Guards) -> int | None:
-        return self.guarded.get(source, {}).get(guards) if guards else self.plain.get(source)
-
-    def add(self, source: int, guards: Guards, target: int) -> None:
-        if guards:
-            self.guarded.setdefault(source, {})[guards] = target
-            return
+    def add(self, source: int, target: int) -> None:
         self.plain[source] = target
         sources, targets = self._added
         sources.append(source)
         targets.append(target)
-
-    def drop(self, source: int, guards: Guards) -> None:
-        if not guards:
-            del self.plain[source]
-            return
-        del self.guarded[source][guards]
-        if not self.guarded[source]:
-            del self.guarded[source]
 
     def targets(self, sources: Nodes) -> Nodes:
         """Where the plain moves from these sources lead, in no order."""
@@ -143,8 +75,8 @@ class MoveTable:
         found: Nodes = self._targets.take(places[self._sources.take(places) == sources])
         return found
 
-    def behind_guards(self, sources: Nodes) -> Iterator[tuple[Guards, int]]:
-        """Where the other moves from these sources lead, with their guards."""
+    def behind_guards(self, sources: Nodes) -> Iterator[tuple[Guards, GuardedNode]]:
+        """Where the moves with guards lead from these sources."""
         if self.guarded:
             for source in sources.tolist():
                 if source in self.guarded:
@@ -237,18 +169,17 @@ class PrefixTree:
         self._used = 1
         self._free: list[int] = []
         self._removed: list[int] = []
+        self._guarded = self._guarded_removed = 0
+        "How many moves with guards there are, and how many were removed since states were built anew."
         self._resize(32)
 
     def get(self, node: int, move: PathMove) -> int | None:
-        """Where the move leads from this node, if there is such a move."""
+        """Where a move without guards leads from this node, if there is such a move."""
         table = self._moves.get(move.label)
-        return None if table is None else table.get(source_of(node, move.below), move.guards)
+        return None if table is None else table.plain.get(source_of(node, move.below))
 
     def add(self, node: int, move: PathMove) -> int:
-        """The new node at the end of a new move."""
-        table = self._moves.get(move.label)
-        if table is None:
-            table = self._moves[move.label] = MoveTable()
+        """The new node at the end of a new move without guards."""
         if self._free:
             target = self._free.pop()
         else:
@@ -256,19 +187,48 @@ class PrefixTree:
             self._used += 1
             if target == len(self._counts[False]):
                 self._resize(2 * target)
-        table.add(source_of(node, move.below), move.guards, target)
+        self._table_for(move).add(source_of(node, move.below), target)
         self._counts[move.below][node] += 1
         return target
 
     def drop(self, node: int, move: PathMove) -> None:
-        """Remove a move and the node it leads to."""
-        table = self._moves[move.label]
-        source = source_of(node, move.below)
-        target = table.get(source, move.guards)
-        assert target is not None
-        table.drop(source, move.guards)
+        """Remove a move without guards and the node it leads to."""
+        self._removed.append(self._moves[move.label].plain.pop(source_of(node, move.below)))
         self._counts[move.below][node] -= 1
-        self._removed.append(target)
+
+    def behind(self, node: int, move: PathMove) -> GuardedNode | None:
+        """Where a move with guards leads from this node, if there is such a move."""
+        table = self._moves.get(move.label)
+        return None if table is None else table.guarded.get(source_of(node, move.below), {}).get(move.guards)
+
+    def add_behind(self, node: int, move: PathMove) -> GuardedNode:
+        """The new node at the end of a new move with guards."""
+        target = GuardedNode()
+        self._table_for(move).guarded.setdefault(source_of(node, move.below), {})[move.guards] = target
+        self._counts[move.below][node] += 1
+        self._guarded += 1
+        return target
+
+    def drop_behind(self, node: int, move: PathMove) -> None:
+        """Remove a move with guards and the node it leads to."""
+        guarded, source = self._moves[move.label].guarded, source_of(node, move.below)
+        del guarded[source][move.guards]
+        if not guarded[source]:
+            del guarded[source]
+        self._counts[move.below][node] -= 1
+        self._guarded -= 1
+        self._guarded_removed += 1
+
+    def _table_for(self, move: PathMove) -> MoveTable:
+        table = self._moves.get(move.label)
+        if table is None:
+            table = self._moves[move.label] = MoveTable()
+        return table
+
+    @property
+    def has_results(self) -> bool:
+        """Whether any path without a guard ends here."""
+        return self.answers.total + self.leads.total > 0
 
     def is_bare(self, node: int) -> bool:
         """Whether nothing follows from the node."""
@@ -298,16 +258,15 @@ class PrefixTree:
     @property
     def has_many_removed(self) -> bool:
         """Whether it is time to `reuse_numbers`."""
-        return len(self._removed) > 1024 + self._used // 2
+        return len(self._removed) + self._guarded_removed > 1024 + (self._used + self._guarded) // 2
 
     def reuse_numbers(self) -> None:
         """Give the numbers of removed nodes to new ones, from now on."""
-        if self._removed:
-            self._free += self._removed
-            self._removed = []
-            self._moves = {label: table for label, table in self._moves.items() if table.plain or table.guarded}
-            for table in self._moves.values():
-                table.renew()
+        self._free += self._removed
+        self._removed, self._guarded_removed = [], 0
+        self._moves = {label: table for label, table in self._moves.items() if table.plain or table.guarded}
+        for table in self._moves.values():
+            table.renew()
 
     def _resize(self, nodes: int) -> None:
         for results in (self.answers, self.leads):

@@ -1,71 +1,23 @@
-"""What a document has reached in the automaton at one element: a state, its guards, and joints of states."""
+"""What a document has reached in the automaton at one element: a state by its names, and what stands behind guards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from earshot.events import Element
-from earshot.filters.index.prefix_tree import (
+from earshot.filters.index.guarded_paths import GuardedNode, GuardIndex, Moves, SiblingPositions
+from earshot.filters.index.path_moves import (
     ANY,
-    NO_NODES,
+    ANY_ATTRIBUTE,
     OWN_TEXT,
     POSITION,
     POSITION_OF_ALL,
-    TEXT,
-    Guard,
     Guards,
     Label,
-    Nodes,
-    PrefixTree,
-    Properties,
     Property,
-    Results,
-    attribute,
-    union,
-    with_node,
+    wildcard_of,
 )
-from earshot.filters.language.values import number
-
-_ANY_ATTRIBUTE = attribute(ANY)
-UNKNOWN: Label = ("element", "")
-"All names that no path mentions count as one."
-_NO_ELEMENT = Element("")
-
-
-def wildcard_of(label: Label) -> Label | None:
-    """The wildcard that includes this label."""
-    if isinstance(label, str) or label == UNKNOWN:
-        return ANY
-    return None if label == TEXT else _ANY_ATTRIBUTE
-
-
-class GuardIndex:
-    """Nodes behind guards, found by the properties an element has."""
-
-    __slots__ = ("_by_guard", "asked")
-
-    def __init__(self) -> None:
-        self._by_guard: dict[Guard, list[tuple[Guards, int]]] = {}
-        self.asked: set[str] = set()
-        "The names of the properties that guards ask for."
-
-    def add(self, guards: Guards, node: int) -> None:
-        """Put a node behind guards; it is found by the first and checked by the others."""
-        first, *others = guards
-        self._by_guard.setdefault(first, []).append((tuple(others), node))
-        self.asked.update(guard.attribute for guard in guards)
-
-    def admitted(self, one: Property) -> dict[Guards, set[int]]:
-        """The nodes whose first guard holds for a property, by their other guards."""
-        name, value = one
-        admitting: Iterable[Guard] = [guard for guard in self._by_guard if guard.attribute == name]
-        if isinstance(value, str):
-            admitting = (Guard(name), Guard(name, value), Guard(name, number(value)))
-        found: dict[Guards, set[int]] = {}
-        for guard in admitting:
-            for others, node in self._by_guard.get(guard, ()) if guard.admits(value) else ():
-                found.setdefault(others, set()).add(node)
-        return found
+from earshot.filters.index.prefix_tree import NO_NODES, Nodes, PrefixTree, Results, union, with_node
 
 
 class PathState:
@@ -79,7 +31,6 @@ class PathState:
         "_waiting",
         "_wild",
         "guards",
-        "is_shared",
         "leads_on",
         "next",
         "nodes",
@@ -96,18 +47,11 @@ class PathState:
         "Whether anything may follow."
         self.guards: GuardIndex | None = None
         "Nodes that are also reached here if their guards hold."
-        self.is_shared = False
-        "Whether several sequences of names lead here."
         self._changes = -1
         "When the following were found in the tree."
         self._results: tuple[Results, Results] | None = None
         self._sources: Nodes | None = None
         self._wild: dict[Label, Nodes] = {}
-
-    @property
-    def is_of_use(self) -> bool:
-        """Whether anything was reached here or may follow."""
-        return self.leads_on or len(self.nodes) > 0 or self.guards is not None
 
     def waiting(self, tree: PrefixTree) -> Nodes:
         """Nodes with moves to anything below, reached here or further up; most states are never asked."""
@@ -122,6 +66,10 @@ class PathState:
         if self._results is None:
             self._results = tree.answers.of(self.nodes), tree.leads.of(self.nodes)
         return self._results
+
+    def has_results(self, tree: PrefixTree) -> bool:
+        """Whether any path ends here."""
+        return any(len(found) > 0 for found in self.results(tree))
 
     def sources(self, tree: PrefixTree) -> Nodes:
         """The nodes reached here and the nodes waiting here, as sources of moves."""
@@ -147,7 +95,7 @@ class PathState:
 
     def children(self, label: Label) -> Iterable[PathState]:
         """The known states one move down by this label of a path."""
-        if label in (ANY, _ANY_ATTRIBUTE):
+        if label in (ANY, ANY_ATTRIBUTE):
             return [state for name, state in self.next.items() if wildcard_of(name) == label]
         found = self.next.get(label)
         return () if found is None else (found,)
@@ -165,70 +113,106 @@ class PathState:
         self._above = with_node(self._above, node)
         self.leads_on = True
 
-    def guard(self, guards: Guards, node: int) -> None:
+    def guard(self, guards: Guards, node: GuardedNode) -> None:
+        """Reach one more node here where its guards hold."""
         if self.guards is None:
             self.guards = GuardIndex()
         self.guards.add(guards, node)
 
 
+_NO_MOVES: dict[GuardedNode, Moves] = {}
+
+
 class PathJoint:
-    """States that are followed together at one element: the one its names lead to, and those behind guards."""
+    """All that is reached at an element: the state that its names lead to, and nodes behind guards."""
 
     __slots__ = (
-        "_asks_position",
-        "_asks_text",
+        "_moves",
+        "_waiting",
         "asks_more",
+        "asks_position",
+        "asks_text",
+        "behind",
         "guards",
         "has_results",
-        "is_guarded",
         "leads_on",
         "next",
-        "states",
+        "nodes",
+        "passed",
+        "state",
     )
 
-    def __init__(self, states: frozenset[PathState], tree: PrefixTree) -> None:
-        self.states = states
-        self.has_results = any(len(found) > 0 for state in states for found in state.results(tree))
-        "Whether any path ends here. (A path that was removed since may have ended here.)"
-        self.next: dict[Label, PathJoint] = {}
-        "The joints one move further down, without the states behind the guards there."
-        self.leads_on = any(state.leads_on for state in states)
-        self.guards = [state.guards for state in states if state.guards is not None]
-        self.is_guarded = len(self.guards) > 0
-        asked = set().union(*[guards.asked for guards in self.guards])
-        self._asks_text, self._asks_position = OWN_TEXT in asked, not asked.isdisjoint((POSITION, POSITION_OF_ALL))
-        self.asks_more = self._asks_text or self._asks_position
+    def __init__(
+        self,
+        state: PathState,
+        has_results: bool,
+        nodes: tuple[GuardedNode, ...] = (),
+        waiting: dict[GuardedNode, Moves] = _NO_MOVES,
+        guards: Sequence[GuardIndex] = (),
+    ) -> None:
+        self.state = state
+        self.nodes = nodes
+        below = {node: node.below for node in nodes if node.below}
+        self._waiting = waiting | below if below else waiting
+        "The moves to anything below, from nodes reached here or further up."
+        self._moves: list[Moves] | None = None
+        self.guards = guards
+        "Further nodes are reached where these hold."
+        self.asks_text = any(index.asks_text for index in guards)
+        self.asks_position = any(index.asks_position for index in guards)
+        self.asks_more = self.asks_text or self.asks_position
         "Whether guards ask for more than attributes."
+        self.has_results = has_results or any(node.has_results for node in nodes)
+        "Whether any path ends here. (A path that was removed since may have ended here.)"
+        self.leads_on = state.leads_on or len(self._waiting) > 0 or any(node.children for node in nodes)
+        self.next: dict[Label, PathJoint] = {}
+        "The joints one move further down, without the nodes behind the guards there."
+        self.passed: dict[Asked, PathJoint] = {}
+        "By what guards ask of an element: the joint with the nodes behind those that hold."
+        self.behind: dict[tuple[GuardedNode, ...], PathJoint] = {}
+        "The same by these nodes."
 
-    def more_asked(self, element: Element, place: int, positions: SiblingPositions) -> Properties:
+    def below(self, label: Label, state: PathState, has_results: bool) -> PathJoint:
+        """The joint one move further down, where names lead to this state."""
+        if self._moves is None:
+            self._moves = [*self._waiting.values(), *[node.children for node in self.nodes if node.children]]
+        labels = (label, wildcard_of(label))
+        targets = [moves[one] for one in labels if one is not None for moves in self._moves if one in moves]
+        nodes = dict.fromkeys([one.plain for one in targets if one.plain is not None])
+        guards = [one.guards for one in targets if one.guards is not None]
+        if state.guards is not None:
+            guards.append(state.guards)
+        return PathJoint(state, has_results, tuple(nodes), self._waiting, guards)
+
+    def with_admitted(self, properties: Collection[Property]) -> PathJoint:
+        """The joint with the nodes whose guards hold for these properties of an element."""
+        admitted = tuple([node for guards in self.guards for node in guards.admitted(properties)])
+        if not admitted:
+            return self
+        found = self.behind.get(admitted)
+        if found is None:
+            nodes = tuple(dict.fromkeys((*self.nodes, *admitted)))
+            found = self.behind[admitted] = PathJoint(self.state, self.has_results, nodes, self._waiting)
+        return found
+
+    def more_asked(self, element: Element, place: int, positions: SiblingPositions) -> Asked:
         """What guards ask, beside attributes, of an element with this place among its parent's children."""
-        found: Properties = ()
-        if self._asks_text:
-            found = tuple([(OWN_TEXT, part) for part in element.children if isinstance(part, str) and part])
-        return found + positions.at(place) if self._asks_position else found
+        found: Asked = ()
+        if self.asks_text:
+            found = tuple([part for part in element.children if isinstance(part, str) and part])
+        return (*found, positions.at(place)) if self.asks_position else found
 
 
-class SiblingPositions:
-    """The positions of child elements; those of one parent are counted together, when one is first asked for."""
+Asked = tuple[str | tuple[int, int], ...]
+"All that guards may ask of an element: names and values of attributes, texts, and positions."
 
-    __slots__ = ("_counted", "parent")
 
-    def __init__(self) -> None:
-        self.parent = _NO_ELEMENT
-        self._counted: tuple[Element, list[Properties]] = (_NO_ELEMENT, [])
-
-    def at(self, place: int) -> Properties:
-        """The positions of the parent's child at this place: among those of its name, and among all."""
-        counted, found = self._counted
-        if counted is not self.parent:
-            counts: dict[str, int] = {}
-            found, count = [], 0
-            for child in self.parent.children:
-                if isinstance(child, str):
-                    found.append(())
-                    continue
-                count += 1
-                of_name = counts[child.name] = counts.get(child.name, 0) + 1
-                found.append(((POSITION, of_name), (POSITION_OF_ALL, count)))
-            self._counted = (self.parent, found)
-        return found[place]
+def properties_of(attributes: Mapping[str, str], more: Asked) -> list[Property]:
+    """The properties of an element with these attributes, where guards ask for more."""
+    found: list[Property] = list(attributes.items())
+    for one in more:
+        if isinstance(one, str):
+            found.append((OWN_TEXT, one))
+        else:
+            found += ((POSITION, one[0]), (POSITION_OF_ALL, one[1]))
+    return found

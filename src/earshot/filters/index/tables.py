@@ -11,7 +11,7 @@ A slot whose plan is not exact is a candidate that its owner checks; one with a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from operator import getitem, itemgetter
 from struct import Struct
 from typing import Any, Generic, TypeVar
@@ -45,15 +45,24 @@ Owner = TypeVar("Owner")
 class EventShape:
     """The sources an event has values from: the columns to look at, and the row of the slots that need no others."""
 
-    def __init__(self, sources: frozenset[Source], is_nested: bool, columns: list[ValueColumn], row: int) -> None:
+    def __init__(
+        self,
+        names: tuple[Source, ...],
+        sources: frozenset[Source],
+        is_nested: bool,
+        columns: list[ValueColumn],
+        row: int,
+    ) -> None:
         self.sources = sources
         self.is_nested = is_nested
         "Whether plans need values of objects that events of this shape may have."
         self.columns = columns
         self.row = row
-        names = [column.source for column in columns]
-        self.values: Callable[[Any], tuple[Any, ...]] = itemgetter(*names, *names[:1]) if names else lambda _: ()
-        "One value more than there are columns: with a single name, itemgetter would not give a tuple."
+        asked = [column.source for column in columns]
+        self.values: Callable[[Any], Iterable[Any]] = dict.values
+        "An event's values in the order of the columns. (One more: of a single name, itemgetter would give no tuple.)"
+        if asked != list(names):
+            self.values = itemgetter(*asked, *asked[:1]) if asked else lambda _: ()
         self.packed = Struct(f"{len(columns) + 1}n").pack
         "Makes bytes of rows: numpy takes twice as long to read a list."
 
@@ -234,20 +243,21 @@ class AttributeTable(Generic[Owner]):
             self._drop_shapes()
 
     def _new_shape(self, sources: tuple[Source, ...]) -> EventShape:
-        """Shapes that differ only in names that no plan needs are one shape."""
+        """Shapes that differ only in names that no plan needs share a row."""
         present = frozenset(source for source in sources if source in self._without)
         is_nested = any(_is_inside(source, sources) for source in self._without)
         if len(self._shapes) >= MOST_SHAPES:
             self._drop_shapes()
-        for shape in self._shapes.values():
-            if shape.sources == present and shape.is_nested == is_nested:
-                self._shapes[sources] = shape
-                return shape
-        row = self._bits.new_row()
-        absent = [row for source, row in self._without.items() if source not in present]
-        self._bits.words[row] = and_all(self._bits.words.take([self._alive, *absent], 0))
+        alike = (shape.row for shape in self._shapes.values() if shape.sources == present)
+        row = next(alike, None)
+        if row is None:
+            row = self._bits.new_row()
+            absent = [row for source, row in self._without.items() if source not in present]
+            self._bits.words[row] = and_all(self._bits.words.take([self._alive, *absent], 0))
+        places = {source: place for place, source in enumerate(sources)}
         columns = [column for column in self._columns.values() if column.source in present]
-        shape = self._shapes[sources] = EventShape(present, is_nested, columns, row)
+        columns.sort(key=lambda column: places[column.source])
+        shape = self._shapes[sources] = EventShape(sources, present, is_nested, columns, row)
         return shape
 
     def _drop_shapes(self) -> None:

@@ -32,8 +32,16 @@ _BOOLEANS: dict[str, bool] = {"true": True, "1": True, "false": False, "0": Fals
 
 def number(text: str) -> float:
     """XPath's number() of a text: NaN where the text is not a number."""
+    return _short_number(text) if len(text) <= 24 else _number(text)
+
+
+def _number(text: str) -> float:
     found = _NUMBER.fullmatch(text)
     return float(found[1] or found[2]) if found else NAN
+
+
+_short_number = lru_cache(maxsize=4096)(_number)
+"Documents have the same few numbers again and again."
 
 
 def number_of(value: Value) -> float:
