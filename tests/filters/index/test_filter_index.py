@@ -1,3 +1,4 @@
+import gc
 import json
 import math
 import random
@@ -9,11 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lxml import etree
 from where_cases import TYPE_FILTERS, events, viewers, wheres
 from xpath_cases import documents, queries
 
 from earshot import Element, Event, Filter, FilterIndex, Position, Viewer
 from earshot.filters.index import automaton, bits, columns, groups, tables
+from earshot.filters.index.guarded_paths import GuardedNode
 from earshot.filters.index.states import PathJoint
 from earshot.filters.language import matching
 from sizes import LONG, sized
@@ -335,6 +338,44 @@ def remembered_joints(index: FilterIndex) -> set[PathJoint]:
         found |= new
         stack += new
     return found
+
+
+@pytest.mark.parametrize(
+    "path", ['/a[@id="%d"]', '/a[@id]/b[@id="%d"]', "/a[@id]/b[@id=%d]", "/a[@id]//b[@n%d]", "//a[@id]/n%d"]
+)
+def test_paths_with_guards_that_are_replaced_leave_nothing_behind(path: str) -> None:
+    index = FilterIndex()
+    index.add("kept", Filter.xpath(path % 9999))
+    event = Event.from_xml("<a id='7'><b id='7' n7=''/><n7/></a>")
+    for number in range(4000):
+        index.add("changing", Filter.xpath(path % number))
+        assert index.match(event) == ({"changing"} if number == 7 else set())
+    gc.collect()
+    nodes = [one for one in gc.get_objects() if isinstance(one, GuardedNode)]
+    assert len(nodes) < 1200
+    index.remove("changing")
+    assert index.match(event) == set()
+
+
+def test_guards_of_one_element_are_found_by_texts_numbers_names_and_positions() -> None:
+    paths = [
+        *("/a/b[@x]", "/a/b[@x='1']", "/a/b[@x=1]", "/a/b[@x='1.0']", "/a/b[@x=2]", "/a/b[@y]", "/a/b[@x = 0 div 0]"),
+        *("/a/b[2]", "/a/b[position() < 2]", "/a/*[3]", "/a/*[position() >= 3]", "/a/b[text()='t']", "/a/b[text()]"),
+        *("/a/b[@x='1'][@y='2']", "/a/b[@x='1'][@y='3']", "/a/b[@x=1][text()='t']", "/a/b[2][@x='1']", "//b[@x]/c"),
+        *("//b[@x][@y]//d", "//b[@x]/*[@z]/d", "//*[@x]/@y", "//b[@x]/text()", "//b[@x]//c[@z='5']/d/text()"),
+    ]
+    index, filters = FilterIndex(), {path: Filter.xpath(path) for path in paths}
+    for path, filter in filters.items():
+        index.add(path, filter)
+    for text in (
+        "<a><b x='1' y='2'>t</b></a>",
+        "<a><b x='1.0'/><b x='1'><c z='5'><d>.</d></c></b></a>",
+        "<a><c/><b>s</b><b x='nothing' y=''>t</b></a>",
+        "<a><b x=' 2 ' y='3'><b x='1' y='2'><e><d/></e></b></b></a>",
+    ):
+        tree = etree.ElementTree(etree.fromstring(text))
+        expected = {path for path in paths if etree.XPath(f"boolean({path})")(tree)}
+        assert index.match(Event.from_xml(text)) == expected
 
 
 def test_content_that_nests_is_looked_into_wherever_plans_ask_for_it() -> None:
