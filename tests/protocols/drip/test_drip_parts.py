@@ -40,7 +40,7 @@ from earshot.protocols.drip.region_interests import (
 )
 from earshot.protocols.drip.regions import Regions
 from earshot.protocols.drip.sharing import Epidemic, HeldEvent, Sharing, destinations_of
-from earshot.protocols.drip.subscribers import Subscriber, Subscribers, parse_filters, text_length
+from earshot.protocols.drip.subscribers import Subscriber, Subscribers, parse_filters, record_bytes
 from earshot.protocols.machine import Drop, FixedLocation, Send, StartTimer
 from earshot.protocols.tuning import Surroundings
 from earshot.records import DropReason
@@ -613,8 +613,8 @@ def test_the_next_contact_begins_when_the_last_one_is_confirmed(confirmed: bool,
 
 
 def test_a_record_weighs_its_characters_and_64_more_for_each_text() -> None:
-    assert text_length(SubscriberRecord("s", 0.0, "b", ("ab", "c"), ("N: true",), 0.0)) == 2 + 1 + 7 + 3 * 64
-    assert text_length(SubscriberRecord("s", 0.0, "b", ("ab",), None, 0.0)) == 2 + 64
+    assert record_bytes(SubscriberRecord("s", 0.0, "b", ("ab", "c"), ("N: true",), 0.0)) == 2 + 1 + 7 + 3 * 64
+    assert record_bytes(SubscriberRecord("s", 0.0, "b", ("ab",), None, 0.0)) == 2 + 64
 
 
 def test_settings_at_their_bounds() -> None:
